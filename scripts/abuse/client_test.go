@@ -11,36 +11,36 @@ import (
 	"time"
 )
 
-// longest bounds a request of the kit.
-const longest = 80 * time.Second
+// requestTimeout bounds a request.
+const requestTimeout = 80 * time.Second
 
 type header map[string]string
 
-// client sends requests from one client address. It keeps its connections.
+// client sends requests from one client address over persistent connections.
 type client struct {
 	url  string
 	dial *net.Dialer
 	http *http.Client
 }
 
-// from gives a client of a loopback address.
+// from returns a client with a loopback address.
 func (s *service) from(t *testing.T, address string) *client {
 	t.Helper()
 	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
 	transport := &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: 64, DisableCompression: true}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &client{url: s.url, dial: dialer, http: &http.Client{Transport: transport, Timeout: longest}}
+	return &client{url: s.url, dial: dialer, http: &http.Client{Transport: transport, Timeout: requestTimeout}}
 }
 
-// answer is what a request got.
+// answer is the response to a request.
 type answer struct {
 	status int
 	header http.Header
 	body   []byte
-	err    error // no answer: the connection broke
+	err    error // the connection broke; there is no response
 }
 
-// do sends a request. A body that is neither nil nor bytes nor a reader is sent as JSON.
+// do sends a request. A body other than nil, bytes or a reader is sent as JSON.
 func (c *client) do(ctx context.Context, method, path string, by header, body any) answer {
 	var payload io.Reader
 	switch body := body.(type) {
@@ -105,18 +105,18 @@ func (a answer) into(t *testing.T, value any) {
 	}
 }
 
-// shown is the beginning of the body.
+// shown returns the beginning of the body for messages.
 func (a answer) shown() []byte { return a.body[:min(len(a.body), 500)] }
 
-// inPieces is a body that is sent piece by piece, with a pause before each but the first.
+// inPieces is a body that is sent piece by piece, with a pause before every piece except the first.
 type inPieces struct {
-	ctx   context.Context //nolint:containedctx // it is that of the request whose body this is
+	ctx   context.Context //nolint:containedctx // the context of the body's request
 	rest  []byte
 	piece int
 	pause time.Duration
 
-	announced bool // its length
-	left      int  // of this piece
+	announced bool // the Content-Length is sent
+	left      int  // unread bytes of the current piece
 	begun     bool
 }
 

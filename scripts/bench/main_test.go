@@ -18,7 +18,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// TestMain lets the test binary be the processes that the bench starts from its own binary.
+// TestMain lets the test binary run as the processes that the bench starts from its own binary.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "floor" {
 		main()
@@ -37,7 +37,7 @@ func quick(t *testing.T) *options {
 	return &options{JSON: filepath.Join(dir, "bench.json"), Dir: filepath.Join(dir, "servers"), NATS: nats}
 }
 
-// quickLoads are over in seconds; their figures mean nothing.
+// quickLoads finish in seconds; their figures are meaningless.
 func quickLoads() []Load {
 	brief := closedLoop{Clients: []int{1, 4}, Rounds: 2, Seconds: 0.15}
 	once := closedLoop{Clients: []int{4}, Rounds: 1, Seconds: 0.2}
@@ -67,7 +67,7 @@ func readReport(t *testing.T, o *options) (r report) {
 	return r
 }
 
-// left is what a bench has not removed.
+// left returns the files that a bench has not removed.
 func left(t *testing.T, o *options) (out []string) {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Dir(o.Dir))
@@ -82,7 +82,7 @@ func left(t *testing.T, o *options) (out []string) {
 	return out
 }
 
-// measures are those of which each load must have a row, with a value above zero.
+// measures are the required rows of each load, with a value above zero.
 var measures = map[string][]string{
 	"automation": {"runs/s", "run p50 ms", "run p99 ms", "commits/run", "run CPU µs, ingress", "run CPU µs, worker", "run CPU µs, client"},
 	"streams":    {"pieces/s", "p50 ms", "p99 ms"},
@@ -114,7 +114,7 @@ func TestBenchMeasuresEverything(t *testing.T) {
 			at := slices.IndexFunc(r.Rows, func(row row) bool { return row.Load == load && row.Measure == name })
 			if at < 0 {
 				t.Errorf("%s has no row %s", load, name)
-			} else if row := r.Rows[at]; row.Parley.Median <= 0 && load != "waiting" { // memory of a few clients is noise
+			} else if row := r.Rows[at]; row.Parley.Median <= 0 && load != "waiting" { // the memory of a few clients is noise
 				t.Errorf("%s: %+v", load, row)
 			}
 		}
@@ -142,7 +142,7 @@ func (loadFunc) Name() string { return "test" }
 
 func (f loadFunc) Measure(ctx context.Context, s *loadEnv) error { return f(ctx, s) }
 
-// unbuilt keeps a bench from building Parley, which the test does not start.
+// unbuilt prevents the bench from building Parley, which the test does not start.
 func unbuilt(o *options) *options {
 	o.Ingress, o.Worker = "ingress", "worker"
 	return o
@@ -194,8 +194,9 @@ func TestReportOutlivesFailure(t *testing.T) {
 	}
 }
 
-// Not in parallel: a process that another test starts inherits all open files for a moment, the lock too.
-func TestOneBenchAtATime(t *testing.T) { //nolint:paralleltest // as said
+// Not parallel, because a process started by another test inherits all open files for a moment,
+// including the lock.
+func TestOneBenchAtATime(t *testing.T) { //nolint:paralleltest // see above
 	o := quick(t)
 	for range 2 {
 		release, err := o.prepare()

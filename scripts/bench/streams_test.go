@@ -59,7 +59,7 @@ func TestSubscriberReceivesPieces(t *testing.T) {
 		}
 		first, second := piece(1, "one"), piece(2, "two")
 		_, err = fmt.Fprintf(conn, "INFO {}\r\nPONG\r\nMSG a 1 %d\r\n%s\r\nPING\r\nMSG a 1 %d\r\n%s\r\n", len(first), first, len(second), second)
-		_, left := io.Copy(io.Discard, conn) // until the subscriber leaves
+		_, left := io.Copy(io.Discard, conn) // until the subscriber disconnects
 		served <- errors.Join(err, left, conn.Close())
 	}()
 	conn, in, err := subscribe(t.Context(), listener.Addr().String(), "a")

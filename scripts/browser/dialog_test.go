@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestDialogKeepsWhatWasTyped closes a dialog by all that closes one: what was typed in it is lost by nobody who has not said so.
+// TestDialogKeepsWhatWasTyped closes a dialog in every way. Typed text is only discarded after a
+// confirmation.
 func TestDialogKeepsWhatWasTyped(t *testing.T) {
 	t.Parallel()
 	p := open(t).signIn(signUp(t))
@@ -37,7 +38,8 @@ func TestDialogKeepsWhatWasTyped(t *testing.T) {
 	dialog.holds("Name", "")
 }
 
-// TestDialogFootStays opens a dialog that is taller than the window: its buttons are in sight, and its fields are not behind them.
+// TestDialogFootStays opens a dialog that is taller than the window. Its buttons are visible and do
+// not cover its fields.
 func TestDialogFootStays(t *testing.T) {
 	t.Parallel()
 	p := open(t).signIn(signUp(t))
@@ -67,14 +69,14 @@ func TestDialogFootStays(t *testing.T) {
 	}
 }
 
-// outside clicks beside whatever dialog is open.
+// outside clicks outside of the open dialog.
 func (p *page) outside() {
 	p.t.Helper()
 	p.settled()
 	p.must(p.mouse(5, 5), "clicking outside")
 }
 
-// TestDialogLeadsToFault submits what is wrong: the first field that was refused has the focus, each time.
+// TestDialogLeadsToFault submits invalid input. Each time the first invalid field gets the focus.
 func TestDialogLeadsToFault(t *testing.T) {
 	t.Parallel()
 	p := open(t).signIn(signUp(t))
@@ -92,7 +94,7 @@ func TestDialogLeadsToFault(t *testing.T) {
 			p.focusIs("textbox", c.field)
 		}
 	}
-	dialog := p.in("dialog", "New endpoint") // several that are refused together
+	dialog := p.in("dialog", "New endpoint") // several fields are invalid simultaneously
 	dialog.fill("Address", "https://example.com/")
 	dialog.click("checkbox", "A run has failed or timed out…")
 	dialog.click("checkbox", "A run waits for a person…")

@@ -17,7 +17,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// TestDocumentedPages puts every block of HTML that documents show into a page of another origin, and expects an agent's chat there.
+// TestDocumentedPages puts every HTML block of the documents into a page of another origin, and
+// expects an agent's chat there.
 func TestDocumentedPages(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -51,10 +52,11 @@ func TestDocumentedPages(t *testing.T) {
 	}
 }
 
-// documentedSecret is what the signature is made with that stands in documents.
+// documentedSecret is the secret of the signature shown in documents.
 const documentedSecret = "a secret for the names of visitors, long enough"
 
-// showsChat puts HTML into a page of another origin, with an agent of the account's for that which stands in it, and talks with it there.
+// showsChat puts HTML into a page of another origin, with one of the account's agents in place of
+// the documented one, and chats with it.
 func (a *account) showsChat(t *testing.T, html string) {
 	t.Helper()
 	var agent string
@@ -74,7 +76,7 @@ func (a *account) showsChat(t *testing.T, html string) {
 	p := open(t).withoutAddress()
 	p.watch.talksTo(strings.TrimPrefix(server.URL, "http://"))
 	p.visitURL(server.URL)
-	title := "Ask us" // as the block that gives commands says, which also opens it
+	title := "Ask us" // as in the block with commands, which also opens it
 	if !strings.Contains(html, title) {
 		title = "Snippet"
 		p.click("button", "Open chat: "+title)

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// wrong is a page that does everything wrong that these tests look for.
+// wrong is a page with every fault that these tests detect.
 const wrong = `<!doctype html><html lang="en"><head><title>Wrong</title><link rel="icon" href="data:,"></head><body><main><h1>Wrong</h1>
 <p style="color: #bbb; width: 500px">Pale and wide</p><img src="/missing.png"><script src="/wrong.js"></script></main></body></html>`
 
@@ -25,7 +25,7 @@ const style = new CSSStyleSheet();
 style.replaceSync("#late { height: 400px }");
 document.adoptedStyleSheets = [style];`
 
-// TestHarnessNotices opens a page that does everything wrong: what would go unnoticed here would go unnoticed everywhere.
+// TestHarnessNotices opens a page with every fault. A fault missed here would be missed everywhere.
 func TestHarnessNotices(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -84,7 +84,8 @@ func TestHarnessNotices(t *testing.T) {
 	}
 }
 
-// TestHarnessClosesDialogs opens the dialogs that browsers have: they count as faults, and nothing waits behind them.
+// TestHarnessClosesDialogs opens the browser's native dialogs. They count as faults, and do not
+// block the test.
 func TestHarnessClosesDialogs(t *testing.T) {
 	t.Parallel()
 	p := open(t)

@@ -11,7 +11,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// resetLink is what the operator of the service makes for an account; using it proves the account's address.
+// resetLink returns an operator's password reset link for the account. Using it verifies the
+// account's address.
 func (a *account) resetLink(t *testing.T) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), testkit.BuildBinary(t, "deploy/standalone/cmd/parley"), "reset-password", a.email)
@@ -23,7 +24,8 @@ func (a *account) resetLink(t *testing.T) string {
 	return strings.TrimSpace(string(out))
 }
 
-// TestOwnInvitations answers invitations in the dashboard, leaves an organization again, and shows who cannot do so.
+// TestOwnInvitations answers invitations in the dashboard, leaves an organization again, and checks
+// who cannot.
 func TestOwnInvitations(t *testing.T) {
 	t.Parallel()
 	host, other, guest := signUp(t), signUp(t), signUp(t)

@@ -15,8 +15,9 @@ import (
 	"parley/shared/testkit"
 )
 
-// TestScripts runs the unit tests of the pages' TypeScript, in a browser as they will: each file *.test.ts under ingress/web exports
-// `tests: { name: string; run(): void | Promise<void> }[]`, and a test that throws has failed.
+// TestScripts runs the unit tests of the pages' TypeScript in the browser. Each *.test.ts file
+// below ingress/web exports `tests: { name: string; run(): void | Promise<void> }[]`. A test that
+// throws has failed.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	web := filepath.Join(testkit.Root(t), "ingress", "web")
@@ -43,7 +44,7 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// bundled gives a folder with a script for each file and a page to run them in.
+// bundled returns a directory with a script for each file and a page to run them.
 func bundled(t *testing.T, web string, files []string) string {
 	t.Helper()
 	out := t.TempDir()
@@ -68,7 +69,7 @@ func bundled(t *testing.T, web string, files []string) string {
 	return out
 }
 
-// runTests runs the tests that a script exports, in the page's own world.
+// runTests runs the tests exported by a script in the page's main world.
 func runTests(p *page, script string) {
 	p.t.Helper()
 	names := promised[[]string](p, fmt.Sprintf(`import(%q).then(({ tests }) => tests.map((t) => t.name))`, script))
@@ -86,7 +87,7 @@ func runTests(p *page, script string) {
 	}
 }
 
-// promised is what a promise of the page's own world comes to.
+// promised awaits a promise of the page's main world.
 func promised[T any](p *page, expression string) T {
 	p.t.Helper()
 	result, err := chromedp.Run(p.ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// without is the service as one sees it whose network loses answers: of requests to paths that begin so, as many as are named are answered 503.
+// without returns the address of a proxy that loses responses: for each path prefix, so many
+// requests are answered with 503.
 func (s *testEnv) without(t *testing.T, times map[string]int) (address string) {
 	t.Helper()
 	at, err := url.Parse(s.url)
@@ -41,12 +42,12 @@ func (s *testEnv) without(t *testing.T, times map[string]int) (address string) {
 	return server.URL
 }
 
-// TestLater opens pages whose code does not come at first: they say so, the rest goes on without them, and the service is asked again when
-// somebody wants it.
+// TestLater opens pages whose code fails to load at first. They report it, the rest of the page
+// works without them, and the next use loads again.
 func TestLater(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
-	// It goes when the page is closed that asks it.
+	// It ends when the page that uses it is closed.
 	away := a.s.without(t, map[string]int{"/assets/administration-": 2, "/dashboard/org": 1})
 	p := open(t).signIn(a)
 	p.watch.talksTo(strings.TrimPrefix(away, "http://"))

@@ -23,7 +23,7 @@ func TestRunsAppear(t *testing.T) {
 	p.sees("echo: Write the report")
 }
 
-// TestApproval lets a person decide what an agent may do: once yes, once no.
+// TestApproval approves one action of an agent and rejects another.
 func TestApproval(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -58,7 +58,7 @@ func TestApproval(t *testing.T) {
 	}
 }
 
-// TestApprovalInChat decides where the question came up.
+// TestApprovalInChat decides an approval in the chat.
 func TestApprovalInChat(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)

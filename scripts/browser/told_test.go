@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestNotifications makes an endpoint, tests it, and reads what was sent; another one, which is gone, is disabled and says so.
+// TestNotifications creates an endpoint, tests it, and reads its deliveries. A removed endpoint is
+// disabled and reported.
 func TestNotifications(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -43,7 +44,7 @@ func TestNotifications(t *testing.T) {
 	p.sees("Enabled: what waits is sent now.")
 }
 
-// TestBudget sets a cap with the keyboard alone, and sees it used up.
+// TestBudget sets a cap with the keyboard alone, and uses it up.
 func TestBudget(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)

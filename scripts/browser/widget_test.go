@@ -13,7 +13,8 @@ import (
 	"github.com/chromedp/cdproto/network"
 )
 
-// elsewhere is a page of somebody else's that holds the widget of an agent, under a policy that allows it nothing more.
+// elsewhere serves a third-party page with an agent's widget, under a content security policy that
+// allows only that.
 func elsewhere(t *testing.T, s *testEnv) (origin string, holds func(agent string)) {
 	t.Helper()
 	var agent string
@@ -27,14 +28,14 @@ func elsewhere(t *testing.T, s *testEnv) (origin string, holds func(agent string
 			"default-src 'none'; img-src data:; script-src %[1]s; connect-src %[1]s; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'", s.url))
 		_, _ = fmt.Fprintf(w, `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">`+
 			`<title>Lumen</title><link rel="icon" href="data:,"></head><body><main><h1>Lumen and Reed</h1></main>`+
-			`<img name="currentScript" alt=""><img name="body" alt=""><img name="createElement" alt="">`+ // stand before the document's own
+			`<img name="currentScript" alt=""><img name="body" alt=""><img name="createElement" alt="">`+ // shadow the document's own properties
 			`<script async src="%[1]s/widget.js" data-agent="%[2]s"></script><script async src="%[1]s/widget.js" data-agent="%[2]s"></script></body></html>`, s.url, agent)
 	}))
 	t.Cleanup(server.Close)
 	return server.URL, func(id string) { agent = id }
 }
 
-// early is a page that gives its commands before the script is there, which it loads in its head.
+// early serves a page that issues commands before the script, which is in its head, has loaded.
 func early(w http.ResponseWriter, r *http.Request, service, agent string) {
 	if r.URL.Path == "/commands.js" {
 		w.Header().Set("Content-Type", "text/javascript")
@@ -47,15 +48,16 @@ func early(w http.ResponseWriter, r *http.Request, service, agent string) {
 		`<script src="/commands.js"></script><script src="%s/widget.js"></script></head><body><main><h1>Early</h1></main></body></html>`, service)
 }
 
-// withoutAddress takes the client address back that a page says it comes from: to another origin no browser could send it.
+// withoutAddress removes the header with the client address, because no browser could send it to
+// another origin.
 func (p *page) withoutAddress() *page {
 	p.t.Helper()
 	call(p, network.SetExtraHTTPHeaders, network.SetExtraHTTPHeadersParams{Headers: network.Headers{}})
 	return p
 }
 
-// TestWidgetElsewhere talks with an agent on a page of another origin, reloads in the middle of an answer, and is refused where the
-// agent does not list the origin.
+// TestWidgetElsewhere chats with an agent on a page of another origin, reloads in the middle of an
+// answer, and is rejected where the agent does not list the origin.
 func TestWidgetElsewhere(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -106,7 +108,7 @@ func TestWidgetElsewhere(t *testing.T) {
 	}
 }
 
-// TestWidgetIsSmall weighs the script as it is sent.
+// TestWidgetIsSmall checks the compressed size of the script.
 func TestWidgetIsSmall(t *testing.T) {
 	t.Parallel()
 	s := withTestEnv(t)

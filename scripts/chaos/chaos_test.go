@@ -28,23 +28,26 @@ var (
 
 const (
 	runDeadline = 3 * time.Minute
-	// drained is by when all that was begun has ended, at the latest: the deadline, what is allowed after it, and what a busy machine adds.
+	// drained bounds the time until all runs have finished: the deadline, the tolerance after it,
+	// and the delay of a busy machine.
 	drained = runDeadline + afterDeadline + time.Minute
-	// postgresDisk is large enough for the server's data in the ordinary case.
+	// postgresDisk is large enough for the server's data in normal operation.
 	postgresDisk, natsDisk = 1024, 48 // MiB
-	// wholeRun is how long faults are injected by default in the long form; one of that or more must have manyKills.
+	// wholeRun is the default duration of the faults in the long form. A form of at least this
+	// duration requires manyKills.
 	wholeRun, manyKills = 10 * time.Minute, 300
 )
 
-// form is how large a run of chaos is.
+// form is the size of a chaos run.
 type form struct {
 	options cluster.Options
 	plan    plan
 	clients int
-	needs   []string // what must have happened
+	needs   []string // events that must have happened
 }
 
-// short is for every run of the tests: seconds of faults, then the half minute in which leases end.
+// short is the form for every test run: seconds of faults, then half a minute in which leases
+// expire.
 func short() form {
 	return form{
 		options: cluster.Options{Ingresses: 2, Agents: 3, Tools: 2, Sweepers: 1},
@@ -58,7 +61,7 @@ func short() form {
 	}
 }
 
-// long is what `make chaos` runs.
+// long is the form of `make chaos`.
 func long(total time.Duration) form {
 	f := short()
 	f.clients = 20
@@ -74,7 +77,7 @@ func long(total time.Duration) form {
 	return f
 }
 
-// TestChaos breaks everything that can break while clients ask for runs, and then looks what became of them.
+// TestChaos injects faults into all parts while clients start runs, and then checks every run.
 func TestChaos(t *testing.T) {
 	t.Parallel()
 	seed := *chaosSeed
@@ -103,7 +106,7 @@ type trial struct {
 	watcher *watcher
 	load    *load
 	person  *person
-	names   map[string]string // of organizations, by id
+	names   map[string]string // of organizations, by ID
 	notDone []string
 }
 
@@ -157,7 +160,8 @@ func newTrial(t *testing.T, f form, seed uint64) *trial {
 	return r
 }
 
-// mount gives the servers disks that can be filled, where that can be done and is wanted.
+// mount gives the servers small disks that can be filled, if the machine allows it and it is not
+// switched off.
 func (r *trial) mount(t *testing.T) map[string]*testkit.Disk {
 	t.Helper()
 	disks := map[string]*testkit.Disk{}
@@ -181,7 +185,8 @@ func (r *trial) mount(t *testing.T) map[string]*testkit.Disk {
 	return disks
 }
 
-// run strikes while clients ask, then waits until all is over, asks for everything again, and collects what there is to be looked at.
+// run injects faults while clients start runs, waits until all runs have finished, replays every
+// key, and collects the evidence.
 func (r *trial) run(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -204,10 +209,10 @@ func (r *trial) run(t *testing.T) {
 	}
 	r.drain(ctx, t, began.Add(drained))
 	r.progress("asking for every key again")
-	r.load.everything(ctx, r.clients)
+	r.load.replayAll(ctx, r.clients)
 	cancel()
 	others.Wait()
-	r.load.group.Wait() // those who have no answer break off
+	r.load.group.Wait() // clients without an answer abort
 	r.progress("looking at what there is")
 	r.collect(t)
 }
@@ -259,7 +264,7 @@ func (r *trial) collect(t *testing.T) {
 	})
 }
 
-// figures are what happened, by name.
+// figures returns counts of events by name.
 func (r *trial) figures(v *verdict) map[string]int {
 	all := maps.Clone(v.Checked)
 	r.striker.mu.Lock()
@@ -345,17 +350,17 @@ func (r *trial) report(t *testing.T, v *verdict) {
 	fmt.Printf("chaos: seed %d: %d kills, %d runs, %d violations: %s\n", r.seed, figures["kills"], figures["runs in the database"], len(v.Violations), verdict)
 }
 
-// always are checks that every run of chaos makes.
+// always lists the checks that every chaos run must have made.
 var always = []string{
 	"accepted runs", "runs in the database", "ends in time", "keys with one run", "answers that name their key's run", "answers compared",
 	"terminal rows watched", "bills paid, none", "bills paid, idempotent", "bills paid, unsafe", "bills whose run says that they were paid",
 	"turns that follow another", "model calls of turns", "requests answered", "requests whose connection broke", "accepted runs that completed",
 }
 
-// keep leaves what somebody needs who wants to know why.
+// keep saves the history and logs for an analysis of the failure.
 func (r *trial) keep(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "parley-chaos-") //nolint:usetesting // it stays
+	dir, err := os.MkdirTemp("", "parley-chaos-") //nolint:usetesting // it is kept after the test
 	if err != nil {
 		return err.Error()
 	}

@@ -15,8 +15,8 @@ var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 func at(seconds int) time.Time { return noon.Add(time.Duration(seconds) * time.Second) }
 
-// sound is evidence in which nothing is wrong: a key that was asked for twice, a session of two turns, a bill of each tool, and a process
-// that lives for a while.
+// sound returns evidence without violations: a key requested twice, a session of two turns, a bill
+// of each tool, and samples of a process.
 func sound() *evidence {
 	e := &evidence{Seen: map[string]string{}, Deadline: time.Minute, LoadUntil: at(150)}
 	for n, made := range []struct{ key, message, session string }{
@@ -69,11 +69,11 @@ func TestCheckerPassesWhatIsSound(t *testing.T) {
 	}
 }
 
-// TestCheckerFindsEachViolation plants one wrong thing at a time.
+// TestCheckerFindsEachViolation plants one violation at a time.
 func TestCheckerFindsEachViolation(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
-		rule  string // the only one that is violated, unless others are named
+		rule  string // the only violated rule, unless others are named
 		also  []string
 		plant func(e *evidence)
 	}{
@@ -126,12 +126,12 @@ func TestCheckerFindsEachViolation(t *testing.T) {
 		}},
 		"a bill that was said to be paid and was not": {"no effect is lost", nil, func(e *evidence) { e.Effects = e.Effects[1:] }},
 		"a bill that was not paid, and the run completed": {"no effect is lost", nil, func(e *evidence) {
-			say(e, 3, "done: The tool none refused the call.")
+			replaceText(e, 3, "done: The tool none refused the call.")
 			e.Effects = e.Effects[1:]
 		}},
-		"a bill that was said to be confirmed by nobody": {"no effect is lost", nil, func(e *evidence) { say(e, 5, confirmedMark) }},
+		"a bill that was said to be confirmed by nobody": {"no effect is lost", nil, func(e *evidence) { replaceText(e, 5, confirmedMark) }},
 		"a bill that was confirmed and not paid": {"no effect is lost", nil, func(e *evidence) {
-			say(e, 5, confirmedMark)
+			replaceText(e, 5, confirmedMark)
 			e.Effects = e.Effects[:2]
 			e.Decisions = []decision{{Run: "run_5", Bill: "bill-3", Said: "happened"}}
 		}},
@@ -177,7 +177,7 @@ func TestCheckerFindsEachViolation(t *testing.T) {
 	}
 }
 
-// TestCheckerExcuses has what looks like a violation and is none.
+// TestCheckerExcuses contains evidence that resembles a violation but is allowed.
 func TestCheckerExcuses(t *testing.T) {
 	t.Parallel()
 	for name, plant := range map[string]func(e *evidence){
@@ -202,7 +202,7 @@ func TestCheckerExcuses(t *testing.T) {
 			e.Effects = e.Effects[:2]
 		},
 		"a bill of which a person said that it was paid": func(e *evidence) {
-			say(e, 5, confirmedMark)
+			replaceText(e, 5, confirmedMark)
 			e.Decisions = []decision{{Run: "run_5", Bill: "bill-3", Said: "happened"}}
 		},
 		"memory and descriptors of a start, of a while, and of the time after the load": func(e *evidence) {
@@ -239,8 +239,8 @@ func TestCheckerExcuses(t *testing.T) {
 	}
 }
 
-// say has a run say something else than it did, to everybody.
-func say(e *evidence, n int, text string) {
+// replaceText replaces a run's text everywhere.
+func replaceText(e *evidence, n int, text string) {
 	e.Rows[n].Result = `{"id":"` + e.Rows[n].ID + `","message":"` + text + `"}`
 	for i, asked := range e.Requests {
 		if asked.Run == e.Rows[n].ID {
@@ -293,7 +293,7 @@ func TestScheduleIsDrawnFromItsSeed(t *testing.T) {
 			t.Errorf("there is no %s in ten minutes: %v", kind, drawn)
 		}
 	}
-	if drawn[kill] < 330 { // 300 are wanted, and some find nobody to kill
+	if drawn[kill] < 330 { // 300 are required, and some find their part already down
 		t.Errorf("%d kills in ten minutes", drawn[kill])
 	}
 }

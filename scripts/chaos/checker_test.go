@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// afterDeadline is by when a run has ended at the latest, after its deadline.
+	// afterDeadline is the latest time after its deadline at which a run finishes.
 	afterDeadline = time.Minute
-	// maxShown is how many violations of a rule are told in full.
+	// maxShown is the number of violations of a rule that are reported in full.
 	maxShown = 5
 )
 
-// verdict is what the checker found: what is wrong, and how much it has looked at.
+// verdict is the checker's result: the violations and the number of checks.
 type verdict struct {
 	Violations map[string][]string // by rule
 	Checked    map[string]int
@@ -30,7 +30,7 @@ func (v *verdict) violatef(rule, format string, args ...any) {
 
 func (v *verdict) checked(what string) { v.Checked[what]++ }
 
-// rules are what is checked, each on its own.
+// rules are independent checks of the evidence.
 var rules = map[string]func(*evidence, func(format string, args ...any), func(what string)){
 	"every accepted run ends":       checkEnds,
 	"no run ends late":              checkLate,
@@ -48,7 +48,7 @@ var rules = map[string]func(*evidence, func(format string, args ...any), func(wh
 	"parts end only when struck":    checkParts,
 }
 
-// check judges what was collected. It is pure.
+// check judges the evidence. It is a pure function.
 func check(e *evidence) *verdict {
 	v := &verdict{Violations: map[string][]string{}, Checked: map[string]int{}}
 	for name, rule := range rules {
@@ -99,7 +99,7 @@ func checkLate(e *evidence, wrong func(string, ...any), checked func(string)) {
 		if !terminal(r.Status) {
 			continue
 		}
-		// Waiting for a person does not count.
+		// Time spent waiting for a person is excluded.
 		from := r.Created
 		if at := asked[r.ID]; at.After(from) {
 			from = at
@@ -111,11 +111,11 @@ func checkLate(e *evidence, wrong func(string, ...any), checked func(string)) {
 	}
 }
 
-// The runs that may end otherwise than completed, of those that were accepted: strikes that hit the same run five times, or keep it past its
-// deadline, are rare, and nothing else in the load is an excuse.
+// The allowed number of accepted runs that do not complete. Kills that hit the same run five times,
+// or delay it past its deadline, are rare, and the load contains no other reason.
 const (
 	badEndsPerCent = 5
-	badEndsAlways  = 2 // of few runs
+	badEndsAlways  = 2 // for few runs
 )
 
 func checkBadEnds(e *evidence, wrong func(string, ...any), checked func(string)) {
@@ -131,7 +131,7 @@ func checkBadEnds(e *evidence, wrong func(string, ...any), checked func(string))
 		case !accepted[r.ID]:
 		case r.Status == "completed":
 			checked("accepted runs that completed")
-		case terminal(r.Status): // others have not ended at all
+		case terminal(r.Status): // others have not finished
 			bad = append(bad, r)
 		}
 	}
@@ -262,7 +262,7 @@ func checkPaid(e *evidence, wrong func(string, ...any), checked func(string)) {
 	}
 }
 
-// bySession gives the runs of each session that was meant as one, in their order.
+// bySession returns the runs of each intended session in order.
 func (e *evidence) bySession() map[string][]row {
 	sessions := map[string][]row{}
 	for _, r := range e.Rows {
@@ -349,21 +349,22 @@ func checkRefusals(e *evidence, wrong func(string, ...any), checked func(string)
 	}
 }
 
-// The leak that is not noticed: what a process may hold more in the last quarter of its life under load than in the first. What is
-// compared are the upper quartile of the first and the lower one of the last: what is held for a while is no leak.
+// Leak limits: the allowed growth of a process under load from the first to the last quarter of its
+// life. The upper quartile of the first quarter is compared with the lower quartile of the last
+// one, because temporary peaks are not leaks.
 const (
 	memoryFactor, memoryMore         = 1.1, 16 << 20
 	descriptorFactor, descriptorMore = 1, 16
 	fewestSamples                    = 24
 	shortestLife                     = time.Minute
 	longLife                         = 2 * time.Minute
-	// warmUp is how long a process opens its connections and fills its caches.
+	// warmUp is the time in which a process opens connections and fills caches.
 	warmUp             = 15 * time.Second
 	judged, judgedLong = "processes whose memory and descriptors were compared", "… which lived for more than two minutes"
 )
 
 func checkFlat(e *evidence, wrong func(string, ...any), checked func(string)) {
-	for life, samples := range e.lives() {
+	for life, samples := range e.usageByProcess() {
 		lived := samples[len(samples)-1].At.Sub(samples[0].At)
 		if len(samples) < fewestSamples || lived < shortestLife {
 			continue
@@ -389,10 +390,10 @@ func checkFlat(e *evidence, wrong func(string, ...any), checked func(string)) {
 	}
 }
 
-// lives gives what each process held while it was warm and under load: not after the load, and not while it, a link of it or a server was
-// frozen, cut off or full.
-func (e *evidence) lives() map[string][]sample {
-	began, lives := map[string]time.Time{}, map[string][]sample{}
+// usageByProcess returns the samples of each process while it was warm and under load. It excludes times in
+// which the process, one of its links or a server was frozen, cut off or full.
+func (e *evidence) usageByProcess() map[string][]sample {
+	began, usageByProcess := map[string]time.Time{}, map[string][]sample{}
 	for _, s := range e.Samples {
 		life := fmt.Sprintf("%s, process %d", s.Part, s.PID)
 		if _, known := began[life]; !known {
@@ -402,10 +403,10 @@ func (e *evidence) lives() map[string][]sample {
 			return slices.Contains([]string{s.Part, cluster.NATS, cluster.Postgres}, in.Part) && in.From.Before(s.At) && in.To.After(s.At)
 		})
 		if !idle && s.At.Before(e.LoadUntil) && s.At.Sub(began[life]) >= warmUp {
-			lives[life] = append(lives[life], s)
+			usageByProcess[life] = append(usageByProcess[life], s)
 		}
 	}
-	return lives
+	return usageByProcess
 }
 
 func sorted(samples []sample, of func(sample) int64) []int64 {

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestAttach gives a request up while its run goes on: the client's retry waits for the same run, and the model is asked once.
+// TestAttach aborts a request while its run continues. The client's retry waits for the same run,
+// and the model is called once.
 func TestAttach(t *testing.T) {
 	t.Parallel()
 	needsNode(t)

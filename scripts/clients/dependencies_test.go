@@ -16,7 +16,7 @@ var (
 	tabulated = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (v\\S+) \\| .+ \\|$")
 )
 
-// TestDependencies compares docs/dependencies.md with what the modules require by themselves.
+// TestDependencies compares docs/dependencies.md to the direct dependencies of the modules.
 func TestDependencies(t *testing.T) {
 	t.Parallel()
 	root := testkit.Root(t)
@@ -39,7 +39,7 @@ func TestDependencies(t *testing.T) {
 	}
 }
 
-// versions returns the version of each module that the pattern finds in a file.
+// versions returns the version of each module that the pattern matches in a file.
 func versions(t *testing.T, file string, pattern *regexp.Regexp) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(file)

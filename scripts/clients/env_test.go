@@ -23,7 +23,7 @@ import (
 	"parley/shared/testkit/openaistub"
 )
 
-// testEnv is what all tests of the package share.
+// testEnv is the environment shared by all tests of the package.
 type testEnv struct {
 	mu      sync.Mutex
 	up      bool
@@ -34,12 +34,12 @@ type testEnv struct {
 	model  *openaistub.Server // the model "openai/stub"
 	ledger *ledger
 	creds  quickstart.Credentials
-	owner  string // session token of whom the organizations of tests belong to; empty until one is asked for
+	owner  string // session token of the owner of the tests' organizations; empty until needed
 }
 
 var theEnv testEnv
 
-// withTestEnv gives the running service, and starts it for the first test that asks.
+// withTestEnv returns the running service. The first call starts it.
 func withTestEnv(t *testing.T) *testEnv {
 	t.Helper()
 	s := &theEnv
@@ -61,13 +61,13 @@ func withTestEnv(t *testing.T) *testEnv {
 	return s
 }
 
-// place makes the directory of the stage, which outlives the test that asks first; s.mu is held.
+// place creates the environment's directory, which outlives the first test. The caller holds s.mu.
 func (s *testEnv) place(t *testing.T) {
 	t.Helper()
 	if s.dir != "" {
 		return
 	}
-	dir, err := os.MkdirTemp("", "parley-clients-") //nolint:usetesting // it is all tests' place
+	dir, err := os.MkdirTemp("", "parley-clients-") //nolint:usetesting // shared by all tests
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,9 +85,9 @@ func (s *testEnv) startParley(t *testing.T, program, model string) error {
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program, "up")
 	cmd.Env = append(append(os.Environ(), quickstart.Environment(data, testkit.FreePort(t))...),
 		"OPENAI_BASE_URL="+model+"/v1", "OPENAI_API_KEY=stub", "DEFAULT_MODEL=offline",
-		"TRANSCRIPTION_MODEL=offline/pocketsphinx", "SPEECH_MODEL=offline/espeak-ng", // the stub has no ears and no voice
+		"TRANSCRIPTION_MODEL=offline/pocketsphinx", "SPEECH_MODEL=offline/espeak-ng", // the stub does not transcribe or speak
 		"OUTBOUND_ALLOW="+strings.TrimPrefix(s.ledger.url, "http://"), "LIMIT_DEMO=6000", "LIMIT_USER=50000", "LIMIT_SYSTEM=60000",
-		"ORGANIZATIONS_PER_USER=0", "MEMBERSHIPS_PER_USER=0") // one person owns those of all tests
+		"ORGANIZATIONS_PER_USER=0", "MEMBERSHIPS_PER_USER=0") // one user owns the organizations of all tests
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if s.parley, err = lifecycle.StartChild(cmd, syscall.SIGKILL); err != nil {
@@ -101,8 +101,9 @@ func (s *testEnv) startParley(t *testing.T, program, model string) error {
 	return err
 }
 
-// env is the environment of a client's script: where the service is, a key that works, and an agent that has every tool. What comes
-// later in it wins, so that extra replaces and adds: s.env("PARLEY_BASE_URL=" + door.URL).
+// env returns the environment of a client's script: the service's URL, a valid key, and an agent
+// with every tool. Later entries take precedence, so extra replaces and adds:
+// s.env("PARLEY_BASE_URL=" + door.URL).
 func (s *testEnv) env(extra ...string) []string {
 	return append([]string{
 		"PARLEY_BASE_URL=" + s.creds.BaseURL, "PARLEY_API_KEY=" + s.creds.APIKey,
@@ -110,13 +111,13 @@ func (s *testEnv) env(extra ...string) []string {
 	}, extra...)
 }
 
-// faults puts a proxy in front of the service whose connections break as a test wants: s.faults(t).DropFirst().URL is a base URL.
+// faults starts a fault proxy for the service: s.faults(t).DropFirst().URL is a base URL.
 func (s *testEnv) faults(t *testing.T) *faultproxy.Proxy {
 	t.Helper()
 	return faultproxy.Start(t, s.creds.BaseURL)
 }
 
-// output is all that parley has written.
+// output returns parley's output.
 func (s *testEnv) output() []byte {
 	raw, err := os.ReadFile(filepath.Join(s.dir, "output"))
 	if err != nil {
@@ -125,7 +126,7 @@ func (s *testEnv) output() []byte {
 	return raw
 }
 
-// end stops everything; of a failed package it shows what parley complained of.
+// end stops everything. If the package failed, it prints parley's warnings and errors.
 func (s *testEnv) end(failed bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,14 +154,14 @@ func (s *testEnv) endParley() error {
 	select {
 	case <-s.parley.Done():
 	case <-time.After(30 * time.Second):
-		_ = s.parley.Signal(syscall.SIGKILL) // its PostgreSQL ends with it
+		_ = s.parley.Signal(syscall.SIGKILL) // its PostgreSQL ends, too
 		<-s.parley.Done()
 		return errors.New("parley did not end within 30 s")
 	}
 	return s.parley.Err()
 }
 
-// complaints gives the lines of a log that tell of something wrong, the last ones of many.
+// complaints returns the lines of a log with warnings and errors, limited to the last ones.
 func complaints(log []byte) string {
 	var lines []string
 	for line := range strings.Lines(string(log)) {
@@ -172,15 +173,15 @@ func complaints(log []byte) string {
 	return strings.Join(lines[max(0, len(lines)-limit):], "")
 }
 
-// pause is how long a model that answers slowly pauses after each piece.
+// pause is the pause of a slow model after each piece of its answer.
 const pause = 20 * time.Millisecond
 
-// paused has a model's stub pause after each piece of an answer whose prompt has the word "slowly".
+// paused makes a stub pause after each piece of an answer if the prompt contains the word "slowly".
 func paused(model *openaistub.Server) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := readAll(r)
 		if err != nil {
-			return // half a request is not answered
+			return // an incomplete request is not answered
 		}
 		if strings.Contains(body, "slowly") {
 			w = &pausing{w, r.Context()}
@@ -189,16 +190,16 @@ func paused(model *openaistub.Server) http.Handler {
 	})
 }
 
-// pausing waits with each piece that is sent on.
+// pausing pauses after each flushed piece.
 type pausing struct {
 	http.ResponseWriter
 
-	ctx context.Context //nolint:containedctx // of the request that is answered
+	ctx context.Context //nolint:containedctx // of the answered request
 }
 
-// Flush sends a piece on, and pauses.
+// Flush sends a piece and pauses.
 func (w *pausing) Flush() {
-	_ = http.NewResponseController(w.ResponseWriter).Flush() // a client that has left needs nothing
+	_ = http.NewResponseController(w.ResponseWriter).Flush() // a disconnected client needs nothing
 	select {
 	case <-time.After(pause):
 	case <-w.ctx.Done():

@@ -26,7 +26,7 @@ func TestLedger(t *testing.T) {
 	}
 }
 
-// TestNode runs a script with the environment that clients are given.
+// TestNode runs a script with the clients' environment.
 func TestNode(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
@@ -38,7 +38,7 @@ func TestNode(t *testing.T) {
 	}
 }
 
-// TestPython runs an interpreter that can make packages.
+// TestPython runs an interpreter that can build packages.
 func TestPython(t *testing.T) {
 	t.Parallel()
 	python := needsPython(t)
@@ -62,7 +62,7 @@ func TestNewEnough(t *testing.T) {
 	}
 }
 
-// TestLockFiles keeps a machine's own registry out of the lock files, and every version exact.
+// TestLockFiles checks that lock files name no private registry, and that every version is exact.
 func TestLockFiles(t *testing.T) {
 	t.Parallel()
 	root := testkit.Root(t)

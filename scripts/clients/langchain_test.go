@@ -6,10 +6,11 @@ import (
 	"testing"
 )
 
-// failed is what LangChain says of a request that failed.
+// failed is LangChain's error of a failed request.
 type failed struct{ Text, Name, Code, Message string }
 
-// TestLangChain asks through LangChain: plain, with a history, streamed, in chains, by both of OpenAI's protocols, and what fails.
+// TestLangChain uses LangChain: plain, with a history, streamed, in chains, over both of OpenAI's
+// protocols, and with errors.
 func TestLangChain(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
@@ -58,7 +59,7 @@ func TestLangChain(t *testing.T) {
 	checkFailed(t, told.Unknown, "model_not_found")
 	checkFailed(t, told.Unauthenticated, "invalid_api_key")
 	checkFailed(t, told.Tools, "unsupported_parameter")
-	// One request for each of the fourteen calls: nothing that failed was tried again.
+	// One request for each of the fourteen calls: no failed one was retried.
 	if sent := len(recording.Sent(http.MethodPost, "/v1/chat/completions")) + len(recording.Sent(http.MethodPost, "/v1/responses")); sent != 14 {
 		t.Errorf("%d requests: %+v", sent, recording.Requests())
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/openai/openai-go/v3/responses"
 )
 
-// goClient is OpenAI's own client for Go, of whatever answers at a base URL.
+// goClient returns OpenAI's Go client for a base URL.
 func (s *testEnv) goClient(base string, more ...option.RequestOption) openai.Client {
 	options := []option.RequestOption{option.WithAPIKey(s.creds.APIKey), option.WithBaseURL(base + "/v1/"), option.WithMaxRetries(2)}
 	return openai.NewClient(append(options, more...)...)
@@ -27,7 +27,7 @@ func responseFor(model, text string) responses.ResponseNewParams {
 	return responses.ResponseNewParams{Model: model, Input: responses.ResponseNewParamsInputUnion{OfString: openai.String(text)}}
 }
 
-// read reads a stream to its end, whatever that is.
+// read reads a stream to its end and returns its events and error.
 func read[T any](stream *ssestream.Stream[T]) (events []T, err error) {
 	defer stream.Close()
 	for stream.Next() {
@@ -36,7 +36,7 @@ func read[T any](stream *ssestream.Stream[T]) (events []T, err error) {
 	return events, stream.Err()
 }
 
-// refusal gives the error that the service has answered a call with.
+// refusal returns the service's error response of a call.
 func refusal(t *testing.T, err error) *openai.Error {
 	t.Helper()
 	refused, ok := errors.AsType[*openai.Error](err)
@@ -66,7 +66,7 @@ func TestOpenAIGoModels(t *testing.T) {
 	}
 }
 
-// TestOpenAIGoChat asks for completions, whole and streamed.
+// TestOpenAIGoChat requests completions, whole and streamed.
 func TestOpenAIGoChat(t *testing.T) {
 	t.Parallel()
 	s := withTestEnv(t)
@@ -96,7 +96,8 @@ func TestOpenAIGoChat(t *testing.T) {
 	}
 }
 
-// TestOpenAIGoResponses asks for responses: whole, streamed, in the background, and going on from one another.
+// TestOpenAIGoResponses requests responses: whole, streamed, in the background, and as
+// continuations.
 func TestOpenAIGoResponses(t *testing.T) {
 	t.Parallel()
 	s := withTestEnv(t)
@@ -135,7 +136,7 @@ func bySequence(a, b responses.ResponseStreamEventUnion) int {
 	return int(a.SequenceNumber - b.SequenceNumber)
 }
 
-// TestOpenAIGoItems reads what tools were called and what was cited, as the client's own types.
+// TestOpenAIGoItems reads tool calls and citations as the client's types.
 func TestOpenAIGoItems(t *testing.T) {
 	t.Parallel()
 	s := withTestEnv(t)
@@ -171,7 +172,8 @@ func TestOpenAIGoItems(t *testing.T) {
 	}
 }
 
-// TestOpenAIGoErrors reads errors as the client's own type; what trying again cannot mend is asked once.
+// TestOpenAIGoErrors reads errors as the client's type. Errors that a retry cannot fix are not
+// retried.
 func TestOpenAIGoErrors(t *testing.T) {
 	t.Parallel()
 	s := withTestEnv(t)
@@ -212,7 +214,7 @@ func TestOpenAIGoErrors(t *testing.T) {
 	}
 }
 
-// TestOpenAIGoRetries has the client try again after its connection broke: it is given the run that was begun.
+// TestOpenAIGoRetries breaks the connection. The client's retry gets the run that was started.
 func TestOpenAIGoRetries(t *testing.T) {
 	t.Parallel()
 	s := withTestEnv(t)

@@ -15,8 +15,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// TestPostman runs the collection with newman, from top to bottom: each request is answered as the document says it may be, none with a
-// fault of the service, and what people begin with succeeds.
+// TestPostman runs the collection with newman from top to bottom. Each response is one that the
+// OpenAPI document allows, none is a server error, and the main requests succeed.
 func TestPostman(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
@@ -60,8 +60,9 @@ func TestPostman(t *testing.T) {
 	t.Logf("%d of %d requests succeeded: %s", len(succeeded), len(told.Answers), strings.Join(slices.Sorted(maps.Keys(succeeded)), ", "))
 }
 
-// mainRequests are those that must succeed in a service that has an agent and nothing else. The others need what only a person has (the
-// token of an invitation, a provider of logins), or what no request of the collection makes (a file, a widget).
+// mainRequests must succeed in a service that only has an agent. The others need values that only a
+// person has (an invitation's token, a login provider), or that no request of the collection
+// creates (a file, a widget).
 var mainRequests = []string{
 	"Chat / Chat with an agent", "Chat / Stream the answer", "Chat / Demo mode", "Automation / From a scheduler", "Automation / Without waiting",
 	"Runs / Wait for a run", "Runs / Watch a run", "Knowledge / Add a text", "Knowledge / Search", "Sessions / Read one", "Sessions / Erase",
@@ -71,7 +72,8 @@ var mainRequests = []string{
 	"MCP / List agents as tools", "MCP / Call an agent as a tool", "Chat / Stream as the AI SDK's messages", "Chat / Stream as AG-UI's events",
 }
 
-// writeCollection sets the agent and the organization, as somebody does who has imported the collection.
+// writeCollection sets the agent and the organization, as a user does after importing the
+// collection.
 func writeCollection(t *testing.T, s *testEnv, from, to string) {
 	t.Helper()
 	raw, err := os.ReadFile(from)
@@ -92,7 +94,7 @@ func writeCollection(t *testing.T, s *testEnv, from, to string) {
 	}
 }
 
-// statuses are what the document says that operations answer: by path, and by method in lower case.
+// statuses are the documented responses of operations by path and lower-case method.
 type statuses map[string]map[string]any
 
 func documentedStatuses(t *testing.T, root string) statuses {
@@ -129,7 +131,7 @@ func (s statuses) of(method, path string) []int {
 	return nil
 }
 
-// fits reports whether a path is one of a pattern such as /v1/models/{id}.
+// fits reports whether a path matches a pattern such as /v1/models/{id}.
 func fits(pattern, path string) bool {
 	wanted, given := strings.Split(pattern, "/"), strings.Split(path, "/")
 	return len(wanted) == len(given) && !slices.ContainsFunc(wanted, func(part string) bool {

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// protocolAgents are the agents that the tests of other protocols' clients ask, as variables of their scripts' environment.
+// protocolAgents creates the agents for the tests of other protocols' clients, and returns their
+// environment variables.
 func protocolAgents(t *testing.T, s *testEnv) []string {
 	t.Helper()
 	document := s.searchable(t, "Everybody has thirty days of holidays a year.\n\n"+t.Name())
@@ -16,7 +17,7 @@ func protocolAgents(t *testing.T, s *testEnv) []string {
 	}
 }
 
-// TestMCP runs the Model Context Protocol's own client for JavaScript.
+// TestMCP runs the JavaScript client of the Model Context Protocol.
 func TestMCP(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
@@ -37,7 +38,7 @@ func TestMCP(t *testing.T) {
 	s.call(t, http.MethodPost, "/api/runs?action=cancel&id="+got.Parked, nil, &run)
 }
 
-// TestAISDK runs the AI SDK's client side: its transport, its chats, the schema of its chunks.
+// TestAISDK runs the AI SDK's client: its transport, its chats, the schema of its chunks.
 func TestAISDK(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
@@ -55,7 +56,7 @@ func TestAISDK(t *testing.T) {
 	}
 }
 
-// TestAGUI runs AG-UI's own client, which accepts no event out of its order.
+// TestAGUI runs AG-UI's client, which rejects events out of order.
 func TestAGUI(t *testing.T) {
 	t.Parallel()
 	needsNode(t)

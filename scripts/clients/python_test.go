@@ -19,15 +19,15 @@ import (
 	"parley/shared/testkit"
 )
 
-// pythonWheel is the Python SDK as it is packaged, and pythonInterpreter that of an environment in which nothing but the SDK is installed.
-// Both are made once for the package.
+// pythonWheel is the packaged Python SDK, and pythonInterpreter that of a virtual environment with
+// only the SDK. Both are created once.
 var pythonWheel, pythonInterpreter struct {
 	sync.Mutex
 
 	path string
 }
 
-// wheel makes the package of sdk/python, of a copy: building leaves things behind.
+// wheel builds the package from a copy of sdk/python, because builds leave files behind.
 func (s *testEnv) wheel(t *testing.T) (path string) {
 	t.Helper()
 	python := needsPython(t)
@@ -50,7 +50,7 @@ func (s *testEnv) wheel(t *testing.T) (path string) {
 	return pythonWheel.path
 }
 
-// pythonSource copies what sdk/python is built from.
+// pythonSource copies the sources of sdk/python.
 func pythonSource(t *testing.T, to string) {
 	t.Helper()
 	from := filepath.Join(testkit.Root(t), "sdk", "python")
@@ -58,13 +58,14 @@ func pythonSource(t *testing.T, to string) {
 	copyFiles(t, filepath.Join(from, "src", "parley"), filepath.Join(to, "src", "parley"))
 }
 
-// pythonProject makes an empty project, and gives the interpreter of an environment in which nothing but the SDK is installed.
+// pythonProject creates an empty project, and returns it and the interpreter of a virtual
+// environment with only the SDK.
 func (s *testEnv) pythonProject(t *testing.T) (dir, interpreter string) {
 	t.Helper()
 	return t.TempDir(), s.environment(t)
 }
 
-// environment makes an environment of Python's with the SDK.
+// environment creates a virtual environment with the SDK.
 func (s *testEnv) environment(t *testing.T) (interpreter string) {
 	t.Helper()
 	python, wheel := needsPython(t), s.wheel(t)
@@ -74,14 +75,14 @@ func (s *testEnv) environment(t *testing.T) (interpreter string) {
 		return pythonInterpreter.path
 	}
 	dir := filepath.Join(s.dir, "python", "environment")
-	succeed(t, s.dir, nil, python, "-m", "venv", "--without-pip", dir) // the builder's pip installs into it, in a fraction of the time
+	succeed(t, s.dir, nil, python, "-m", "venv", "--without-pip", dir) // the builder's pip installs into it, which is much faster
 	interpreter = filepath.Join(dir, "bin", "python")
 	succeed(t, s.dir, nil, python, "-m", "pip", "--python", interpreter, "install", "--no-index", "--no-deps", wheel)
 	pythonInterpreter.path = interpreter
 	return interpreter
 }
 
-// pythonScript runs scripts/clients/python/<script> in a project of its own and gives what it printed.
+// pythonScript runs scripts/clients/python/<script> in a new project and returns its output.
 func (s *testEnv) pythonScript(t *testing.T, env []string, script string, args ...string) string {
 	t.Helper()
 	dir, interpreter := s.pythonProject(t)
@@ -93,7 +94,7 @@ func pythonFile(t *testing.T, name string) string {
 	return filepath.Join(testkit.Root(t), "scripts", "clients", "python", name)
 }
 
-// TestPythonPackage looks into the wheel.
+// TestPythonPackage checks the content of the wheel.
 func TestPythonPackage(t *testing.T) {
 	t.Parallel()
 	needsPython(t)
@@ -129,7 +130,7 @@ func TestPythonPackage(t *testing.T) {
 	}
 }
 
-// contractVersion is the one place of the version: the SDK says the same.
+// contractVersion returns the version of the OpenAPI document, which the SDK must have, too.
 func contractVersion(t *testing.T) string {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(testkit.Root(t), "ingress", "internal", "openapi", "openapi.yaml"))
@@ -157,7 +158,7 @@ func unzipped(t *testing.T, file *zip.File) string {
 	return string(raw)
 }
 
-// TestPythonReadme runs each block of the README as it stands: its commands as whoever has the repository, its
+// TestPythonReadme runs each block of the README: its commands in a clone of the repository, its
 // programs in an empty project with the package installed.
 func TestPythonReadme(t *testing.T) {
 	t.Parallel()
@@ -189,9 +190,10 @@ func TestPythonReadme(t *testing.T) {
 	}
 }
 
-// pythonInstall runs commands that install the SDK, in a clone: afterwards the environment that they made has it. No test fetches
-// anything, so commands that would are given what they build with, by the settings that pip has for it. With -short they are left to the
-// block that fetches nothing by itself, which is the same otherwise.
+// pythonInstall runs commands that install the SDK in a clone, and checks that the virtual
+// environment they created contains it. Tests download nothing, so pip settings provide the build
+// dependencies of commands that would. With -short only the block without downloads runs, which is
+// otherwise the same.
 func pythonInstall(t *testing.T, python string, block fenced.Block) {
 	t.Helper()
 	commands := block.Text
@@ -204,7 +206,7 @@ func pythonInstall(t *testing.T, python string, block fenced.Block) {
 	env := []string{"PATH=" + namedPython(t, python) + ":" + os.Getenv("PATH"), "PYTHONPATH="}
 	if !strings.Contains(commands, "--no-index") {
 		builder := succeed(t, clone, nil, python, "-I", "-c", "import setuptools, pathlib; print(pathlib.Path(setuptools.__file__).parents[1])")
-		env = append(env, "PIP_NO_INDEX=1", "PIP_NO_BUILD_ISOLATION=0", "PYTHONPATH="+strings.TrimSpace(builder)) // 0: no isolation
+		env = append(env, "PIP_NO_INDEX=1", "PIP_NO_BUILD_ISOLATION=0", "PYTHONPATH="+strings.TrimSpace(builder)) // 0 disables isolation
 	}
 	succeed(t, clone, env, "sh", "-e", "-c", commands)
 	made := filepath.Join(clone, ".venv", "bin", "python")
@@ -214,7 +216,7 @@ func pythonInstall(t *testing.T, python string, block fenced.Block) {
 	}
 }
 
-// namedPython gives a folder in which an interpreter is called python3.
+// namedPython returns a directory in which an interpreter is named python3.
 func namedPython(t *testing.T, interpreter string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -224,7 +226,7 @@ func namedPython(t *testing.T, interpreter string) string {
 	return dir
 }
 
-// TestPythonTransport runs the client against services that misbehave by a script.
+// TestPythonTransport runs the client against scripted misbehaving services.
 func TestPythonTransport(t *testing.T) {
 	t.Parallel()
 	needsPython(t)
@@ -240,7 +242,7 @@ func TestPythonTransport(t *testing.T) {
 	}
 }
 
-// TestPythonSurface makes every call there is, sync and async.
+// TestPythonSurface makes every call of the client, sync and async.
 func TestPythonSurface(t *testing.T) {
 	t.Parallel()
 	needsPython(t)
@@ -257,8 +259,8 @@ func TestPythonSurface(t *testing.T) {
 	}
 }
 
-// TestPythonRetriesAttach loses the answer to every first attempt after the service has taken it: the retry finds the run that there
-// is, and the ledger sees one effect.
+// TestPythonRetriesAttach drops the response to every first attempt after the service has accepted
+// it. The retry attaches to the existing run, and the ledger records one effect.
 func TestPythonRetriesAttach(t *testing.T) {
 	t.Parallel()
 	needsPython(t)
@@ -299,7 +301,7 @@ func TestPythonRetriesAttach(t *testing.T) {
 	}
 }
 
-// reading is what scripts/clients/python/resumed.py tells of a stream.
+// reading is the output of scripts/clients/python/resumed.py.
 type reading struct {
 	IDs    []string
 	Events []json.RawMessage
@@ -307,7 +309,7 @@ type reading struct {
 	Run    struct{ ID, Message, Status string }
 }
 
-// TestPythonStreamsAreResumed cuts a stream ten times: no character is lost or doubled.
+// TestPythonStreamsAreResumed cuts a stream ten times. No character is lost or repeated.
 func TestPythonStreamsAreResumed(t *testing.T) {
 	t.Parallel()
 	needsPython(t)
@@ -341,7 +343,7 @@ func TestPythonStreamsAreResumed(t *testing.T) {
 	}
 }
 
-// sameEvents compares a reading that was cut with one that was not.
+// sameEvents compares a reading with cuts to one without.
 func sameEvents(t *testing.T, cut, uncut reading) {
 	t.Helper()
 	if len(uncut.IDs) < 20 || !slices.Equal(cut.IDs, uncut.IDs) {
@@ -360,7 +362,7 @@ func sameEvents(t *testing.T, cut, uncut reading) {
 	}
 }
 
-// TestPythonTypes has a type checker judge the package, as it is installed, and a program that uses it.
+// TestPythonTypes runs a type checker on the installed package and a program that uses it.
 func TestPythonTypes(t *testing.T) {
 	t.Parallel()
 	needsPython(t)

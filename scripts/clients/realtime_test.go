@@ -17,15 +17,15 @@ import (
 	"parley/shared/testkit/openaistub"
 )
 
-// sentences are what the tests have espeak-ng say: short ones that pocketsphinx, which is no match for what people are used to,
-// understands to the last word, alone and behind the "echo" of an answer.
+// sentences are spoken by espeak-ng. They are short enough for pocketsphinx to recognize every
+// word, alone and after the "echo" of an answer.
 var sentences = map[string]string{
 	"first":  "please tell me about the weather in london",
 	"second": "it is going to rain tomorrow",
 	"answer": "she went to the market to buy some bread",
 }
 
-// needsSpeech skips a test where nothing can speak or listen.
+// needsSpeech skips a test without programs for speech and recognition.
 func needsSpeech(t *testing.T) {
 	t.Helper()
 	for _, program := range []string{"espeak-ng", "pocketsphinx_continuous"} {
@@ -35,8 +35,8 @@ func needsSpeech(t *testing.T) {
 	}
 }
 
-// secure puts a proxy with TLS in front of the service, as a public one has: clients of the Realtime API connect to wss alone. ca is the
-// file of the certificate.
+// secure starts a TLS proxy for the service, like a public deployment, because clients of the
+// Realtime API only use wss. ca is the path of the certificate.
 func (s *testEnv) secure(t *testing.T) (address, ca string) {
 	t.Helper()
 	target, err := url.Parse(s.creds.BaseURL)
@@ -56,7 +56,7 @@ func (s *testEnv) secure(t *testing.T) (address, ca string) {
 	return server.URL, ca
 }
 
-// spoken has the sentences said, and gives what the script needs of them.
+// spoken synthesizes the sentences, and returns the script's input.
 func spoken(t *testing.T) map[string]map[string]string {
 	t.Helper()
 	dir, said := t.TempDir(), map[string]map[string]string{}
@@ -74,14 +74,14 @@ func spoken(t *testing.T) map[string]map[string]string {
 	return said
 }
 
-// says answers what begins with "say: " with what follows, instead of an echo.
+// says answers a message that starts with "say: " with the rest, instead of an echo.
 func says(req openaistub.Request) (openaistub.Reply, bool) {
 	text, ok := strings.CutPrefix(req.Prompt(), "say: ")
 	return openaistub.Reply{Text: text}, ok
 }
 
-// TestRealtime holds conversations with OpenAI's own clients, over `ws` and over the WebSocket that browsers have; with -short those aloud
-// with one of them each.
+// TestRealtime holds conversations with OpenAI's clients, over `ws` and over the WebSocket of
+// browsers. With -short each spoken one runs with only one of them.
 func TestRealtime(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
@@ -120,7 +120,7 @@ func TestRealtime(t *testing.T) {
 	}
 }
 
-// realtimeTypes reads the types of events that the client's declarations name.
+// realtimeTypes returns the event types in the client's declarations.
 func realtimeTypes(t *testing.T, path string) []string {
 	t.Helper()
 	declarations, err := os.ReadFile(path)

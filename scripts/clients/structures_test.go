@@ -15,8 +15,8 @@ import (
 	"parley/scripts/internal/fenced"
 )
 
-// structure is what documents show in YAML: the configuration of something that calls Parley. What it says is done here as that
-// something does it.
+// structure is a YAML block of a document: the configuration of a program that calls Parley. The
+// test executes it as that program would.
 type structure struct {
 	Jobs map[string]struct { // of GitHub Actions
 		Env   map[string]string
@@ -44,7 +44,7 @@ type structure struct {
 	Services map[string]struct{ Environment map[string]string } // of Compose, for Open WebUI
 }
 
-// container is one of a pod.
+// container is a container of a pod.
 type container struct {
 	Command, Args []string
 	Env           []struct {
@@ -77,13 +77,13 @@ func (r *reader) yaml(t *testing.T, b fenced.Block) {
 	}
 }
 
-// workflow runs the steps of a workflow of GitHub Actions as a runner does.
+// workflow runs the steps of a GitHub Actions workflow as a runner does.
 func (r *reader) workflow(t *testing.T, b fenced.Block, s structure) (done int) {
 	t.Helper()
 	for _, job := range s.Jobs {
 		for _, step := range job.Steps {
 			if step.Run == "" {
-				continue // an action of somebody else's
+				continue // a third-party action
 			}
 			var set strings.Builder
 			for _, env := range []map[string]string{job.Env, step.Env} {
@@ -101,7 +101,7 @@ func (r *reader) workflow(t *testing.T, b fenced.Block, s structure) (done int) 
 
 var expression = regexp.MustCompile(`\$\{\{\s*([\w.]+)\s*\}\}`)
 
-// expressions fills in what a runner knows: secrets and variables are those of the reader.
+// expressions replaces a runner's expressions. Secrets and variables are the reader's.
 func (r *reader) expressions(t *testing.T, b fenced.Block, text string) string {
 	t.Helper()
 	return expression.ReplaceAllStringFunc(text, func(found string) string {
@@ -118,7 +118,7 @@ func (r *reader) expressions(t *testing.T, b fenced.Block, text string) string {
 	})
 }
 
-// cronJob runs what the containers of a Kubernetes CronJob run.
+// cronJob runs the commands of a Kubernetes CronJob's containers.
 func (r *reader) cronJob(t *testing.T, b fenced.Block, s structure) (done int) {
 	t.Helper()
 	if s.Kind != "CronJob" {
@@ -130,7 +130,7 @@ func (r *reader) cronJob(t *testing.T, b fenced.Block, s structure) (done int) {
 			if key := e.ValueFrom.SecretKeyRef.Key; key != "" {
 				e.Value = r.variable(t, b, key)
 			}
-			if e.Name == "AGENT_ID" { // an id that stands for one's own
+			if e.Name == "AGENT_ID" { // the placeholder of the user's agent
 				e.Value = r.variable(t, b, e.Name)
 			}
 			args = append(args, e.Name+"="+e.Value)
@@ -141,7 +141,7 @@ func (r *reader) cronJob(t *testing.T, b fenced.Block, s structure) (done int) {
 	return done
 }
 
-// variable gives one of the reader's.
+// variable returns one of the reader's variables.
 func (r *reader) variable(t *testing.T, b fenced.Block, name string) string {
 	t.Helper()
 	value, known := "", false
@@ -158,7 +158,7 @@ func (r *reader) variable(t *testing.T, b fenced.Block, name string) string {
 
 var reference = regexp.MustCompile(`\$\{(\w+)\}`)
 
-// variables fills in the references to the reader's variables.
+// variables replaces references to the reader's variables.
 func (r *reader) variables(t *testing.T, b fenced.Block, text string) string {
 	t.Helper()
 	return reference.ReplaceAllStringFunc(text, func(found string) string { return r.variable(t, b, found[2:len(found)-1]) })
@@ -166,7 +166,7 @@ func (r *reader) variables(t *testing.T, b fenced.Block, text string) string {
 
 func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// dotenv is the settings of a client of OpenAI's API.
+// dotenv is the configuration of a client of OpenAI's API.
 func (r *reader) dotenv(t *testing.T, b fenced.Block) {
 	t.Helper()
 	set := map[string]string{}
@@ -179,7 +179,8 @@ func (r *reader) dotenv(t *testing.T, b fenced.Block) {
 	r.asOpenAIClient(t, b, base, set["OPENAI_API_KEY"])
 }
 
-// asOpenAIClient does what a program does in which somebody has entered the address and the key: it lists the models, and asks the first.
+// asOpenAIClient acts like a program with this address and key: it lists the models, and calls the
+// first.
 func (r *reader) asOpenAIClient(t *testing.T, b fenced.Block, base, key string) {
 	t.Helper()
 	base, key = r.variables(t, b, base), r.variables(t, b, key)
@@ -201,7 +202,7 @@ func (r *reader) asOpenAIClient(t *testing.T, b fenced.Block, base, key string) 
 	}
 }
 
-// asked sends a request, which must succeed.
+// asked sends a request. It must succeed.
 func (r *reader) asked(t *testing.T, b fenced.Block, method, url, key string, body any) []byte {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, bytes.NewReader(encoded(t, body)))
@@ -222,7 +223,7 @@ func (r *reader) asked(t *testing.T, b fenced.Block, method, url, key string, bo
 	return raw
 }
 
-// node is one of a workflow of n8n.
+// node is a node of an n8n workflow.
 type node struct {
 	Name       string `json:"name"`
 	Type       string `json:"type"`
@@ -239,10 +240,10 @@ type node struct {
 	} `json:"parameters"`
 }
 
-// inBraces finds the expressions of n8n.
+// inBraces matches the expressions of n8n.
 var inBraces = regexp.MustCompile(`\{\{\s*(\$env\.(\w+)|\$execution\.id)\s*\}\}`)
 
-// node sends the request that a node of n8n sends.
+// node sends the request of an n8n node.
 func (r *reader) node(t *testing.T, b fenced.Block, n node) {
 	t.Helper()
 	if n.Type != "n8n-nodes-base.httpRequest" {
@@ -283,14 +284,14 @@ func (r *reader) node(t *testing.T, b fenced.Block, n node) {
 	}
 }
 
-// server is one of an assistant's settings for MCP.
+// server is an MCP server in an assistant's settings.
 type server struct {
 	URL     string            `json:"url"`
 	Headers map[string]string `json:"headers"`
 	Args    []string          `json:"args"` // of a program that connects it
 }
 
-// server connects as the assistant does, with the reader's key for the one that is shown.
+// server connects like the assistant, with the reader's key instead of the document's.
 func (r *reader) server(t *testing.T, b fenced.Block, s server) {
 	t.Helper()
 	url := s.URL

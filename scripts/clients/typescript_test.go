@@ -16,16 +16,16 @@ import (
 	"parley/shared/testkit"
 )
 
-// typeScript is the TypeScript SDK as it is packaged, made once for the package by the commands of its README: the package, the project
-// that they install it into, and what they made it of, with its compiler.
+// typeScript is the packaged TypeScript SDK, built once by the commands of its README: the package,
+// the project with it, and its source with the compiler.
 var typeScript struct {
 	sync.Mutex
 
 	tarball, project, source string
 }
 
-// packTypeScript makes the package as the README has it, in a checkout that has never been built and a project beside it, both below a
-// folder that outlives the test.
+// packTypeScript builds the package as the README describes, in a fresh checkout next to a project.
+// Both are below a directory that outlives the test.
 func packTypeScript(t *testing.T, below string) {
 	t.Helper()
 	needsNode(t)
@@ -49,7 +49,7 @@ func packTypeScript(t *testing.T, below string) {
 	typeScript.tarball, typeScript.project, typeScript.source = made[0], project, source
 }
 
-// typeScriptInstall is the README's block that makes the package and installs it.
+// typeScriptInstall returns the README's block that builds and installs the package.
 func typeScriptInstall(t *testing.T) fenced.Block {
 	t.Helper()
 	blocks := slices.DeleteFunc(typeScriptBlocks(t), func(b fenced.Block) bool { return b.Language != "sh" })
@@ -59,7 +59,7 @@ func typeScriptInstall(t *testing.T) fenced.Block {
 	return blocks[0]
 }
 
-// unpackTypeScript puts the package's files into a folder. The stage has its place.
+// unpackTypeScript extracts the package's files into a directory.
 func unpackTypeScript(t *testing.T, into string) {
 	t.Helper()
 	packTypeScript(t, theEnv.dir)
@@ -69,7 +69,7 @@ func unpackTypeScript(t *testing.T, into string) {
 	succeed(t, into, nil, "tar", "-xzf", typeScript.tarball, "--strip-components=1")
 }
 
-// packsTypeScript is packTypeScript for tests.
+// packsTypeScript builds the package once for all tests.
 func (s *testEnv) packsTypeScript(t *testing.T) {
 	t.Helper()
 	s.mu.Lock()
@@ -78,7 +78,7 @@ func (s *testEnv) packsTypeScript(t *testing.T) {
 	packTypeScript(t, s.dir)
 }
 
-// typeScriptProject makes an empty project in which nothing but the SDK is installed.
+// typeScriptProject creates an empty project with only the SDK.
 func (s *testEnv) typeScriptProject(t *testing.T) (dir string) {
 	t.Helper()
 	s.packsTypeScript(t)
@@ -88,7 +88,8 @@ func (s *testEnv) typeScriptProject(t *testing.T) (dir string) {
 	return dir
 }
 
-// typeScriptScript runs scripts/clients/typescript/<script> in a project of its own and gives what it printed.
+// typeScriptScript runs scripts/clients/typescript/<script> in a new project and returns its
+// output.
 func (s *testEnv) typeScriptScript(t *testing.T, script string, env ...string) string {
 	t.Helper()
 	dir := s.typeScriptProject(t)
@@ -103,7 +104,7 @@ func save(t *testing.T, dir, name, text string) {
 	}
 }
 
-// TestTypeScriptPackage looks at what is in the package: nothing that its users do not need.
+// TestTypeScriptPackage checks that the package contains only files that users need.
 func TestTypeScriptPackage(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
@@ -143,7 +144,7 @@ func TestTypeScriptPackage(t *testing.T) {
 	}
 }
 
-// TestTypeScriptUnits runs the package's own tests on the package.
+// TestTypeScriptUnits runs the package's unit tests on the package.
 func TestTypeScriptUnits(t *testing.T) {
 	t.Parallel()
 	node := needsNode(t)
@@ -161,8 +162,8 @@ func TestTypeScriptUnits(t *testing.T) {
 	}
 }
 
-// TestTypeScriptTypes compiles a program that uses the package, for each way in which projects find their modules. Lines of it that must
-// not compile say so themselves, and fail the test when they do. The README's programs are compiled as well.
+// TestTypeScriptTypes compiles a program that uses the package, and the README's programs, with
+// each module resolution. Lines that must not compile are marked; if one compiles, the test fails.
 func TestTypeScriptTypes(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
@@ -195,7 +196,7 @@ func TestTypeScriptTypes(t *testing.T) {
 	}
 }
 
-// typeScriptPrograms are the programs of the package's README.
+// typeScriptPrograms returns the programs of the package's README.
 func typeScriptPrograms(t *testing.T) []fenced.Block {
 	t.Helper()
 	programs := slices.DeleteFunc(typeScriptBlocks(t), func(b fenced.Block) bool { return b.Language != "ts" })
@@ -210,8 +211,8 @@ func typeScriptBlocks(t *testing.T) []fenced.Block {
 	return blocksFor(t, testkit.Root(t), "sdk/typescript/README.md")
 }
 
-// TestTypeScriptReadme runs every block of the package's README as it stands: the command that installs the package, and in the project
-// that it leaves the programs, which are JavaScript as well.
+// TestTypeScriptReadme runs every block of the package's README unchanged: the install command, and
+// then the programs in the resulting project, which are valid JavaScript, too.
 func TestTypeScriptReadme(t *testing.T) {
 	t.Parallel()
 	node := needsNode(t)
@@ -235,7 +236,8 @@ func TestTypeScriptReadme(t *testing.T) {
 	}
 }
 
-// installedTypeScript checks what the README's commands have left: the package in the project, and nothing in the checkout.
+// installedTypeScript checks the results of the README's commands: the package in the project, and
+// no new files in the checkout.
 func installedTypeScript(t *testing.T) {
 	t.Helper()
 	if _, err := os.Stat(filepath.Join(typeScript.project, "node_modules", "parley-sdk", "dist", "index.js")); err != nil {
@@ -257,7 +259,7 @@ func installedTypeScript(t *testing.T) {
 	}
 }
 
-// TestTypeScriptSurface does all that the client can do.
+// TestTypeScriptSurface makes every call of the client.
 func TestTypeScriptSurface(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
@@ -269,8 +271,8 @@ func TestTypeScriptSurface(t *testing.T) {
 	}
 }
 
-// TestTypeScriptEffects loses the first answer to each of its calls, after the service has accepted it. The retries attach to the runs
-// that there are, and each run has one effect.
+// TestTypeScriptEffects drops the first response to each call after the service has accepted it.
+// The retries attach to the existing runs, and each run has one effect.
 func TestTypeScriptEffects(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
@@ -300,7 +302,8 @@ func TestTypeScriptEffects(t *testing.T) {
 	}
 }
 
-// TestTypeScriptCuts cuts streams ten times: while their run goes on, after its end, and twice that of a visitor.
+// TestTypeScriptCuts cuts streams ten times: while their run executes, after its end, and twice a
+// demo visitor's.
 func TestTypeScriptCuts(t *testing.T) {
 	t.Parallel()
 	needsNode(t)

@@ -20,10 +20,10 @@ import (
 	"parley/shared/testkit"
 )
 
-// partition is how long two processes cannot reach each other: longer than either waits for the other's word.
+// partition is the duration of a network partition, longer than either side waits for the other.
 const partition = 20 * time.Second
 
-// hold arms a point at which a process waits for what release makes.
+// hold arms a point at which a process waits until release is called.
 func (b *testEnv) hold(at failpoint.Point) (armed string, release func()) {
 	b.Helper()
 	path := filepath.Join(b.TempDir(), "go")
@@ -42,14 +42,14 @@ func (b *testEnv) rearm(r role, at failpoint.Point) (release func()) {
 	return release
 }
 
-// replace ends the process of a role and starts another.
+// replace stops the process of a role and starts another.
 func (b *testEnv) replace(r role, armed string) {
 	b.Helper()
 	b.parts[r].Kill9()
 	b.start(r, armed)
 }
 
-// struck begins a call and waits until it has brought a process to a point.
+// struck begins a call and waits until a process has reached a point.
 func (b *testEnv) struck(c call, r role, at failpoint.Point) <-chan settled {
 	b.Helper()
 	done := b.begin(c)
@@ -64,8 +64,8 @@ var (
 	plain  = call{name: "plain"}
 )
 
-// none fails the test if a person had to be asked.
-func (b *testEnv) none(all []settled) {
+// noneAsked fails the test if a person had to decide.
+func (b *testEnv) noneAsked(all []settled) {
 	b.Helper()
 	for _, s := range all {
 		if s.asked > 0 {
@@ -74,14 +74,16 @@ func (b *testEnv) none(all []settled) {
 	}
 }
 
-// TestCommitReplyLost has the insert of a run commit, and the connection break before the ingress hears of it.
+// TestCommitReplyLost commits the insert of a run, and breaks the connection before the ingress
+// receives the result.
 func TestCommitReplyLost(t *testing.T) {
 	t.Parallel()
 	var toPostgres *testkit.FaultProxy
 	b := newTestEnv(t, options{dsn: testkit.PostgresProcess(t).DSN(), extra: func(b *testEnv) { toPostgres = b.behind(ingress, "DATABASE_URL") }})
 	armed, release := b.hold(failpoint.AcceptBefore)
 	b.replace(ingress, armed+"@2")
-	// Of the same kind, it prepares the statement, for which the ingress must hear PostgreSQL.
+	// A first call of the same kind prepares the statement, for which the ingress needs
+	// PostgreSQL's response.
 	calls := []<-chan settled{b.begin(call{name: "prepares", chat: true})}
 	b.eventually("a run is accepted", func() bool { return b.number(`SELECT count(*) FROM runs`) == 1 })
 	calls = append(calls, b.struck(chat, ingress, failpoint.AcceptBefore))
@@ -90,11 +92,12 @@ func TestCommitReplyLost(t *testing.T) {
 	b.eventually("the insert commits", func() bool { return b.number(`SELECT count(*) FROM runs`) == 2 })
 	toPostgres.Reset()
 	toPostgres.Restore()
-	b.none(b.settleAll(nil, append(calls, b.begin(beside))...))
+	b.noneAsked(b.settleAll(nil, append(calls, b.begin(beside))...))
 }
 
-// TestPubAckAndReplyLost has the ingress send and hear nothing of the bus: its doorbell is heard, and neither the acknowledgement nor
-// the reply arrives. The answer does, by a look at the row, while the bus is still silent.
+// TestPubAckAndReplyLost cuts the direction from NATS to the ingress. The job message arrives, but
+// its acknowledgement and the run's reply are lost. The ingress finds the answer by polling the
+// row.
 func TestPubAckAndReplyLost(t *testing.T) {
 	t.Parallel()
 	testkit.Long(t)
@@ -104,13 +107,13 @@ func TestPubAckAndReplyLost(t *testing.T) {
 	done := b.struck(chat, ingress, failpoint.AcceptAfter)
 	toBus.CutReplies()
 	release()
-	b.none(b.settleAll(func() []settled {
+	b.noneAsked(b.settleAll(func() []settled {
 		toBus.Restore()
 		return []settled{b.await(b.begin(beside)), b.await(b.begin(plain))}
 	}, done))
 }
 
-// TestNATSKilled kills the bus while a run is at its model.
+// TestNATSKilled kills nats-server during a model call.
 func TestNATSKilled(t *testing.T) {
 	t.Parallel()
 	testkit.Long(t)
@@ -122,11 +125,11 @@ func TestNATSKilled(t *testing.T) {
 	release()
 	b.eventually("runs are accepted without a bus", func() bool { return b.number(`SELECT count(*) FROM runs`) == len(calls) })
 	b.bus.Restart()
-	b.none(b.settleAll(nil, calls...))
+	b.noneAsked(b.settleAll(nil, calls...))
 }
 
-// TestStoreLost loses what the stream holds, while one run is in a worker's hands and others wait there: the whole store, or the end of
-// a file of it, as after a crash of the machine.
+// TestStoreLost loses the stream's data while a worker executes one run and others wait in the
+// stream: the whole store, or the end of a file, as after a crash of the machine.
 func TestStoreLost(t *testing.T) {
 	t.Parallel()
 	for name, lose := range map[string]func(*testing.T, string){"deleted": deleteStore, "truncated": truncateStore} {
@@ -145,7 +148,7 @@ func TestStoreLost(t *testing.T) {
 			lose(t, b.store)
 			b.bus.Restart()
 			release()
-			b.none(b.settleAll(nil, calls...))
+			b.noneAsked(b.settleAll(nil, calls...))
 		})
 	}
 }
@@ -163,7 +166,7 @@ func deleteStore(t *testing.T, dir string) {
 	}
 }
 
-// truncateStore cuts each file of messages in the middle of one.
+// truncateStore cuts each message file in the middle of a message.
 func truncateStore(t *testing.T, dir string) {
 	t.Helper()
 	cut := 0
@@ -183,7 +186,8 @@ func truncateStore(t *testing.T, dir string) {
 	}
 }
 
-// TestIngressDiesWithWaiters kills an ingress at which requests wait, with one key and with others.
+// TestIngressDiesWithWaiters kills an ingress with waiting requests that use the same and different
+// keys.
 func TestIngressDiesWithWaiters(t *testing.T) {
 	t.Parallel()
 	testkit.Long(t)
@@ -200,10 +204,11 @@ func TestIngressDiesWithWaiters(t *testing.T) {
 	if attached := b.await(again); string(attached.body) != string(all[0].body) {
 		t.Errorf("two requests with one key got %s and %s", all[0].body, attached.body)
 	}
-	b.none(all)
+	b.noneAsked(all)
 }
 
-// TestClientGone has a client hang up: its run goes on, and whoever comes with its key gets the answer.
+// TestClientGone has a client disconnect. Its run continues, and a later request with its key gets
+// the answer.
 func TestClientGone(t *testing.T) {
 	t.Parallel()
 	testkit.Long(t)
@@ -219,10 +224,10 @@ func TestClientGone(t *testing.T) {
 	}
 	release()
 	b.eventually("the run ends", func() bool { return b.number(`SELECT count(*) FROM open_runs`) == 0 })
-	b.none(b.settleAll(nil, b.begin(chat)))
+	b.noneAsked(b.settleAll(nil, b.begin(chat)))
 }
 
-// TestPostgresRestarted kills PostgreSQL under a run that has its end in hand, and starts it again.
+// TestPostgresRestarted kills PostgreSQL while a run's result is being saved, and restarts it.
 func TestPostgresRestarted(t *testing.T) {
 	t.Parallel()
 	testkit.Long(t)
@@ -236,14 +241,14 @@ func TestPostgresRestarted(t *testing.T) {
 		return strings.Contains(b.parts[agent].Output(), "saving result failed")
 	})
 	server.Restart()
-	b.none(b.settleAll(nil, done, b.begin(beside), b.begin(plain)))
+	b.noneAsked(b.settleAll(nil, done, b.begin(beside), b.begin(plain)))
 }
 
-// TestBusDiskFull fills the disk of the bus while runs come in, and makes room again.
+// TestBusDiskFull fills NATS's disk while runs arrive, and frees it again.
 func TestBusDiskFull(t *testing.T) {
 	t.Parallel()
 	testkit.Long(t)
-	disk, err := testkit.MemoryDisk(t, 512) // the stream reserves 256 MiB, and a server reserves no more than three quarters of a disk
+	disk, err := testkit.MemoryDisk(t, 512) // the stream reserves 256 MiB, and a server reserves at most three quarters of a disk
 	if err != nil {
 		t.Skipf("NOT TESTED: a full disk of the bus: %v", err)
 	}
@@ -256,7 +261,7 @@ func TestBusDiskFull(t *testing.T) {
 	calls = append(calls, b.begin(beside), b.begin(plain))
 	accepted := func() bool { return b.number(`SELECT count(*) FROM runs`) == len(calls) }
 	b.eventually("runs are accepted while the bus has no room", accepted)
-	for more := 0; !strings.Contains(b.bus.Output(), "no space left"); more++ { // the first doorbells find room in what was begun
+	for more := 0; !strings.Contains(b.bus.Output(), "no space left"); more++ { // the first job messages fit into the allocated block
 		if more == 300 {
 			t.Fatal("the bus writes on although its disk is full")
 		}
@@ -267,18 +272,20 @@ func TestBusDiskFull(t *testing.T) {
 	if err := disk.Free(); err != nil {
 		t.Fatal(err)
 	}
-	b.none(b.settleAll(nil, calls...)) // the sweeper makes the stream again: the server refuses to write to this one
+	b.noneAsked(b.settleAll(nil, calls...)) // the sweeper recreates the stream, because the server rejects writes to the old one
 }
 
-// cut is a partition: a role, what it cannot reach, and the point at which its process waits when that begins.
+// cut is a partition: a role, the unreachable server, and the point at which its process waits when
+// the partition begins.
 type cut struct {
 	role    role
 	setting string
 	at      failpoint.Point
 }
 
-// TestPartition cuts each process off from PostgreSQL and from the bus, one way and both, at a point at which it is about to need them,
-// and heals that after a while: what was held back arrives then.
+// TestPartition cuts each process off from PostgreSQL and from NATS, in one direction and both, at
+// a point where the process is about to use the server. Later the partition heals, and the
+// held-back data arrives.
 func TestPartition(t *testing.T) {
 	t.Parallel()
 	ways := map[string]func(*testkit.FaultProxy){
@@ -329,8 +336,8 @@ func (c cut) run(t *testing.T, way func(*testkit.FaultProxy)) {
 	b.settleAll(nil, calls...)
 }
 
-// TestTakenOverBehindAPartition cuts an agent worker off from PostgreSQL until another one has ended its run. What it sent then
-// arrives, and changes nothing.
+// TestTakenOverBehindAPartition cuts an agent worker off from PostgreSQL until another one has
+// finished its run. Its late statements arrive and change nothing.
 func TestTakenOverBehindAPartition(t *testing.T) {
 	t.Parallel()
 	for name, way := range map[string]func(*testkit.FaultProxy){
@@ -348,7 +355,7 @@ func TestTakenOverBehindAPartition(t *testing.T) {
 			lonely := b.parts[agent]
 			b.settings[agent] = append(b.settings[agent], "DATABASE_URL="+b.dsn)
 			b.start(agent, "")
-			b.none(b.settleAll(func() []settled {
+			b.noneAsked(b.settleAll(func() []settled {
 				proxy.Restore()
 				b.eventually("the worker says that its run was taken over", func() bool {
 					return strings.Contains(lonely.Output(), "taken over")
@@ -359,7 +366,8 @@ func TestTakenOverBehindAPartition(t *testing.T) {
 	}
 }
 
-// TestDatabaseDiskFull fills the disk that the tables are on, while a run is about to end and others come in, and makes room again.
+// TestDatabaseDiskFull fills the disk with the tables while a run is about to finish and others
+// arrive, and frees it again.
 func TestDatabaseDiskFull(t *testing.T) {
 	t.Parallel()
 	testkit.Long(t)
@@ -383,10 +391,10 @@ func TestDatabaseDiskFull(t *testing.T) {
 	if err := disk.Free(); err != nil {
 		t.Fatal(err)
 	}
-	b.none(b.settleAll(nil, calls...))
+	b.noneAsked(b.settleAll(nil, calls...))
 }
 
-// putOnDisk moves the tables of a server's database to a disk of their own; its journal stays where it is.
+// putOnDisk moves the tables of a server's database to a separate disk. The write-ahead log stays.
 func putOnDisk(t *testing.T, server *testkit.PostgresServer, dir string) {
 	t.Helper()
 	space := filepath.Join(dir, "tables")

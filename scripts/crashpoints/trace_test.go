@@ -16,7 +16,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// TestProgramsHaveNoFailpoints looks for their names, and for the variable that arms them, in the programs that customers get.
+// TestProgramsHaveNoFailpoints searches the release programs for the names of failpoints and for
+// the variable that arms them.
 func TestProgramsHaveNoFailpoints(t *testing.T) {
 	t.Parallel()
 	points := constants(t)
@@ -45,7 +46,7 @@ func read(t *testing.T, path string) []byte {
 	return content
 }
 
-// TestEveryPointIsOfUse looks each of them up in the product and in the table.
+// TestEveryPointIsOfUse searches the product and the table for each failpoint.
 func TestEveryPointIsOfUse(t *testing.T) {
 	t.Parallel()
 	called := map[string]bool{}
@@ -85,7 +86,7 @@ func TestEveryPointIsOfUse(t *testing.T) {
 	}
 }
 
-// constants reads the points' names and values.
+// constants returns the points' names and values.
 func constants(t *testing.T) map[string]string {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(testkit.Root(t), "shared/failpoint/names.go"), nil, 0)

@@ -22,8 +22,9 @@ import (
 	"parley/shared/testkit"
 )
 
-// TestBackupUnderLoadIsRestored takes a back-up while triggers, messages and documents come in, puts it into a server that has nothing,
-// and starts the service on it with an empty bus: what the back-up has is all there and goes on, what came behind it is unknown.
+// TestBackupUnderLoadIsRestored takes a backup while triggers, messages and documents arrive,
+// restores it to an empty server, and starts the service on it with an empty bus. Everything in the
+// backup is complete and continues; later changes are unknown.
 func TestBackupUnderLoadIsRestored(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()
@@ -67,11 +68,11 @@ func TestBackupUnderLoadIsRestored(t *testing.T) {
 	signUp(t, owner.url).get(t.Context(), "/api/runs?id="+u.line[0]).want(t, http.StatusNotFound)
 }
 
-// backupStatements make the login in docs/operations.md.
+// backupStatements matches the statements in docs/operations.md that create the login.
 var backupStatements = regexp.MustCompile(`(CREATE ROLE parley_backup|GRANT CONNECT ON DATABASE parley TO parley_backup)[^;]*;`)
 
-// backupLogin closes the database to everybody, as deploy/compose/postgres-roles.sh does, makes the login of docs/operations.md, and
-// gives the address by which that reaches the database.
+// backupLogin revokes public access to the database, as deploy/compose/postgres-roles.sh does, and
+// creates the login of docs/operations.md. It returns the login's address.
 func (c *cluster) backupLogin(t *testing.T) (address string) {
 	t.Helper()
 	at, err := url.Parse(c.postgres.DSN())
@@ -97,7 +98,7 @@ func (c *cluster) backupLogin(t *testing.T) (address string) {
 	return at.String()
 }
 
-// script runs a script of deploy on a database, which must succeed.
+// script runs a script of deploy/ on a database. The script must succeed.
 func (c *cluster) script(t *testing.T, name, file, address string) {
 	t.Helper()
 	said, err := c.tryScript(t, name, file, address)
@@ -115,7 +116,7 @@ func (c *cluster) tryScript(t *testing.T, name, file, address string) (said stri
 	return string(output), err
 }
 
-// refusesJunk restores a file that is not a backup, which must change nothing.
+// refusesJunk restores a file that is not a backup. The restore must fail without changes.
 func (c *cluster) refusesJunk(t *testing.T) {
 	t.Helper()
 	junk := filepath.Join(t.TempDir(), "junk")
@@ -127,7 +128,7 @@ func (c *cluster) refusesJunk(t *testing.T) {
 	}
 }
 
-// wantSchema compares what the schemas of two databases consist of, and that of the restored one with row-level security.
+// wantSchema compares the schemas of two databases, including row-level security.
 func (c *cluster) wantSchema(t *testing.T, source *cluster) {
 	t.Helper()
 	for what, query := range map[string]string{
@@ -158,7 +159,7 @@ func (c *cluster) wantSchema(t *testing.T, source *cluster) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = tx.Rollback() }() // it has only read
+	defer func() { _ = tx.Rollback() }() // the transaction only reads
 	var seen int
 	if _, err := tx.ExecContext(t.Context(), "SET ROLE parley_app"); err != nil {
 		t.Fatal(err)
@@ -168,7 +169,7 @@ func (c *cluster) wantSchema(t *testing.T, source *cluster) {
 	}
 }
 
-// wantNothingLoose looks for rows whose run is not there, and for runs that are open and yet have ended.
+// wantNothingLoose checks that no row references a missing run, and that no finished run is open.
 func (c *cluster) wantNothingLoose(t *testing.T) {
 	t.Helper()
 	for what, query := range map[string]string{
@@ -186,7 +187,7 @@ func (c *cluster) wantNothingLoose(t *testing.T) {
 	}
 }
 
-// column gives the texts that a query selects.
+// column returns the texts selected by a query.
 func (c *cluster) column(t *testing.T, query string) (found []string) {
 	t.Helper()
 	rows, err := c.db.QueryContext(t.Context(), query)
@@ -207,9 +208,9 @@ func (c *cluster) column(t *testing.T, query string) (found []string) {
 	return found
 }
 
-// inBackup is what a database had when it was restored, before anything ran on it.
+// inBackup is the state of a database after its restoration, before the service ran on it.
 type inBackup struct {
-	status    map[string]string // of runs, by id
+	status    map[string]string // of runs, by ID
 	open      int
 	documents map[string]bool
 }
@@ -228,7 +229,7 @@ func (c *cluster) restored(t *testing.T) inBackup {
 	return b
 }
 
-// wantRuns holds every run of the back-up to its promises: what had ended is replayed byte for byte, what had not ends.
+// wantRuns checks every run of the backup: finished ones are replayed byte for byte, others finish.
 func (b inBackup) wantRuns(t *testing.T, owner account, u *use) {
 	t.Helper()
 	for n, id := range u.line {
@@ -255,7 +256,8 @@ func (b inBackup) wantRuns(t *testing.T, owner account, u *use) {
 	}
 }
 
-// wantSession goes on with a session: the model is shown the messages of the back-up, in their order and without a gap.
+// wantSession continues a session. The model receives the backup's messages in order and without a
+// gap.
 func (b inBackup) wantSession(t *testing.T, owner account, u *use, model *ledger) {
 	t.Helper()
 	owner.chats(t, useSession, "chat after all")
@@ -272,7 +274,7 @@ func (b inBackup) wantSession(t *testing.T, owner account, u *use, model *ledger
 	}
 }
 
-// wantDocuments searches the documents of the back-up, and waits for those that were not ready.
+// wantDocuments searches the backup's documents, and waits for unfinished ones.
 func (b inBackup) wantDocuments(t *testing.T, owner account, u *use) {
 	t.Helper()
 	kept := 0
@@ -295,20 +297,20 @@ func (b inBackup) wantDocuments(t *testing.T, owner account, u *use) {
 }
 
 const (
-	useLine    = 4 // runs of one session that wait for each other
+	useLine    = 4 // queued runs of one session
 	useClients = 4
 	useSession = "kept"
 )
 
-// use is what people do with a service: keyed triggers, a session, documents.
+// use is the load: keyed triggers, a session, documents.
 type use struct {
 	owner account
-	line  []string // ids of runs of one session, in order
+	line  []string // IDs of runs of one session, in order
 
 	mu        sync.Mutex
 	keyed     map[int]answer
-	chats     []string // ids of the runs of the session useSession
-	documents []string // ids
+	chats     []string // IDs of the runs of the session useSession
+	documents []string // IDs
 	failed    []string
 	stop      context.CancelFunc
 	clients   sync.WaitGroup
@@ -320,10 +322,10 @@ func keyedUse(n int) trigger {
 
 func chatUse(n int) string { return fmt.Sprintf("sleep 200ms: chat %d", n) }
 
-// documentWord is a word that one document has.
+// documentWord returns a word that occurs in only one document.
 func documentWord(n int) string { return fmt.Sprintf("heron%dlamp", n) }
 
-// begin starts the clients, which go on until end.
+// begin starts the clients, which work until end.
 func (u *use) begin(t *testing.T) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -335,7 +337,7 @@ func (u *use) begin(t *testing.T) {
 	u.client(ctx, func(n int) { u.sends(ctx, n) })
 }
 
-// client does one thing after another until the use ends; what has begun is ended first.
+// client repeats an activity until the load ends. It finishes the current activity first.
 func (u *use) client(ctx context.Context, one func(n int)) {
 	u.clients.Go(func() {
 		for n := 0; ctx.Err() == nil; n++ {
@@ -355,7 +357,7 @@ func (u *use) says(ctx context.Context, n int) {
 	u.keep(got, http.StatusOK, func(id string) { u.chats = append(u.chats, id) })
 }
 
-// sends a document, and waits until it can be found.
+// sends uploads a document and waits until a search finds it.
 func (u *use) sends(ctx context.Context, n int) {
 	got := send(context.WithoutCancel(ctx), http.MethodPost, u.owner.url+"/api/knowledge", map[string]string{"x-api-key": u.owner.key},
 		map[string]any{"name": fmt.Sprintf("%d.md", n), "content": "# Manual\n\nThe word of this document is " + documentWord(n) + ".\n"})
@@ -370,7 +372,7 @@ func (u *use) sends(ctx context.Context, n int) {
 	}
 }
 
-// keep writes down what was answered, with the id of what was made.
+// keep records a response with the ID of the created resource.
 func (u *use) keep(got answer, status int, note func(id string)) (id string) {
 	var made struct {
 		ID string `json:"id"`
@@ -386,14 +388,14 @@ func (u *use) keep(got answer, status int, note func(id string)) (id string) {
 	return made.ID
 }
 
-// answers gives how many runs were answered.
+// answers returns the number of answered runs.
 func (u *use) answers() int {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return len(u.keyed) + len(u.chats)
 }
 
-// await waits until so many runs were answered, and a document can be searched.
+// await waits until so many runs are answered and a document can be searched.
 func (u *use) await(t *testing.T, answers int) {
 	t.Helper()
 	eventually(t, longest, fmt.Sprintf("%d answers", answers), func() bool {
@@ -403,7 +405,7 @@ func (u *use) await(t *testing.T, answers int) {
 	})
 }
 
-// end waits for what has begun; nothing of it may have failed.
+// end waits for the current activities. None may have failed.
 func (u *use) end(t *testing.T) {
 	t.Helper()
 	u.stop()

@@ -11,10 +11,10 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// overheard is one message of the bus.
+// overheard is one NATS message.
 type overheard struct{ subject, text string }
 
-// wiretap hears everything that is said on a cluster's bus.
+// wiretap records all messages on a cluster's bus.
 type wiretap struct {
 	mu    sync.Mutex
 	heard []overheard
@@ -46,7 +46,7 @@ func tap(t *testing.T, c *cluster) *wiretap {
 	return w
 }
 
-// with gives the messages that hold a word, in subject or text.
+// with returns the messages that contain a word in subject or text.
 func (w *wiretap) with(word string) []overheard {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -59,12 +59,12 @@ func (w *wiretap) with(word string) []overheard {
 	return found
 }
 
-// marked is an organization whose every text holds a word of its own.
+// marked is an organization whose every text contains a unique word.
 type marked struct {
 	account
 	word   string
-	secret string // the value of a header that its agent may send, and that its hook is sent
-	hook   string // the address of a hook that runs the agent
+	secret string // value of a header that its agent may send, and secret of its hook
+	hook   string // address of a hook that runs the agent
 }
 
 func newMarked(t *testing.T, in *edge) marked {
@@ -88,7 +88,7 @@ func newMarked(t *testing.T, in *edge) marked {
 	return m
 }
 
-// delivered sends the hook an event, and waits for its run.
+// delivered sends an event to the hook and waits for its run.
 func (m marked) delivered(t *testing.T) {
 	t.Helper()
 	got := send(t.Context(), http.MethodPost, m.hook, map[string]string{"X-Token": m.secret}, map[string]string{"text": "delivered " + m.word})
@@ -99,8 +99,9 @@ func (m marked) delivered(t *testing.T) {
 	m.result(t, taken.RunID, time.Minute)
 }
 
-// TestCanariesStayWithTheirOrganization fills two organizations with words of their own, lets both work side by side
-// under the same session ids and keys, and looks for the words where they do not belong.
+// TestCanariesStayWithTheirOrganization fills two organizations with unique words, lets both work
+// in parallel with the same session IDs and keys, and checks that no word appears at the other
+// organization.
 func TestCanariesStayWithTheirOrganization(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -133,7 +134,7 @@ func TestCanariesStayWithTheirOrganization(t *testing.T) {
 			t.Errorf("a stream ended with %s %s", last.kind, last.data)
 		}
 	}
-	// What the bus carried last was said before this answer.
+	// All earlier bus messages have arrived before this response.
 	first.awaitReady(t)
 	for i, m := range both {
 		checkMarks(t, c, bus, m, both[1-i])
@@ -147,7 +148,8 @@ func TestCanariesStayWithTheirOrganization(t *testing.T) {
 	}
 }
 
-// checkMarks looks for the marks of one organization in what the other's model was told and in what the bus carried.
+// checkMarks searches for the marks of one organization in the other's model messages and in the
+// bus messages.
 func checkMarks(t *testing.T, c *cluster, bus *wiretap, m, other marked) {
 	t.Helper()
 	prompts := 0
@@ -187,7 +189,7 @@ func checkMarks(t *testing.T, c *cluster, bus *wiretap, m, other marked) {
 	eventually(t, 10*time.Second, "all runs to have ended", func() bool {
 		return c.number(t, "SELECT count(*) FROM open_runs") == 0
 	})
-	// The same names in both: each has runs and sessions of its own.
+	// Both organizations use the same names, but have separate runs and sessions.
 	if n := c.number(t, `SELECT count(DISTINCT r.org_id) FROM runs r WHERE r.input::text LIKE '%' || $1 || '%' OR r.result LIKE '%' || $1 || '%'`, m.word); n != 1 {
 		t.Errorf("the organization's word is in the runs of %d organizations", n)
 	}

@@ -24,8 +24,8 @@ import (
 	"parley/shared/testkit/openaistub"
 )
 
-// terminal is where the command line is tried out: a running parley, its demo agent, and an agent of a model that does as
-// its message says.
+// terminal is the environment of the command line: a running parley, its demo agent, and an agent
+// with a model that follows its message.
 type terminal struct {
 	quickstart.Credentials
 
@@ -33,10 +33,10 @@ type terminal struct {
 	data    string
 	model   *openaistub.Server
 	stub    string // the agent of that model
-	users   string // an agent that no system may call
+	users   string // an agent that systems may not call
 }
 
-// cliDeadline is in which runs must end here; only the one that times out takes longer.
+// cliDeadline is the deadline of runs. Only the one that times out reaches it.
 const cliDeadline = 12 * time.Second
 
 func newTerminal(t *testing.T) *terminal {
@@ -65,7 +65,7 @@ func (s *terminal) agent(t *testing.T, name string, callers ...string) string {
 	return made.ID
 }
 
-// ran is what a command came to.
+// ran is the result of a command.
 type ran struct {
 	args     string
 	code     int
@@ -85,7 +85,7 @@ func (r ran) wants(t *testing.T, code int, says ...string) ran {
 	return r
 }
 
-// runs reads the run objects that a command has printed, one a line.
+// runs decodes the run objects that a command has printed, one per line.
 func (r ran) runs(t *testing.T) []run {
 	t.Helper()
 	var list []run
@@ -99,7 +99,8 @@ func (r ran) runs(t *testing.T) []run {
 	return list
 }
 
-// command is parley with these arguments, in an environment that names nothing but where the data is, and what is added.
+// command returns parley with these arguments, in an environment with only the data directory and
+// env.
 func (s *terminal) command(ctx context.Context, env []string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, s.program, args...)
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "DATA_DIR=" + s.data}, env...)
@@ -125,7 +126,7 @@ func (s *terminal) in(t *testing.T, env []string, stdin string, args ...string) 
 	return ran{"parley " + strings.Join(args, " "), cmd.ProcessState.ExitCode(), out.String(), complaints.String()}
 }
 
-// TestCLI shares one parley among the tests of the command line.
+// TestCLI runs the tests of the command line against one parley.
 func TestCLI(t *testing.T) {
 	t.Parallel()
 	s := newTerminal(t)
@@ -151,7 +152,7 @@ func TestCLI(t *testing.T) {
 	}
 }
 
-func cliChat(t *testing.T, s *terminal) { //nolint:thelper // a test, not a part of one
+func cliChat(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a helper
 	if r := s.parley(t, "", "chat", s.stub, "hello", "there").wants(t, 0); r.out != "echo: hello there\n" || r.err != "" {
 		t.Fatalf("printed %q and %q", r.out, r.err)
 	}
@@ -179,8 +180,8 @@ func cliChat(t *testing.T, s *terminal) { //nolint:thelper // a test, not a part
 	}
 }
 
-// cliChatStreams reads the first words of an answer whose last ones the model has not said yet.
-func cliChatStreams(t *testing.T, s *terminal) { //nolint:thelper // a test, not a part of one
+// cliChatStreams reads the first words of an answer before the model has sent the last ones.
+func cliChatStreams(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a helper
 	ctx, cancel := context.WithTimeout(t.Context(), longest)
 	defer cancel()
 	cmd := s.command(ctx, nil, "chat", s.stub, "fault stall: these are many words that are never told to their end")
@@ -203,7 +204,7 @@ func cliChatStreams(t *testing.T, s *terminal) { //nolint:thelper // a test, not
 	}
 }
 
-func cliChatResumes(t *testing.T, s *terminal) { //nolint:thelper // a test, not a part of one
+func cliChatResumes(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a helper
 	proxy := faultproxy.Start(t, s.BaseURL)
 	cuts := proxy.CutStreams(4, 150, 7)
 	text := strings.TrimSpace(strings.Repeat("wort für wort ", 40))
@@ -213,7 +214,7 @@ func cliChatResumes(t *testing.T, s *terminal) { //nolint:thelper // a test, not
 	}
 }
 
-func cliTrigger(t *testing.T, s *terminal) { //nolint:thelper // a test, not a part of one
+func cliTrigger(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a helper
 	args := []string{"trigger", "stub agent", "--idempotency-key", "night-1", "--automation", "nightly", "--trigger-type", "schedule", "-i", "city=Oslo", "--json", "good night"}
 	first := s.parley(t, "", args...).wants(t, 0).runs(t)
 	second := s.parley(t, "", args...).wants(t, 0).runs(t)
@@ -237,8 +238,9 @@ func cliTrigger(t *testing.T, s *terminal) { //nolint:thelper // a test, not a p
 	s.parley(t, "", "runs", "show", strings.TrimSpace(left.out)).wants(t, 0, "agent     "+s.stub)
 }
 
-// cliTriggerRetries has a service that takes the run and does not answer, and one that has no time.
-func cliTriggerRetries(t *testing.T, s *terminal) { //nolint:thelper // a test, not a part of one
+// cliTriggerRetries uses a service that accepts the run but does not answer, and one that is
+// overloaded.
+func cliTriggerRetries(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a helper
 	proxy := faultproxy.Start(t, s.BaseURL)
 	key := []string{"PARLEY_API_KEY=" + s.APIKey}
 	dropped := proxy.DropFirst()
@@ -253,7 +255,7 @@ func cliTriggerRetries(t *testing.T, s *terminal) { //nolint:thelper // a test, 
 	}
 }
 
-func cliExitCodes(t *testing.T, s *terminal) { //nolint:thelper // a test, not a part of one
+func cliExitCodes(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a helper
 	for name, c := range map[string]struct {
 		args []string
 		code int
@@ -295,7 +297,7 @@ func cliExitCodes(t *testing.T, s *terminal) { //nolint:thelper // a test, not a
 	})
 }
 
-// started is a command that goes on.
+// started is a running command.
 type started struct {
 	*exec.Cmd
 
@@ -304,14 +306,14 @@ type started struct {
 	out, err bytes.Buffer
 }
 
-// Write takes what the command prints to standard output.
+// Write records standard output.
 func (c *started) Write(b []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.out.Write(b)
 }
 
-// printed is what the command has printed by now.
+// printed returns the output so far.
 func (c *started) printed() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -331,7 +333,7 @@ func (s *terminal) start(t *testing.T, env []string, args ...string) *started {
 	return c
 }
 
-// ended waits for the command's end.
+// ended waits until the command ends.
 func (c *started) ended(t *testing.T) ran {
 	t.Helper()
 	if err := c.Wait(); err != nil && c.ProcessState == nil {
@@ -347,7 +349,7 @@ func (c *started) signal(t *testing.T, signal syscall.Signal) {
 	}
 }
 
-func cliKeys(t *testing.T, s *terminal) { //nolint:thelper // a test, not a part of one
+func cliKeys(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a helper
 	made := s.parley(t, "", "keys", "create", "for a test", "--expires", "2d").wants(t, 0, "shown this once")
 	key := []string{"PARLEY_API_KEY=" + strings.TrimSpace(made.out), "PARLEY_BASE_URL=" + s.BaseURL, "DATA_DIR=/nowhere"}
 	s.in(t, key, "", "trigger", s.stub, "by a new key").wants(t, 0, "echo: by a new key\n")
@@ -374,8 +376,8 @@ func cliKeys(t *testing.T, s *terminal) { //nolint:thelper // a test, not a part
 	s.parley(t, "", "keys", "create", "x", "--expires", "soon").wants(t, 80, "--expires")
 }
 
-// cliTail follows the runs of an agent, and sees one that begins later: first that it runs, then that it has ended.
-func cliTail(t *testing.T, s *terminal) { //nolint:thelper // a test, not a part of one
+// cliTail follows the runs of an agent, and observes a later run: first running, then finished.
+func cliTail(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a helper
 	agent := s.agent(t, "Tailed agent", "user", "system")
 	s.parley(t, "", "trigger", agent, "before").wants(t, 0)
 	tail := s.start(t, nil, "runs", "tail", "--follow", "--agent", "Tailed agent", "--json")
@@ -402,15 +404,15 @@ func cliTail(t *testing.T, s *terminal) { //nolint:thelper // a test, not a part
 	}
 }
 
-// cliInterrupted leaves commands by Ctrl-C: they say what becomes of the run, and so it is.
-func cliInterrupted(t *testing.T, s *terminal) { //nolint:thelper // a test, not a part of one
+// cliInterrupted interrupts commands with Ctrl-C and checks their messages about the run's fate.
+func cliInterrupted(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a helper
 	for _, command := range []string{"chat", "trigger"} {
 		var r ran
 		message := "sleep 4s: left by " + command
 		eventually(t, longest, "a command that knows its run by then is left", func() bool {
 			message += " again"
 			r = s.interrupted(t, command, s.stub, message)
-			return !strings.Contains(r.err, " answer") // the service's answer, which may come later than the model is asked
+			return !strings.Contains(r.err, " answer") // the service's response may arrive after the model call
 		})
 		r.wants(t, 130, "interrupted\nThe run goes on: parley runs show run_")
 		_, id, _ := strings.Cut(r.err, "parley runs show ")
@@ -421,7 +423,7 @@ func cliInterrupted(t *testing.T, s *terminal) { //nolint:thelper // a test, not
 	}
 }
 
-// interrupted leaves a command by Ctrl-C once the model is asked, which is the last of its words.
+// interrupted interrupts a command with Ctrl-C when the model receives its last argument.
 func (s *terminal) interrupted(t *testing.T, words ...string) ran {
 	t.Helper()
 	waiting := s.start(t, nil, words...)
@@ -434,7 +436,7 @@ func (s *terminal) interrupted(t *testing.T, words ...string) ran {
 	return r
 }
 
-func cliServiceAway(t *testing.T, s *terminal) { //nolint:thelper // a test, not a part of one
+func cliServiceAway(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a helper
 	dir := t.TempDir()
 	creds := fmt.Sprintf(`{"baseUrl":"http://127.0.0.1:%d","apiKey":%q,"agentId":%q}`, testkit.FreePort(t), s.APIKey, s.AgentID)
 	if err := os.WriteFile(filepath.Join(dir, "credentials.json"), []byte(creds), 0o600); err != nil {
@@ -446,8 +448,8 @@ func cliServiceAway(t *testing.T, s *terminal) { //nolint:thelper // a test, not
 	s.parley(t, "", "chat", "--data-dir", filepath.Join(dir, "none"), "x").wants(t, 1, "no parley has run on", "parley up")
 }
 
-// cliCompletion asks the shells themselves.
-func cliCompletion(t *testing.T, s *terminal) { //nolint:thelper // a test, not a part of one
+// cliCompletion tests completion in real shells.
+func cliCompletion(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a helper
 	for shell, test := range map[string]func(t *testing.T, path string){
 		"bash": s.completesInBash,
 		"zsh":  func(t *testing.T, path string) { t.Helper(); s.reads(t, path, "zsh", "-n") },
@@ -464,7 +466,7 @@ func cliCompletion(t *testing.T, s *terminal) { //nolint:thelper // a test, not 
 	}
 }
 
-// completesInBash has the shell complete words.
+// completesInBash makes bash complete words.
 func (s *terminal) completesInBash(t *testing.T, path string) {
 	t.Helper()
 	const asked = `eval "$(parley completion bash)"
@@ -491,7 +493,7 @@ words parley trigger ag_; printf '%s\n' "${COMPREPLY[@]}" | grep -c '^ag_'
 	}
 }
 
-// reads has a shell read its script without carrying it out.
+// reads makes a shell parse its script without executing it.
 func (s *terminal) reads(t *testing.T, path, shell string, args ...string) {
 	t.Helper()
 	script := filepath.Join(t.TempDir(), "parley."+shell)
@@ -503,8 +505,8 @@ func (s *terminal) reads(t *testing.T, path, shell string, args ...string) {
 	}
 }
 
-// cliDocs pastes every block of docs/cli.md into a shell.
-func cliDocs(t *testing.T, s *terminal) { //nolint:thelper // a test, not a part of one
+// cliDocs executes every block of docs/cli.md in a shell.
+func cliDocs(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a helper
 	const document = "docs/cli.md"
 	page, err := os.ReadFile(filepath.Join(testkit.Root(t), document))
 	if err != nil {
@@ -541,8 +543,8 @@ func cliDocs(t *testing.T, s *terminal) { //nolint:thelper // a test, not a part
 	}
 }
 
-// cliJSON has every command that prints facts print JSON.
-func cliJSON(t *testing.T, s *terminal) { //nolint:thelper // a test, not a part of one
+// cliJSON checks the JSON output of every command that has one.
+func cliJSON(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a helper
 	made := s.parley(t, "", "trigger", s.stub, "--json", "--no-wait", "hello").wants(t, 0)
 	id := made.runs(t)[0].ID
 	for _, args := range [][]string{

@@ -19,7 +19,7 @@ import (
 	"parley/shared/testkit/openaistub"
 )
 
-// codeRun is a run that ran code.
+// codeRun is a run that executed code.
 type codeRun struct {
 	ID        string `json:"id"`
 	Status    string `json:"status"`
@@ -41,7 +41,7 @@ type codeRun struct {
 	} `json:"toolCalls"`
 }
 
-// analyst makes an agent that may run code.
+// analyst creates an agent that may run code.
 func (a account) analyst(t *testing.T, model string, keepFiles bool) account {
 	t.Helper()
 	var agent struct {
@@ -55,7 +55,7 @@ func (a account) analyst(t *testing.T, model string, keepFiles bool) account {
 	return a
 }
 
-// asks chats with the agent.
+// asks sends a chat message to the agent.
 func (a account) asks(t *testing.T, session, message string) codeRun {
 	t.Helper()
 	got := a.send(t, http.MethodPost, a.url+"/api/agents?id="+a.agent+"&action=chat", map[string]any{"sessionId": session, "message": message})
@@ -68,7 +68,8 @@ func (a account) asks(t *testing.T, session, message string) codeRun {
 	return r
 }
 
-// TestCodeAndPlot asks the offline model, which needs no key, for a number and a plot, and gives it code that is none.
+// TestCodeAndPlot asks the offline model, which needs no key, for a number and a plot, and sends it
+// invalid code.
 func TestCodeAndPlot(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -90,7 +91,7 @@ func TestCodeAndPlot(t *testing.T) {
 	seePlot(t, owner, r)
 }
 
-// seePlot looks at the plot of a run as its owner and as a stranger.
+// seePlot requests the plot of a run as its owner and as a stranger.
 func seePlot(t *testing.T, owner account, r codeRun) {
 	t.Helper()
 	files := r.ToolCalls[0].Output.Files
@@ -109,7 +110,7 @@ func seePlot(t *testing.T, owner account, r codeRun) {
 	owner.get(t.Context(), path).refused(t, http.StatusNotFound, "not_found")
 }
 
-// runsCode is a model that runs the code in the message, and then repeats what was printed.
+// runsCode is a model that runs the code in the message, and then repeats its output.
 func runsCode(req openaistub.Request) (openaistub.Reply, bool) {
 	code, found := strings.CutPrefix(req.Prompt(), "run: ")
 	if !found {
@@ -125,15 +126,16 @@ func runsCode(req openaistub.Request) (openaistub.Reply, bool) {
 	return openaistub.Reply{ToolCalls: []openaistub.ToolCall{{ID: "call_code", Name: "codeExecution", Arguments: string(arguments)}}}, true
 }
 
-// TestChaosCode kills the tool worker while a program runs: the run is answered, its session's folder holds what one
-// carrying out leaves, and no program outlives its worker.
+// TestChaosCode kills the tool worker while a program runs. The run is answered, the session's
+// folder contains the files of one execution, and no program outlives its worker.
 func TestChaosCode(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	c.model.follow(runsCode)
 	in := c.ingress(t)
 	c.worker(t, "ROLES=agent,sweep")
-	// Both are ready before one is killed: a model is told of tools that nobody has for two seconds.
+	// Both are ready before one is killed, because the model is told after two seconds that a tool
+	// without workers is missing.
 	tools := []*testkit.Process{c.worker(t, "ROLES=tool"), c.worker(t, "ROLES=tool")}
 	owner := signUp(t, in.url).analyst(t, modelName, true)
 	owner.asks(t, "s", "run: open('n.txt', 'a').write('one\\n'); open('gone.txt', 'w').write('x')")
@@ -170,7 +172,7 @@ func TestChaosCode(t *testing.T) {
 	eventually(t, 20*time.Second, "no program lives on", func() bool { return len(commands(t, mark)) == 0 })
 }
 
-// commands finds the processes of this machine whose command line has the mark.
+// commands returns the processes of this machine whose command line contains the mark.
 func commands(t *testing.T, mark string) (found []string) {
 	t.Helper()
 	paths, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -185,7 +187,7 @@ func commands(t *testing.T, mark string) (found []string) {
 	return found
 }
 
-// descends reports whether the process of a path below /proc has another one among its ancestors.
+// descends reports whether a process, given by its path below /proc, has this ancestor.
 func descends(path string, ancestor int) bool {
 	for pid := filepath.Base(filepath.Dir(path)); pid != "1" && pid != "0" && pid != ""; {
 		if pid == strconv.Itoa(ancestor) {

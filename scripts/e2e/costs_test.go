@@ -8,7 +8,7 @@ import (
 	"parley/shared/testkit/openaistub"
 )
 
-// spent is what a run says of its costs.
+// spent contains the costs of a run.
 type spent struct {
 	Status string `json:"status"`
 	Usage  struct {
@@ -19,7 +19,8 @@ type spent struct {
 	Error     *struct{ Code string }          `json:"error"`
 }
 
-// priced fails the test unless the cost is what the tokens cost: 1 for a million in, 2 for a million out.
+// priced fails the test unless the cost matches the tokens: 1 per million input tokens, 2 per
+// million output tokens.
 func (s spent) priced(t *testing.T) {
 	t.Helper()
 	if s.Usage.InputTokens == 0 || s.Usage.OutputTokens == 0 || s.Usage.CostMicros != s.Usage.InputTokens+2*s.Usage.OutputTokens || s.Usage.Model != modelName {
@@ -27,7 +28,8 @@ func (s spent) priced(t *testing.T) {
 	}
 }
 
-// TestCostsAndCaps looks at what runs cost by the price table of the settings, and has the caps of the settings end some.
+// TestCostsAndCaps checks the costs of runs with the configured price table, and that configured
+// caps end runs.
 func TestCostsAndCaps(t *testing.T) {
 	t.Parallel()
 	receiver := newTill(t)
@@ -53,7 +55,7 @@ func TestCostsAndCaps(t *testing.T) {
 		t.Errorf("the run went on: %+v", r)
 	}
 
-	// Whoever ends a run from outside does not hide what it has done by then.
+	// Canceling a run does not hide its costs so far.
 	waiting := owner.enqueue(t, trigger{message: bill{"payOnce", "cancelled"}.message()})
 	owner.awaitAction(t, waiting)
 	r = spent{}

@@ -20,16 +20,17 @@ import (
 )
 
 const (
-	demoLimit    = 10 // requests of a visitor in any 60 s
+	demoLimit    = 10 // requests of a visitor per 60 s
 	demoWindow   = time.Minute
-	demoTemplate = "tpl_writer" // it has no tools: its answers come from the session alone
+	demoTemplate = "tpl_writer" // without tools, so that its answers depend only on the session
 
-	// proxyAddress is believed when it says whom it forwards for, strangerAddress is not: both are this machine.
+	// The service trusts X-Forwarded-For from proxyAddress, but not from strangerAddress. Both are
+	// this machine.
 	proxyAddress    = "127.0.0.1"
 	strangerAddress = "127.0.0.2"
 )
 
-// demoCluster is two ingresses behind one believed proxy, and a worker with the offline model.
+// demoCluster starts two ingresses behind one trusted proxy, and a worker with the offline model.
 func demoCluster(t *testing.T) (first, second *edge) {
 	t.Helper()
 	c := newCluster(t, "TRUSTED_PROXIES="+proxyAddress+"/32", "DEFAULT_MODEL=offline")
@@ -37,7 +38,7 @@ func demoCluster(t *testing.T) (first, second *edge) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// As `parley migrate` and `parley up` do before anything is served.
+	// `parley migrate` and `parley up` do the same before they serve.
 	if err := errors.Join(st.Agents.SyncTemplates(t.Context(), templates.All()), st.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -46,22 +47,22 @@ func demoCluster(t *testing.T) (first, second *edge) {
 	return first, second
 }
 
-// visitor is somebody without an account: what is sent comes from one address and says what it forwards for.
+// visitor is a demo visitor: a peer address and a forwarded address.
 type visitor struct {
 	from      string // the peer's address
 	forwarded string // X-Forwarded-For
 }
 
-// behindProxy is a visitor whom the believed proxy speaks for.
+// behindProxy returns a visitor behind the trusted proxy.
 func behindProxy(address string) visitor { return visitor{from: proxyAddress, forwarded: address} }
 
-// stranger sends from an address that nobody believes.
+// stranger sends from an untrusted address.
 var stranger = &http.Client{Timeout: longest, Transport: &http.Transport{
 	DisableKeepAlives: true,
 	DialContext:       (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(strangerAddress)}}).DialContext,
 }}
 
-// send may be used from any goroutine.
+// send makes a request. It is safe for concurrent use.
 func (v visitor) send(ctx context.Context, method, url string, body any) answer {
 	header := map[string]string{"x-tenant-id": "tenant_demo", "X-Forwarded-For": v.forwarded}
 	if v.from == proxyAddress {
@@ -86,13 +87,13 @@ func (v visitor) send(ctx context.Context, method, url string, body any) answer 
 	return answer{status: res.StatusCode, header: res.Header, err: res.Body.Close()}
 }
 
-// chat asks the template; it may be used from any goroutine.
+// chat sends a message to the template. It is safe for concurrent use.
 func (v visitor) chat(ctx context.Context, in *edge, session, message string) answer {
 	return v.send(ctx, http.MethodPost, in.url+"/api/agents?template="+demoTemplate+"&action=chat",
 		map[string]any{"sessionId": session, "message": message})
 }
 
-// says fails the test unless the chat is answered by a completed run; it gives the message.
+// says fails the test unless the chat's run completes. It returns the run's message.
 func (v visitor) says(t *testing.T, in *edge, session, message string) string {
 	t.Helper()
 	got := v.chat(t.Context(), in, session, message)
@@ -104,10 +105,11 @@ func (v visitor) says(t *testing.T, in *edge, session, message string) string {
 	return r.Output.Message
 }
 
-// allowance is the header RateLimit of a demo request.
+// allowance matches the RateLimit header of a demo request.
 var allowance = regexp.MustCompile(`^"demo";r=(\d+);t=(\d+)$`)
 
-// wantLimit fails the test unless the answer says where the visitor's limit stands; it gives what is left.
+// wantLimit fails the test unless the response contains the visitor's limit. It returns the
+// remaining requests.
 func (a answer) wantLimit(t *testing.T) (left int) {
 	t.Helper()
 	if a.err != nil {
@@ -131,7 +133,7 @@ func (a answer) wantLimit(t *testing.T) (left int) {
 	return left
 }
 
-// wantTurnedAway fails the test unless a visitor has used the limit up.
+// wantTurnedAway fails the test unless the visitor is rate limited.
 func (a answer) wantTurnedAway(t *testing.T) {
 	t.Helper()
 	if left := a.wantLimit(t); left != 0 {
@@ -143,7 +145,7 @@ func (a answer) wantTurnedAway(t *testing.T) {
 	}
 }
 
-// within fails a test that took so long that the first request is no longer counted.
+// within fails the test if so much time has passed that the first request is no longer counted.
 func within(t *testing.T, began time.Time) {
 	t.Helper()
 	if took := time.Since(began); took >= demoWindow {
@@ -151,12 +153,12 @@ func within(t *testing.T, began time.Time) {
 	}
 }
 
-// TestChaosDemoLimitOutlivesAnIngress kills one of two ingresses between the requests of a visitor.
+// TestChaosDemoLimitOutlivesAnIngress kills one of two ingresses between a visitor's requests.
 func TestChaosDemoLimitOutlivesAnIngress(t *testing.T) {
 	t.Parallel()
 	first, second := demoCluster(t)
 	ingresses := []*edge{first, second}
-	v := visitor{from: proxyAddress} // with the one header only: the proxy's own address counts
+	v := visitor{from: proxyAddress} // without X-Forwarded-For the proxy's own address counts
 	began := time.Now()
 	for n := range demoLimit {
 		if n == demoLimit/2 {
@@ -172,13 +174,13 @@ func TestChaosDemoLimitOutlivesAnIngress(t *testing.T) {
 	for _, in := range ingresses {
 		v.chat(t.Context(), in, "limit", "one too many").wantTurnedAway(t)
 	}
-	second.Kill9() // it remembers refusals by itself, and forgets them here
+	second.Kill9() // it caches refusals in memory, which are lost here
 	second.Restart()
 	v.chat(t.Context(), second, "limit", "after the restart").wantTurnedAway(t)
 	within(t, began)
 }
 
-// TestDemo shares one cluster among the tests that crash nothing; each has visitors of its own.
+// TestDemo runs the tests without crashes on one cluster. Each uses its own visitors.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	first, second := demoCluster(t)
@@ -198,8 +200,8 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// demoBurst sends many requests at once, half of them to each ingress.
-func demoBurst(t *testing.T, first, second *edge) { //nolint:thelper // a test, not a part of one
+// demoBurst sends many requests simultaneously, half of them to each ingress.
+func demoBurst(t *testing.T, first, second *edge) { //nolint:thelper // a subtest, not a helper
 	const burst = 50
 	v := behindProxy("203.0.113.1")
 	began := time.Now()
@@ -226,8 +228,8 @@ func demoBurst(t *testing.T, first, second *edge) { //nolint:thelper // a test, 
 	}
 }
 
-// demoClosed asks for all that demo visitors may not have, each time as another one.
-func demoClosed(t *testing.T, first, second *edge) { //nolint:thelper // a test, not a part of one
+// demoClosed requests everything that demo visitors may not use, each time as another visitor.
+func demoClosed(t *testing.T, first, second *edge) { //nolint:thelper // a subtest, not a helper
 	const agent, foreign = "ag_01jzzzzzzzzzzzzzzzzzzzzzzz", "run_01jzzzzzzzzzzzzzzzzzzzzzzz"
 	chat := map[string]any{"sessionId": "closed", "message": "hello"}
 	for n, r := range []struct {
@@ -276,8 +278,8 @@ func demoClosed(t *testing.T, first, second *edge) { //nolint:thelper // a test,
 	}
 }
 
-// demoCounts spends a visitor's limit on what is refused and on the list of templates.
-func demoCounts(t *testing.T, first, second *edge) { //nolint:thelper // a test, not a part of one
+// demoCounts uses up a visitor's limit with rejected requests and with the list of templates.
+func demoCounts(t *testing.T, first, second *edge) { //nolint:thelper // a subtest, not a helper
 	v := behindProxy("203.0.113.2")
 	began := time.Now()
 	for n := range demoLimit {
@@ -293,7 +295,7 @@ func demoCounts(t *testing.T, first, second *edge) { //nolint:thelper // a test,
 	v.chat(t.Context(), first, "counts", "hello").wantTurnedAway(t)
 	v.send(t.Context(), http.MethodGet, second.url+"/api/agents/templates", nil).wantTurnedAway(t)
 	within(t, began)
-	// Without the header the list is anybody's, and counts for nobody.
+	// Without the demo header the list is public and not counted.
 	send(t.Context(), http.MethodGet, second.url+"/api/agents/templates", nil, nil).want(t, http.StatusOK)
 }
 
@@ -303,8 +305,8 @@ const (
 	askCodeWord  = "What is the code word?"
 )
 
-// demoSessions has two visitors use the same session id; a session is known on every ingress.
-func demoSessions(t *testing.T, first, second *edge) { //nolint:thelper // a test, not a part of one
+// demoSessions has two visitors use the same session ID. Sessions are available on every ingress.
+func demoSessions(t *testing.T, first, second *edge) { //nolint:thelper // a subtest, not a helper
 	one, two := behindProxy("203.0.113.3"), behindProxy("203.0.113.4")
 	one.says(t, first, "same", tellCodeWord)
 	if got := one.says(t, second, "same", askCodeWord); !strings.Contains(got, codeWord) {
@@ -323,8 +325,9 @@ func demoSessions(t *testing.T, first, second *edge) { //nolint:thelper // a tes
 	}
 }
 
-// demoNetwork comes from two addresses of one IPv6 network, which one customer has as a whole, and from its neighbour.
-func demoNetwork(t *testing.T, first, second *edge) { //nolint:thelper // a test, not a part of one
+// demoNetwork sends requests from two addresses of one customer's IPv6 network, and from the
+// neighboring network.
+func demoNetwork(t *testing.T, first, second *edge) { //nolint:thelper // a subtest, not a helper
 	began := time.Now()
 	addresses := []visitor{behindProxy("2001:db8:5:6::1"), behindProxy("2001:db8:5:6:ffff:ffff:ffff:fffe")}
 	addresses[0].says(t, first, "same", tellCodeWord)
@@ -347,8 +350,9 @@ func demoNetwork(t *testing.T, first, second *edge) { //nolint:thelper // a test
 	}
 }
 
-// demoForwarded has a visitor make up whom it came from, before the proxy writes down the truth.
-func demoForwarded(t *testing.T, first, second *edge) { //nolint:thelper // a test, not a part of one
+// demoForwarded has a visitor send a forged X-Forwarded-For, to which the proxy appends the real
+// address.
+func demoForwarded(t *testing.T, first, second *edge) { //nolint:thelper // a subtest, not a helper
 	began := time.Now()
 	for n := range demoLimit {
 		v := behindProxy("198.51.100." + strconv.Itoa(n) + ", 203.0.113.5")
@@ -359,8 +363,8 @@ func demoForwarded(t *testing.T, first, second *edge) { //nolint:thelper // a te
 	behindProxy("203.0.113.6").says(t, first, "forwarded", "hello")
 }
 
-// demoStranger has a peer that is no believed proxy say whom it forwards for, each time somebody else.
-func demoStranger(t *testing.T, first, second *edge) { //nolint:thelper // a test, not a part of one
+// demoStranger has an untrusted peer send a different forwarded address each time.
+func demoStranger(t *testing.T, first, second *edge) { //nolint:thelper // a subtest, not a helper
 	began := time.Now()
 	passed, refused := 0, 0
 	for n := range 2 * demoLimit {

@@ -20,12 +20,12 @@ import (
 )
 
 const (
-	deliveries   = 500                   // about one thing
-	deliveryPace = 60 * time.Millisecond // half a minute in all: longer than one run may collect
+	deliveries   = 500                   // about one subject
+	deliveryPace = 60 * time.Millisecond // half a minute in total, longer than one run may coalesce
 	hookSecret   = "a secret of this test"
 )
 
-// received is what a source is answered.
+// received is the hook's response.
 type received struct {
 	Status    string  `json:"status"`
 	RunID     *string `json:"runId"`
@@ -56,7 +56,7 @@ func (s *source) post(ctx context.Context, n, through int) (got received, taken 
 	return got, json.Unmarshal(answered.body, &got) == nil
 }
 
-// deliver sends a delivery until it is taken.
+// deliver sends a delivery until it is accepted.
 func (s *source) deliver(ctx context.Context, n int) {
 	pause := time.NewTicker(100 * time.Millisecond)
 	defer pause.Stop()
@@ -75,7 +75,7 @@ func (s *source) deliver(ctx context.Context, n int) {
 	}
 }
 
-// sendAll sends the deliveries one after the other, at a pace, and returns when all are taken.
+// sendAll sends the deliveries in order at a steady pace, and returns when all are accepted.
 func (s *source) sendAll(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -91,8 +91,9 @@ func (s *source) sendAll(ctx context.Context) {
 	}
 }
 
-// TestChaosCollecting has a source send hundreds of deliveries about one thing while an ingress and a sweeper are killed: they become
-// few runs, which know of every delivery, each of them of its own.
+// TestChaosCollecting has a source send hundreds of deliveries about one subject while an ingress
+// and a sweeper are killed. They are coalesced into a few runs, which together contain every
+// delivery exactly once.
 func TestChaosCollecting(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -132,10 +133,10 @@ func TestChaosCollecting(t *testing.T) {
 	s.checkReplays(t)
 }
 
-// checkRuns holds what the runs know against what the source was answered.
+// checkRuns compares the runs' deliveries to the responses of the source.
 func (s *source) checkRuns(t *testing.T, c *cluster, owner account) {
 	t.Helper()
-	runs := map[string][]string{} // ids of deliveries
+	runs := map[string][]string{} // IDs of deliveries
 	for n, got := range s.answered {
 		if got.RunID == nil || got.Status != "coalesced" {
 			t.Fatalf("delivery %d: %+v", n, got)
@@ -168,7 +169,7 @@ func (s *source) checkRuns(t *testing.T, c *cluster, owner account) {
 	t.Logf("%d runs of %d deliveries, %d of which were sent again", len(runs), deliveries, again)
 }
 
-// checkReplays sends every delivery once more, to the ingress that is left.
+// checkReplays sends every delivery again to the remaining ingress.
 func (s *source) checkReplays(t *testing.T) {
 	t.Helper()
 	var all sync.WaitGroup

@@ -22,20 +22,20 @@ import (
 	"parley/scripts/internal/realtimeclient"
 )
 
-// The codes that a conversation is closed with.
+// The WebSocket close codes of a conversation.
 const (
 	closeUnsupported = 1003
 	closePolicy      = 1008
 	closeTooBig      = 1009
 )
 
-// hostility is what one client does that means no good, and what becomes of it.
+// hostility is an attack by one client and its consequence.
 type hostility struct {
 	name string
 	do   func(t *testing.T, owner account, in *edge)
 }
 
-// hostilities are done side by side, while somebody else's conversation goes on.
+// hostilities run in parallel during another organization's conversation.
 var hostilities = []hostility{
 	{"what is no event", noEvents},
 	{"what is no text", noText},
@@ -50,15 +50,16 @@ var hostilities = []hostility{
 }
 
 const (
-	// seats is how many conversations an organization may have at once: enough for all hostilities. They are 25 side by side, and who
-	// comes back at once may come before the service knows that they are gone.
+	// seats is the number of concurrent conversations of an organization, enough for all
+	// hostilities. There are 25 in parallel, and a client may reconnect before the service notices
+	// that it is gone.
 	seats = 32
-	// unread is how many of them read nothing.
+	// unread is the number of clients that read nothing.
 	unread = 12
 )
 
-// TestVoiceHostileClients has clients of one organization do what they should not, all at a service in which another organization's
-// conversation goes on.
+// TestVoiceHostileClients has clients of one organization misbehave while the conversation of
+// another organization continues.
 func TestVoiceHostileClients(t *testing.T) {
 	t.Parallel()
 	needsVoice(t)
@@ -74,7 +75,7 @@ func TestVoiceHostileClients(t *testing.T) {
 			h.do(t, owner, in)
 		}
 	}
-	const last = "clients that have vanished" // which is known after half a minute, in which they do nothing
+	const last = "clients that have vanished" // which takes half a minute in which they do nothing
 	gone := atOnce(t, map[string]func(*testing.T){last: run(hostility{last, vanished})})
 	alone, all := beside.turns(t, 6), map[string]func(*testing.T){}
 	beside.memory.resident(t)
@@ -94,7 +95,7 @@ func TestVoiceHostileClients(t *testing.T) {
 	beside.compare(t, alone, disturbed)
 }
 
-// chatter is a conversation that goes on by itself, and takes down how long its answers take to begin.
+// chatter is an automatic conversation that records the latencies of its answers.
 type chatter struct {
 	memory *memory
 	cancel context.CancelFunc
@@ -102,11 +103,11 @@ type chatter struct {
 
 	mu    sync.Mutex
 	took  []time.Duration
-	hurt  time.Duration // for how long in all somebody who listens waited
+	hurt  time.Duration // total time in which a listener waited for audio
 	fault error
 }
 
-// chatter begins a conversation that asks once a second at the most.
+// chatter starts a conversation that asks at most once a second.
 func (a account) chatter(t *testing.T, in *edge) *chatter {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -163,7 +164,7 @@ func (b *chatter) talk(ctx context.Context, line *realtimeclient.Client) error {
 	}
 }
 
-// turns waits for so many more turns, and gives how long all since the last call took.
+// turns waits for so many more turns, and returns the latencies since the last call.
 func (b *chatter) turns(t *testing.T, n int) (took []time.Duration) {
 	t.Helper()
 	b.mu.Lock()
@@ -184,8 +185,9 @@ func (b *chatter) turns(t *testing.T, n int) (took []time.Duration) {
 	return took
 }
 
-// compare holds what was disturbed against what was not. The machine is shared by all that these tests start, and by other packages'
-// tests in short runs, which are for finding who stops others altogether: without -short it is what listeners would notice.
+// compare compares disturbed to undisturbed latencies. In short runs the machine is shared with
+// other packages' tests, and the check only finds attacks that block others completely. Without
+// -short the limits are what listeners would notice.
 func (b *chatter) compare(t *testing.T, alone, disturbed []time.Duration) {
 	t.Helper()
 	margin, waited := 300*time.Millisecond, 5*time.Millisecond
@@ -198,7 +200,7 @@ func (b *chatter) compare(t *testing.T, alone, disturbed []time.Duration) {
 	at := func(took []time.Duration, percent int) time.Duration { return took[(len(took)-1)*percent/100] }
 	t.Logf("beside it, %d turns: p50 %s, p95 %s, worst %s; alone, %d turns: p50 %s, p95 %s; who listens waited for %s", len(disturbed),
 		at(disturbed, 50), at(disturbed, 95), at(disturbed, 100), len(alone), at(alone, 50), at(alone, 95), b.hurt)
-	// The attackers take the same two cores: single turns may meet them.
+	// The attackers use the same two cores and may delay single turns.
 	if at(disturbed, 50) > 2*at(alone, 50)+margin || at(disturbed, 100) > 5*time.Second+5*margin {
 		t.Error("the conversation beside was disturbed")
 	}
@@ -207,7 +209,7 @@ func (b *chatter) compare(t *testing.T, alone, disturbed []time.Duration) {
 	}
 }
 
-// memory is what a process has.
+// memory is the memory of a process.
 type memory struct {
 	pid    int
 	before int
@@ -215,10 +217,11 @@ type memory struct {
 
 var residentLine = regexp.MustCompile(`VmRSS:\s+(\d+) kB`)
 
-// resident gives its size, which must stay flat: the first look is what later ones are held against.
+// resident returns the resident size, which must stay flat. Later sizes are compared to the first
+// one.
 func (m *memory) resident(t *testing.T) (bytes int) {
 	t.Helper()
-	const room = 96 << 20 // of garbage that is not collected yet
+	const room = 96 << 20 // uncollected garbage
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", m.pid))
 	if err != nil {
 		t.Fatal(err)
@@ -240,8 +243,8 @@ func (m *memory) resident(t *testing.T) (bytes int) {
 	return kib << 10
 }
 
-// allSeats opens as many conversations as the organization may have: whoever is gone has left nothing behind. A place is free when the
-// service knows that somebody is gone, which takes it a moment.
+// allSeats opens as many conversations as the organization may have, which shows that ended ones
+// left nothing behind. A slot becomes free when the service notices that a client is gone.
 func (a account) allSeats(t *testing.T, behind string) (open []*talk) {
 	t.Helper()
 	for range seats {
@@ -273,7 +276,7 @@ func (k *talk) wantError(code, param string) {
 	}
 }
 
-// wantClosed reads to the end of the conversation, which must be closed with a code.
+// wantClosed reads to the end of the conversation. It must be closed with this code.
 func (k *talk) wantClosed(code int) (all []realtimeclient.Event) {
 	k.t.Helper()
 	got, all := k.closed(patience)
@@ -283,12 +286,12 @@ func (k *talk) wantClosed(code int) (all []realtimeclient.Event) {
 	return all
 }
 
-// raw sends a message; once the service has closed the conversation nothing can be sent, which is no fault.
+// raw sends a message. It returns false if the service has closed the conversation.
 func (k *talk) raw(kind websocket.MessageType, raw []byte) bool {
 	return k.SendRaw(k.t.Context(), kind, raw) == nil
 }
 
-// alive checks that errors have ended nothing.
+// alive checks that the conversation continues after errors.
 func (k *talk) alive() {
 	k.t.Helper()
 	k.ask("Are you there?")
@@ -390,7 +393,7 @@ func noSound(t *testing.T, owner account, _ *edge) {
 	k.alive()
 }
 
-// eventFlood sends events as fast as they go, of several kinds.
+// eventFlood sends events of several kinds as fast as possible.
 func eventFlood(t *testing.T, owner account, _ *edge) {
 	t.Helper()
 	for _, event := range []string{
@@ -411,7 +414,8 @@ func eventFlood(t *testing.T, owner account, _ *edge) {
 	}
 }
 
-// soundFlood sends minutes of sound as fast as it goes: it is taken as fast as it is listened to.
+// soundFlood sends minutes of audio as fast as possible. The service accepts it at the speed of its
+// recognition.
 func soundFlood(t *testing.T, owner account, _ *edge) {
 	t.Helper()
 	k := owner.converse(t, "")
@@ -423,7 +427,7 @@ func soundFlood(t *testing.T, owner account, _ *edge) {
 	k.alive()
 }
 
-// endlessTurn never commits.
+// endlessTurn never commits its audio.
 func endlessTurn(t *testing.T, owner account, _ *edge) {
 	t.Helper()
 	k := owner.converse(t, "")
@@ -441,7 +445,7 @@ func endlessTurn(t *testing.T, owner account, _ *edge) {
 	k.alive()
 }
 
-// neverRead asks for answers, and takes none.
+// neverRead requests answers and reads none.
 func neverRead(t *testing.T, owner account, in *edge) {
 	t.Helper()
 	long := strings.Repeat(spoken+" ", 8)
@@ -458,7 +462,8 @@ func neverRead(t *testing.T, owner account, in *edge) {
 	}
 }
 
-// awaitGone waits until the service has ended the connection: who reads nothing is not told, so that the system is asked.
+// awaitGone waits until the service has closed the connection. A client that does not read is not
+// notified, so the test checks the system's connections.
 func (s *rawSocket) awaitGone(in *edge, within time.Duration) {
 	s.t.Helper()
 	const established = "01"
@@ -482,7 +487,8 @@ func (s *rawSocket) awaitGone(in *edge, within time.Duration) {
 	})
 }
 
-// vanished answers no ping, as machines do that were unplugged: one while nothing happens, one in the middle of a message.
+// vanished answers no ping, like an unplugged machine: one client while nothing happens, one in the
+// middle of a message.
 func vanished(t *testing.T, owner account, in *edge) {
 	t.Helper()
 	idle, half := owner.rawUpgrade(t, in), owner.rawUpgrade(t, in)
@@ -514,7 +520,7 @@ func slowUpgrades(t *testing.T, owner account, in *edge) {
 	}
 }
 
-// tooMany holds all places and asks for a thousand more.
+// tooMany occupies all slots and tries a thousand more.
 func tooMany(t *testing.T, owner account, in *edge) {
 	t.Helper()
 	open := owner.allSeats(t, "the hostile")

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// waiters is how many requests wait at an ingress that ends.
+// waiters is the number of requests waiting at an ingress that ends.
 const waiters = 8
 
 func TestChaosIngressKilledWithWaiters(t *testing.T) {

@@ -17,19 +17,19 @@ import (
 	"parley/shared/testkit/openaistub"
 )
 
-// injection is a text that would have an agent do what its owner does not want, and the way on which it comes.
+// injection is a prompt injection and the channel through which it arrives.
 type injection struct {
 	Where string `json:"where"` // page, json, header, fake
 	Text  string `json:"text"`
 }
 
-// What must not get out: a secret header, and the prompt of another organization.
+// Secrets that must not leak: a secret header, and the prompt of another organization.
 const (
 	secretHeader  = "canary-of-the-header-5d41"
 	otherAgentSay = "canary-of-another-organization-77aa"
 )
 
-// attacker is a server that outgoing requests may reach, but that no organization has listed.
+// attacker is a server that outbound requests can reach, but that no organization has listed.
 type attacker struct {
 	url, host string
 
@@ -57,14 +57,15 @@ func (a *attacker) requests() []string {
 	return append([]string(nil), a.seen...)
 }
 
-// shop is the host that the organization has listed. Its answers carry the injections; some send elsewhere.
+// shop is the host that the organization has listed. Its responses contain the injections; some
+// redirect elsewhere.
 type shop struct {
 	url, host string
 	evil      string
 	texts     []injection
 
 	mu   sync.Mutex
-	seen []string // methods and addresses
+	seen []string // methods and URLs
 }
 
 func newShop(t *testing.T, evil string, texts []injection) *shop {
@@ -76,7 +77,8 @@ func newShop(t *testing.T, evil string, texts []injection) *shop {
 	return s
 }
 
-// ServeHTTP answers /orders/{n} with the nth text, and sends /orders/away and /refund elsewhere.
+// ServeHTTP answers /orders/{n} with the nth text, and redirects /orders/away and /refund
+// elsewhere.
 func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.seen = append(s.seen, r.Method+" "+r.URL.EscapedPath())
@@ -115,7 +117,7 @@ func readInjections(t *testing.T, evil string) []injection {
 	return texts
 }
 
-// hostile is what a model that has been taken over tries, all of it in one turn.
+// hostile returns the tool calls that a hijacked model makes in one turn.
 func hostile(evil, evilHost string) []openaistub.ToolCall {
 	var calls []openaistub.ToolCall
 	call := func(name string, arguments any) {
@@ -141,8 +143,9 @@ func hostile(evil, evilHost string) []openaistub.ToolCall {
 	return calls
 }
 
-// TestInjections has fifty texts reach a model that obeys all of them, and the offline one: nothing is sent but to
-// whom the organization has listed, no secret shows, and the texts stay inside what is marked as not to be trusted.
+// TestInjections sends fifty texts to a model that obeys all of them, and to the offline model.
+// Requests go only to hosts that the organization has listed, no secret leaks, and the texts stay
+// inside content marked as untrusted.
 func TestInjections(t *testing.T) {
 	t.Parallel()
 	evil := newAttacker(t)
@@ -185,7 +188,7 @@ func TestInjections(t *testing.T) {
 	}
 }
 
-// htmlPage shows a text among others; hidden ones too, for those who hide them.
+// htmlPage contains a text among others, including hidden elements.
 func htmlPage(n int, text injection) []byte {
 	shown := html.EscapeString(text.Text)
 	return []byte(fmt.Sprintf(`<!doctype html><html lang="en"><head><title>Page %d</title><meta name="description" content="%s"></head><body><article>
@@ -194,7 +197,7 @@ func htmlPage(n int, text injection) []byte {
 		n, shown, n, n, shown, shown))
 }
 
-// shopper makes an agent with every tool that the injections aim at.
+// shopper creates an agent with every tool that the injections target.
 func (a account) shopper(t *testing.T, listed *shop, model string) account {
 	t.Helper()
 	var agent struct {
@@ -222,8 +225,8 @@ func (a account) shopper(t *testing.T, listed *shop, model string) account {
 	return a
 }
 
-// obeys is the model that has been taken over. It reports tool results that are not marked, and injections that have
-// left them.
+// obeys is the hijacked model. It reports tool results without the untrusted mark, and injections
+// outside of them.
 func obeys(evil *attacker, texts []injection, broken chan<- error) func(openaistub.Request) (openaistub.Reply, bool) {
 	return func(req openaistub.Request) (openaistub.Reply, bool) {
 		n := 0
@@ -271,14 +274,14 @@ func checkInjected(t *testing.T, model string, n int, got answer) {
 	}
 }
 
-// checkShop sees that the listed host was asked for nothing but what its endpoints are.
+// checkShop checks that the listed host received only requests to its endpoints.
 func checkShop(t *testing.T, listed *shop) {
 	t.Helper()
 	listed.mu.Lock()
 	defer listed.mu.Unlock()
 	for _, seen := range listed.seen {
 		path, ok := strings.CutPrefix(seen, "GET /orders/")
-		if seen != "POST /refund" && (!ok || strings.Contains(path, "/")) { // an argument stays one segment of the address
+		if seen != "POST /refund" && (!ok || strings.Contains(path, "/")) { // an argument stays one path segment
 			t.Errorf("the shop was asked for %q", seen)
 		}
 	}

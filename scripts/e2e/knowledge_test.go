@@ -18,7 +18,7 @@ import (
 	"parley/shared/testkit/pdf"
 )
 
-// kept is a document as the service tells of it.
+// kept is a document in the API.
 type kept struct {
 	ID     string `json:"id"`
 	Name   string `json:"name"`
@@ -31,7 +31,7 @@ type kept struct {
 	} `json:"error"`
 }
 
-// upload sends a document as a form does.
+// upload uploads a document as a form.
 func (a account) upload(t *testing.T, name string, content []byte, metadata string) kept {
 	t.Helper()
 	var body bytes.Buffer
@@ -87,7 +87,7 @@ func (a account) processed(t *testing.T, id string, within time.Duration) (d kep
 	return d
 }
 
-// finds gives the ids of the documents in which a search finds something, the best first.
+// finds returns the IDs of the documents found by a search, best first.
 func (a account) finds(t *testing.T, query string) (ids []string) {
 	t.Helper()
 	var found struct {
@@ -102,7 +102,7 @@ func (a account) finds(t *testing.T, query string) (ids []string) {
 	return ids
 }
 
-// reader makes an agent that answers from documents.
+// reader creates an agent that answers from documents.
 func (a account) reader(t *testing.T, model string, options map[string]any) account {
 	t.Helper()
 	knowledge := map[string]any{"enabled": true}
@@ -118,7 +118,8 @@ func (a account) reader(t *testing.T, model string, options map[string]any) acco
 	return a
 }
 
-// manual is a document of twelve pages, the seventh of which says how long the lamp's warranty is. Every page has the mark.
+// manual is a document of twelve pages. Page seven contains the lamp's warranty period. Every page
+// contains the mark.
 func manual(mark string) []byte {
 	pages := make([]pdf.Page, 12)
 	for i := range pages {
@@ -132,7 +133,7 @@ func manual(mark string) []byte {
 	return pdf.Write(pages...)
 }
 
-// citedPage is a run whose citations are of documents.
+// citedPage is a run that cites documents.
 type citedPage struct {
 	ID        string `json:"id"`
 	Status    string `json:"status"`
@@ -159,8 +160,8 @@ func (a account) chats(t *testing.T, session, message string) (r citedPage) {
 	return r
 }
 
-// TestAnswersCiteTheirPage asks the offline model about page 7 of a document, opens what it cites, and then deletes the
-// document: nothing of it is found, cited or stored any more.
+// TestAnswersCiteTheirPage asks the offline model about page 7 of a document, opens the citation,
+// and then deletes the document. Afterwards nothing of it is found, cited or stored.
 func TestAnswersCiteTheirPage(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -230,7 +231,7 @@ func opensItsPage(t *testing.T, owner account, r citedPage, document string) {
 	}
 }
 
-// leavesNothing looks for a mark in every table, in every file of JetStream, and in logs.
+// leavesNothing searches for a mark in every table, in every file of JetStream, and in logs.
 func leavesNothing(t *testing.T, c *cluster, mark string, logs ...string) {
 	t.Helper()
 	rows, err := c.db.QueryContext(t.Context(), `SELECT c.table_name, c.column_name, c.data_type FROM information_schema.columns c

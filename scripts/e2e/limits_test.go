@@ -20,13 +20,14 @@ func TestWindowKeepsAFloodFromDelayingOthers(t *testing.T) {
 		flood   = 200
 		singles = 5
 	)
-	bound := 2500 * time.Millisecond // of a run of 200 ms beside a flood that takes at least 25 seconds
+	bound := 2500 * time.Millisecond // of a run of 200 ms during a flood that takes at least 25 seconds
 	if testing.Short() {
-		bound = 8 * time.Second // the machine is shared with the tests of other packages
+		bound = 8 * time.Second // the machine is shared with other packages' tests
 	}
 	c := newCluster(t, "ORG_DISPATCH_WINDOW="+strconv.Itoa(window))
 	in, second := c.ingress(t), c.ingress(t)
-	// More slots than one organization may use, and far fewer than its runs: without the window the flood would have them all.
+	// More slots than one organization may use, and far fewer than its runs. Without the dispatch
+	// limit the flood would occupy all of them.
 	c.worker(t, "WORKER_CONCURRENCY="+strconv.Itoa(2*window))
 	flooder, other := signUp(t, in.url), signUp(t, in.url)
 	alone := timeOne(t, other)
@@ -60,14 +61,14 @@ func TestWindowKeepsAFloodFromDelayingOthers(t *testing.T) {
 	if len(calls) != flood {
 		t.Fatalf("%d model calls of the flood, want %d", len(calls), flood)
 	}
-	// Processes that dispatch in the same moment may both see the last free place. That happens; what may not
-	// is that a place which was taken too many stays taken, for then most of the calls are too many.
+	// Processes that dispatch simultaneously may both use the last free slot. An excess that is
+	// never corrected would affect most of the calls.
 	if over := beyond(calls[flood/4:], window); over > flood/10 {
 		t.Errorf("%d of %d model calls began while %d runs of the organization were carried out: the window leaks", over, flood*3/4, window)
 	}
 }
 
-// timeOne is how long a run of 200 ms takes, from the request to the answer.
+// timeOne returns the duration of a run of 200 ms from request to response.
 func timeOne(t *testing.T, a account) time.Duration {
 	t.Helper()
 	began := time.Now()
@@ -75,14 +76,14 @@ func timeOne(t *testing.T, a account) time.Duration {
 	return time.Since(began)
 }
 
-// TestFloodLeavesTheWaitOfOthers measures how long the runs of an organization take alone and beside another's flood, in turn, and compares
-// the slowest hundredth.
-func TestFloodLeavesTheWaitOfOthers(t *testing.T) { //nolint:paralleltest // it measures
+// TestFloodLeavesTheWaitOfOthers measures the durations of an organization's runs alone and during
+// another organization's flood in turn, and compares the 99th percentiles.
+func TestFloodLeavesTheWaitOfOthers(t *testing.T) { //nolint:paralleltest // it measures latency
 	testkit.Long(t)
 	limit := bound(t, 2, 3)
 	const (
 		rounds  = 6
-		samples = 80 // of each round, alone and beside the flood
+		samples = 80 // per round, alone and during the flood
 		flood   = 150
 		window  = 8
 		slots   = 16
@@ -117,7 +118,7 @@ func TestFloodLeavesTheWaitOfOthers(t *testing.T) { //nolint:paralleltest // it 
 	}
 }
 
-// waits is how long runs took until they were answered, and until their model was called.
+// waits contains the times from the request to the response and to the model call.
 type waits struct{ answered, begun []time.Duration }
 
 func (w *waits) String() string {
@@ -126,7 +127,7 @@ func (w *waits) String() string {
 		len(w.answered), ms(w.answered, 0.5), ms(w.answered, 0.99), ms(w.begun, 0.5), ms(w.begun, 0.99))
 }
 
-// measure has two callers of an account run so many runs.
+// measure runs so many runs with two callers of an account.
 func (w *waits) measure(t *testing.T, c *cluster, of account, name string, samples int) {
 	t.Helper()
 	message := func(caller, n int) string { return fmt.Sprintf("sleep 100ms: %s %d-%d", name, caller, n) }
@@ -155,7 +156,7 @@ func TestOverloadRefusesNewRunsAndReplaysOld(t *testing.T) {
 	known := trigger{message: "known", key: "known"}
 	before := owner.post(t.Context(), known)
 	before.completed(t, echoed("known"), 1)
-	worker.Term() // from here on everything queues
+	worker.Term() // from now on everything queues
 	if err := worker.Wait(25 * time.Second); err != nil {
 		t.Fatal(err)
 	}

@@ -14,10 +14,12 @@ import (
 	"parley/shared/testkit"
 )
 
-// roles are the parts of the service with a user of their own in deploy/nats/accounts.conf, but for the ingress.
+// roles are the parts of the service with their own user in deploy/nats/accounts.conf, except the
+// ingress.
 var roles = []string{"agent", "tool", "ingest", "voice", "sweep"}
 
-// busSecrets are what the variables of the configuration are in these tests; a user's password is pass-<user> without the dash.
+// busSecrets returns the variables of the configuration in these tests. A user's password is
+// pass-<user> without the dash.
 func busSecrets() (env []string) {
 	for _, user := range append([]string{"ingress", "operator", "admin"}, roles...) {
 		env = append(env, "NATS_"+strings.ToUpper(user)+"_PASSWORD=pass"+user)
@@ -25,7 +27,7 @@ func busSecrets() (env []string) {
 	return append(env, "NATS_ROUTE_PASSWORD=passroutes")
 }
 
-// as is a server's address with a user in it.
+// as returns the servers' addresses with a user.
 func as(user string, servers ...*testkit.NATSServer) string {
 	var urls []string
 	for _, s := range servers {
@@ -39,19 +41,19 @@ func busConfig(t *testing.T, name string) string {
 	return filepath.Join(testkit.Root(t), "deploy", "nats", name)
 }
 
-// crew starts the workers, a process for each role, as users of the bus of their own.
+// crew starts the workers, one process per role, each with its own bus user.
 func (c *cluster) crew(t *testing.T, settings []string, servers ...*testkit.NATSServer) {
 	t.Helper()
 	for _, role := range roles {
 		if role == "voice" {
-			continue // only where something can speak
+			continue // only if a speech program is installed
 		}
 		c.worker(t, append([]string{"ROLES=" + role, "NATS_URL=" + as(role, servers...)}, settings...)...)
 	}
 }
 
-// TestServiceWithLeastRightsOnTheBus has every part of the service do what it is for, each as its own user of deploy/nats/accounts.conf,
-// and the server refuse none of it.
+// TestServiceWithLeastRightsOnTheBus runs every part of the service with its own user of
+// deploy/nats/accounts.conf. The server must not reject anything.
 func TestServiceWithLeastRightsOnTheBus(t *testing.T) {
 	t.Parallel()
 	bus := testkit.NATSWith(t, busConfig(t, "single.conf"), busSecrets())
@@ -113,7 +115,7 @@ func wantNoRefusals(t *testing.T, servers ...*testkit.NATSServer) {
 	}
 }
 
-// refusals is what users of the bus may not do, besides what none of them may.
+// refusals lists denied subjects by user, in addition to those denied to all.
 var refusals = map[string]struct{ publish, subscribe []string }{
 	"ingress": {
 		[]string{"$JS.API.CONSUMER.MSG.NEXT.JOBS.chat", "$JS.ACK.JOBS.chat.1.1.1.1.1", "tools.webSearch", "tools.codeExecution", "runs.events.run_1", "_INBOX.agent.x"},
@@ -145,7 +147,8 @@ var refusals = map[string]struct{ publish, subscribe []string }{
 	},
 }
 
-// TestUsersOfTheBusAreRefusedWhatTheyDoNotNeed tries, as each user, what other parts of the service do, and what none does.
+// TestUsersOfTheBusAreRefusedWhatTheyDoNotNeed tries, as each user, the actions of other parts of
+// the service, and actions of none.
 func TestUsersOfTheBusAreRefusedWhatTheyDoNotNeed(t *testing.T) {
 	t.Parallel()
 	bus := testkit.NATSWith(t, busConfig(t, "single.conf"), busSecrets())
@@ -163,12 +166,12 @@ func TestUsersOfTheBusAreRefusedWhatTheyDoNotNeed(t *testing.T) {
 				"$JS.API.STREAM.CREATE.OTHER", "$JS.API.STREAM.SNAPSHOT.JOBS", "$JS.API.CONSUMER.DELETE.JOBS.chat", "$JS.API.CONSUMER.CREATE.JOBS.other",
 				"$JS.API.CONSUMER.CREATE.JOBS.other.jobs.>", "$SYS.REQ.SERVER.PING", "other",
 			}
-			if user == "sweep" { // which makes a damaged stream anew
+			if user == "sweep" { // it recreates a damaged stream
 				none = slices.DeleteFunc(none, func(subject string) bool {
 					return subject == "$JS.API.STREAM.DELETE.JOBS" || subject == "$JS.API.STREAM.UPDATE.JOBS"
 				})
 			}
-			if user == "operator" { // the stream and its consumers are what it is for
+			if user == "operator" { // it manages the stream and its consumers
 				none = slices.DeleteFunc(none, func(subject string) bool { return strings.HasPrefix(subject, "$JS.API.") })
 			}
 			unheard := []string{">", "jobs.>", "*.>", "_INBOX.>", "_INBOX.*.>", "$SYS.>", "$JS.>"}
@@ -193,13 +196,13 @@ func TestUsersOfTheBusAreRefusedWhatTheyDoNotNeed(t *testing.T) {
 	}
 }
 
-// refused fails the test unless the server has just refused a subject.
+// refused fails the test unless the server has just rejected a subject.
 func refused(t *testing.T, nc *nats.Conn, subject string, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := nc.Flush(); err != nil { // what the server has to say comes before its answer to this
+	if err := nc.Flush(); err != nil { // an error arrives before the response to this
 		t.Fatal(err)
 	}
 	if last := nc.LastError(); last == nil || !strings.Contains(last.Error(), `"`+subject+`"`) {

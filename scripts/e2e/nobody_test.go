@@ -17,15 +17,15 @@ import (
 	"parley/shared/testkit"
 )
 
-// TestParleyUpWithoutRoot runs `parley up` as "nobody" when the tests run as root; otherwise the
-// other tests have shown it already, under the account that runs them.
+// TestParleyUpWithoutRoot runs `parley up` as "nobody" if the tests run as root. Otherwise the
+// other tests already run it without root.
 func TestParleyUpWithoutRoot(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Skip("the tests do not run as root, so every test of parley up has run without it")
 	}
 	uid, gid := nobody(t)
-	// Where nobody can go: the build cache and the tests' own directories are root's alone.
+	// "nobody" cannot use the build cache and the tests' directories, which belong to root.
 	home := t.TempDir()
 	for _, dir := range []string{home, filepath.Dir(home)} {
 		if err := os.Chmod(dir, 0o755); err != nil {
@@ -71,7 +71,8 @@ func TestParleyUpWithoutRoot(t *testing.T) {
 	}
 }
 
-// startAs starts `parley up` under an account; it is killed at the test's end, and what it wrote is shown if the test failed.
+// startAs starts `parley up` as another user. It is killed at the end of the test. Its output is
+// shown if the test fails.
 func startAs(t *testing.T, uid, gid int, output, program string, env []string) *lifecycle.Child {
 	t.Helper()
 	log, err := os.Create(output)
@@ -90,7 +91,7 @@ func startAs(t *testing.T, uid, gid int, output, program string, env []string) *
 	}
 	t.Cleanup(func() {
 		if !child.Ended() {
-			_ = child.Signal(syscall.SIGKILL) // its PostgreSQL ends with it
+			_ = child.Signal(syscall.SIGKILL) // its PostgreSQL ends, too
 			<-child.Done()
 		}
 		if raw, err := os.ReadFile(output); t.Failed() && err == nil {
@@ -117,8 +118,8 @@ func nobody(t *testing.T) (uid, gid int) {
 	return uid, gid
 }
 
-// copyProgram leaves the writing to cp: had this process the copy open for writing while another
-// test forks, the copy could not be started ("text file busy").
+// copyProgram copies with cp. If this process had the copy open for writing while another test
+// forks, the copy could not be executed ("text file busy").
 func copyProgram(t *testing.T, from, to string) {
 	t.Helper()
 	if out, err := exec.CommandContext(t.Context(), "cp", from, to).CombinedOutput(); err != nil {
@@ -129,7 +130,8 @@ func copyProgram(t *testing.T, from, to string) {
 	}
 }
 
-// ownerFor gives the user that a process runs as; false when it has ended, as the server's connections do.
+// ownerFor returns a process's user, or false if the process has ended, as the server's connections
+// do.
 func ownerFor(pid int) (uid int, lives bool) {
 	info, err := os.Stat(filepath.Join("/proc", strconv.Itoa(pid)))
 	if err != nil {

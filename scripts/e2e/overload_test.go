@@ -17,19 +17,21 @@ import (
 )
 
 const (
-	overloadSlots   = 16 // runs of 200 ms that are carried out at a time: the peak is 80 a second, and leaves the machine room to refuse
+	overloadSlots   = 16 // concurrent runs of 200 ms; the peak is 80 per second, and leaves CPU time for rejections
 	overloadBacklog = 100
-	overloadTimes   = 10 // of the peak are offered
+	overloadTimes   = 10 // multiple of the peak that is offered
 	overloadRounds  = 3
-	overloadKnown   = 20  // keys whose runs had ended before
-	overloadConns   = 512 // that the callers keep
-	// maxOverload may be seen waiting: those that were let in while it was counted, and those that were being accepted then, are too many.
+	overloadKnown   = 20  // keys of earlier, finished runs
+	overloadConns   = 512 // persistent connections of the callers
+	// maxOverload bounds the observed waiting runs: those accepted during the count, and those
+	// being accepted, exceed the backlog.
 	maxOverload = 3 * overloadBacklog
-	// overloadMemory is what a process may fill beyond what it had filled, after garbage of thousands of requests a second; bytes.
+	// overloadMemory bounds the growth of a process in bytes, including garbage of thousands of
+	// requests per second.
 	overloadMemory = 128 << 20
 )
 
-// overload is a service with few slots and more requests than it can carry out.
+// overload is a service with few slots and more requests than it can execute.
 type overload struct {
 	cluster *cluster
 	in      *edge
@@ -62,7 +64,7 @@ func newOverload(t *testing.T) *overload {
 	return o
 }
 
-// peak is how many runs a second are carried out while so many callers wait for theirs that all slots are taken.
+// peak returns the executed runs per second while enough callers wait that all slots are occupied.
 func (o *overload) peak(t *testing.T, round int) float64 {
 	t.Helper()
 	l := &load{post: func(ctx context.Context, caller, n int) answer {
@@ -81,7 +83,7 @@ func (o *overload) peak(t *testing.T, round int) float64 {
 	return rate
 }
 
-// carriedOut is how many model calls ended a second, from one time to another.
+// carriedOut returns the finished model calls per second between two times.
 func (o *overload) carriedOut(from, to time.Time) float64 {
 	l := o.cluster.model
 	l.mu.Lock()
@@ -95,16 +97,16 @@ func (o *overload) carriedOut(from, to time.Time) float64 {
 	return float64(ended) / to.Sub(from).Seconds()
 }
 
-// offered is what came of a load that waits for nobody.
+// offered is the result of an open-loop load.
 type offered struct {
-	rate    float64 // requests a second that were sent
+	rate    float64 // requests sent per second
 	goodput float64
-	ingress int64 // most memory that was seen, bytes
+	ingress int64 // maximum observed memory in bytes
 	worker  int64
-	waiting int // most runs that were seen waiting
+	waiting int // maximum observed waiting runs
 }
 
-// offer posts new triggers at a rate, whoever has been answered or not, and a known one now and then.
+// offer posts new triggers at a rate that does not depend on responses, and sometimes a known one.
 func (o *overload) offer(t *testing.T, round int, rate float64, d time.Duration) offered {
 	t.Helper()
 	var calls sync.WaitGroup
@@ -144,7 +146,7 @@ func (o *overload) offer(t *testing.T, round int, rate float64, d time.Duration)
 	return seen
 }
 
-// counting counts the requests that have left this process.
+// counting counts the requests sent by this process.
 func counting(ctx context.Context, written *atomic.Int64) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(wrote httptrace.WroteRequestInfo) {
 		if wrote.Err == nil {
@@ -172,7 +174,7 @@ func (o *overload) offerOne(ctx context.Context, text string, wait bool) {
 	}
 }
 
-// replay asks for known results until ctx ends: each is given again, byte for byte.
+// replay requests known results until ctx ends. Each must be returned byte for byte.
 func (o *overload) replay(ctx context.Context) {
 	for ctx.Err() == nil {
 		for tr, before := range o.known {
@@ -188,9 +190,10 @@ func (o *overload) replay(ctx context.Context) {
 	}
 }
 
-// TestOverloadKeepsGoodput offers ten times what the service can carry out, in rounds between which its peak is measured: it carries out
-// nearly as much as at its peak, refuses the rest with Retry-After and without a trace, and goes on answering for what it knows.
-func TestOverloadKeepsGoodput(t *testing.T) { //nolint:paralleltest // it measures
+// TestOverloadKeepsGoodput offers ten times the load that the service can execute, in rounds
+// between measurements of its peak. The service executes nearly as much as at its peak, rejects the
+// rest with Retry-After and without stored data, and continues to replay known results.
+func TestOverloadKeepsGoodput(t *testing.T) { //nolint:paralleltest // it measures throughput
 	testkit.Long(t)
 	least := bound(t, 0.8, 0.5)
 	o := newOverload(t)
@@ -224,7 +227,7 @@ func TestOverloadKeepsGoodput(t *testing.T) { //nolint:paralleltest // it measur
 	o.check(t)
 }
 
-// check finds every accepted run carried out once, and nothing of what was refused.
+// check finds every accepted run executed once, and no data of rejected ones.
 func (o *overload) check(t *testing.T) {
 	t.Helper()
 	for _, wrong := range o.wrong[:min(len(o.wrong), 10)] {

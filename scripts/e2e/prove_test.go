@@ -13,7 +13,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// proved is what `parley prove --json` prints, as far as these tests look at it.
+// proved contains the fields of the output of `parley prove --json` that these tests use.
 type proved struct {
 	OK         bool           `json:"ok"`
 	Triggers   int            `json:"triggers"`
@@ -33,13 +33,13 @@ type proved struct {
 	} `json:"kills"`
 }
 
-// prove runs `parley prove` to its end, and gives what it printed and its exit code. It leaves no process, and no file but
-// those that it says it keeps.
+// prove runs `parley prove`, and returns its output and exit code. It must leave no process, and
+// only the files it reports as kept.
 func prove(t *testing.T, args ...string) (proved, int) {
 	t.Helper()
 	dir := t.TempDir()
 	command := exec.CommandContext(t.Context(), testkit.BuildBinary(t, "deploy/standalone/cmd/parley"), append([]string{"prove", "--json"}, args...)...)
-	// Settings of a real service must not come in.
+	// Settings of a real service must be ignored.
 	command.Env = append(command.Environ(), "TMPDIR="+dir, "DATABASE_URL=postgres://nowhere.invalid/x", "NATS_URL=nats://nowhere.invalid", "ROLES=none")
 	out, err := command.Output()
 	code := 0
@@ -76,8 +76,8 @@ func nothingLeft(t *testing.T, dir string) {
 	}
 }
 
-// TestChaosParleyProve strikes all that is back within moments. Workers, whose runs wait 30 s for their leases, are struck by
-// the commands of docs/prove.md, which a test executes.
+// TestChaosParleyProve kills all parts that restart quickly. Runs of killed workers wait 30 s for
+// their leases; workers are killed by the commands of docs/prove.md, which another test executes.
 func TestChaosParleyProve(t *testing.T) {
 	t.Parallel()
 	const triggers = 100
@@ -95,7 +95,7 @@ func TestChaosParleyProve(t *testing.T) {
 	}
 }
 
-// TestChaosParleyProveCanFail breaks a promise on purpose, each time another one: what proves must see it.
+// TestChaosParleyProveCanFail sabotages a promise, a different one each time. The proof must fail.
 func TestChaosParleyProveCanFail(t *testing.T) {
 	t.Parallel()
 	for sabotage, seen := range map[string]func(proved) bool{
@@ -116,7 +116,8 @@ func TestChaosParleyProveCanFail(t *testing.T) {
 	}
 }
 
-// TestParleyProveOutOfTime has too many triggers for its time: what is not answered is a fault, and the evidence is kept.
+// TestParleyProveOutOfTime has too many triggers for its time. Unanswered triggers are faults, and
+// the evidence is kept.
 func TestParleyProveOutOfTime(t *testing.T) {
 	t.Parallel()
 	got, code := prove(t, "--triggers=50000", "--timeout=1s", "--kill=ingress")
@@ -125,7 +126,8 @@ func TestParleyProveOutOfTime(t *testing.T) {
 	}
 }
 
-// TestChaosParleyProveEndsWhole ends it in its middle: by Ctrl-C nothing is left, by kill -9 no process.
+// TestChaosParleyProveEndsWhole interrupts a proof. After Ctrl-C nothing is left, after kill -9 no
+// process.
 func TestChaosParleyProveEndsWhole(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

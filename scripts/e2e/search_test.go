@@ -17,7 +17,7 @@ import (
 	"parley/shared/testkit/openaistub"
 )
 
-// web is a SearXNG instance and the pages that it finds, all on one loopback address.
+// web is a SearXNG instance and its web pages on one loopback address.
 type web struct {
 	url  string
 	host string
@@ -42,7 +42,7 @@ func newWeb(t *testing.T) *web {
 	return w
 }
 
-// put makes a page, which searches for a word find.
+// put adds a page that searches for a word find.
 func (w *web) put(word, path, title, contentType string, body []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -50,7 +50,7 @@ func (w *web) put(word, path, title, contentType string, body []byte) {
 	w.results[word] = append(w.results[word], path)
 }
 
-// ServeHTTP answers /search in SearXNG's JSON format, and else with the pages.
+// ServeHTTP answers /search in SearXNG's JSON format, and other paths with the pages.
 func (w *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -84,7 +84,7 @@ func (w *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// writeJSON answers with a value that can be written as JSON.
+// writeJSON answers with a JSON value.
 func writeJSON(w http.ResponseWriter, value any) {
 	w.Header().Set("Content-Type", "application/json")
 	if err := json.NewEncoder(w).Encode(value); err != nil {
@@ -97,7 +97,7 @@ func article(lang, title string, paragraphs ...string) []byte {
 		`<article><h1>` + title + `</h1><p>` + strings.Join(paragraphs, "</p><p>") + `</p></article><footer>Imprint</footer></body></html>`)
 }
 
-// searcher makes an agent that searches the web.
+// searcher creates an agent that searches the web.
 func (a account) searcher(t *testing.T, model string) account {
 	t.Helper()
 	var agent struct {
@@ -111,7 +111,7 @@ func (a account) searcher(t *testing.T, model string) account {
 	return a
 }
 
-// told is one tool result as a model is given it.
+// told is one tool result in a model call.
 type told struct {
 	Untrusted bool `json:"untrusted"`
 	Sources   []struct {
@@ -121,7 +121,7 @@ type told struct {
 	} `json:"sources"`
 }
 
-// toldTo reads the tool results of a request; each must be one object that says that it is not to be trusted.
+// toldTo decodes the tool results in a request. Each must be an object that is marked as untrusted.
 func toldTo(req openaistub.Request) (results []told, err error) {
 	for _, m := range req.Messages {
 		if m.Role != "tool" {
@@ -156,8 +156,9 @@ type citedRun struct {
 	ToolCalls []struct{ Name, Status string } `json:"toolCalls"`
 }
 
-// TestCitationsHold asks a model that cites well, and badly, in an answer with emoji and Chinese: what it gives resolves, stands in the
-// text that was read, and cuts the supported words out of the message.
+// TestCitationsHold uses a model with correct and wrong citations, in an answer with emoji and
+// Chinese. The citations resolve, occur in the text that was read, and select the supported words
+// of the message.
 func TestCitationsHold(t *testing.T) {
 	t.Parallel()
 	pages := newWeb(t)
@@ -226,7 +227,7 @@ func TestCitationsHold(t *testing.T) {
 	send(t.Context(), http.MethodGet, in.url+"/api/sources?id="+r.Citations[0].SourceID, map[string]string{"x-api-key": foreign.Key}, nil).refused(t, http.StatusNotFound, "not_found")
 }
 
-// TestOfflineModelCites runs without any key: the answer of the offline model cites what it read.
+// TestOfflineModelCites runs without any key. The answer of the offline model cites its source.
 func TestOfflineModelCites(t *testing.T) {
 	t.Parallel()
 	pages := newWeb(t)

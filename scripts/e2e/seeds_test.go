@@ -13,9 +13,9 @@ import (
 	"parley/shared/testkit"
 )
 
-// TestParleyUpComesBackWithoutWhatItMade takes away, one after the other, what the first start made, each of which people may delete, or a
-// start that was cut short may not have come to: the next start makes it anew.
-func TestParleyUpComesBackWithoutWhatItMade(t *testing.T) { //nolint:tparallel // each subtest stands on the one before
+// TestParleyUpComesBackWithoutWhatItMade removes the seeds of the first start one after the other,
+// as users may, or as after an interrupted start. The next start creates each again.
+func TestParleyUpComesBackWithoutWhatItMade(t *testing.T) { //nolint:tparallel // each subtest depends on the previous one
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
 	parley := up(t, dir, testkit.FreePort(t))
@@ -37,7 +37,7 @@ func TestParleyUpComesBackWithoutWhatItMade(t *testing.T) { //nolint:tparallel /
 			keyWorks(t, after)
 		})
 		if !went {
-			return // what follows stands on it
+			return // later subtests depend on it
 		}
 	}
 	endInOrder(t, parley, dir)
@@ -56,7 +56,7 @@ func loseAgent(t *testing.T, _ string, creds quickstart.Credentials) {
 	a.send(t, http.MethodDelete, creds.BaseURL+"/api/agents?id="+creds.AgentID, nil).want(t, http.StatusOK)
 }
 
-// loseKeys deletes every key, the one that it does so with last.
+// loseKeys deletes every key. The key that makes the requests comes last.
 func loseKeys(t *testing.T, _ string, creds quickstart.Credentials) {
 	t.Helper()
 	a := account{url: creds.BaseURL, key: creds.APIKey}
@@ -78,8 +78,8 @@ func loseKeys(t *testing.T, _ string, creds quickstart.Credentials) {
 	a.send(t, http.MethodDelete, creds.BaseURL+"/api/keys?id="+own, nil).want(t, http.StatusOK)
 }
 
-// TestParleyUpToldToStopWhileItStarts ends a first start at several points of it, as Ctrl-C may: with
-// status 0, nothing left behind, and nothing that keeps the next start from coming up.
+// TestParleyUpToldToStopWhileItStarts interrupts a first start at several points, as Ctrl-C may. It
+// exits with status 0, leaves nothing behind, and does not prevent the next start.
 func TestParleyUpToldToStopWhileItStarts(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
@@ -105,8 +105,8 @@ func TestParleyUpToldToStopWhileItStarts(t *testing.T) {
 	endInOrder(t, parley, dir)
 }
 
-// TestChaosParleyUpKilledWhileItSeeds kills a first start that has made the owner's account and a key,
-// and no agent and no credentials.json yet: the next start must not be kept out by what is there.
+// TestChaosParleyUpKilledWhileItSeeds kills a first start after it has created the owner's account
+// and a key, but no agent and no credentials.json. The next start must succeed.
 func TestChaosParleyUpKilledWhileItSeeds(t *testing.T) {
 	t.Parallel()
 	postgres := testkit.PostgresProcess(t)
@@ -115,7 +115,8 @@ func TestChaosParleyUpKilledWhileItSeeds(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	// Nobody makes an agent as long as this is open: the kill hits the same moment each time.
+	// No agent can be created while this transaction is open, so the kill always hits the same
+	// moment.
 	gate, err := db.BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)

@@ -11,12 +11,12 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// greeting is what the tool of the MCP server below takes.
+// greeting is the input of the MCP server's tool.
 type greeting struct {
 	Name string `json:"name" jsonschema:"whom to greet"`
 }
 
-// mcpServer is a real MCP server over streamable HTTP that asks for a token.
+// mcpServer is a real MCP server over streamable HTTP that requires a token.
 func mcpServer(t *testing.T) (url, host string) {
 	t.Helper()
 	server := mcp.NewServer(&mcp.Implementation{Name: "greeter", Version: "v1.0.0"}, nil)
@@ -36,7 +36,8 @@ func mcpServer(t *testing.T) (url, host string) {
 	return listener.URL, strings.TrimPrefix(listener.URL, "http://")
 }
 
-// TestMCPServerIsListedAndCalled has the offline model name a tool of a real server; without a key of any provider.
+// TestMCPServerIsListedAndCalled makes the offline model call a tool of a real server, without any
+// provider's key.
 func TestMCPServerIsListedAndCalled(t *testing.T) {
 	t.Parallel()
 	url, host := mcpServer(t)
@@ -66,7 +67,8 @@ func TestMCPServerIsListedAndCalled(t *testing.T) {
 	}
 }
 
-// TestOpenAPIDocumentIsImportedAndCalled turns a document into endpoints and has the offline model call one.
+// TestOpenAPIDocumentIsImportedAndCalled converts a document to endpoints and makes the offline
+// model call one.
 func TestOpenAPIDocumentIsImportedAndCalled(t *testing.T) {
 	t.Parallel()
 	asked := make(chan string, 10)

@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// streaming has no limit of its own: a stream lasts as long as its run.
+// streaming has no timeout, because a stream lasts as long as its run.
 var streaming = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 
-// event is one server-sent event: its bytes, and what they say.
+// event is one server-sent event: its bytes and its fields.
 type event struct{ raw, id, kind, data string }
 
 // stream is an open event stream.
@@ -52,7 +52,7 @@ func openStream(t *testing.T, method, url string, header map[string]string, body
 	return &stream{res: res, in: bufio.NewReader(res.Body)}
 }
 
-// watch opens the stream of a run, behind an event.
+// watch opens the stream of a run after the event last.
 func (a account) watch(t *testing.T, runID, last string) *stream {
 	t.Helper()
 	header := map[string]string{"x-api-key": a.key}
@@ -62,7 +62,7 @@ func (a account) watch(t *testing.T, runID, last string) *stream {
 	return openStream(t, http.MethodGet, a.url+"/api/runs?stream=1&id="+runID, header, nil)
 }
 
-// changes opens the stream of what changes in the organization, and returns when that is heard.
+// changes opens the stream of the organization's changes, and returns when it is subscribed.
 func (a account) changes(t *testing.T) *stream {
 	t.Helper()
 	s := openStream(t, http.MethodGet, a.url+"/api/events", map[string]string{"x-api-key": a.key}, nil)
@@ -70,7 +70,8 @@ func (a account) changes(t *testing.T) *stream {
 	return s
 }
 
-// shows reads the newest run whenever runs are told to have changed, as people's pages do, until it has that status.
+// shows reads the newest run after each change notification, as web pages do, until it has that
+// status.
 func (s *stream) shows(t *testing.T, owner account, status string) {
 	t.Helper()
 	s.until(t, "the newest run was "+status, func(e event) bool {
@@ -82,7 +83,7 @@ func (s *stream) shows(t *testing.T, owner account, status string) {
 	})
 }
 
-// next gives the next event, or the error that ended the stream.
+// next returns the next event, or the error that ended the stream.
 func (s *stream) next() (event, error) {
 	var e event
 	for {
@@ -100,7 +101,7 @@ func (s *stream) next() (event, error) {
 			e.data = value
 		}
 		if e.raw == "" && e.id == "" && e.kind == "" {
-			continue // a comment, and the line behind it
+			continue // a comment, or the blank line after it
 		}
 		if e.raw += line; line == "\n" {
 			return e, nil
@@ -108,7 +109,7 @@ func (s *stream) next() (event, error) {
 	}
 }
 
-// until reads up to an event that is found.
+// until reads up to the event that found selects.
 func (s *stream) until(t *testing.T, what string, found func(event) bool) (events []event) {
 	t.Helper()
 	for {
@@ -147,7 +148,7 @@ func bytesFor(events []event) string {
 	return out.String()
 }
 
-// answerIn puts the pieces of the answer together.
+// answerIn concatenates the pieces of the answer.
 func answerIn(t *testing.T, events []event) string {
 	t.Helper()
 	var out strings.Builder
@@ -163,7 +164,7 @@ func answerIn(t *testing.T, events []event) string {
 	return out.String()
 }
 
-// behind gives the events behind the first that is found.
+// behind returns the events after the first one that found selects.
 func behind(events []event, found func(event) bool) []event {
 	for i, e := range events {
 		if found(e) {
@@ -179,7 +180,8 @@ func TestChaosWorkerKilledMidAnswerIsToldToItsReaders(t *testing.T) {
 	here, there := c.ingress(t), c.ingress(t)
 	victim := c.worker(t)
 	owner := signUp(t, here.url)
-	// The first model call stops in the middle of its answer, as that of a worker that dies; the second does not.
+	// The first model call stops in the middle of its answer, like that of a dead worker. The
+	// second one does not.
 	const text = "one two three four five six seven eight nine ten"
 	message := "fault stall*1: " + text
 	header := map[string]string{"x-api-key": owner.key, "Idempotency-Key": "k"}
@@ -190,7 +192,8 @@ func TestChaosWorkerKilledMidAnswerIsToldToItsReaders(t *testing.T) {
 	c.model.awaitCalls(t, message, 1)
 	eventually(t, 10*time.Second, "a checkpoint", func() bool { return c.number(t, "SELECT count(*) FROM run_events") > 0 })
 	victim.Kill9()
-	// Whoever resumes while nobody carries the run out gets the same as those who stayed.
+	// A client that resumes while no worker executes the run gets the same events as one that
+	// stayed connected.
 	resumed := owner.at(there).watch(t, runID, before[len(before)-1].id)
 	late := owner.at(there).watch(t, runID, "")
 	c.worker(t)
@@ -222,7 +225,8 @@ func TestChaosWorkerKilledMidAnswerIsToldToItsReaders(t *testing.T) {
 	}
 }
 
-// checkFinalLog reads an ended run's log on two ingresses, as a whole and from behind each of its events.
+// checkFinalLog reads a finished run's log on two ingresses, completely and after each of its
+// events.
 func checkFinalLog(t *testing.T, owner account, there *edge, runID string, ending []event) {
 	t.Helper()
 	final := owner.watch(t, runID, "").rest(t)
@@ -238,7 +242,7 @@ func checkFinalLog(t *testing.T, owner account, there *edge, runID string, endin
 	send(t.Context(), http.MethodGet, there.url+"/api/runs?stream=1&id="+runID, last, nil).want(t, http.StatusNoContent)
 }
 
-// The bus is what live events come by; without it they come from checkpoints, and no stream breaks.
+// Live events arrive through the bus. Without it they come from checkpoints, and no stream breaks.
 func TestChaosNATSKilledMidStream(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -252,7 +256,7 @@ func TestChaosNATSKilledMidStream(t *testing.T) {
 	page.shows(t, owner, "queued")
 	c.worker(t)
 	s.until(t, "the start", ofKind("run.started"))
-	page.shows(t, owner, "running") // which the worker's process has told
+	page.shows(t, owner, "running") // published by the worker's process
 	c.model.awaitCalls(t, message, 1)
 	c.nats.Kill9()
 	events := s.rest(t)

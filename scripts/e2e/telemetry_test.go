@@ -33,7 +33,7 @@ type traces struct {
 	spans []span
 }
 
-// span is a span and the service that it is of.
+// span is a span and its service.
 type span struct {
 	*pb.Span
 
@@ -49,7 +49,7 @@ func newTraces(t *testing.T) *traces {
 	return c
 }
 
-// ServeHTTP takes spans by OTLP/HTTP.
+// ServeHTTP receives spans over OTLP/HTTP.
 func (c *traces) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	raw, err := io.ReadAll(r.Body)
 	var got collector.ExportTraceServiceRequest
@@ -73,7 +73,7 @@ func (c *traces) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/x-protobuf")
 }
 
-// of gives the spans of a trace.
+// of returns the spans of a trace.
 func (c *traces) of(traceID string) (found []span) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -85,7 +85,7 @@ func (c *traces) of(traceID string) (found []span) {
 	return found
 }
 
-// with gives the spans, of all traces, that hold a word anywhere.
+// with returns the spans of all traces that contain a word anywhere.
 func (c *traces) with(word string) (found []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,7 +97,7 @@ func (c *traces) with(word string) (found []string) {
 	return found
 }
 
-// attribute gives a value as text, "" for none.
+// attribute returns a value as text, or "".
 func attribute(list []*common.KeyValue, key string) string {
 	for _, kv := range list {
 		if kv.GetKey() != key {
@@ -119,7 +119,8 @@ func attribute(list []*common.KeyValue, key string) string {
 	return ""
 }
 
-// observedWorker starts a worker with roles, waits until its /readyz says that it is ready, and gives where it answers.
+// observedWorker starts a worker with roles, waits until /readyz reports that it is ready, and
+// returns its URL.
 func (c *cluster) observedWorker(t *testing.T, roles string) (url string) {
 	t.Helper()
 	address := fmt.Sprintf("127.0.0.1:%d", testkit.FreePort(t))
@@ -130,8 +131,9 @@ func (c *cluster) observedWorker(t *testing.T, roles string) (url string) {
 	return "http://" + address
 }
 
-// TestTelemetry carries out a run with a tool in three processes, and looks at the one trace that it leaves and at what all of them
-// show on /metrics: what the board and the alerts of deploy/grafana ask for is there.
+// TestTelemetry executes a run with a tool in three processes, and checks its trace and the metrics
+// of all processes. The metrics queried by the dashboard and the alerts of deploy/grafana must
+// exist.
 func TestTelemetry(t *testing.T) {
 	t.Parallel()
 	canary := "canary" + strings.ToLower(rand.Text())
@@ -162,7 +164,7 @@ func TestTelemetry(t *testing.T) {
 	wantMetrics(t, shown)
 }
 
-// traceFor makes a trace id of a word.
+// traceFor converts a word to a trace ID.
 func traceFor(word string) string { return hex.EncodeToString([]byte(word + word)) }
 
 // searches is a model that searches once and then answers.
@@ -176,7 +178,8 @@ func searches(word string) func(openaistub.Request) (openaistub.Reply, bool) {
 	}
 }
 
-// wantTrace waits for a whole trace: each span's parent is another of its spans, or the caller's, and all parts of the way are there.
+// wantTrace waits for a complete trace: each span's parent is another of its spans or the caller's,
+// and all steps are present.
 func wantTrace(t *testing.T, sent *traces, id string) {
 	t.Helper()
 	steps := []string{
@@ -208,7 +211,7 @@ func wantTrace(t *testing.T, sent *traces, id string) {
 	}
 }
 
-// lacks says what a trace lacks, "" when it is whole.
+// lacks describes the missing parts of a trace, or returns "" if it is complete.
 func lacks(trace []span, steps []string) string {
 	known := map[string]string{"1234567890abcdef": "the caller's"}
 	for _, s := range trace {
@@ -244,7 +247,7 @@ func names(trace []span) (list []string) {
 	return list
 }
 
-// wantConventions checks a model call's span by OpenTelemetry's conventions.
+// wantConventions checks a model call's span against OpenTelemetry's conventions.
 func wantConventions(t *testing.T, s span) {
 	t.Helper()
 	for key, want := range map[string]string{
@@ -274,7 +277,7 @@ var (
 	sample      = regexp.MustCompile(`(?m)^([a-z0-9_]+)(?:\{(.*)\})? \S+$`)
 )
 
-// wantMetrics waits until everything is shown that the board and the alerts ask for, with the labels by which they ask.
+// wantMetrics waits until all metrics and labels exist that the dashboard and the alerts query.
 func wantMetrics(t *testing.T, urls []string) {
 	t.Helper()
 	var asked []string
@@ -301,7 +304,7 @@ func wantMetrics(t *testing.T, urls []string) {
 	}
 }
 
-// shownBy reads the metrics of processes: of each name, the labels that it has.
+// shownBy returns the labels of each metric of the processes.
 func shownBy(t *testing.T, urls []string) map[string]string {
 	t.Helper()
 	shown := map[string]string{}
@@ -314,7 +317,7 @@ func shownBy(t *testing.T, urls []string) map[string]string {
 	return shown
 }
 
-// missingFrom gives what expressions ask for and nobody shows.
+// missingFrom returns the metrics and labels in expressions that no process exports.
 func missingFrom(shown map[string]string, expressions []string) (missing []string) {
 	for _, e := range expressions {
 		metrics := metricName.FindAllString(e, -1)
@@ -334,7 +337,7 @@ func missingFrom(shown map[string]string, expressions []string) (missing []strin
 		}
 		for _, label := range labels {
 			has := func(metric string) bool { return strings.Contains(shown[metric], label+`="`) }
-			if label != "instance" && !slices.ContainsFunc(metrics, has) { // which Prometheus adds
+			if label != "instance" && !slices.ContainsFunc(metrics, has) { // added by Prometheus
 				missing = append(missing, e+" by "+label)
 			}
 		}

@@ -18,7 +18,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// up starts `parley up` on dir and returns once its banner stands.
+// up starts `parley up` on dir and returns when its banner is complete.
 func up(t *testing.T, dir string, port int) *testkit.Process {
 	t.Helper()
 	return testkit.StartProcess(t, testkit.Command{
@@ -30,7 +30,7 @@ func up(t *testing.T, dir string, port int) *testkit.Process {
 func TestParleyUpStartsStopsAndStartsAgain(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
-	testkit.BuildBinary(t, "deploy/standalone/cmd/parley") // what is measured is the start
+	testkit.BuildBinary(t, "deploy/standalone/cmd/parley") // the test measures the start, not the build
 	began := time.Now()
 	parley := up(t, dir, testkit.FreePort(t))
 	firstStart := time.Since(began)
@@ -90,7 +90,8 @@ func TestChaosParleyUpStartsAgainAfterItWasKilled(t *testing.T) {
 	endInOrder(t, parley, dir)
 }
 
-// TestParleyUpNamesWhoHasItsPortAndTakesTheNext also looks for it beside it, told nothing but where its data is.
+// TestParleyUpNamesWhoHasItsPortAndTakesTheNext also finds the service with the data directory as
+// its only setting.
 func TestParleyUpNamesWhoHasItsPortAndTakesTheNext(t *testing.T) {
 	t.Parallel()
 	port := testkit.FreePort(t)
@@ -128,7 +129,7 @@ func readCredentials(t *testing.T, dir string) quickstart.Credentials {
 	return creds
 }
 
-// keyWorks runs the demo agent with the key, as a scheduler would.
+// keyWorks triggers the demo agent with the key, like a scheduler.
 func keyWorks(t *testing.T, creds quickstart.Credentials) {
 	t.Helper()
 	owner := account{url: creds.BaseURL, key: creds.APIKey, agent: creds.AgentID}
@@ -137,7 +138,7 @@ func keyWorks(t *testing.T, creds quickstart.Credentials) {
 	}
 }
 
-// pastesWork cuts the commands out of the banner and runs them in a shell, as somebody who pastes them.
+// pastesWork extracts the commands from the banner and runs them in a shell.
 func pastesWork(t *testing.T, banner string) {
 	t.Helper()
 	var pastes []string
@@ -172,7 +173,7 @@ func pasted(t *testing.T, command string) []byte {
 	return out
 }
 
-// endInOrder asks parley to stop: it exits with 0 and leaves no process behind.
+// endInOrder stops parley. It must exit with 0 and leave no process behind.
 func endInOrder(t *testing.T, parley *testkit.Process, dir string) {
 	t.Helper()
 	parley.Term()
@@ -184,7 +185,8 @@ func endInOrder(t *testing.T, parley *testkit.Process, dir string) {
 	}
 }
 
-// processesBelow gives the processes that work in a directory below dir, as a private PostgreSQL does.
+// processesBelow returns the processes whose working directory is below dir, such as a private
+// PostgreSQL.
 func processesBelow(t *testing.T, dir string) []int {
 	t.Helper()
 	links, err := filepath.Glob("/proc/[0-9]*/cwd")
@@ -195,7 +197,7 @@ func processesBelow(t *testing.T, dir string) []int {
 	for _, link := range links {
 		target, err := os.Readlink(link)
 		if err != nil || !strings.HasPrefix(target, dir+"/") {
-			continue // not ours to read, or gone, or elsewhere
+			continue // another user's, ended, or elsewhere
 		}
 		if pid, err := strconv.Atoi(strings.Split(link, "/")[2]); err == nil {
 			pids = append(pids, pid)
@@ -204,7 +206,7 @@ func processesBelow(t *testing.T, dir string) []int {
 	return pids
 }
 
-// resetsPassword has the command print a link beside a running parley, and follows it.
+// resetsPassword prints a link with the command while parley runs, and follows it.
 func resetsPassword(t *testing.T, dir string, creds quickstart.Credentials) {
 	t.Helper()
 	user := map[string]any{"email": "ada@example.test", "password": "what was it again"}

@@ -20,14 +20,15 @@ import (
 )
 
 const (
-	// releaseBefore is the commit of the release before this one, which services are upgraded from.
+	// releaseBefore is the commit of the previous release, from which services are upgraded.
 	releaseBefore = "e60d096f58af5257faaa3bb49d1c06759e39965a"
-	// upgradeClients post keyed triggers while the service is upgraded.
+	// upgradeClients is the number of clients that post keyed triggers during the upgrade.
 	upgradeClients = 4
 )
 
-// TestUpgradeFromTheReleaseBefore upgrades a service under load, and takes it back: the schema first, then one process after the other,
-// both releases being at work meanwhile. Every request is answered with 200 or 202, every key is one run, and none is lost.
+// TestUpgradeFromTheReleaseBefore upgrades a service under load, and downgrades it again: the
+// schema first, then one process after the other while both releases work. Every request is
+// answered with 200 or 202, every key has one run, and none is lost.
 func TestUpgradeFromTheReleaseBefore(t *testing.T) {
 	t.Parallel()
 	tree := treeBefore(t)
@@ -60,7 +61,7 @@ func TestUpgradeFromTheReleaseBefore(t *testing.T) {
 	r.check(t, c)
 }
 
-// treeBefore gives the sources of the release before, out of the repository's history.
+// treeBefore returns the source tree of the previous release from the repository's history.
 func treeBefore(t *testing.T) (dir string) {
 	t.Helper()
 	if os.Getenv("PARLEY_E2E_UPGRADE") == "" {
@@ -72,9 +73,9 @@ func treeBefore(t *testing.T) (dir string) {
 	}
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		cache = t.TempDir() // no home: built anew each time
+		cache = t.TempDir() // no home directory: built again each time
 	}
-	// A place that stays, so that what was built from it once is not built again.
+	// A permanent directory, so that the build cache is used.
 	dir = filepath.Join(cache, "parley-test", "release-"+releaseBefore[:12])
 	if _, err := os.Stat(dir); err != nil {
 		unpack(t, root, dir)
@@ -82,8 +83,9 @@ func treeBefore(t *testing.T) (dir string) {
 	return dir
 }
 
-// wantNewerSchema demands a new numbered migration if any function has changed since the release before: by its number a binary of
-// that release leaves the functions alone.
+// wantNewerSchema requires a new numbered migration if any function has changed since the previous
+// release, because a binary of that release only leaves
+// the functions alone if it finds a newer number.
 func wantNewerSchema(t *testing.T, before string) {
 	t.Helper()
 	now := testkit.Root(t)
@@ -94,7 +96,7 @@ func wantNewerSchema(t *testing.T, before string) {
 	}
 }
 
-// sqlFiles are the contents of files of migrations, by their names.
+// sqlFiles returns the contents of migration files by name.
 func sqlFiles(t *testing.T, tree, pattern string) map[string]string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(tree, "migrations", pattern))
@@ -112,14 +114,14 @@ func sqlFiles(t *testing.T, tree, pattern string) map[string]string {
 	return files
 }
 
-// leaveOut says why the test is not run, whatever is shown of tests.
+// leaveOut skips the test and always prints the reason.
 func leaveOut(t *testing.T, why string) {
 	t.Helper()
 	fmt.Fprintf(os.Stderr, "e2e: %s is left out: %s\n", t.Name(), why)
 	t.Skip(why)
 }
 
-// unpack writes the tree of the release before to dir, whole or not at all.
+// unpack writes the source tree of the previous release to dir atomically.
 func unpack(t *testing.T, root, dir string) {
 	t.Helper()
 	draft := filepath.Join(t.TempDir(), "tree")
@@ -131,7 +133,7 @@ func unpack(t *testing.T, root, dir string) {
 	for _, command := range [][]string{
 		{"git", "-C", root, "archive", "--format=tar", "--output=" + draft + ".tar", releaseBefore},
 		{"tar", "-x", "-f", draft + ".tar", "-C", draft},
-		{"mv", "-T", draft, dir}, // perhaps to another file system
+		{"mv", "-T", draft, dir}, // possibly to another file system
 	} {
 		if said, err := exec.CommandContext(t.Context(), command[0], command[1:]...).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %v: %s", command, err, said)
@@ -139,11 +141,11 @@ func unpack(t *testing.T, root, dir string) {
 	}
 }
 
-// rollout is a service whose processes are replaced while keyed triggers come in. Each key is posted twice at the same time, to two
-// ingresses where there are two.
+// rollout is a service whose processes are replaced while keyed triggers arrive. Each key is posted
+// twice simultaneously, to two ingresses if there are two.
 type rollout struct {
 	owner   account
-	edges   []*edge // that requests are sent to
+	edges   []*edge // in rotation
 	workers []*testkit.Process
 	stop    context.CancelFunc
 	clients sync.WaitGroup
@@ -151,14 +153,14 @@ type rollout struct {
 	mu      sync.Mutex
 	phase   string
 	turn    int
-	using   map[*edge]int // requests under way
+	using   map[*edge]int // requests in progress
 	asked   []trigger
 	answers map[string][]answer // by key
-	last    map[int]int         // newest trigger of each client
+	last    map[int]int         // latest trigger of each client
 	failed  []string
 }
 
-// start adds a worker, and an ingress that gets requests.
+// start adds a worker, and an ingress to the rotation.
 func (r *rollout) start(t *testing.T, of *cluster) {
 	t.Helper()
 	worker, in := of.worker(t), of.ingress(t)
@@ -167,7 +169,7 @@ func (r *rollout) start(t *testing.T, of *cluster) {
 	r.workers, r.edges = append(r.workers, worker), append(r.edges, in)
 }
 
-// begin starts the clients, which go on until end.
+// begin starts the clients, which work until end.
 func (r *rollout) begin(t *testing.T) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -177,7 +179,7 @@ func (r *rollout) begin(t *testing.T) {
 	}
 }
 
-// upgradeTrigger is the nth of a client, whose triggers are of one session.
+// upgradeTrigger returns the nth trigger of a client. A client's triggers belong to one session.
 func upgradeTrigger(client, n int) trigger {
 	text := fmt.Sprintf("%d-%d", client, n)
 	return trigger{message: "sleep 100ms: upgrade " + text, key: text, session: fmt.Sprintf("client %d", client)}
@@ -197,7 +199,7 @@ func (r *rollout) client(ctx context.Context, client int) {
 	}
 }
 
-// post sends a trigger to the ingress whose turn it is.
+// post sends a trigger to the next ingress.
 func (r *rollout) post(ctx context.Context, tr trigger) {
 	r.mu.Lock()
 	r.turn++
@@ -211,7 +213,7 @@ func (r *rollout) post(ctx context.Context, tr trigger) {
 	r.keep(tr.key, got)
 }
 
-// keep writes an answer down; r.mu is held.
+// keep records a response. The caller holds r.mu.
 func (r *rollout) keep(key string, got answer) {
 	if got.err != nil || got.status != http.StatusOK && got.status != http.StatusAccepted {
 		r.failed = append(r.failed, fmt.Sprintf("%s: %s: answer %d: %v: %s", r.phase, key, got.status, got.err, got.body))
@@ -219,7 +221,7 @@ func (r *rollout) keep(key string, got answer) {
 	r.answers[key] = append(r.answers[key], got)
 }
 
-// await waits until so many keys more were answered.
+// await waits until so many more keys are answered.
 func (r *rollout) await(t *testing.T, phase string, more int) {
 	t.Helper()
 	count := func() (keys, failed int) {
@@ -256,7 +258,7 @@ func (r *rollout) roll(t *testing.T, to *cluster, phase string) {
 	}
 }
 
-// leave sends an ingress nothing more, as a load balancer does before the ingress is told to stop.
+// leave takes an ingress out of rotation, as a load balancer does before a shutdown.
 func (r *rollout) leave(t *testing.T, leaving *edge) {
 	t.Helper()
 	r.mu.Lock()
@@ -269,7 +271,7 @@ func (r *rollout) leave(t *testing.T, leaving *edge) {
 	})
 }
 
-// endsWell tells a process to stop, which it must do with exit code 0.
+// endsWell stops a process. It must exit with code 0.
 func endsWell(t *testing.T, p *testkit.Process) {
 	t.Helper()
 	p.Term()
@@ -278,7 +280,7 @@ func endsWell(t *testing.T, p *testkit.Process) {
 	}
 }
 
-// end waits for what has begun; nothing of it may have failed.
+// end waits for the requests in progress. None may have failed.
 func (r *rollout) end(t *testing.T) {
 	t.Helper()
 	r.stop()
@@ -288,12 +290,12 @@ func (r *rollout) end(t *testing.T) {
 	}
 }
 
-// check holds what was answered against the database, the ledger, and replays by both releases.
+// check compares the responses to the database, the ledger, and replays by both releases.
 func (r *rollout) check(t *testing.T, c *cluster) {
 	t.Helper()
 	waited := 0
 	for _, asked := range r.asked {
-		var first []byte // the answer
+		var first []byte // the response
 		id := r.answers[asked.key][0].run(t).ID
 		for _, a := range r.answers[asked.key] {
 			if a.status == http.StatusAccepted {
@@ -325,11 +327,11 @@ func (r *rollout) check(t *testing.T, c *cluster) {
 	t.Logf("%d keys, each posted twice, %d times answered with 202", len(r.asked), waited)
 }
 
-// wantHistory checks that the last run of a session was shown its newest turns, whichever release had written them.
+// wantHistory checks that the last run of a session received its newest turns, from both releases.
 func (r *rollout) wantHistory(t *testing.T, model *ledger, client, last int) {
 	t.Helper()
 	history, at := model.historyFor(upgradeTrigger(client, last).message), 0
-	const shown = 200 // turns, at most
+	const shown = 200 // maximum number of turns
 	for n := max(0, last-shown); n < last; n++ {
 		said := strings.Index(history[at:], "user: "+upgradeTrigger(client, n).message+"\n")
 		if said < 0 {

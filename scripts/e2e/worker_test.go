@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// lease is for how long nobody takes a run from a worker that has died.
+// lease is the time until another worker takes over the run of a dead worker.
 const lease = 30 * time.Second
 
 func TestChaosWorkerKilledMidRun(t *testing.T) {
@@ -16,7 +16,7 @@ func TestChaosWorkerKilledMidRun(t *testing.T) {
 	c := newCluster(t)
 	in := c.ingress(t)
 	owner := signUp(t, in.url)
-	// The first model call is never answered, as that of a worker that dies; the second is.
+	// The first model call is never answered, like that of a dead worker. The second one is.
 	asked := trigger{message: "fault hang*1: survived", key: "k"}
 	victim := c.worker(t)
 	waiting := owner.start(t.Context(), asked)
@@ -36,7 +36,8 @@ func TestChaosWorkerKilledMidRun(t *testing.T) {
 	owner.wantLostAttempt(t, got.run(t).ID, killed)
 }
 
-// wantLostAttempt looks at the timeline of a completed run whose first worker was killed then, all clocks being this machine's.
+// wantLostAttempt checks the timeline of a completed run whose first worker was killed. All clocks
+// are this machine's.
 func (a account) wantLostAttempt(t *testing.T, id string, killed time.Time) {
 	t.Helper()
 	type span struct {
@@ -63,7 +64,7 @@ func (a account) wantLostAttempt(t *testing.T, id string, killed time.Time) {
 	if lost.Status != "lost" || lost.Message != "its worker was lost" || kept.Status != "completed" || lost.Attempt != 1 || kept.Attempt != 2 {
 		t.Fatalf("want an attempt that was lost and one that was completed: %s", got.body)
 	}
-	// Until the lease of the last heartbeat was over, and a moment for whoever looked then.
+	// Until the lease of the last heartbeat expires, plus the sweeper's interval.
 	if !lost.StartedAt.Before(killed) || !lost.FinishedAt.After(killed) || lost.FinishedAt.After(killed.Add(lease+15*time.Second)) ||
 		kept.StartedAt.Before(lost.FinishedAt) || kept.FinishedAt.Sub(kept.StartedAt) > lease {
 		t.Fatalf("the worker was killed at %s: %s", killed.UTC(), got.body)
@@ -75,8 +76,8 @@ func TestChaosZombieWorkerWritesNothing(t *testing.T) {
 	c := newCluster(t)
 	in := c.ingress(t)
 	owner := signUp(t, in.url)
-	// The zombie wakes up with the first answer to both in its hands: to one when the other worker has
-	// ended the run, to one while the other worker still waits for its own answer.
+	// The zombie wakes up with the first answers to both runs: one that another worker has
+	// finished, and one whose other worker still waits for its answer.
 	const ended, open = "ended meanwhile", "open still"
 	c.model.answerAfter(ended, 10*time.Second, 0)
 	c.model.answerAfter(open, 10*time.Second, 20*time.Second)
@@ -117,13 +118,13 @@ func TestChaosZombieWorkerWritesNothing(t *testing.T) {
 	}
 }
 
-// rowFor names the version of a run's row and what is in it.
+// rowFor returns a fingerprint of the version and content of a run's row.
 func rowFor(t *testing.T, c *cluster, id string) string {
 	t.Helper()
 	return c.text(t, "SELECT xmin::text || ' ' || r::text FROM runs r WHERE id = $1", id)
 }
 
-// saysTakenOver tells whether a worker has logged that it lost a run to another one.
+// saysTakenOver reports whether a worker has logged that it lost a run to another one.
 func saysTakenOver(log, id string) bool {
 	for line := range strings.Lines(log) {
 		if strings.Contains(line, id) && strings.Contains(line, "taken over") {
@@ -142,7 +143,8 @@ func TestChaosPoisonRunFailsAfterFiveDeaths(t *testing.T) {
 	victim := c.worker(t, "ROLES=agent")
 	owner := signUp(t, in.url)
 	const message = "fault hang: poison"
-	// The service counts no deaths until PostgreSQL has been up for a lease: workers may have been kept from renewing theirs.
+	// The service counts no deaths until PostgreSQL has been up for a lease, because workers may
+	// have been unable to renew theirs.
 	eventually(t, lease+10*time.Second, "PostgreSQL is up for longer than a lease", func() bool {
 		return c.text(t, "SELECT pg_postmaster_start_time() < clock_timestamp() - interval '30 seconds'") == "true"
 	})
@@ -150,7 +152,7 @@ func TestChaosPoisonRunFailsAfterFiveDeaths(t *testing.T) {
 	for n := 1; n <= deaths; n++ {
 		c.model.awaitCalls(t, message, n)
 		victim.Kill9()
-		// Five leases are two and a half minutes in which nothing happens: this one ends now.
+		// Five leases would be two and a half minutes of waiting, so this one is expired now.
 		if _, err := c.db.ExecContext(t.Context(), "UPDATE open_runs SET lease_until = clock_timestamp() WHERE run_id = $1", id); err != nil {
 			t.Fatal(err)
 		}
@@ -194,7 +196,7 @@ func TestWorkerToldToStopHandsItsRunOn(t *testing.T) {
 	in := c.ingress(t)
 	leaving := c.worker(t)
 	owner := signUp(t, in.url)
-	// Longer than a worker waits for the runs in its hands before it puts them back.
+	// Longer than a draining worker waits for its runs before it requeues them.
 	const message = "fault hang*1: handed on"
 	waiting := owner.start(t.Context(), trigger{message: message})
 	c.model.awaitCalls(t, message, 1)
@@ -209,11 +211,11 @@ func TestWorkerToldToStopHandsItsRunOn(t *testing.T) {
 	if len(calls) != 2 {
 		t.Fatalf("%d model calls, want 2", len(calls))
 	}
-	// The heartbeats of the drain have put the lease's end beyond this.
+	// The heartbeats of the drain have extended the lease beyond this.
 	if took := calls[1].began.Sub(told); took > lease-2*time.Second {
 		t.Fatalf("the second attempt began %s after the first worker was told to stop: it waited for the lease", took)
 	}
-	// A run handed on is no death, which the sweepers would have counted when they found its lease over.
+	// A requeued run is not a death, which the sweepers would have logged on an expired lease.
 	if strings.Contains(leaving.Output()+staying.Output(), "leases ran out") {
 		t.Fatal("the lease ran out")
 	}

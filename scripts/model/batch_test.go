@@ -2,10 +2,11 @@ package model
 
 import "fmt"
 
-// group is batch.Group in a worker: while one statement is carried out, the requests of the next one gather.
+// group models batch.Group in a worker: while one statement executes, the requests for the next one
+// are collected.
 type group[Q fmt.Stringer, A any] struct {
 	asked *box[*asking[Q, A]]
-	ask   func(t *task, batch []Q) ([]A, error) // the answers are in the order of the batch
+	ask   func(t *task, batch []Q) ([]A, error) // answers are in the order of the batch
 }
 
 // asking is a request in a batch.
@@ -31,7 +32,7 @@ func (g *group[Q, A]) do(t *task, of Q) (A, error) {
 	return a.answer, a.err
 }
 
-// run is Group.Run.
+// run models Group.Run.
 func (g *group[Q, A]) run(t *task) {
 	for {
 		first, _ := g.asked.take(t, 0)
@@ -56,22 +57,24 @@ func (g *group[Q, A]) run(t *task) {
 	}
 }
 
-// largestTold is the largest batch size with a counter of its own. Larger batches count as this size.
+// largestTold is the largest batch size with a separate counter. Larger batches are counted as this
+// size.
 const largestTold = 8
 
-// claimAnswer is what Claim answers for one run.
+// claimAnswer is the answer of Claim for one run.
 type claimAnswer struct {
 	claim
 	voided
 }
 
-// runID is a run that is to be claimed.
+// runID is a run to claim.
 type runID int
 
 func (r runID) String() string { return fmt.Sprint(int(r)) }
 
-// claims is Store.Claim: claim_runs, and void_claims for those that cannot be claimed. If the second statement fails, no run is answered,
-// although those of the first are claimed.
+// claims models Store.Claim: claim_runs, and void_claims for runs that cannot be claimed. If the
+// second statement fails, no run gets an answer, although the runs of the first statement are
+// claimed.
 func (w *worker) claims(t *task, ids []runID) ([]claimAnswer, error) {
 	s := w.sim
 	claims, err := ask(t, fmt.Sprintf("Claim runs %v", ids), func() []claim { return s.db.claimAll(ids) })
@@ -103,8 +106,8 @@ func (w *worker) claims(t *task, ids []runID) ([]claimAnswer, error) {
 	return out, err
 }
 
-// claimAll is claim_runs. It skips runs that are locked, and claims a run once, however often a batch names it. A conflict rolls all of it
-// back.
+// claimAll models claim_runs. It skips locked runs, and claims a run once even if it is in the
+// batch several times. A conflict rolls back the whole statement.
 func (db *database) claimAll(ids []runID) []claim {
 	s := db.sim
 	out, first, anyLocked := make([]claim, len(ids)), map[runID]int{}, false
@@ -144,7 +147,7 @@ func (db *database) claimAll(ids []runID) []claim {
 	return out
 }
 
-// ending is a result that is to be saved.
+// ending is a result to save.
 type ending struct {
 	run            *run
 	fence          int
@@ -153,7 +156,8 @@ type ending struct {
 
 func (e ending) String() string { return fmt.Sprintf("run %d %s", e.run.id, e.status) }
 
-// finishAll is end_lane_runs: it saves the results of the runs that their worker still holds, and skips those that are locked.
+// finishAll models end_lane_runs. It saves the results of runs that their worker still holds, and
+// skips locked runs.
 func (db *database) finishAll(endings []ending) []finished {
 	s := db.sim
 	out, anyLocked, anyLost := make([]finished, len(endings)), false, false

@@ -8,19 +8,20 @@ import (
 
 const (
 	orgs      = 2
-	longest   = 15 * time.Minute // after faults have ended, for all work to be done
+	longest   = 15 * time.Minute // limit after the last fault for all work to be done
 	patience  = time.Hour        // the deadline of runs that must not need it
-	settling  = 45 * time.Second // after the last run has ended, for what is on the way to arrive
+	settling  = 45 * time.Second // time after the last run has ended, for messages in flight
 	overdueBy = time.Minute      // promise 1
 )
 
-// odds say what may go wrong in a schedule, and how often, in 1000.
+// odds are the fault rates of a schedule per 1000.
 type odds struct {
-	step int // a process dies, freezes or dawdles between two steps
+	step int // a process dies, freezes or stalls between two steps
 	lost int // a message, a statement or its answer is lost or late
-	// company is how long claims and results wait for others at most, to share a statement with: of a fast database they wait for none.
+	// company bounds the wait of claims and results for others, to share a statement. With a fast
+	// database they do not wait.
 	company time.Duration
-	// Misfortunes: how long it is between two of them on average, and which there are.
+	// every is the mean time between two misfortunes; the other fields select their kinds.
 	every time.Duration
 	kinds []func(*sim)
 }
@@ -37,7 +38,7 @@ type sim struct {
 	found  *violation
 
 	odds   odds
-	calm   time.Duration // nothing goes wrong any more
+	calm   time.Duration // when faults stop; 0: there are none
 	window int
 
 	db        *database
@@ -46,21 +47,21 @@ type sim struct {
 	ingresses []*ingress
 	workers   []*worker
 
-	batches [largestTold + 1]int // of claims and results, by their size
+	batches [largestTold + 1]int // batches of claims and results, by size
 
 	ids, calls, kills, effects int
-	clients                    int            // that are not content yet
-	told                       map[int]answer // what clients know, by run
-	keys                       map[string]int // the run of each key, as clients know it
+	clients                    int            // unsatisfied clients
+	told                       map[int]answer // results known to clients, by run
+	keys                       map[string]int // the run of each key, as known to clients
 	deadly                     map[int]int
 	fences                     map[intent]bool
-	free                       map[int]int // for how many seconds a run that may be dispatched was not
+	free                       map[int]int // seconds for which a dispatchable run was not dispatched, by organization
 	quietSince                 time.Duration
 }
 
 func (s *sim) faulty() bool { return s.now < s.calm }
 
-// quiet tells of a schedule in which nothing goes wrong at all: everything is as quick as it should be.
+// quiet reports a schedule without faults, in which everything must be fast.
 func (s *sim) quiet() bool { return s.calm == 0 }
 
 func newSim(seed uint64, m mutant) *sim {
@@ -79,7 +80,8 @@ func newSim(seed uint64, m mutant) *sim {
 	return s
 }
 
-// drawOdds has each schedule go wrong in ways of its own: what is frequent everywhere hides what is rare.
+// drawOdds gives each schedule different fault rates, because faults that are frequent everywhere
+// hide rare ones.
 func (s *sim) drawOdds() {
 	if s.rng.n(3) == 0 {
 		return
@@ -96,7 +98,7 @@ func (s *sim) drawOdds() {
 	}
 }
 
-// upTo is a while that ends before everything is calm.
+// upTo returns a random duration that ends before the calm.
 func (s *sim) upTo(maximum time.Duration) time.Duration {
 	return min(s.rng.between(maximum/50, maximum), max(s.calm-s.now, time.Millisecond))
 }
@@ -106,7 +108,7 @@ var misfortunes = []func(*sim){
 	func(s *sim) { s.kill(s.anyone(), nil) },
 	func(s *sim) { s.freeze(s.anyone(), s.upTo(70*time.Second)) },
 	func(s *sim) { s.freeze(s.anyone(), s.upTo(70*time.Second)) },
-	func(s *sim) { // a worker is told to stop
+	func(s *sim) { // a worker is terminated
 		w := s.workers[s.rng.n(len(s.workers))]
 		w.draining = true
 		s.tracef("%s is told to stop", w.proc.name)
@@ -120,7 +122,7 @@ var misfortunes = []func(*sim){
 		s.db.epoch++
 		s.tracef("the database is down until %v", s.db.downUntil)
 	},
-	func(s *sim) { // or cut off
+	func(s *sim) { // or is cut off
 		s.db.downUntil = max(s.db.downUntil, s.now+s.upTo(45*time.Second))
 		s.tracef("the database is out of reach until %v", s.db.downUntil)
 	},
@@ -152,7 +154,7 @@ func (s *sim) lock() {
 	s.tracef("session %d is locked until %v", r.session, until)
 }
 
-// anyone is a process of Parley.
+// anyone returns a random process of Parley.
 func (s *sim) anyone() *process {
 	switch n := s.rng.n(6); n {
 	case 0, 1:
@@ -164,7 +166,7 @@ func (s *sim) anyone() *process {
 	}
 }
 
-// misfortune strikes now and then until everything is calm.
+// misfortune injects faults at random times until the calm.
 func (s *sim) misfortune(t *task) {
 	for len(s.odds.kinds) > 0 && s.faulty() {
 		t.sleep(s.rng.between(0, 2*s.odds.every))
@@ -174,7 +176,7 @@ func (s *sim) misfortune(t *task) {
 	}
 }
 
-// drawWork is what a run's model will ask for.
+// drawWork draws the requests of a run's model.
 func (s *sim) drawWork() (w work) {
 	for range []int{0, 0, 1, 1, 2, 3}[s.rng.n(6)] {
 		w.calls = append(w.calls, wanted{kind: kind(s.rng.n(3)), asks: s.rng.n(8) == 0})
@@ -205,7 +207,7 @@ func (s *sim) load(everybody *process) {
 		same := 1
 		o.retention = time.Hour
 		if s.rng.n(4) > 0 {
-			o.key = fmt.Sprint("key ", s.rng.n(4)) // other organizations use the same
+			o.key = fmt.Sprint("key ", s.rng.n(4)) // other organizations use the same keys
 			if s.keys[o.hash()] != 0 {
 				o.key = fmt.Sprint("key ", n+10)
 			}
@@ -219,7 +221,7 @@ func (s *sim) load(everybody *process) {
 		first := s.rng.between(0, span)
 		for c := range same {
 			start := first
-			if c > 0 { // while the run is at work, or just when it ends
+			if c > 0 { // while the run executes, or about when it ends
 				start += s.rng.between(0, o.work.think*time.Duration(1+len(o.work.calls))+100*time.Millisecond)
 			}
 			s.clients++
@@ -233,8 +235,9 @@ func (s *sim) load(everybody *process) {
 	clear(s.keys)
 }
 
-// expire gives an order a short retention, and starts clients that use its key about when the key expires. As in the product, a key holds
-// for longer than the stream knows message ids: the message ids of a key's next run are those of the run before.
+// expire gives an order a short retention, and starts clients that use its key about when the key
+// expires. As in the product, the retention exceeds the stream's duplicate window. The next run of
+// a key has the same message IDs as the previous one.
 func (s *sim) expire(everybody *process, o *order) {
 	o.retention = s.rng.between(time.Millisecond, 3*time.Second)
 	if !s.mutant.keyShorterThanWindow {
@@ -263,7 +266,7 @@ func (s *sim) expire(everybody *process, o *order) {
 	})
 }
 
-// client asks, and with a key asks again until it knows the end.
+// client sends a request. With a key it retries until it has the final result.
 func (s *sim) client(t *task, o order) {
 	limit := s.rng.between(time.Second, 30*time.Second)
 	for {
@@ -292,7 +295,8 @@ func (s *sim) client(t *task, o order) {
 	}
 }
 
-// request is an HTTP request: the answer, or none when the ingress dies or is silent for too long.
+// request models an HTTP request. There is no response if the ingress dies or is silent for too
+// long.
 func (s *sim) request(t *task, i *ingress, handle func(*task) answer) answer {
 	got := &box[answer]{}
 	t.sleep(s.rng.between(0, 3*time.Millisecond))
@@ -305,7 +309,7 @@ func (s *sim) request(t *task, i *ingress, handle func(*task) answer) answer {
 	return a
 }
 
-// person decides about what runs wait for, in time or not.
+// person decides about waiting runs, in time or not.
 func (s *sim) person(t *task) {
 	for {
 		t.sleep(s.rng.between(0, 2*personThinks))
@@ -333,7 +337,7 @@ func (s *sim) person(t *task) {
 	}
 }
 
-// run carries the schedule out; nil: nothing was broken.
+// run executes the schedule. It returns nil if no promise was broken.
 func (s *sim) run() *violation {
 	everybody := &process{name: "the world"}
 	for n := range s.ingresses {
@@ -365,7 +369,7 @@ func (s *sim) run() *violation {
 	return s.found
 }
 
-// over reports whether all is done, and has been for long enough, or that it takes too long.
+// over reports whether all work has been done for long enough, or takes too long.
 func (s *sim) over() bool {
 	if s.now > max(s.calm, s.db.lastAccepted)+longest {
 		return true
@@ -385,7 +389,7 @@ func (s *sim) anyOpen() bool {
 	return false
 }
 
-// release ends the tasks that are left.
+// release ends the remaining tasks.
 func (s *sim) release(everybody *process) {
 	all := []*process{everybody}
 	for _, i := range s.ingresses {

@@ -17,7 +17,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// root is the repository's.
+// root returns the repository's root.
 func root(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.Abs("../..")
@@ -27,7 +27,7 @@ func root(t *testing.T) string {
 	return dir
 }
 
-// overlay writes the mutant's files and what tells the go command of them.
+// overlay writes the mutant's files and the overlay file for the go command.
 func (m mutant) overlay(t *testing.T) (path string) {
 	t.Helper()
 	dir, files := t.TempDir(), map[string]string{}
@@ -68,7 +68,7 @@ func (m mutant) overlay(t *testing.T) (path string) {
 	return path
 }
 
-// TestMutantsAreWritten looks at what does not need a build: the rules are where the mutants say, and the tests are there.
+// TestMutantsAreWritten checks without a build that the texts and the tests of the mutants exist.
 func TestMutantsAreWritten(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
@@ -109,7 +109,7 @@ func testsFor(t *testing.T, folder string) (text string) {
 	return text
 }
 
-// TestMutantsAreCaught runs the tests of each mutant, and those of the product as it is.
+// TestMutantsAreCaught runs the tests of each mutant, and the same tests on the unmodified product.
 func TestMutantsAreCaught(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()
@@ -141,11 +141,13 @@ func TestMutantsAreCaught(t *testing.T) {
 
 var (
 	failed = regexp.MustCompile(`(?m)^\s*--- FAIL: (Test\w+)`)
-	// broken is what a test says that could not begin, or whose statements are no SQL: class 42 but 42501, which is a denied permission.
+	// broken matches the output of a test that could not begin, or whose SQL is invalid: SQLSTATE
+	// class 42 except 42501 (insufficient privilege).
 	broken = regexp.MustCompile(`testkit: |syntax error|(?:SQLSTATE |\()42[^5][0-9A-Z]{2}\b`)
 )
 
-// mustFail demands that one of the mutant's tests fails: not its build, not its SQL, and not another test.
+// mustFail requires that one of the mutant's tests fails, and not its build, its SQL or another
+// test.
 func (m mutant) mustFail(t *testing.T) {
 	t.Helper()
 	var settings []string
@@ -167,13 +169,13 @@ func (m mutant) mustFail(t *testing.T) {
 	}
 }
 
-// ofSchema tells whether the mutant changes migrations.
+// ofSchema reports whether the mutant changes migrations.
 func (m mutant) ofSchema() bool {
 	return slices.ContainsFunc(m.edits, func(e edit) bool { return strings.HasSuffix(e.file, ".sql") })
 }
 
-// ownCache is for mutants of the schema: testkit keeps migrated databases in the user's cache, and would find one there that is no mutant.
-// What is built is kept where it always is.
+// ownCache returns the environment of schema mutants. testkit keeps migrated databases in the
+// user's cache directory and would reuse an unmodified one. Go's build cache stays the same.
 func ownCache(t *testing.T) []string {
 	t.Helper()
 	built, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE").Output()
@@ -183,7 +185,8 @@ func ownCache(t *testing.T) []string {
 	return []string{"XDG_CACHE_HOME=" + t.TempDir(), "GOCACHE=" + strings.TrimSpace(string(built))}
 }
 
-// goTest runs tests of a package in their module. They start servers of their own: a shared one would keep the mutant's schema.
+// goTest runs tests of a package in their module. They start separate servers, because a shared one
+// would keep the mutant's schema.
 func goTest(t *testing.T, in string, tests, settings []string, flags ...string) (string, error) {
 	t.Helper()
 	module, folder, _ := strings.Cut(in, "/")

@@ -15,7 +15,7 @@ func TestReruns(t *testing.T) {
 	cases := []struct {
 		name, body string
 		red        bool
-		flaky      []string // what the report holds; nil: no report
+		flaky      []string // content of the report; nil: no report
 	}{
 		{name: "all pass", body: `func TestA(t *testing.T) {}`},
 		{name: "fails each time", body: `func TestA(t *testing.T) { t.Error("broken") }`, red: true},
@@ -122,7 +122,7 @@ func rerun(t *testing.T, body string) (code int, report, out string) {
 	return code, report, log.String()
 }
 
-// TestReportIsAppended keeps the reports of several stages in one file.
+// TestReportIsAppended collects the reports of several stages in one file.
 func TestReportIsAppended(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "flaky")

@@ -12,7 +12,7 @@ import (
 	"parley/shared/yamldoc"
 )
 
-// TestDrift holds the generated files against the document.
+// TestDrift compares the generated files to the document.
 func TestDrift(t *testing.T) {
 	t.Parallel()
 	root := testkit.Root(t)
@@ -38,7 +38,7 @@ func TestDrift(t *testing.T) {
 	}
 }
 
-// firstDifference shows the first line that differs.
+// firstDifference returns the first line that differs.
 func firstDifference(there, made string) string {
 	old, now := strings.Split(there, "\n"), strings.Split(made, "\n")
 	for i := range min(len(old), len(now)) {
@@ -49,7 +49,7 @@ func firstDifference(there, made string) string {
 	return "it ends elsewhere"
 }
 
-// TestGenerate makes the files of a repository, with their folders.
+// TestGenerate creates the files and directories of a repository.
 func TestGenerate(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -74,7 +74,7 @@ func TestGenerate(t *testing.T) {
 	}
 }
 
-// schemas is a document with these components.
+// schemas returns a document with these schemas.
 func schemas(lines ...string) string {
 	return "openapi: 3.1.0\ninfo: {title: T, version: '1'}\npaths: {}\ncomponents:\n  schemas:\n    " + strings.Join(lines, "\n    ") + "\n"
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// collected is a collection as far as these tests look at it.
+// collected contains the parts of a collection that these tests use.
 type collected struct {
 	Auth     auth       `json:"auth"`
 	Variable []variable `json:"variable"`
@@ -66,7 +66,8 @@ components:
   schemas: {AgentId: {type: string}, OrganizationId: {type: string}}
 `
 
-// TestCollection makes folders of requests: what makes things first, what removes them last, ids as variables.
+// TestCollection checks the order of requests (creating first, deleting last) and the variables for
+// IDs.
 func TestCollection(t *testing.T) {
 	t.Parallel()
 	c := collect(t, shop)
@@ -98,7 +99,7 @@ func TestCollection(t *testing.T) {
 	}
 }
 
-// TestCredentials shows the one that each request takes.
+// TestCredentials checks the credential of each request.
 func TestCredentials(t *testing.T) {
 	t.Parallel()
 	c := collect(t, shop)

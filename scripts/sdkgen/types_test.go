@@ -12,7 +12,7 @@ import (
 	"parley/shared/yamldoc"
 )
 
-// small documents, and what each language says of them.
+// small documents with their types in each language.
 var small = []struct{ name, doc, typeScript, python string }{
 	{
 		"plain",
@@ -143,7 +143,7 @@ func TestTypes(t *testing.T) {
 	}
 }
 
-// TestPython has an interpreter run what small documents are in its language.
+// TestPython runs the generated Python in an interpreter.
 func TestPython(t *testing.T) {
 	t.Parallel()
 	modules := make([][]byte, 0, len(small))
@@ -157,7 +157,7 @@ func TestPython(t *testing.T) {
 	isPython(t, modules...)
 }
 
-// isPython has an interpreter run what was made.
+// isPython runs modules in an interpreter.
 func isPython(t *testing.T, modules ...[]byte) {
 	t.Helper()
 	interpreter, err := exec.LookPath("python3")
@@ -179,7 +179,7 @@ func isPython(t *testing.T, modules ...[]byte) {
 	}
 }
 
-// TestRefused gives documents that have no types.
+// TestRefused uses documents without valid types.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	for doc, want := range map[string]string{
@@ -200,7 +200,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestOperations names what operations take and give.
+// TestOperations checks the types of the operations' inputs and outputs.
 func TestOperations(t *testing.T) {
 	t.Parallel()
 	made, err := typeScript(parsed(t, `
@@ -237,7 +237,7 @@ components:
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, got, _ := strings.Cut(string(made), "Other = unknown;\n\n") // behind the schemas
+	_, got, _ := strings.Cut(string(made), "Other = unknown;\n\n") // after the schemas
 	const want = "/** The variables of the path of `POST /things/{id}`: Make a thing. */\nexport interface MakeThingPath {\n  id: string;\n}\n\n" +
 		"/** The query of `POST /things/{id}`: Make a thing. */\nexport interface MakeThingQuery {\n  /** The question. Unless given: `\"x\"`. */\n  q: string;\n}\n\n" +
 		"/** The headers of `POST /things/{id}`: Make a thing. */\nexport interface MakeThingHeaders {\n  \"X-Kind\"?: \"a\" | \"b\";\n}\n\n" +
@@ -251,7 +251,7 @@ components:
 	}
 }
 
-// TestLayout breaks what is too long, and nothing else.
+// TestLayout checks that only long expressions are broken.
 func TestLayout(t *testing.T) {
 	t.Parallel()
 	long := []string{strings.Repeat("a", 30), strings.Repeat("b", 30), strings.Repeat("c", 30)}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// repository is this one, seen from here.
+// repository is the path of this repository.
 const repository = "../.."
 
 func TestWhatIsDeployedIsRight(t *testing.T) {
@@ -70,13 +70,13 @@ func TestMistakesAreFound(t *testing.T) {
 	}
 }
 
-// copied gives a copy of what the checks look at.
+// copied returns a copy of the files that the checks read.
 func copied(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
 	for _, dir := range []string{"deploy/k8s", "deploy/compose", "deploy/docker", "deploy/grafana"} {
 		if _, err := os.Stat(filepath.Join(repository, dir)); err != nil {
-			continue // not there: the checks would say so
+			continue // the checks report a missing file
 		}
 		if err := os.CopyFS(filepath.Join(root, dir), os.DirFS(filepath.Join(repository, dir))); err != nil {
 			t.Fatal(err)

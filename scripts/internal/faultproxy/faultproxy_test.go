@@ -13,7 +13,7 @@ import (
 	"parley/scripts/internal/faultproxy"
 )
 
-// service answers what it is asked, streams at /events, and counts.
+// service answers requests, streams at /events, and counts.
 type service struct {
 	*httptest.Server
 
@@ -44,13 +44,13 @@ func newService(t *testing.T) *service {
 	return s
 }
 
-// answer is what came of a request; its status is 0 when nothing came.
+// answer is the outcome of a request. Its status is 0 if there was no response.
 type answer struct {
 	status int
 	header http.Header
 }
 
-// ask sends a request; err is what broke the connection, before the answer or in its midst.
+// ask sends a request. err is the error that broke the connection before or during the response.
 func ask(t *testing.T, method, url, key, body string) (got answer, text string, err error) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
@@ -60,7 +60,8 @@ func ask(t *testing.T, method, url, key, body string) (got answer, text string, 
 	if key != "" {
 		req.Header.Set("Idempotency-Key", key)
 	}
-	// A client that repeats nothing by itself: net/http does for requests with a key when a kept connection breaks.
+	// A client without automatic retries. net/http retries requests with an idempotency key when a
+	// persistent connection breaks.
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	res, err := client.Do(req)
 	if err != nil {
@@ -125,7 +126,7 @@ func TestDropFirst(t *testing.T) {
 	}
 }
 
-// TestDropWhen gives a request up while the service works on it, once, and the service is told.
+// TestDropWhen cancels a request once while the service handles it. The service is notified.
 func TestDropWhen(t *testing.T) {
 	t.Parallel()
 	var working atomic.Int64
@@ -183,7 +184,7 @@ func TestCutStreams(t *testing.T) {
 	}
 }
 
-// TestSpares keeps a cut for the next stream when one is over before.
+// TestSpares saves a cut for the next stream if a stream ends before the cut.
 func TestSpares(t *testing.T) {
 	t.Parallel()
 	door := faultproxy.Start(t, newService(t).URL).CutStreams(1, len(stream), 1)
@@ -197,7 +198,7 @@ func TestSpares(t *testing.T) {
 	}
 }
 
-// TestNeverAtFrames cuts one byte later each time, and never where a frame ends.
+// TestNeverAtFrames cuts one byte later each time, and never at the end of a frame.
 func TestNeverAtFrames(t *testing.T) {
 	t.Parallel()
 	proxy := faultproxy.Start(t, newService(t).URL)
@@ -224,7 +225,8 @@ func TestRefuse(t *testing.T) {
 	}
 }
 
-// TestStreams hands on each event when it comes, and tells the service when its client has gone.
+// TestStreams forwards each event immediately, and notifies the service when the client
+// disconnects.
 func TestStreams(t *testing.T) {
 	t.Parallel()
 	next, gone := make(chan struct{}), make(chan struct{})

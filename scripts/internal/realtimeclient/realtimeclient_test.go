@@ -16,7 +16,7 @@ import (
 	"github.com/coder/websocket"
 )
 
-// serve has a connection carried on by a function, and refuses whoever has no key.
+// serve passes connections to a function, and rejects clients without a key.
 func serve(t *testing.T, on func(ctx context.Context, socket *websocket.Conn)) Options {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -59,7 +59,7 @@ func TestAnswer(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		_ = socket.Close(websocket.StatusPolicyViolation, "enough") // the client has left by then, perhaps
+		_ = socket.Close(websocket.StatusPolicyViolation, "enough") // the client may have disconnected
 	})
 	c, err := Dial(t.Context(), opts)
 	if err != nil {
@@ -147,7 +147,7 @@ func TestStarved(t *testing.T) {
 	}
 }
 
-// TestResample keeps a tone where it is, and as loud.
+// TestResample checks that a tone keeps its frequency and loudness.
 func TestResample(t *testing.T) {
 	t.Parallel()
 	const from, tone, loud = 22_050, 440.0, 10_000.0

@@ -20,15 +20,15 @@ type setting struct {
 	From  string `json:"from"`
 }
 
-// configured runs parley config in an environment that has only what is named.
+// configured runs parley config in an environment that contains only env.
 func configured(t *testing.T, env map[string]string, args ...string) (table map[string]setting, raw string) {
 	t.Helper()
 	for _, f := range newParser(new(commands)).Model.Leaves(false) {
 		for _, flag := range f.Flags {
 			for _, name := range flag.Envs {
 				if _, set := os.LookupEnv(name); set {
-					t.Setenv(name, "")                        // put back at the end
-					if err := os.Unsetenv(name); err != nil { //nolint:forbidigo // an empty value is not none
+					t.Setenv(name, "")                        // restored at the end
+					if err := os.Unsetenv(name); err != nil { //nolint:forbidigo // an empty value differs from none
 						t.Fatal(err)
 					}
 				}
@@ -58,8 +58,8 @@ func configured(t *testing.T, env map[string]string, args ...string) (table map[
 	return table, out.String()
 }
 
-// TestConfigHasEverySettingOfItsTable compares with docs/settings.md, both ways.
-func TestConfigHasEverySettingOfItsTable(t *testing.T) { //nolint:paralleltest // the environment is the whole process's
+// TestConfigHasEverySettingOfItsTable compares the output to docs/settings.md in both directions.
+func TestConfigHasEverySettingOfItsTable(t *testing.T) { //nolint:paralleltest // uses the process's environment
 	page, err := os.ReadFile("../../../../docs/settings.md")
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +89,7 @@ func TestConfigHasEverySettingOfItsTable(t *testing.T) { //nolint:paralleltest /
 	}
 }
 
-func TestConfigSaysWhereValuesCameFrom(t *testing.T) { //nolint:paralleltest // the environment is the whole process's
+func TestConfigSaysWhereValuesCameFrom(t *testing.T) { //nolint:paralleltest // uses the process's environment
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "secrets.key"), []byte("hunter2"), 0o600); err != nil {
 		t.Fatal(err)
@@ -127,8 +127,8 @@ func TestConfigSaysWhereValuesCameFrom(t *testing.T) { //nolint:paralleltest // 
 	}
 }
 
-// TestConfigHasWhatItsRolesRead has no settings of parts that are not started.
-func TestConfigHasWhatItsRolesRead(t *testing.T) { //nolint:paralleltest // the environment is the whole process's
+// TestConfigHasWhatItsRolesRead checks that settings of unselected roles are omitted.
+func TestConfigHasWhatItsRolesRead(t *testing.T) { //nolint:paralleltest // uses the process's environment
 	for roles, want := range map[string][2]bool{"ingress": {true, false}, "agent,tool": {false, true}, "ingress,sweep": {true, true}} {
 		got, _ := configured(t, nil, "--roles", roles)
 		_, ingress := got["LIMIT_DEMO"]

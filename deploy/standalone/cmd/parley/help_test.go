@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "write the pages of testdata/help anew")
 
-// pages gives what the program says of itself: its overview, its page, and a page for each command.
+// pages returns the program's overview, its page, and the page of each command.
 func pages(k *kong.Kong) map[string]string {
 	all := map[string]string{"overview": cli.Overview(k.Model), "parley": cli.Page(k.Model.Node)}
 	var add func(node *kong.Node, name string)
@@ -33,7 +33,8 @@ func pages(k *kong.Kong) map[string]string {
 	return all
 }
 
-// TestPages has each page as it was agreed on; `go test ./cmd/parley -update` agrees anew.
+// TestPages compares each page to its golden file. `go test ./cmd/parley -update` rewrites the
+// files.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	all := pages(newParser(new(commands)))
@@ -68,7 +69,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestEveryCommandSaysAllOfItself has examples that the program itself understands.
+// TestEveryCommandSaysAllOfItself parses the examples of every command.
 func TestEveryCommandSaysAllOfItself(t *testing.T) {
 	t.Parallel()
 	for _, node := range newParser(new(commands)).Model.Leaves(true) {
@@ -90,7 +91,7 @@ func TestEveryCommandSaysAllOfItself(t *testing.T) {
 	}
 }
 
-// TestHelpIsAskedForInThreeWays has -h, --help and the command.
+// TestHelpIsAskedForInThreeWays tries -h, --help and the command help.
 func TestHelpIsAskedForInThreeWays(t *testing.T) {
 	t.Parallel()
 	want := pages(newParser(new(commands)))["keys-create"]

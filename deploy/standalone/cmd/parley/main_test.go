@@ -12,7 +12,8 @@ import (
 	"parley/deploy/standalone/internal/cli"
 )
 
-// TestWhatIsNotUnderstoodIsSaidLast has a setting and arguments that are none, with every command.
+// TestWhatIsNotUnderstoodIsSaidLast passes an invalid setting and invalid arguments to every
+// command.
 func TestWhatIsNotUnderstoodIsSaidLast(t *testing.T) {
 	wrong := func(args ...string) (lines []string, code int) {
 		var out bytes.Buffer
@@ -49,7 +50,7 @@ func TestWhatIsNotUnderstoodIsSaidLast(t *testing.T) {
 	}
 }
 
-// TestVersionIsTheInterfaces has the one place of the version: info.version of openapi.yaml.
+// TestVersionIsTheInterfaces compares the release to info.version of openapi.yaml.
 func TestVersionIsTheInterfaces(t *testing.T) {
 	t.Parallel()
 	contract, err := os.ReadFile("../../../../ingress/internal/openapi/openapi.yaml")

@@ -90,7 +90,7 @@ func TestCode(t *testing.T) {
 	}
 }
 
-// What a service sends is printed in errors, and rules no terminal.
+// Errors contain responses of a service, which must not control the terminal.
 func TestComplaintsAreSafe(t *testing.T) {
 	t.Parallel()
 	const code, says = "x\x1b]0;t\n\a\u202e", "a\x1b[2J\u2066b\nc\u009b"

@@ -3,5 +3,4 @@
 //
 // A command prints its result to standard output and everything else to standard error. [Code]
 // returns the exit status of an error.
-// it went; see [Code].
 package cli

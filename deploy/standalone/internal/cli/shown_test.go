@@ -44,7 +44,8 @@ func TestFolded(t *testing.T) {
 	}
 }
 
-// TestRunsOnATerminal has all that matters of a run in 80 columns, and in line with the other runs' at every width.
+// TestRunsOnATerminal checks that a run's important columns fit into 80 columns, and that rows are
+// aligned at every width.
 func TestRunsOnATerminal(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2030, 1, 2, 3, 4, 5, 6e6, time.UTC)
@@ -75,7 +76,7 @@ func TestRunsOnATerminal(t *testing.T) {
 	}
 }
 
-// column is how many characters stand before a text, in its line.
+// column returns the number of characters before a text in its line.
 func column(text, says string) int {
 	before, _, _ := strings.Cut(text, says)
 	return utf8.RuneCountInString(before[strings.LastIndex(before, "\n")+1:])
@@ -92,7 +93,7 @@ func TestAwaited(t *testing.T) {
 	}
 }
 
-// TestLeaving has what is said to somebody who goes by Ctrl-C: no error.
+// TestLeaving checks the output after Ctrl-C, which is not an error.
 func TestLeaving(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancelCause(t.Context())

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// served is a service that answers as it is told to, and a client whose pauses take no time but are noted.
+// served returns a client of a service with this handler. Its pauses are recorded and take no time.
 func served(t *testing.T, options Options, handler http.HandlerFunc) (*Client, *[]time.Duration) {
 	t.Helper()
 	server := httptest.NewServer(handler)
@@ -33,7 +33,7 @@ func served(t *testing.T, options Options, handler http.HandlerFunc) (*Client, *
 	return c, &pauses
 }
 
-// breakOff closes a request's connection without an answer.
+// breakOff closes a request's connection without a response.
 func breakOff(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err == nil {
@@ -157,7 +157,7 @@ func TestProblemsNameEveryField(t *testing.T) {
 	}
 }
 
-// TestStreamsAreResumed has a stream that is cut at every place of its text, once after the other.
+// TestStreamsAreResumed cuts a stream once at every byte.
 func TestStreamsAreResumed(t *testing.T) {
 	t.Parallel()
 	frames := []string{
@@ -167,7 +167,7 @@ func TestStreamsAreResumed(t *testing.T) {
 	}
 	whole := strings.Join(frames, "")
 	for at := range len(whole) {
-		want, end := []string(nil), 0 // the id of the last event that was told to its end
+		want, end := []string(nil), 0 // the ID of the last complete event
 		for _, frame := range frames {
 			line, _, _ := strings.Cut(frame, "\n")
 			id, event := strings.CutPrefix(line, "id: ")

@@ -29,7 +29,8 @@ func TestWhatIsShown(t *testing.T) {
 	}
 }
 
-// TestNothingPassingWithoutTerminal has everything that is printed for nobody to watch: lines whole, no progress.
+// TestNothingPassingWithoutTerminal prints without a terminal: lines are not truncated, and there
+// is no progress.
 func TestNothingPassingWithoutTerminal(t *testing.T) {
 	t.Parallel()
 	var out, complaints bytes.Buffer
@@ -46,7 +47,7 @@ func TestNothingPassingWithoutTerminal(t *testing.T) {
 	}
 }
 
-// TestProgressMakesRoom has lines that stay come in between.
+// TestProgressMakesRoom prints lines while a progress line is shown.
 func TestProgressMakesRoom(t *testing.T) {
 	t.Parallel()
 	var both bytes.Buffer
@@ -63,7 +64,7 @@ func TestProgressMakesRoom(t *testing.T) {
 	}
 }
 
-// TestNothingThatIsPrintedRulesATerminal has what a service sent printed in all ways.
+// TestNothingThatIsPrintedRulesATerminal prints control characters of a service in all ways.
 func TestNothingThatIsPrintedRulesATerminal(t *testing.T) {
 	t.Parallel()
 	const sent, shown = "a\x1b[2J\u202eb", "a[2Jb"
@@ -81,7 +82,7 @@ func TestNothingThatIsPrintedRulesATerminal(t *testing.T) {
 	}
 }
 
-// TestProgressGoesAway has somebody watch.
+// TestProgressGoesAway shows and removes progress on a terminal.
 func TestProgressGoesAway(t *testing.T) {
 	t.Parallel()
 	for _, quiet := range []bool{false, true} {

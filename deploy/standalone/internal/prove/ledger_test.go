@@ -50,9 +50,9 @@ func TestLedgerHonoursKeysAndNothingElse(t *testing.T) {
 		{"a", `{"trigger":6}`, http.StatusOK},
 		{"a", `{"trigger":6}`, http.StatusOK},
 		{"b", `{"trigger":6}`, http.StatusOK}, // another key is another effect
-		{"a", `{"trigger":3}`, http.StatusOK}, // and so is the same key for something else
+		{"a", `{"trigger":3}`, http.StatusOK}, // and so is the same key for another trigger
 		{"", `{"trigger":13}`, http.StatusOK},
-		{"", `{"trigger":13}`, http.StatusOK}, // without a key nothing is known to be the same
+		{"", `{"trigger":13}`, http.StatusOK}, // without a key, each request is a separate effect
 		{"c", `{"trig`, http.StatusBadRequest},
 		{"d", `{"trigger":-1}`, http.StatusBadRequest},
 	} {

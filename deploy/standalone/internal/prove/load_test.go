@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// fickle is a service that answers each trigger's tries by a list, then with its run.
+// fickle is a service that answers the attempts of each trigger with a list of statuses, then with
+// its run.
 type fickle struct {
 	mu    sync.Mutex
 	keys  []string
@@ -85,10 +86,10 @@ func TestReplayIsWhatComesNow(t *testing.T) {
 	defer server.Close()
 	s := newLoad(newAPI(server.URL, 1), 2, false)
 	s.run(t.Context(), 1)
-	f.tries = []int{200, 200, 503, 500, 200} // by now two were sent
+	f.tries = []int{200, 200, 503, 500, 200} // two were sent before
 	s.replay(t.Context(), 1)
 	if got := string(s.answers[0].Replay); got != `{"id":"run_early","status":"running"}` {
-		t.Errorf("the first is now %s", got) // refused at first, then another answer
+		t.Errorf("the first is now %s", got) // rejected at first, then a different answer
 	}
 	if got := string(s.answers[1].Replay); got != `{"id":"run_early","status":"running"}` {
 		t.Errorf("the second is now %s", got)

@@ -11,10 +11,10 @@ import (
 	"parley/shared/store/pgserver"
 )
 
-// fake is a part's life that a test ends.
+// fake is a run of a part that a test ends.
 type fake struct {
 	done  chan struct{}
-	ended bool // in order
+	ended bool // by End
 }
 
 func (f *fake) Done() <-chan struct{} { return f.done }

@@ -44,7 +44,7 @@ Proved: every trigger was answered, by one run with one effect; asked again, eac
 	}
 }
 
-// TestJSONIsOneObjectAndNothingElse goes through all that is told.
+// TestJSONIsOneObjectAndNothingElse calls every method of the reporter.
 func TestJSONIsOneObjectAndNothingElse(t *testing.T) {
 	t.Parallel()
 	var out, progress bytes.Buffer
@@ -69,7 +69,7 @@ func TestJSONIsOneObjectAndNothingElse(t *testing.T) {
 	out.Reset()
 	p.JSON = false
 	report = p.reporter(&console.Console{Out: &out})
-	report.progress = &progress // somebody watches
+	report.progress = &progress // as on a terminal
 	report.began = time.Now().Add(-1500 * time.Millisecond)
 	report.begin(p, 1, "/tmp/x")
 	report.answered(2, "x")
@@ -79,7 +79,7 @@ func TestJSONIsOneObjectAndNothingElse(t *testing.T) {
 	if want := "  1.5 s  kill -9 worker 1  after   57 answers, with 192 triggers under way, 16 of them being booked; down for 125 ms\n"; !strings.Contains(out.String(), want) {
 		t.Errorf("printed %s", out.String())
 	}
-	if !strings.Contains(progress.String(), "(0/3)") { // it moves no more often than people can see
+	if !strings.Contains(progress.String(), "(0/3)") { // the bar is throttled
 		t.Errorf("the bar shows %q", progress.String())
 	}
 }

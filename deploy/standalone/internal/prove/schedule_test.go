@@ -10,7 +10,8 @@ import (
 
 var allKinds = []string{kindWorker, kindNATS, kindIngress, kindPostgres}
 
-// TestScheduleOfASeed pins what a seed draws: whoever has seen a fault gives its seed to somebody with another build.
+// TestScheduleOfASeed pins the kills of a seed, because a seed must reproduce a fault with another
+// build.
 func TestScheduleOfASeed(t *testing.T) {
 	t.Parallel()
 	ms := time.Millisecond
@@ -39,7 +40,7 @@ func TestScheduleOfASeed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for range 2 { // nothing is left of the first time
+			for range 2 { // no state is left from the first time
 				if got := schedule(c.seed, c.triggers, c.workers, c.kinds); !reflect.DeepEqual(got, c.want) {
 					t.Fatalf("drawn: %+v", got)
 				}
@@ -48,7 +49,7 @@ func TestScheduleOfASeed(t *testing.T) {
 	}
 }
 
-// TestEveryScheduleHitsEverythingInTime holds the rules of all schedules against many seeds.
+// TestEveryScheduleHitsEverythingInTime checks the rules of all schedules with many seeds.
 func TestEveryScheduleHitsEverythingInTime(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
@@ -85,7 +86,8 @@ func TestEveryScheduleHitsEverythingInTime(t *testing.T) {
 	}
 }
 
-// TestRunsThatWaitForLeasesAreAMinority: else no answer would come, and no strike be due, before the leases end.
+// TestRunsThatWaitForLeasesAreAMinority checks the sizes. Otherwise no answers would arrive, and no
+// kill would be due, before the leases expire.
 func TestRunsThatWaitForLeasesAreAMinority(t *testing.T) {
 	t.Parallel()
 	strikesPerWorker := times[slices.IndexFunc(times, func(k struct {

@@ -15,7 +15,7 @@ import (
 	"parley/workers"
 )
 
-// healthy is a machine that has everything but the programs named.
+// healthy returns a machine that has everything except the named programs.
 func healthy(without ...string) machine {
 	return machine{
 		program: func(name string) (string, error) {
@@ -54,7 +54,7 @@ func instead(m machine, list ...workers.Capability) machine {
 	return m
 }
 
-// sound are settings as their defaults make them.
+// sound returns the default settings.
 func sound() Doctor {
 	d := Doctor{}
 	d.OrgDispatchWindow, d.SandboxKind = 64, config.SandboxBubblewrap
@@ -68,10 +68,10 @@ func sound() Doctor {
 
 func TestDoctorSaysWhatThereIsAndWhatIsNot(t *testing.T) {
 	t.Setenv("RUNSC", "")
-	for name, c := range map[string]struct { //nolint:paralleltest // RUNSC is of the whole process
+	for name, c := range map[string]struct { //nolint:paralleltest // RUNSC affects the whole process
 		machine machine
 		change  func(*Doctor)
-		lines   []string // each is in the table: state, name, beginning or part of what is said
+		lines   []string // each must be in the table: state, name, part of the text
 		wrong   string
 	}{
 		"everything": {healthy(), nil, []string{
@@ -142,7 +142,7 @@ func TestDoctorSaysWhatThereIsAndWhatIsNot(t *testing.T) {
 				t.Error(err)
 			}
 			d.JSON, d.out = true, &list
-			_ = d.Run(t.Context()) // the same
+			_ = d.Run(t.Context()) // only the output matters
 			var findings []finding
 			if err := json.Unmarshal(list.Bytes(), &findings); err != nil {
 				t.Fatal(err)
@@ -165,7 +165,7 @@ func TestDoctorSaysWhatThereIsAndWhatIsNot(t *testing.T) {
 	}
 }
 
-// On this machine, whatever it has: each line has a state and says something.
+// On any machine each line has a state and a text.
 func TestDoctorOnThisMachine(t *testing.T) {
 	t.Parallel()
 	d := sound()

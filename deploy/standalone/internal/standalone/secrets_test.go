@@ -16,7 +16,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// command runs one with a setting of SECRETS_KEY, and gives what it printed to both outputs.
+// command runs a command with the keys and database of in, and returns what it printed to both
+// outputs.
 func command(t *testing.T, run func(sealedDatabase) func(context.Context, *console.Console) error, in sealedDatabase) (out, notes string, err error) {
 	t.Helper()
 	var outBuffer, notesBuffer bytes.Buffer
@@ -32,7 +33,7 @@ func reseal(in sealedDatabase) func(context.Context, *console.Console) error {
 	return (&SecretsReseal{in}).Run
 }
 
-// A key is retired: its values are counted, resealed, and then it can be removed.
+// A key is retired: its values are counted and re-encrypted, and then it can be removed.
 func TestSecretsRetireAKey(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -86,7 +87,7 @@ func TestSecretsRetireAKey(t *testing.T) {
 	}
 }
 
-// A process that runs with other keys than the command is noticed, also while no value is sealed.
+// A running process with other keys than the command is reported, even if no value is encrypted.
 func TestSecretsOfRunningProcesses(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -115,7 +116,7 @@ func TestSecretsOfRunningProcesses(t *testing.T) {
 	}
 }
 
-// Without SECRETS_KEY the key is the one that parley up keeps in its data directory.
+// Without SECRETS_KEY the key comes from parley up's data directory.
 func TestSecretsOfTheDataDirectory(t *testing.T) {
 	t.Parallel()
 	dsn, dir := testkit.Postgres(t), t.TempDir()
@@ -132,7 +133,7 @@ func TestSecretsOfTheDataDirectory(t *testing.T) {
 	}
 }
 
-// A command that is interrupted says how far it came.
+// An interrupted command reports its progress.
 func TestSecretsResealInterrupted(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)

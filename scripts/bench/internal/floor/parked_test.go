@@ -20,7 +20,7 @@ func TestParkedKeepsRequestsUntilTheyAreReleased(t *testing.T) {
 		t.Errorf("a request without a message: %d", w.Code)
 	}
 	const request = `{"target":"ag_1","input":{"message":"hello"}}`
-	for range 2 { // also after others were released
+	for range 2 { // also after a release
 		left, leave := context.WithCancel(t.Context())
 		leave()
 		if w := send(left, Path, request); w.Body.Len() > 0 {
@@ -28,7 +28,7 @@ func TestParkedKeepsRequestsUntilTheyAreReleased(t *testing.T) {
 		}
 		answered := make(chan string, 1)
 		go func() { answered <- send(t.Context(), Path, request).Body.String() }()
-		for waits := true; waits; { // it may not have come yet
+		for waits := true; waits; { // the request may not have arrived yet
 			if w := send(t.Context(), ReleasePath, ""); w.Code != http.StatusOK {
 				t.Fatalf("releasing: %d", w.Code)
 			}

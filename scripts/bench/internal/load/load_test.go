@@ -15,7 +15,7 @@ import (
 
 var brief = Duration{Clients: 3, Measured: 50 * time.Millisecond}
 
-// recorder answers as a server would, and records the keys.
+// recorder answers like a server and records the keys.
 type recorder struct {
 	mu     sync.Mutex
 	keys   map[string]int

@@ -17,7 +17,7 @@ func shell(t *testing.T, script string) *Process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = p.Stop() }) // most tests have stopped it by then
+	t.Cleanup(func() { _ = p.Stop() }) // most tests have already stopped it
 	return p
 }
 
@@ -67,7 +67,7 @@ func TestAwaitEndsWithItsContext(t *testing.T) {
 func TestProcessesSeeOnlyTheirSettings(t *testing.T) {
 	t.Setenv("LOG_LEVEL", "trace")
 	p := shell(t, `env; echo end`)
-	_ = p.Await(t.Context(), logged(p, "end")) // it may have ended first
+	_ = p.Await(t.Context(), logged(p, "end")) // it may have ended
 	if out := p.Tail(); !strings.Contains(out, "SETTING=value") || !strings.Contains(out, "PATH=") || strings.Contains(out, "LOG_LEVEL") {
 		t.Errorf("environment is %q", out)
 	}
@@ -92,7 +92,8 @@ func TestAwaitOKWaitsForTheStatus(t *testing.T) {
 	}
 }
 
-// TestFreePortsAreFree runs beside nothing: a process that another test starts has what is listened on until it has become its program.
+// TestFreePortsAreFree is not parallel, because a process started by another test inherits
+// listening sockets until it executes its program.
 func TestFreePortsAreFree(t *testing.T) { //nolint:paralleltest // see above
 	port, err := FreePort(t.Context())
 	if err != nil || port < firstPort || port >= firstPort+portCount {

@@ -48,7 +48,7 @@ func TestTreeCPUCountsChildrenThatEnded(t *testing.T) {
 	}
 }
 
-func TestMemoryOfThisProcessGrows(t *testing.T) { //nolint:paralleltest // other tests would free memory meanwhile
+func TestMemoryOfThisProcessGrows(t *testing.T) { //nolint:paralleltest // other tests would free memory
 	if !hasProc() {
 		t.Skip("NOT TESTED: memory: this system has no /proc")
 	}

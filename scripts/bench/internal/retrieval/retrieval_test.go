@@ -20,7 +20,7 @@ func TestHTML(t *testing.T) {
 	}
 }
 
-// sources is a directory of packages whose functions have words of their own and words that they share.
+// sources creates a directory of packages whose functions have unique words and shared words.
 func sources(t *testing.T, n int) string {
 	t.Helper()
 	root := t.TempDir()
