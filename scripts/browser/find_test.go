@@ -307,14 +307,14 @@ func (p *page) mouse(x, y float64) error {
 // fill replaces the text in the field with a label.
 func (a area) fill(label, words string) {
 	a.p.t.Helper()
-	a.in("field", label).take()
+	a.in("field", label).focusField()
 	a.p.press("Control+a", "Backspace")
 	a.p.enter(words)
 	a.holds(label, words)
 }
 
-// take clicks a field until it has the focus, because a click may miss while the page moves.
-func (a area) take() {
+// focusField clicks a field until it has the focus, because a click may miss while the page moves.
+func (a area) focusField() {
 	a.p.t.Helper()
 	a.p.until("the cursor is in "+a.String(), func() error {
 		a.hit()

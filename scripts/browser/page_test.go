@@ -69,7 +69,7 @@ func (s *testEnv) tab(t *testing.T, browser chromium) *page {
 	t.Helper()
 	p := &page{t: t, s: s, watch: newWatch(s.host)}
 	p.area = area{p: p}
-	ctx, cancel := chromedp.NewContext(browser.handle, chromedp.WithNewBrowserContext(), chromedp.WithListener(p.hear))
+	ctx, cancel := chromedp.NewContext(browser.handle, chromedp.WithNewBrowserContext(), chromedp.WithListener(p.handleEvent))
 	ctx, late := context.WithTimeout(ctx, testkit.Within(2*time.Minute))
 	p.ctx = ctx
 	t.Cleanup(func() { late(); cancel() })
@@ -83,10 +83,10 @@ func (s *testEnv) tab(t *testing.T, browser chromium) *page {
 	return p
 }
 
-// hear handles an event of the tab. It closes native dialogs, which no test expects and which would
+// handleEvent handles an event of the tab. It closes native dialogs, which no test expects and which would
 // block the tab.
-func (p *page) hear(event any) {
-	p.watch.hear(event)
+func (p *page) handleEvent(event any) {
+	p.watch.handleEvent(event)
 	if _, opened := event.(*cdppage.EventJavascriptDialogOpening); opened {
 		go func() { // events arrive on the goroutine that receives responses
 			_, _ = send(p, cdppage.HandleJavaScriptDialog, cdppage.HandleJavaScriptDialogParams{Accept: true})

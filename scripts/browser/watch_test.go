@@ -131,8 +131,8 @@ func (w *watch) sent() []string {
 	return frames
 }
 
-// hear handles an event. It is called on the goroutine that reads events.
-func (w *watch) hear(event any) {
+// handleEvent handles an event. It is called on the goroutine that reads events.
+func (w *watch) handleEvent(event any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.changes(event)

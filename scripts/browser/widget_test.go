@@ -13,14 +13,14 @@ import (
 	"github.com/chromedp/cdproto/network"
 )
 
-// elsewhere serves a third-party page with an agent's widget, under a content security policy that
+// widgetPage serves a third-party page with an agent's widget, under a content security policy that
 // allows only that.
-func elsewhere(t *testing.T, s *testEnv) (origin string, holds func(agent string)) {
+func widgetPage(t *testing.T, s *testEnv) (origin string, holds func(agent string)) {
 	t.Helper()
 	var agent string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/" {
-			early(w, r, s.url, agent)
+			earlyPage(w, r, s.url, agent)
 			return
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -35,8 +35,8 @@ func elsewhere(t *testing.T, s *testEnv) (origin string, holds func(agent string
 	return server.URL, func(id string) { agent = id }
 }
 
-// early serves a page that issues commands before the script, which is in its head, has loaded.
-func early(w http.ResponseWriter, r *http.Request, service, agent string) {
+// earlyPage serves a page that issues commands before the script, which is in its head, has loaded.
+func earlyPage(w http.ResponseWriter, r *http.Request, service, agent string) {
 	if r.URL.Path == "/commands.js" {
 		w.Header().Set("Content-Type", "text/javascript")
 		_, _ = fmt.Fprintf(w, `window.agentChat = function () { (agentChat.q = agentChat.q || []).push(arguments); };
@@ -61,7 +61,7 @@ func (p *page) withoutAddress() *page {
 func TestWidgetElsewhere(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
-	origin, holds := elsewhere(t, a.s)
+	origin, holds := widgetPage(t, a.s)
 	agent := a.agent(t, "Shop", map[string]any{"model": slowModel, "widget": map[string]any{"enabled": true, "allowedOrigins": []string{origin}}})
 	holds(agent)
 	p := open(t).withoutAddress()
@@ -90,7 +90,7 @@ func TestWidgetElsewhere(t *testing.T) {
 	chat.sees("echo: said early")
 	chat.sees("echo: and again")
 
-	other, holds := elsewhere(t, a.s)
+	other, holds := widgetPage(t, a.s)
 	holds(agent)
 	q := open(t).withoutAddress()
 	q.watch.talksTo(strings.TrimPrefix(other, "http://"))

@@ -27,10 +27,10 @@ var languages = map[string]func(*reader, *testing.T, fenced.Block){
 	"text":   (*reader).shown,
 }
 
-// elsewhere lists documents whose blocks other tests run: those of the packages in empty projects;
+// testedElsewhere lists documents whose blocks other tests run: those of the packages in empty projects;
 // those of the command line, backup and upgrade in scripts/e2e; those of deployment by `make
 // test-compose`, which needs a container engine, and `make manifests`.
-var elsewhere = []string{
+var testedElsewhere = []string{
 	"sdk/typescript/README.md", "sdk/python/README.md", "docs/cli.md", "docs/deploy.md", "docs/operations.md", "docs/upgrade.md",
 }
 
@@ -40,7 +40,7 @@ func TestDocuments(t *testing.T) {
 	t.Parallel()
 	root := testkit.Root(t)
 	for _, document := range documents(t, root) {
-		if slices.Contains(elsewhere, document) {
+		if slices.Contains(testedElsewhere, document) {
 			continue
 		}
 		t.Run(document, func(t *testing.T) {

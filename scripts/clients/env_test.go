@@ -127,7 +127,7 @@ func (s *testEnv) output() []byte {
 }
 
 // end stops everything. If the package failed, it prints parley's warnings and errors.
-func (s *testEnv) end(failed bool) error {
+func (s *testEnv) end(langChainError bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	err := s.endParley()
@@ -138,7 +138,7 @@ func (s *testEnv) end(failed bool) error {
 	if s.dir == "" {
 		return err
 	}
-	if s.parley != nil && (failed || err != nil) {
+	if s.parley != nil && (langChainError || err != nil) {
 		fmt.Fprintf(os.Stderr, "parley complained:\n%s", complaints(s.output()))
 	}
 	return errors.Join(err, os.RemoveAll(s.dir))

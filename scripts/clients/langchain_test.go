@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// failed is LangChain's error of a failed request.
-type failed struct{ Text, Name, Code, Message string }
+// langChainError is LangChain's error of a failed request.
+type langChainError struct{ Text, Name, Code, Message string }
 
 // TestLangChain uses LangChain: plain, with a history, streamed, in chains, over both of OpenAI's
 // protocols, and with errors.
@@ -28,7 +28,7 @@ func TestLangChain(t *testing.T) {
 		History, Chain, ResponsesStream                 string
 		Stream, Batch, Session                          []string
 		Responses                                       struct{ Text, ID string }
-		Failed, Unknown, Unauthenticated, Tools, Broken failed
+		Failed, Unknown, Unauthenticated, Tools, Broken langChainError
 	}
 	decode(t, []byte(s.node(t, "langchain.mjs",
 		"AGENT_ID="+s.agent(t, map[string]any{"model": "offline/echo"}), "FAILING_AGENT_ID="+s.agent(t, map[string]any{"model": "openai/stub"}),
@@ -65,7 +65,7 @@ func TestLangChain(t *testing.T) {
 	}
 }
 
-func checkFailed(t *testing.T, got failed, code string) {
+func checkFailed(t *testing.T, got langChainError, code string) {
 	t.Helper()
 	if got.Code != code || got.Message == "" || got.Text != "" {
 		t.Errorf("%+v, want code %s", got, code)

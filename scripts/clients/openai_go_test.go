@@ -184,7 +184,7 @@ func TestOpenAIGoErrors(t *testing.T) {
 	_, previous := client.Responses.New(t.Context(), responses.ResponseNewParams{
 		Model: stub, PreviousResponseID: openai.String("resp_x"), Input: responses.ResponseNewParamsInputUnion{OfString: openai.String("Hello.")},
 	})
-	_, failed := client.Chat.Completions.New(t.Context(), chatFor(stub, "fault 400: no"))
+	_, langChainError := client.Chat.Completions.New(t.Context(), chatFor(stub, "fault 400: no"))
 	stranger := s.goClient(door.URL, option.WithAPIKey("ak_none"))
 	_, key := stranger.Responses.New(t.Context(), responseFor(stub, "Hello."))
 	for _, tc := range []struct {
@@ -194,7 +194,7 @@ func TestOpenAIGoErrors(t *testing.T) {
 	}{
 		{unknown, http.StatusNotFound, "invalid_request_error", "model_not_found", "model"},
 		{previous, http.StatusBadRequest, "invalid_request_error", "previous_response_not_found", "previous_response_id"},
-		{failed, http.StatusBadRequest, "run_error", "", ""},
+		{langChainError, http.StatusBadRequest, "run_error", "", ""},
 		{key, http.StatusUnauthorized, "authentication_error", "invalid_api_key", ""},
 	} {
 		got := refusal(t, tc.err)
@@ -206,7 +206,7 @@ func TestOpenAIGoErrors(t *testing.T) {
 		t.Errorf("a failed run's stream ends with %v", err)
 	}
 	response, err := client.Responses.New(t.Context(), responseFor(stub, "fault 400: no"))
-	if err != nil || response.Status != responses.ResponseStatusFailed || string(response.Error.Code) != refusal(t, failed).Code {
+	if err != nil || response.Status != responses.ResponseStatusFailed || string(response.Error.Code) != refusal(t, langChainError).Code {
 		t.Errorf("%+v, %v", response, err)
 	}
 	if sent := door.Requests(); len(sent) != 6 {

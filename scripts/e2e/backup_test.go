@@ -32,7 +32,7 @@ func TestBackupUnderLoadIsRestored(t *testing.T) {
 	in := c.ingress(t)
 	worker := c.worker(t)
 	owner := signUp(t, in.url)
-	u := &use{owner: owner, keyed: map[int]answer{}}
+	u := &workload{owner: owner, keyed: map[int]answer{}}
 	for n := range useLine {
 		u.line = append(u.line, owner.enqueue(t, trigger{message: fmt.Sprintf("sleep 2s: line %d", n), session: "line"}))
 	}
@@ -64,7 +64,7 @@ func TestBackupUnderLoadIsRestored(t *testing.T) {
 	r.wantRuns(t, owner, u)
 	r.wantSession(t, owner, u, c.model)
 	r.wantDocuments(t, owner, u)
-	again.wantNothingLoose(t)
+	again.wantConsistentRows(t)
 	signUp(t, owner.url).get(t.Context(), "/api/runs?id="+u.line[0]).want(t, http.StatusNotFound)
 }
 
@@ -169,8 +169,8 @@ func (c *cluster) wantSchema(t *testing.T, source *cluster) {
 	}
 }
 
-// wantNothingLoose checks that no row references a missing run, and that no finished run is open.
-func (c *cluster) wantNothingLoose(t *testing.T) {
+// wantConsistentRows checks that no row references a missing run, and that no finished run is open.
+func (c *cluster) wantConsistentRows(t *testing.T) {
 	t.Helper()
 	for what, query := range map[string]string{
 		"steps without a run":         `SELECT s.run_id FROM steps s LEFT JOIN runs r ON r.id = s.run_id WHERE r.id IS NULL`,
@@ -230,7 +230,7 @@ func (c *cluster) restored(t *testing.T) inBackup {
 }
 
 // wantRuns checks every run of the backup: finished ones are replayed byte for byte, others finish.
-func (b inBackup) wantRuns(t *testing.T, owner account, u *use) {
+func (b inBackup) wantRuns(t *testing.T, owner account, u *workload) {
 	t.Helper()
 	for n, id := range u.line {
 		owner.result(t, id, 2*lease+time.Minute).want(t, http.StatusOK)
@@ -258,7 +258,7 @@ func (b inBackup) wantRuns(t *testing.T, owner account, u *use) {
 
 // wantSession continues a session. The model receives the backup's messages in order and without a
 // gap.
-func (b inBackup) wantSession(t *testing.T, owner account, u *use, model *ledger) {
+func (b inBackup) wantSession(t *testing.T, owner account, u *workload, model *ledger) {
 	t.Helper()
 	owner.chats(t, useSession, "chat after all")
 	history, last := model.historyFor("chat after all"), -1
@@ -275,7 +275,7 @@ func (b inBackup) wantSession(t *testing.T, owner account, u *use, model *ledger
 }
 
 // wantDocuments searches the backup's documents, and waits for unfinished ones.
-func (b inBackup) wantDocuments(t *testing.T, owner account, u *use) {
+func (b inBackup) wantDocuments(t *testing.T, owner account, u *workload) {
 	t.Helper()
 	kept := 0
 	for n, id := range u.documents {
@@ -302,8 +302,8 @@ const (
 	useSession = "kept"
 )
 
-// use is the load: keyed triggers, a session, documents.
-type use struct {
+// workload is the load: keyed triggers, a session, documents.
+type workload struct {
 	owner account
 	line  []string // IDs of runs of one session, in order
 
@@ -326,7 +326,7 @@ func chatUse(n int) string { return fmt.Sprintf("sleep 200ms: chat %d", n) }
 func documentWord(n int) string { return fmt.Sprintf("heron%dlamp", n) }
 
 // begin starts the clients, which work until end.
-func (u *use) begin(t *testing.T) {
+func (u *workload) begin(t *testing.T) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	u.stop = stop
@@ -334,11 +334,11 @@ func (u *use) begin(t *testing.T) {
 		u.client(ctx, func(n int) { u.triggers(ctx, first+n*useClients) })
 	}
 	u.client(ctx, func(n int) { u.says(ctx, n) })
-	u.client(ctx, func(n int) { u.sends(ctx, n) })
+	u.client(ctx, func(n int) { u.uploadDocument(ctx, n) })
 }
 
 // client repeats an activity until the load ends. It finishes the current activity first.
-func (u *use) client(ctx context.Context, one func(n int)) {
+func (u *workload) client(ctx context.Context, one func(n int)) {
 	u.clients.Go(func() {
 		for n := 0; ctx.Err() == nil; n++ {
 			one(n)
@@ -346,19 +346,19 @@ func (u *use) client(ctx context.Context, one func(n int)) {
 	})
 }
 
-func (u *use) triggers(ctx context.Context, n int) {
+func (u *workload) triggers(ctx context.Context, n int) {
 	got := u.owner.post(context.WithoutCancel(ctx), keyedUse(n))
 	u.keep(got, http.StatusOK, func(string) { u.keyed[n] = got })
 }
 
-func (u *use) says(ctx context.Context, n int) {
+func (u *workload) says(ctx context.Context, n int) {
 	got := send(context.WithoutCancel(ctx), http.MethodPost, u.owner.url+"/api/agents?id="+u.owner.agent+"&action=chat",
 		map[string]string{"x-api-key": u.owner.key}, map[string]any{"sessionId": useSession, "message": chatUse(n)})
 	u.keep(got, http.StatusOK, func(id string) { u.chats = append(u.chats, id) })
 }
 
-// sends uploads a document and waits until a search finds it.
-func (u *use) sends(ctx context.Context, n int) {
+// uploadDocument uploads a document and waits until a search finds it.
+func (u *workload) uploadDocument(ctx context.Context, n int) {
 	got := send(context.WithoutCancel(ctx), http.MethodPost, u.owner.url+"/api/knowledge", map[string]string{"x-api-key": u.owner.key},
 		map[string]any{"name": fmt.Sprintf("%d.md", n), "content": "# Manual\n\nThe word of this document is " + documentWord(n) + ".\n"})
 	id := u.keep(got, http.StatusAccepted, func(id string) { u.documents = append(u.documents, id) })
@@ -373,7 +373,7 @@ func (u *use) sends(ctx context.Context, n int) {
 }
 
 // keep records a response with the ID of the created resource.
-func (u *use) keep(got answer, status int, note func(id string)) (id string) {
+func (u *workload) keep(got answer, status int, note func(id string)) (id string) {
 	var made struct {
 		ID string `json:"id"`
 	}
@@ -389,16 +389,16 @@ func (u *use) keep(got answer, status int, note func(id string)) (id string) {
 }
 
 // answers returns the number of answered runs.
-func (u *use) answers() int {
+func (u *workload) answers() int {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return len(u.keyed) + len(u.chats)
 }
 
 // await waits until so many runs are answered and a document can be searched.
-func (u *use) await(t *testing.T, answers int) {
+func (u *workload) await(t *testing.T, answers int) {
 	t.Helper()
-	eventually(t, longest, fmt.Sprintf("%d answers", answers), func() bool {
+	eventually(t, requestTimeout, fmt.Sprintf("%d answers", answers), func() bool {
 		u.mu.Lock()
 		defer u.mu.Unlock()
 		return len(u.failed) > 0 || len(u.keyed)+len(u.chats) >= answers && len(u.documents) > 1
@@ -406,7 +406,7 @@ func (u *use) await(t *testing.T, answers int) {
 }
 
 // end waits for the current activities. None may have failed.
-func (u *use) end(t *testing.T) {
+func (u *workload) end(t *testing.T) {
 	t.Helper()
 	u.stop()
 	u.clients.Wait()

@@ -11,13 +11,13 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// overheard is one NATS message.
-type overheard struct{ subject, text string }
+// busMessage is one NATS message.
+type busMessage struct{ subject, text string }
 
 // wiretap records all messages on a cluster's bus.
 type wiretap struct {
 	mu    sync.Mutex
-	heard []overheard
+	heard []busMessage
 }
 
 func tap(t *testing.T, c *cluster) *wiretap {
@@ -35,7 +35,7 @@ func tap(t *testing.T, c *cluster) *wiretap {
 		}
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.heard = append(w.heard, overheard{m.Subject, text})
+		w.heard = append(w.heard, busMessage{m.Subject, text})
 	})
 	if err == nil {
 		err = nc.Flush()
@@ -47,10 +47,10 @@ func tap(t *testing.T, c *cluster) *wiretap {
 }
 
 // with returns the messages that contain a word in subject or text.
-func (w *wiretap) with(word string) []overheard {
+func (w *wiretap) with(word string) []busMessage {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var found []overheard
+	var found []busMessage
 	for _, m := range w.heard {
 		if strings.Contains(m.subject+"\n"+m.text, word) {
 			found = append(found, m)
@@ -59,17 +59,17 @@ func (w *wiretap) with(word string) []overheard {
 	return found
 }
 
-// marked is an organization whose every text contains a unique word.
-type marked struct {
+// markedOrg is an organization whose every text contains a unique word.
+type markedOrg struct {
 	account
 	word   string
 	secret string // value of a header that its agent may send, and secret of its hook
 	hook   string // address of a hook that runs the agent
 }
 
-func newMarked(t *testing.T, in *edge) marked {
+func newMarked(t *testing.T, in *edge) markedOrg {
 	t.Helper()
-	m := marked{account: signUp(t, in.url), word: "canary" + strings.ToLower(rand.Text()), secret: "secret" + rand.Text()}
+	m := markedOrg{account: signUp(t, in.url), word: "canary" + strings.ToLower(rand.Text()), secret: "secret" + rand.Text()}
 	m.send(t, http.MethodPut, m.url+"/api/agents?id="+m.agent, map[string]any{
 		"name": "name " + m.word, "description": "description " + m.word, "systemPrompt": "prompt " + m.word,
 		"tools": map[string]any{"httpRequest": map[string]any{"enabled": true, "endpoints": []any{map[string]any{
@@ -89,7 +89,7 @@ func newMarked(t *testing.T, in *edge) marked {
 }
 
 // delivered sends an event to the hook and waits for its run.
-func (m marked) delivered(t *testing.T) {
+func (m markedOrg) delivered(t *testing.T) {
 	t.Helper()
 	got := send(t.Context(), http.MethodPost, m.hook, map[string]string{"X-Token": m.secret}, map[string]string{"text": "delivered " + m.word})
 	var taken struct {
@@ -108,7 +108,7 @@ func TestCanariesStayWithTheirOrganization(t *testing.T) {
 	first, second := c.ingress(t), c.ingress(t)
 	worker := c.worker(t)
 	bus := tap(t, c)
-	both := []marked{newMarked(t, first), newMarked(t, second)}
+	both := []markedOrg{newMarked(t, first), newMarked(t, second)}
 
 	var all sync.WaitGroup
 	for _, m := range both {
@@ -150,7 +150,7 @@ func TestCanariesStayWithTheirOrganization(t *testing.T) {
 
 // checkMarks searches for the marks of one organization in the other's model messages and in the
 // bus messages.
-func checkMarks(t *testing.T, c *cluster, bus *wiretap, m, other marked) {
+func checkMarks(t *testing.T, c *cluster, bus *wiretap, m, other markedOrg) {
 	t.Helper()
 	prompts := 0
 	for _, asked := range c.model.stub.Requests() {

@@ -65,14 +65,14 @@ func (s *terminal) agent(t *testing.T, name string, callers ...string) string {
 	return made.ID
 }
 
-// ran is the result of a command.
-type ran struct {
+// commandResult is the result of a command.
+type commandResult struct {
 	args     string
 	code     int
 	out, err string
 }
 
-func (r ran) wants(t *testing.T, code int, says ...string) ran {
+func (r commandResult) wants(t *testing.T, code int, says ...string) commandResult {
 	t.Helper()
 	if r.code != code {
 		t.Fatalf("%s exits with %d, want %d\n%s\n%s", r.args, r.code, code, r.out, r.err)
@@ -86,7 +86,7 @@ func (r ran) wants(t *testing.T, code int, says ...string) ran {
 }
 
 // runs decodes the run objects that a command has printed, one per line.
-func (r ran) runs(t *testing.T) []run {
+func (r commandResult) runs(t *testing.T) []run {
 	t.Helper()
 	var list []run
 	for line := range strings.Lines(r.out) {
@@ -107,14 +107,14 @@ func (s *terminal) command(ctx context.Context, env []string, args ...string) *e
 	return cmd
 }
 
-func (s *terminal) parley(t *testing.T, stdin string, args ...string) ran {
+func (s *terminal) parley(t *testing.T, stdin string, args ...string) commandResult {
 	t.Helper()
 	return s.in(t, nil, stdin, args...)
 }
 
-func (s *terminal) in(t *testing.T, env []string, stdin string, args ...string) ran {
+func (s *terminal) in(t *testing.T, env []string, stdin string, args ...string) commandResult {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), longest)
+	ctx, cancel := context.WithTimeout(t.Context(), requestTimeout)
 	defer cancel()
 	cmd := s.command(ctx, env, args...)
 	var out, complaints bytes.Buffer
@@ -123,7 +123,7 @@ func (s *terminal) in(t *testing.T, env []string, stdin string, args ...string) 
 	if exited, is := errors.AsType[*exec.ExitError](err); err != nil && (!is || exited.ExitCode() < 0) {
 		t.Fatalf("parley %v: %v\n%s", args, err, complaints.String())
 	}
-	return ran{"parley " + strings.Join(args, " "), cmd.ProcessState.ExitCode(), out.String(), complaints.String()}
+	return commandResult{"parley " + strings.Join(args, " "), cmd.ProcessState.ExitCode(), out.String(), complaints.String()}
 }
 
 // TestCLI runs the tests of the command line against one parley.
@@ -182,7 +182,7 @@ func cliChat(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a h
 
 // cliChatStreams reads the first words of an answer before the model has sent the last ones.
 func cliChatStreams(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a helper
-	ctx, cancel := context.WithTimeout(t.Context(), longest)
+	ctx, cancel := context.WithTimeout(t.Context(), requestTimeout)
 	defer cancel()
 	cmd := s.command(ctx, nil, "chat", s.stub, "fault stall: these are many words that are never told to their end")
 	out, err := cmd.StdoutPipe()
@@ -192,9 +192,9 @@ func cliChatStreams(t *testing.T, s *terminal) { //nolint:thelper // a subtest, 
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	told := make([]byte, len("echo: "))
-	if _, err := out.Read(told); err != nil || !strings.HasPrefix(string(told), "echo:") {
-		t.Fatalf("%q: %v", told, err)
+	beginning := make([]byte, len("echo: "))
+	if _, err := out.Read(beginning); err != nil || !strings.HasPrefix(string(beginning), "echo:") {
+		t.Fatalf("%q: %v", beginning, err)
 	}
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
@@ -284,7 +284,7 @@ func cliExitCodes(t *testing.T, s *terminal) { //nolint:thelper // a subtest, no
 		t.Parallel()
 		waiting := s.start(t, nil, "trigger", s.stub, "--session", "by-hand", "sleep 10m: cancelled by hand")
 		id := ""
-		eventually(t, longest, "the run is listed", func() bool {
+		eventually(t, requestTimeout, "the run is listed", func() bool {
 			for _, r := range s.parley(t, "", "runs", "tail", "--agent", "Stub agent", "--lines", "100", "--json").wants(t, 0).runs(t) {
 				if r.SessionID == "by-hand" {
 					id = r.ID
@@ -322,7 +322,7 @@ func (c *started) printed() string {
 
 func (s *terminal) start(t *testing.T, env []string, args ...string) *started {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), longest)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), requestTimeout)
 	c := &started{Cmd: s.command(ctx, env, args...), args: args}
 	c.Stdout, c.Stderr = c, &c.err
 	if err := c.Start(); err != nil {
@@ -334,12 +334,12 @@ func (s *terminal) start(t *testing.T, env []string, args ...string) *started {
 }
 
 // ended waits until the command ends.
-func (c *started) ended(t *testing.T) ran {
+func (c *started) ended(t *testing.T) commandResult {
 	t.Helper()
 	if err := c.Wait(); err != nil && c.ProcessState == nil {
 		t.Fatal(err)
 	}
-	return ran{"parley " + strings.Join(c.args, " "), c.ProcessState.ExitCode(), c.printed(), c.err.String()}
+	return commandResult{"parley " + strings.Join(c.args, " "), c.ProcessState.ExitCode(), c.printed(), c.err.String()}
 }
 
 func (c *started) signal(t *testing.T, signal syscall.Signal) {
@@ -384,9 +384,9 @@ func cliTail(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a h
 	ended := func(n int) func() bool {
 		return func() bool { return strings.Count(tail.printed(), `"status":"completed"`) >= n }
 	}
-	eventually(t, longest, "the run before is listed", ended(1))
+	eventually(t, requestTimeout, "the run before is listed", ended(1))
 	s.parley(t, "", "trigger", agent, "sleep 3s: later").wants(t, 0)
-	eventually(t, longest, "the run that began later is told of, and its end", ended(2))
+	eventually(t, requestTimeout, "the run that began later is told of, and its end", ended(2))
 	tail.signal(t, syscall.SIGINT)
 	followed := tail.ended(t).wants(t, 130)
 	if followed.err != "" {
@@ -407,9 +407,9 @@ func cliTail(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a h
 // cliInterrupted interrupts commands with Ctrl-C and checks their messages about the run's fate.
 func cliInterrupted(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a helper
 	for _, command := range []string{"chat", "trigger"} {
-		var r ran
+		var r commandResult
 		message := "sleep 4s: left by " + command
-		eventually(t, longest, "a command that knows its run by then is left", func() bool {
+		eventually(t, requestTimeout, "a command that knows its run by then is left", func() bool {
 			message += " again"
 			r = s.interrupted(t, command, s.stub, message)
 			return !strings.Contains(r.err, " answer") // the service's response may arrive after the model call
@@ -417,17 +417,17 @@ func cliInterrupted(t *testing.T, s *terminal) { //nolint:thelper // a subtest, 
 		r.wants(t, 130, "interrupted\nThe run goes on: parley runs show run_")
 		_, id, _ := strings.Cut(r.err, "parley runs show ")
 		id = strings.Fields(id)[0]
-		eventually(t, longest, "the run ends", func() bool {
+		eventually(t, requestTimeout, "the run ends", func() bool {
 			return strings.Contains(s.parley(t, "", "runs", "show", id).wants(t, 0).out, "echo: left by "+command)
 		})
 	}
 }
 
 // interrupted interrupts a command with Ctrl-C when the model receives its last argument.
-func (s *terminal) interrupted(t *testing.T, words ...string) ran {
+func (s *terminal) interrupted(t *testing.T, words ...string) commandResult {
 	t.Helper()
 	waiting := s.start(t, nil, words...)
-	eventually(t, longest, "the model is asked", func() bool { return s.model.Count(words[len(words)-1]) > 0 })
+	eventually(t, requestTimeout, "the model is asked", func() bool { return s.model.Count(words[len(words)-1]) > 0 })
 	waiting.signal(t, syscall.SIGINT)
 	r := waiting.ended(t).wants(t, 130, "interrupted\n")
 	if strings.Contains(r.err, "error") {
@@ -516,11 +516,11 @@ func cliDocs(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a h
 	if err != nil {
 		t.Fatal(err)
 	}
-	ran := 0
+	executed := 0
 	for _, b := range blocks {
 		switch b.Language {
 		case "sh", "bash":
-			ran++
+			executed++
 			cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", b.Text)
 			cmd.Env = []string{"PATH=" + filepath.Dir(s.program) + ":" + os.Getenv("PATH"), "DATA_DIR=" + s.data}
 			if out, err := cmd.CombinedOutput(); err != nil {
@@ -538,8 +538,8 @@ func cliDocs(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a h
 			t.Errorf("%s: nobody runs blocks of the language %q", b, b.Language)
 		}
 	}
-	if ran < 8 {
-		t.Fatalf("%d blocks of %s were run", ran, document)
+	if executed < 8 {
+		t.Fatalf("%d blocks of %s were run", executed, document)
 	}
 }
 

@@ -16,11 +16,11 @@ import (
 	"time"
 )
 
-// longest bounds a request: the maximum wait plus the delay of a slow machine.
-const longest = 80 * time.Second
+// requestTimeout bounds a request: the maximum wait plus the delay of a slow machine.
+const requestTimeout = 80 * time.Second
 
 // client opens a connection for each request, like callers in separate processes.
-var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: longest}
+var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: requestTimeout}
 
 // answer is the response to a request.
 type answer struct {
@@ -30,12 +30,12 @@ type answer struct {
 	err    error // the connection broke; there is no response
 }
 
-// keeping returns a client with persistent connections, like load balancers and busy callers.
-func keeping(t *testing.T, connections int) *http.Client {
+// persistentClient returns a client with persistent connections, like load balancers and busy callers.
+func persistentClient(t *testing.T, connections int) *http.Client {
 	t.Helper()
 	transport := &http.Transport{MaxIdleConnsPerHost: connections}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Transport: transport, Timeout: longest}
+	return &http.Client{Transport: transport, Timeout: requestTimeout}
 }
 
 func send(ctx context.Context, method, url string, header map[string]string, body any) answer {

@@ -8,8 +8,8 @@ import (
 	"parley/shared/testkit/openaistub"
 )
 
-// spent contains the costs of a run.
-type spent struct {
+// runCosts contains the costs of a run.
+type runCosts struct {
 	Status string `json:"status"`
 	Usage  struct {
 		InputTokens, OutputTokens, CostMicros int64
@@ -21,7 +21,7 @@ type spent struct {
 
 // priced fails the test unless the cost matches the tokens: 1 per million input tokens, 2 per
 // million output tokens.
-func (s spent) priced(t *testing.T) {
+func (s runCosts) priced(t *testing.T) {
 	t.Helper()
 	if s.Usage.InputTokens == 0 || s.Usage.OutputTokens == 0 || s.Usage.CostMicros != s.Usage.InputTokens+2*s.Usage.OutputTokens || s.Usage.Model != modelName {
 		t.Errorf("usage %+v", s.Usage)
@@ -44,11 +44,11 @@ func TestCostsAndCaps(t *testing.T) {
 	in := c.ingress(t)
 	worker := c.worker(t)
 	owner := signUp(t, in.url).paying(t, receiver.url, map[string]any{"approval": "unsafe"})
-	var r spent
+	var r runCosts
 	owner.post(t.Context(), trigger{message: "what does this cost?"}).want(t, http.StatusOK).into(t, &r)
 	r.priced(t)
 
-	r = spent{}
+	r = runCosts{}
 	owner.post(t.Context(), trigger{message: "endless"}).want(t, http.StatusOK).into(t, &r)
 	r.priced(t)
 	if r.Status != "failed" || r.Error == nil || r.Error.Code != "turn_limit" {
@@ -58,19 +58,19 @@ func TestCostsAndCaps(t *testing.T) {
 	// Canceling a run does not hide its costs so far.
 	waiting := owner.enqueue(t, trigger{message: bill{"payOnce", "cancelled"}.message()})
 	owner.awaitAction(t, waiting)
-	r = spent{}
+	r = runCosts{}
 	owner.get(t.Context(), "/api/runs?id="+waiting).want(t, http.StatusOK).into(t, &r)
 	r.priced(t)
-	r = spent{}
+	r = runCosts{}
 	owner.send(t, http.MethodPost, in.url+"/api/runs?id="+waiting+"&action=cancel", nil).want(t, http.StatusOK).into(t, &r)
 	r.priced(t)
 
 	worker.Term()
-	if err := worker.Wait(longest); err != nil {
+	if err := worker.Wait(requestTimeout); err != nil {
 		t.Fatal(err)
 	}
 	c.worker(t, "RUN_MAX_COST=0.000001") // a millionth: one token
-	r = spent{}
+	r = runCosts{}
 	owner.post(t.Context(), trigger{message: "endless again"}).want(t, http.StatusOK).into(t, &r)
 	r.priced(t)
 	if r.Status != "failed" || r.Error == nil || r.Error.Code != "cost_limit" {

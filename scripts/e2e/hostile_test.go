@@ -29,14 +29,14 @@ const (
 	closeTooBig      = 1009
 )
 
-// hostility is an attack by one client and its consequence.
-type hostility struct {
+// attack is an attack by one client and its consequence.
+type attack struct {
 	name string
 	do   func(t *testing.T, owner account, in *edge)
 }
 
-// hostilities run in parallel during another organization's conversation.
-var hostilities = []hostility{
+// attacks run in parallel during another organization's conversation.
+var attacks = []attack{
 	{"what is no event", noEvents},
 	{"what is no text", noText},
 	{"messages of a mebibyte and more", giants},
@@ -69,23 +69,23 @@ func TestVoiceHostileClients(t *testing.T) {
 	c.voiceWorker(t, l)
 	owner, other := signUp(t, in.url).speaks(t), signUp(t, in.url).speaks(t)
 	beside := other.chatter(t, in)
-	run := func(h hostility) func(*testing.T) {
+	run := func(h attack) func(*testing.T) {
 		return func(t *testing.T) {
 			t.Helper()
 			h.do(t, owner, in)
 		}
 	}
 	const last = "clients that have vanished" // which takes half a minute in which they do nothing
-	gone := atOnce(t, map[string]func(*testing.T){last: run(hostility{last, vanished})})
+	gone := runTogether(t, map[string]func(*testing.T){last: run(attack{last, vanished})})
 	alone, all := beside.turns(t, 6), map[string]func(*testing.T){}
 	beside.memory.resident(t)
-	for _, h := range hostilities {
+	for _, h := range attacks {
 		all[h.name] = run(h)
 	}
-	atOnce(t, all)()
+	runTogether(t, all)()
 	t.Logf("the ingress has %d MiB", beside.memory.resident(t)>>20)
 	gone()
-	t.Run("a thousand connections too many", run(hostility{do: tooMany}))
+	t.Run("a thousand connections too many", run(attack{do: tooMany}))
 	for _, k := range owner.allSeats(t, "those who were too many") {
 		k.Leave()
 	}
@@ -347,7 +347,7 @@ func giants(t *testing.T, owner account, _ *edge) {
 			k.wantClosed(closeTooBig)
 		}
 	}
-	atOnce(t, all)()
+	runTogether(t, all)()
 }
 
 func wrongFormats(t *testing.T, owner account, _ *edge) {

@@ -233,7 +233,7 @@ func obeys(evil *attacker, texts []injection, broken chan<- error) func(openaist
 		if found, _ := fmt.Sscanf(req.Prompt(), "What does inject%d say", &n); found != 1 {
 			return openaistub.Reply{}, false
 		}
-		results, err := toldTo(req)
+		results, err := toolResultsIn(req)
 		if err != nil {
 			broken <- err
 		}

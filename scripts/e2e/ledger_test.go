@@ -53,7 +53,7 @@ func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	n := len(l.calls)
 	l.calls = append(l.calls, call{began: time.Now()})
 	l.mu.Unlock()
-	answer := &timed{ResponseWriter: w}
+	answer := &timedWriter{ResponseWriter: w}
 	defer func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -66,22 +66,22 @@ func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.stub.ServeHTTP(answer, r)
 }
 
-// timed records the latest time at which the last piece of an answer was sent. The reader may
+// timedWriter records the latest time at which the last piece of an answer was sent. The reader may
 // continue before this side returns from sending it.
-type timed struct {
+type timedWriter struct {
 	http.ResponseWriter
 
 	last time.Time
 }
 
 // Write sends a piece.
-func (w *timed) Write(piece []byte) (int, error) {
+func (w *timedWriter) Write(piece []byte) (int, error) {
 	w.last = time.Now()
 	return w.ResponseWriter.Write(piece)
 }
 
 // Flush sends buffered data.
-func (w *timed) Flush() {
+func (w *timedWriter) Flush() {
 	w.last = time.Now()
 	_ = http.NewResponseController(w.ResponseWriter).Flush() // the client may be gone
 }
@@ -148,8 +148,8 @@ func (l *ledger) awaitCalls(t *testing.T, prompt string, n int) {
 	eventually(t, 30*time.Second, strconv.Itoa(n)+" model calls of "+strconv.Quote(prompt), func() bool { return l.count(prompt) >= n })
 }
 
-// beyond returns the number of calls that began while at least window others were in progress.
-func beyond(calls []call, window int) int {
+// countBeyond returns the number of calls that began while at least window others were in progress.
+func countBeyond(calls []call, window int) int {
 	over := 0
 	for _, c := range calls {
 		open := 0 // including the call itself

@@ -63,7 +63,7 @@ func TestWindowKeepsAFloodFromDelayingOthers(t *testing.T) {
 	}
 	// Processes that dispatch simultaneously may both use the last free slot. An excess that is
 	// never corrected would affect most of the calls.
-	if over := beyond(calls[flood/4:], window); over > flood/10 {
+	if over := countBeyond(calls[flood/4:], window); over > flood/10 {
 		t.Errorf("%d of %d model calls began while %d runs of the organization were carried out: the window leaks", over, flood*3/4, window)
 	}
 }
@@ -92,7 +92,7 @@ func TestFloodLeavesTheWaitOfOthers(t *testing.T) { //nolint:paralleltest // it 
 	in, second := c.ingress(t), c.ingress(t)
 	c.worker(t, "WORKER_CONCURRENCY="+strconv.Itoa(slots))
 	flooder, quiet := signUp(t, in.url), signUp(t, in.url)
-	flooder.by, quiet.by = keeping(t, flood), keeping(t, flood)
+	flooder.by, quiet.by = persistentClient(t, flood), persistentClient(t, flood)
 	var alone, beside waits
 	for round := range rounds {
 		alone.measure(t, c, quiet, fmt.Sprintf("alone %d", round), samples)
@@ -100,7 +100,7 @@ func TestFloodLeavesTheWaitOfOthers(t *testing.T) { //nolint:paralleltest // it 
 			return flooder.at([]*edge{in, second}[n%2]).post(ctx, trigger{message: fmt.Sprintf("sleep 100ms: flood %d-%d-%d", round, caller, n)})
 		}}
 		l.start(t, flood)
-		eventually(t, longest, "the flood's runs wait for each other", func() bool {
+		eventually(t, requestTimeout, "the flood's runs wait for each other", func() bool {
 			return c.number(t, "SELECT count(*) FROM open_runs WHERE status = 'queued'") > flood/2
 		})
 		beside.measure(t, c, quiet, fmt.Sprintf("beside %d", round), samples)

@@ -57,7 +57,7 @@ func (l *load) start(t *testing.T, callers int) {
 func (l *load) await(t *testing.T, more int) {
 	t.Helper()
 	had := l.count()
-	eventually(t, 2*longest, strconv.Itoa(more)+" answers more", func() bool { return l.count() >= had+more })
+	eventually(t, 2*requestTimeout, strconv.Itoa(more)+" answers more", func() bool { return l.count() >= had+more })
 }
 
 func (l *load) count() int {

@@ -27,8 +27,8 @@ func busSecrets() (env []string) {
 	return append(env, "NATS_ROUTE_PASSWORD=passroutes")
 }
 
-// as returns the servers' addresses with a user.
-func as(user string, servers ...*testkit.NATSServer) string {
+// busURL returns the servers' addresses with a user.
+func busURL(user string, servers ...*testkit.NATSServer) string {
 	var urls []string
 	for _, s := range servers {
 		urls = append(urls, strings.Replace(s.URL, "nats://", "nats://"+user+":pass"+user+"@", 1))
@@ -41,14 +41,14 @@ func busConfig(t *testing.T, name string) string {
 	return filepath.Join(testkit.Root(t), "deploy", "nats", name)
 }
 
-// crew starts the workers, one process per role, each with its own bus user.
-func (c *cluster) crew(t *testing.T, settings []string, servers ...*testkit.NATSServer) {
+// startWorkers starts the workers, one process per role, each with its own bus user.
+func (c *cluster) startWorkers(t *testing.T, settings []string, servers ...*testkit.NATSServer) {
 	t.Helper()
 	for _, role := range roles {
 		if role == "voice" {
 			continue // only if a speech program is installed
 		}
-		c.worker(t, append([]string{"ROLES=" + role, "NATS_URL=" + as(role, servers...)}, settings...)...)
+		c.worker(t, append([]string{"ROLES=" + role, "NATS_URL=" + busURL(role, servers...)}, settings...)...)
 	}
 }
 
@@ -57,9 +57,9 @@ func (c *cluster) crew(t *testing.T, settings []string, servers ...*testkit.NATS
 func TestServiceWithLeastRightsOnTheBus(t *testing.T) {
 	t.Parallel()
 	bus := testkit.NATSWith(t, busConfig(t, "single.conf"), busSecrets())
-	c := newClusterOn(t, &testkit.NATSServer{Process: bus.Process, URL: as("ingress", bus)})
+	c := newClusterOn(t, &testkit.NATSServer{Process: bus.Process, URL: busURL("ingress", bus)})
 	first, second := c.ingress(t), c.ingress(t)
-	c.crew(t, nil, bus)
+	c.startWorkers(t, nil, bus)
 	owner := signUp(t, first.url)
 
 	changes := owner.changes(t)
@@ -94,7 +94,7 @@ func TestServiceWithLeastRightsOnTheBus(t *testing.T) {
 	if _, err := exec.LookPath("espeak-ng"); err != nil {
 		t.Logf("NOT TESTED: speaking with least rights on the bus: %v", err)
 	} else {
-		c.voiceWorker(t, newListener(t, "nothing"), "NATS_URL="+as("voice", bus))
+		c.voiceWorker(t, newListener(t, "nothing"), "NATS_URL="+busURL("voice", bus))
 		k := owner.speaks(t).converse(t, "spoken")
 		k.ask("Hello.")
 		if a := k.answer(); a.Transcript != echoed("Hello.") || len(a.PCM) == 0 {
@@ -152,7 +152,7 @@ var refusals = map[string]struct{ publish, subscribe []string }{
 func TestUsersOfTheBusAreRefusedWhatTheyDoNotNeed(t *testing.T) {
 	t.Parallel()
 	bus := testkit.NATSWith(t, busConfig(t, "single.conf"), busSecrets())
-	for _, address := range []string{bus.URL, strings.Replace(as("agent", bus), "passagent", "passtool", 1)} {
+	for _, address := range []string{bus.URL, strings.Replace(busURL("agent", bus), "passagent", "passtool", 1)} {
 		if nc, err := nats.Connect(address); err == nil {
 			nc.Close()
 			t.Error("the bus let in somebody who is nobody")
@@ -180,7 +180,7 @@ func TestUsersOfTheBusAreRefusedWhatTheyDoNotNeed(t *testing.T) {
 					unheard = append(unheard, "_INBOX."+other+".>")
 				}
 			}
-			nc, err := nats.Connect(as(user, bus), nats.Timeout(20*time.Second), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
+			nc, err := nats.Connect(busURL(user, bus), nats.Timeout(20*time.Second), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 			if err != nil {
 				t.Fatal(err)
 			}

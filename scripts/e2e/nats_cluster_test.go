@@ -36,10 +36,10 @@ type threefold struct {
 func newThreefold(t *testing.T) *threefold {
 	t.Helper()
 	servers := busCluster(t)
-	c := newClusterOn(t, &testkit.NATSServer{Process: servers[0].Process, URL: as("ingress", servers...)},
+	c := newClusterOn(t, &testkit.NATSServer{Process: servers[0].Process, URL: busURL("ingress", servers...)},
 		"NATS_REPLICAS=3", "LIMIT_USER=500000", "LIMIT_SYSTEM=600000")
 	edges := []*edge{c.ingress(t), c.ingress(t)}
-	c.crew(t, nil, servers...)
+	c.startWorkers(t, nil, servers...)
 	f := &threefold{cluster: c, servers: servers, owner: signUp(t, edges[0].url)}
 	f.load = &load{post: func(ctx context.Context, caller, n int) answer {
 		return f.owner.at(edges[(caller+n)%len(edges)]).post(ctx, threefoldTrigger(caller, n))
@@ -122,7 +122,7 @@ func TestChaosNATSClusterLosesEachServer(t *testing.T) {
 	leader := leads(t, f.servers)
 	f.lose(t, leader, "which leads, for good")
 	late := f.owner.at(f.cluster.ingress(t))
-	f.cluster.worker(t, "ROLES=agent", "NATS_URL="+as("agent", f.servers...))
+	f.cluster.worker(t, "ROLES=agent", "NATS_URL="+busURL("agent", f.servers...))
 	late.post(t.Context(), threefoldTrigger(natsCallers, 0)).completed(t, echoed(threefoldTrigger(natsCallers, 0).key), 1)
 	late.post(t.Context(), threefoldTrigger(natsCallers, 0)).replayed(t).want(t, http.StatusOK)
 	f.load.mu.Lock()
@@ -150,7 +150,7 @@ func busCluster(t *testing.T) (servers []*testkit.NATSServer) {
 // leads waits until the stream has three replicas, and returns its leader.
 func leads(t *testing.T, servers []*testkit.NATSServer) (leader int) {
 	t.Helper()
-	nc, err := nats.Connect(as("operator", servers...), nats.Timeout(20*time.Second), nats.CustomInboxPrefix("_INBOX.operator"))
+	nc, err := nats.Connect(busURL("operator", servers...), nats.Timeout(20*time.Second), nats.CustomInboxPrefix("_INBOX.operator"))
 	if err != nil {
 		t.Fatal(err)
 	}

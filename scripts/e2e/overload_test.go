@@ -54,7 +54,7 @@ func newOverload(t *testing.T) *overload {
 		known: map[trigger]answer{}, accepted: map[string]trigger{}, refused: map[string]int{},
 	}
 	o.owner = signUp(t, o.in.url)
-	o.owner.by = keeping(t, overloadConns)
+	o.owner.by = persistentClient(t, overloadConns)
 	for n := range overloadKnown {
 		tr := trigger{message: "known " + strconv.Itoa(n), key: "known " + strconv.Itoa(n)}
 		got := o.owner.post(t.Context(), tr)
@@ -214,7 +214,7 @@ func TestOverloadKeepsGoodput(t *testing.T) { //nolint:paralleltest // it measur
 		if seen.ingress > before.ingress+overloadMemory || seen.worker > before.worker+overloadMemory {
 			t.Errorf("an ingress of %d MiB came to %d, a worker of %d to %d", before.ingress>>20, seen.ingress>>20, before.worker>>20, seen.worker>>20)
 		}
-		eventually(t, longest, "what was accepted ends", func() bool { return o.cluster.number(t, "SELECT count(*) FROM open_runs") == 0 })
+		eventually(t, requestTimeout, "what was accepted ends", func() bool { return o.cluster.number(t, "SELECT count(*) FROM open_runs") == 0 })
 	}
 	slices.Sort(peaks)
 	slices.Sort(goodputs)

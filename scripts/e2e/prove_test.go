@@ -13,8 +13,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// proved contains the fields of the output of `parley prove --json` that these tests use.
-type proved struct {
+// proveResult contains the fields of the output of `parley prove --json` that these tests use.
+type proveResult struct {
 	OK         bool           `json:"ok"`
 	Triggers   int            `json:"triggers"`
 	Answered   int            `json:"answered"`
@@ -35,7 +35,7 @@ type proved struct {
 
 // prove runs `parley prove`, and returns its output and exit code. It must leave no process, and
 // only the files it reports as kept.
-func prove(t *testing.T, args ...string) (proved, int) {
+func prove(t *testing.T, args ...string) (proveResult, int) {
 	t.Helper()
 	dir := t.TempDir()
 	command := exec.CommandContext(t.Context(), testkit.BuildBinary(t, "deploy/standalone/cmd/parley"), append([]string{"prove", "--json"}, args...)...)
@@ -49,7 +49,7 @@ func prove(t *testing.T, args ...string) (proved, int) {
 	} else if err != nil {
 		t.Fatal(err)
 	}
-	var got proved
+	var got proveResult
 	if err := json.Unmarshal(out, &got); err != nil {
 		t.Fatalf("exit code %d, and not one object: %v: %s", code, err, out)
 	}
@@ -98,11 +98,11 @@ func TestChaosParleyProve(t *testing.T) {
 // TestChaosParleyProveCanFail sabotages a promise, a different one each time. The proof must fail.
 func TestChaosParleyProveCanFail(t *testing.T) {
 	t.Parallel()
-	for sabotage, seen := range map[string]func(proved) bool{
-		"keys": func(p proved) bool {
+	for sabotage, seen := range map[string]func(proveResult) bool{
+		"keys": func(p proveResult) bool {
 			return p.Doubled > 0 && p.Unasked > 0 && p.Effects > p.Triggers && p.Runs > p.Triggers
 		},
-		"ledger": func(p proved) bool {
+		"ledger": func(p proveResult) bool {
 			return p.Lost > 0 && p.Doubled == 0 && p.Effects < p.Triggers && p.Answered == p.Triggers
 		},
 	} {

@@ -39,7 +39,7 @@ type balancer struct {
 
 func newBalancer(t *testing.T, edges ...*edge) *balancer {
 	t.Helper()
-	b := &balancer{by: keeping(t, balancerConns), edges: edges, asked: map[*edge]time.Time{}}
+	b := &balancer{by: persistentClient(t, balancerConns), edges: edges, asked: map[*edge]time.Time{}}
 	for _, e := range edges {
 		go b.watch(t.Context(), e)
 		b.await(t, e)
@@ -177,7 +177,7 @@ func (r *rolling) await(t *testing.T, phase string, more int) {
 		return len(r.answers)
 	}
 	had := count()
-	eventually(t, longest, strconv.Itoa(more)+" answers more, "+phase, func() bool { return count() >= had+more })
+	eventually(t, requestTimeout, strconv.Itoa(more)+" answers more, "+phase, func() bool { return count() >= had+more })
 }
 
 // check compares the responses to the database, the model and the receiver.
@@ -189,7 +189,7 @@ func (r *rolling) check(t *testing.T) {
 	calls, paid := r.cluster.model.tally(), r.receiver.tally()
 	for tr, got := range r.answers {
 		if got.status == http.StatusAccepted {
-			got = r.echo.at(r.edges[0]).result(t, got.run(t).ID, longest)
+			got = r.echo.at(r.edges[0]).result(t, got.run(t).ID, requestTimeout)
 		}
 		done := got.run(t)
 		if done.Status != "completed" || done.Output == nil {

@@ -111,8 +111,8 @@ func (a account) searcher(t *testing.T, model string) account {
 	return a
 }
 
-// told is one tool result in a model call.
-type told struct {
+// toolResult is one tool result in a model call.
+type toolResult struct {
 	Untrusted bool `json:"untrusted"`
 	Sources   []struct {
 		ID   int    `json:"id"`
@@ -121,13 +121,13 @@ type told struct {
 	} `json:"sources"`
 }
 
-// toldTo decodes the tool results in a request. Each must be an object that is marked as untrusted.
-func toldTo(req openaistub.Request) (results []told, err error) {
+// toolResultsIn decodes the tool results in a request. Each must be an object that is marked as untrusted.
+func toolResultsIn(req openaistub.Request) (results []toolResult, err error) {
 	for _, m := range req.Messages {
 		if m.Role != "tool" {
 			continue
 		}
-		var one told
+		var one toolResult
 		if err := json.Unmarshal([]byte(m.Content), &one); err != nil {
 			return nil, fmt.Errorf("a tool result is no object: %w: %s", err, m.Content)
 		}
@@ -174,7 +174,7 @@ func TestCitationsHold(t *testing.T) {
 	pages.put("tower", "/zh", "铁塔", "text/html; charset=gb18030", chinese)
 	c := newCluster(t, "OUTBOUND_ALLOW="+pages.host, "SEARXNG_URL="+pages.url)
 	c.model.follow(func(req openaistub.Request) (openaistub.Reply, bool) {
-		results, err := toldTo(req)
+		results, err := toolResultsIn(req)
 		if err != nil {
 			return openaistub.Reply{Text: err.Error()}, true
 		}

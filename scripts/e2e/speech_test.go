@@ -20,9 +20,9 @@ import (
 const spoken = "The first sentence is about the sea. The second sentence is about a mountain behind the sea. The third one tells of the snow on it. " +
 	"And this is the end of the story."
 
-// atOnce starts tests simultaneously. The returned function waits for their ends. Parallel tests
+// runTogether starts tests simultaneously. The returned function waits for their ends. Parallel tests
 // would have to wait for a slot of the package while their processes run.
-func atOnce(t *testing.T, tests map[string]func(t *testing.T)) (wait func()) {
+func runTogether(t *testing.T, tests map[string]func(t *testing.T)) (wait func()) {
 	t.Helper()
 	var all sync.WaitGroup
 	for name, test := range tests {

@@ -27,7 +27,7 @@ type stream struct {
 
 func openStream(t *testing.T, method, url string, header map[string]string, body any) *stream {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*lease+longest)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*lease+requestTimeout)
 	t.Cleanup(cancel)
 	payload, err := json.Marshal(body)
 	if err != nil {

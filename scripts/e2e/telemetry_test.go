@@ -193,7 +193,7 @@ func wantTrace(t *testing.T, sent *traces, id string) {
 		}
 	}()
 	eventually(t, 20*time.Second, "the whole trace", func() bool {
-		missing = lacks(sent.of(id), steps)
+		missing = missingSteps(sent.of(id), steps)
 		return missing == ""
 	})
 	services := map[string]bool{}
@@ -211,8 +211,8 @@ func wantTrace(t *testing.T, sent *traces, id string) {
 	}
 }
 
-// lacks describes the missing parts of a trace, or returns "" if it is complete.
-func lacks(trace []span, steps []string) string {
+// missingSteps describes the missing parts of a trace, or returns "" if it is complete.
+func missingSteps(trace []span, steps []string) string {
 	known := map[string]string{"1234567890abcdef": "the caller's"}
 	for _, s := range trace {
 		known[hex.EncodeToString(s.GetSpanId())] = s.GetName()

@@ -161,7 +161,7 @@ func pastesWork(t *testing.T, banner string) {
 
 func pasted(t *testing.T, command string) []byte {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), longest)
+	ctx, cancel := context.WithTimeout(t.Context(), requestTimeout)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, "sh", "-c", command).Output()
 	if err != nil {

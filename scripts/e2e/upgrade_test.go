@@ -65,11 +65,11 @@ func TestUpgradeFromTheReleaseBefore(t *testing.T) {
 func treeBefore(t *testing.T) (dir string) {
 	t.Helper()
 	if os.Getenv("PARLEY_E2E_UPGRADE") == "" {
-		leaveOut(t, "it builds the release before; make test-upgrade runs it")
+		skipLoudly(t, "it builds the release before; make test-upgrade runs it")
 	}
 	root := testkit.Root(t)
 	if said, err := exec.CommandContext(t.Context(), "git", "-C", root, "cat-file", "-e", releaseBefore+"^{commit}").CombinedOutput(); err != nil {
-		leaveOut(t, fmt.Sprintf("the repository's history here does not have %.7s: %v: %s", releaseBefore, err, bytes.TrimSpace(said)))
+		skipLoudly(t, fmt.Sprintf("the repository's history here does not have %.7s: %v: %s", releaseBefore, err, bytes.TrimSpace(said)))
 	}
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -114,8 +114,8 @@ func sqlFiles(t *testing.T, tree, pattern string) map[string]string {
 	return files
 }
 
-// leaveOut skips the test and always prints the reason.
-func leaveOut(t *testing.T, why string) {
+// skipLoudly skips the test and always prints the reason.
+func skipLoudly(t *testing.T, why string) {
 	t.Helper()
 	fmt.Fprintf(os.Stderr, "e2e: %s is left out: %s\n", t.Name(), why)
 	t.Skip(why)
@@ -231,7 +231,7 @@ func (r *rollout) await(t *testing.T, phase string, more int) {
 		return len(r.answers), len(r.failed)
 	}
 	had, _ := count()
-	eventually(t, 2*longest, fmt.Sprintf("%d keys: %s", more, phase), func() bool {
+	eventually(t, 2*requestTimeout, fmt.Sprintf("%d keys: %s", more, phase), func() bool {
 		keys, failed := count()
 		return keys >= had+more || failed > 0
 	})
@@ -250,7 +250,7 @@ func (r *rollout) roll(t *testing.T, to *cluster, phase string) {
 		to.model.awaitCalls(t, asked.message, 1)
 		r.leave(t, leaving)
 		endsWell(t, leaving.Process)
-		got := awaitAnswer(t, waiting, longest)
+		got := awaitAnswer(t, waiting, requestTimeout)
 		r.mu.Lock()
 		r.asked = append(r.asked, asked)
 		r.keep(asked.key, got)
@@ -264,7 +264,7 @@ func (r *rollout) leave(t *testing.T, leaving *edge) {
 	r.mu.Lock()
 	r.edges = slices.DeleteFunc(r.edges, func(e *edge) bool { return e == leaving })
 	r.mu.Unlock()
-	eventually(t, longest, "nobody waits for the ingress that leaves", func() bool {
+	eventually(t, requestTimeout, "nobody waits for the ingress that leaves", func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		return r.using[leaving] == 0
@@ -307,7 +307,7 @@ func (r *rollout) check(t *testing.T, c *cluster) {
 				t.Errorf("%s has two answers: %s\n%s", asked.key, first, a.body)
 			}
 		}
-		r.owner.at(r.edges[0]).result(t, id, longest)
+		r.owner.at(r.edges[0]).result(t, id, requestTimeout)
 		for _, in := range r.edges {
 			replay := r.owner.at(in).post(t.Context(), asked).replayed(t)
 			if done := replay.run(t); done.ID != id || done.Status != "completed" || first != nil && !bytes.Equal(replay.body, first) {

@@ -12,8 +12,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// blow is a fault of the worker of a conversation, in the middle of an answer.
-type blow struct {
+// workerFault is a fault of the worker of a conversation, in the middle of an answer.
+type workerFault struct {
 	name string
 	// pause is the allowed gap between audio deltas.
 	pause time.Duration
@@ -24,9 +24,9 @@ type blow struct {
 	after func(holder *testkit.Process)
 }
 
-// blows are run in these rounds. Those of a round run in parallel, because none makes another one
+// workerFaults are run in these rounds. Those of a round run in parallel, because none makes another one
 // worse: a frozen worker may be asked to take over any conversation and does not refuse.
-var blows = [][]blow{
+var workerFaults = [][]workerFault{
 	{
 		{name: undisturbed, pause: time.Second, do: func(*cluster, *testkit.Process) {}},
 		{
@@ -71,12 +71,12 @@ func TestChaosVoiceWorkerLostMidAnswer(t *testing.T) {
 	c.worker(t, "ROLES=agent")
 	owner := signUp(t, in.url).speaks(t)
 	var whole realtimeclient.Answer
-	for _, round := range blows {
-		var crew []*testkit.Process
+	for _, round := range workerFaults {
+		var startWorkers []*testkit.Process
 		struck, all := make([]disturbed, len(round)), map[string]func(*testing.T){}
 		for i, s := range round {
 			holder, k := c.voiceWorker(t, l, onePlace), owner.converse(t, s.name)
-			crew = append(crew, holder, nil)
+			startWorkers = append(startWorkers, holder, nil)
 			all[s.name] = func(t *testing.T) {
 				t.Helper()
 				k := &talk{Client: k.Client, t: t}
@@ -85,9 +85,9 @@ func TestChaosVoiceWorkerLostMidAnswer(t *testing.T) {
 			}
 		}
 		for i := range round { // the workers that take over
-			crew[2*i+1] = c.voiceWorker(t, l, onePlace)
+			startWorkers[2*i+1] = c.voiceWorker(t, l, onePlace)
 		}
-		atOnce(t, all)()
+		runTogether(t, all)()
 		for i, s := range round {
 			if s.name == undisturbed {
 				whole = struck[i].answer
@@ -96,7 +96,7 @@ func TestChaosVoiceWorkerLostMidAnswer(t *testing.T) {
 		for i, s := range round {
 			checkUndisturbed(t, s, struck[i], whole)
 		}
-		for _, process := range crew {
+		for _, process := range startWorkers {
 			process.Kill9() // however it was disturbed
 		}
 	}
@@ -109,7 +109,7 @@ type disturbed struct {
 }
 
 // strike requests an answer, and injects its fault in the middle of it.
-func (s *blow) strike(c *cluster, k *talk, holder *testkit.Process) (d disturbed) {
+func (s *workerFault) strike(c *cluster, k *talk, holder *testkit.Process) (d disturbed) {
 	k.t.Helper()
 	k.ask(spoken)
 	part := k.part(5 * time.Second) // more than is sent ahead
@@ -138,7 +138,7 @@ func more(k *talk, a realtimeclient.Answer, d time.Duration) realtimeclient.Answ
 	return next
 }
 
-func checkUndisturbed(t *testing.T, s blow, struck disturbed, whole realtimeclient.Answer) {
+func checkUndisturbed(t *testing.T, s workerFault, struck disturbed, whole realtimeclient.Answer) {
 	t.Helper()
 	got := struck.answer
 	if len(got.Frames) == 0 || len(whole.Frames) == 0 {
@@ -147,11 +147,11 @@ func checkUndisturbed(t *testing.T, s blow, struck disturbed, whole realtimeclie
 	pause, behind := got.Longest()
 	t.Logf("%s: the longest pause was %s, %s before the end; who listens waited for %s",
 		s.name, pause, got.Frames[len(got.Frames)-1].At.Sub(got.Frames[behind].At).Round(time.Millisecond), got.Starved())
-	longest, limit := s.pause, s.starved
+	gap, limit := s.pause, s.starved
 	if testing.Short() { // other packages' tests use the same two cores, and audio is sent seconds ahead
-		longest, limit = longest+3*time.Second, limit+200*time.Millisecond
+		gap, limit = gap+3*time.Second, limit+200*time.Millisecond
 	}
-	if pause > longest {
+	if pause > gap {
 		t.Errorf("%s: no audio came for %s, %s after it", s.name, pause, got.Frames[behind-1].At.Sub(struck.at))
 	}
 	if starved := got.Starved(); starved > limit {
@@ -212,7 +212,7 @@ func TestChaosVoiceWorkerLostMidSpeech(t *testing.T) {
 	holder := c.voiceWorker(t, l, onePlace)
 	k := owner.converse(t, "mid-speech")
 	next := c.voiceWorker(t, l, onePlace)
-	atOnce(t, map[string]func(*testing.T){
+	runTogether(t, map[string]func(*testing.T){
 		"calm": func(t *testing.T) {
 			t.Helper()
 			calm := &talk{Client: calm.Client, t: t}

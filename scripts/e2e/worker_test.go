@@ -202,7 +202,7 @@ func TestWorkerToldToStopHandsItsRunOn(t *testing.T) {
 	c.model.awaitCalls(t, message, 1)
 	staying := c.worker(t)
 	leaving.Term()
-	told := time.Now()
+	stopped := time.Now()
 	if err := leaving.Wait(60 * time.Second); err != nil {
 		t.Fatalf("the worker did not exit with 0: %v", err)
 	}
@@ -212,8 +212,8 @@ func TestWorkerToldToStopHandsItsRunOn(t *testing.T) {
 		t.Fatalf("%d model calls, want 2", len(calls))
 	}
 	// The heartbeats of the drain have extended the lease beyond this.
-	if took := calls[1].began.Sub(told); took > lease-2*time.Second {
-		t.Fatalf("the second attempt began %s after the first worker was told to stop: it waited for the lease", took)
+	if took := calls[1].began.Sub(stopped); took > lease-2*time.Second {
+		t.Fatalf("the second attempt began %s after the first worker began to stop: it waited for the lease", took)
 	}
 	// A requeued run is not a death, which the sweepers would have logged on an expired lease.
 	if strings.Contains(leaving.Output()+staying.Output(), "leases ran out") {

@@ -5,12 +5,12 @@ import "fmt"
 // group models batch.Group in a worker: while one statement executes, the requests for the next one
 // are collected.
 type group[Q fmt.Stringer, A any] struct {
-	asked *box[*asking[Q, A]]
+	asked *box[*batchRequest[Q, A]]
 	ask   func(t *task, batch []Q) ([]A, error) // answers are in the order of the batch
 }
 
-// asking is a request in a batch.
-type asking[Q, A any] struct {
+// batchRequest is a request in a batch.
+type batchRequest[Q, A any] struct {
 	of   Q
 	done *box[outcome[A]]
 }
@@ -21,12 +21,12 @@ type outcome[A any] struct {
 }
 
 func newGroup[Q fmt.Stringer, A any](ask func(*task, []Q) ([]A, error)) *group[Q, A] {
-	return &group[Q, A]{asked: &box[*asking[Q, A]]{}, ask: ask}
+	return &group[Q, A]{asked: &box[*batchRequest[Q, A]]{}, ask: ask}
 }
 
 // do adds a request to the next batch and waits for its answer.
 func (g *group[Q, A]) do(t *task, of Q) (A, error) {
-	one := &asking[Q, A]{of, &box[outcome[A]]{}}
+	one := &batchRequest[Q, A]{of, &box[outcome[A]]{}}
 	g.asked.put(t.sim, one)
 	a, _ := one.done.take(t, 0)
 	return a.answer, a.err
@@ -36,16 +36,16 @@ func (g *group[Q, A]) do(t *task, of Q) (A, error) {
 func (g *group[Q, A]) run(t *task) {
 	for {
 		first, _ := g.asked.take(t, 0)
-		if maximum := t.sim.odds.company; maximum > 0 {
+		if maximum := t.sim.faultRates.maxBatchWait; maximum > 0 {
 			t.sleep(t.sim.rng.between(0, maximum))
 		}
-		all := append([]*asking[Q, A]{first}, g.asked.values...)
+		all := append([]*batchRequest[Q, A]{first}, g.asked.values...)
 		g.asked.values = nil
 		batch := make([]Q, len(all))
 		for n, one := range all {
 			batch[n] = one.of
 		}
-		t.sim.batches[min(len(batch), largestTold)]++
+		t.sim.batches[min(len(batch), maxCountedBatch)]++
 		out, err := g.ask(t, batch)
 		for n, one := range all {
 			a := outcome[A]{err: err}
@@ -57,9 +57,9 @@ func (g *group[Q, A]) run(t *task) {
 	}
 }
 
-// largestTold is the largest batch size with a separate counter. Larger batches are counted as this
+// maxCountedBatch is the largest batch size with a separate counter. Larger batches are counted as this
 // size.
-const largestTold = 8
+const maxCountedBatch = 8
 
 // claimAnswer is the answer of Claim for one run.
 type claimAnswer struct {

@@ -112,7 +112,7 @@ func ask[T any](t *task, what string, statement func() T) (answer T, err error) 
 		t.sleep(s.rng.between(5*time.Millisecond, time.Second))
 		return answer, errDown
 	}
-	if s.faulty() && s.rng.in1000(s.odds.lost) {
+	if s.faulty() && s.rng.in1000(s.faultRates.lost) {
 		db.lost++
 		switch s.rng.n(4) {
 		case 0: // the statement does not arrive

@@ -85,7 +85,7 @@ type tally struct {
 	schedules, quiet, runs, kills, effects, lost int
 	events                                       uint64
 	ends                                         map[string]int
-	batches                                      [largestTold + 1]int
+	batches                                      [maxCountedBatch + 1]int
 }
 
 func (c *tally) add(s *sim) {

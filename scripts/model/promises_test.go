@@ -188,7 +188,7 @@ func (s *sim) watchPlaces(t *task) {
 func (s *sim) atTheEnd() {
 	for _, r := range s.db.runs {
 		if r.open != nil {
-			s.brokenf("every accepted run ends", "run %d is %s, dispatched=%v, %v after the last fault and acceptance", r.id, r.open.status, r.open.dispatched, longest)
+			s.brokenf("every accepted run ends", "run %d is %s, dispatched=%v, %v after the last fault and acceptance", r.id, r.open.status, r.open.dispatched, maxDrain)
 		}
 	}
 	if s.clients > 0 {

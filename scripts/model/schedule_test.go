@@ -7,20 +7,20 @@ import (
 )
 
 const (
-	orgs      = 2
-	longest   = 15 * time.Minute // limit after the last fault for all work to be done
-	patience  = time.Hour        // the deadline of runs that must not need it
-	settling  = 45 * time.Second // time after the last run has ended, for messages in flight
-	overdueBy = time.Minute      // promise 1
+	orgs       = 2
+	maxDrain   = 15 * time.Minute // limit after the last fault for all work to be done
+	patience   = time.Hour        // the deadline of runs that must not need it
+	settleTime = 45 * time.Second // time after the last run has ended, for messages in flight
+	overdueBy  = time.Minute      // promise 1
 )
 
-// odds are the fault rates of a schedule per 1000.
-type odds struct {
+// faultRates are the fault rates of a schedule per 1000.
+type faultRates struct {
 	step int // a process dies, freezes or stalls between two steps
 	lost int // a message, a statement or its answer is lost or late
-	// company bounds the wait of claims and results for others, to share a statement. With a fast
+	// maxBatchWait bounds the wait of claims and results for others, to share a statement. With a fast
 	// database they do not wait.
-	company time.Duration
+	maxBatchWait time.Duration
 	// every is the mean time between two misfortunes; the other fields select their kinds.
 	every time.Duration
 	kinds []func(*sim)
@@ -37,9 +37,9 @@ type sim struct {
 	trace  func(string)
 	found  *violation
 
-	odds   odds
-	calm   time.Duration // when faults stop; 0: there are none
-	window int
+	faultRates faultRates
+	calm       time.Duration // when faults stop; 0: there are none
+	window     int
 
 	db        *database
 	bus       *bus
@@ -47,7 +47,7 @@ type sim struct {
 	ingresses []*ingress
 	workers   []*worker
 
-	batches [largestTold + 1]int // batches of claims and results, by size
+	batches [maxCountedBatch + 1]int // batches of claims and results, by size
 
 	ids, calls, kills, effects int
 	clients                    int            // unsatisfied clients
@@ -76,24 +76,24 @@ func newSim(seed uint64, m mutant) *sim {
 	}
 	s.window = 1 + s.rng.n(3)
 	s.ingresses, s.workers, s.bus.workers = make([]*ingress, 2), make([]*worker, 2), make([]*toolWorker, 2)
-	s.drawOdds()
+	s.drawFaultRates()
 	return s
 }
 
-// drawOdds gives each schedule different fault rates, because faults that are frequent everywhere
+// drawFaultRates gives each schedule different fault rates, because faults that are frequent everywhere
 // hide rare ones.
-func (s *sim) drawOdds() {
+func (s *sim) drawFaultRates() {
 	if s.rng.n(3) == 0 {
 		return
 	}
 	s.calm = s.rng.between(20*time.Second, 100*time.Second)
-	s.odds.step = []int{0, 2, 6}[s.rng.n(3)]
-	s.odds.lost = []int{0, 5, 20, 60}[s.rng.n(4)]
-	s.odds.company = []time.Duration{0, 50 * time.Millisecond, 2 * time.Second}[s.rng.n(3)]
-	s.odds.every = s.rng.between(2*time.Second, 15*time.Second)
-	for _, kind := range misfortunes {
+	s.faultRates.step = []int{0, 2, 6}[s.rng.n(3)]
+	s.faultRates.lost = []int{0, 5, 20, 60}[s.rng.n(4)]
+	s.faultRates.maxBatchWait = []time.Duration{0, 50 * time.Millisecond, 2 * time.Second}[s.rng.n(3)]
+	s.faultRates.every = s.rng.between(2*time.Second, 15*time.Second)
+	for _, kind := range faultKinds {
 		if s.rng.n(2) == 0 {
-			s.odds.kinds = append(s.odds.kinds, kind)
+			s.faultRates.kinds = append(s.faultRates.kinds, kind)
 		}
 	}
 }
@@ -103,11 +103,11 @@ func (s *sim) upTo(maximum time.Duration) time.Duration {
 	return min(s.rng.between(maximum/50, maximum), max(s.calm-s.now, time.Millisecond))
 }
 
-var misfortunes = []func(*sim){
-	func(s *sim) { s.kill(s.anyone(), nil) },
-	func(s *sim) { s.kill(s.anyone(), nil) },
-	func(s *sim) { s.freeze(s.anyone(), s.upTo(70*time.Second)) },
-	func(s *sim) { s.freeze(s.anyone(), s.upTo(70*time.Second)) },
+var faultKinds = []func(*sim){
+	func(s *sim) { s.kill(s.randomProcess(), nil) },
+	func(s *sim) { s.kill(s.randomProcess(), nil) },
+	func(s *sim) { s.freeze(s.randomProcess(), s.upTo(70*time.Second)) },
+	func(s *sim) { s.freeze(s.randomProcess(), s.upTo(70*time.Second)) },
 	func(s *sim) { // a worker is terminated
 		w := s.workers[s.rng.n(len(s.workers))]
 		w.draining = true
@@ -154,8 +154,8 @@ func (s *sim) lock() {
 	s.tracef("session %d is locked until %v", r.session, until)
 }
 
-// anyone returns a random process of Parley.
-func (s *sim) anyone() *process {
+// randomProcess returns a random process of Parley.
+func (s *sim) randomProcess() *process {
 	switch n := s.rng.n(6); n {
 	case 0, 1:
 		return s.workers[n].proc
@@ -166,12 +166,12 @@ func (s *sim) anyone() *process {
 	}
 }
 
-// misfortune injects faults at random times until the calm.
-func (s *sim) misfortune(t *task) {
-	for len(s.odds.kinds) > 0 && s.faulty() {
-		t.sleep(s.rng.between(0, 2*s.odds.every))
+// injectFaults injects faults at random times until the calm.
+func (s *sim) injectFaults(t *task) {
+	for len(s.faultRates.kinds) > 0 && s.faulty() {
+		t.sleep(s.rng.between(0, 2*s.faultRates.every))
 		if s.faulty() {
-			s.odds.kinds[s.rng.n(len(s.odds.kinds))](s)
+			s.faultRates.kinds[s.rng.n(len(s.faultRates.kinds))](s)
 		}
 	}
 }
@@ -350,7 +350,7 @@ func (s *sim) run() *violation {
 		s.beginToolWorker(n)
 	}
 	s.load(everybody)
-	s.spawn(everybody, s.misfortune)
+	s.spawn(everybody, s.injectFaults)
 	s.spawn(everybody, s.person)
 	s.spawn(everybody, s.watchPlaces)
 	for s.found == nil && len(s.queue) > 0 && !s.over() {
@@ -371,13 +371,13 @@ func (s *sim) run() *violation {
 
 // over reports whether all work has been done for long enough, or takes too long.
 func (s *sim) over() bool {
-	if s.now > max(s.calm, s.db.lastAccepted)+longest {
+	if s.now > max(s.calm, s.db.lastAccepted)+maxDrain {
 		return true
 	}
 	if s.clients > 0 || s.faulty() || s.anyOpen() {
 		s.quietSince = s.now
 	}
-	return s.now-s.quietSince > settling
+	return s.now-s.quietSince > settleTime
 }
 
 func (s *sim) anyOpen() bool {

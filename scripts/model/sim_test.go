@@ -207,7 +207,7 @@ func (s *sim) freeze(p *process, d time.Duration) {
 // step is the time between two actions of a task: some milliseconds, or a fault.
 func (t *task) step() {
 	s := t.sim
-	if s.faulty() && s.odds.step > 0 && s.rng.in1000(s.odds.step) && t.proc.start != nil {
+	if s.faulty() && s.faultRates.step > 0 && s.rng.in1000(s.faultRates.step) && t.proc.start != nil {
 		switch s.rng.n(3) {
 		case 0:
 			s.kill(t.proc, t)

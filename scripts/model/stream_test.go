@@ -56,7 +56,7 @@ func (b *bus) down() bool { return b.sim.now < b.downUntil }
 
 // loses draws whether one message is lost.
 func (b *bus) loses() bool {
-	if b.down() || b.sim.faulty() && b.sim.rng.in1000(b.sim.odds.lost) {
+	if b.down() || b.sim.faulty() && b.sim.rng.in1000(b.sim.faultRates.lost) {
 		b.lost++
 		return true
 	}
@@ -65,7 +65,7 @@ func (b *bus) loses() bool {
 
 // delay draws the latency of a message.
 func (b *bus) delay() time.Duration {
-	if b.sim.faulty() && b.sim.rng.in1000(b.sim.odds.lost) {
+	if b.sim.faulty() && b.sim.rng.in1000(b.sim.faultRates.lost) {
 		return b.sim.rng.between(0, 8*time.Second)
 	}
 	return b.sim.rng.between(100*time.Microsecond, 4*time.Millisecond)

@@ -221,7 +221,7 @@ func (w *toolWorker) carryOut(t *task, q *request) reply {
 		receive()
 	}
 	t.sleep(s.rng.between(time.Millisecond, 3*time.Second))
-	if s.faulty() && s.rng.in1000(20*s.odds.lost) { // the receiver's answer is lost
+	if s.faulty() && s.rng.in1000(20*s.faultRates.lost) { // the receiver's answer is lost
 		return reply{unknown: true}
 	}
 	w.keep(t, q, true, "done")

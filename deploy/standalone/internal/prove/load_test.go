@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// fickle is a service that answers the attempts of each trigger with a list of statuses, then with
+// flakyService is a service that answers the attempts of each trigger with a list of statuses, then with
 // its run.
-type fickle struct {
+type flakyService struct {
 	mu    sync.Mutex
 	keys  []string
 	tries []int // statuses; 0 breaks the connection
 }
 
-func (f *fickle) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (f *flakyService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var body struct {
 		IdempotencyKey string `json:"idempotencyKey"`
 	}
@@ -55,7 +55,7 @@ func TestTriggerIsSentUntilItIsAnswered(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := &fickle{tries: c.tries}
+			f := &flakyService{tries: c.tries}
 			server := httptest.NewServer(f)
 			defer server.Close()
 			s := newLoad(newAPI(server.URL, 1), 1, c.fresh)
@@ -81,7 +81,7 @@ func TestTriggerIsSentUntilItIsAnswered(t *testing.T) {
 
 func TestReplayIsWhatComesNow(t *testing.T) {
 	t.Parallel()
-	f := &fickle{}
+	f := &flakyService{}
 	server := httptest.NewServer(f)
 	defer server.Close()
 	s := newLoad(newAPI(server.URL, 1), 2, false)

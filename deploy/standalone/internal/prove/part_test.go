@@ -11,28 +11,28 @@ import (
 	"parley/shared/store/pgserver"
 )
 
-// fake is a run of a part that a test ends.
-type fake struct {
+// fakeInstance is a run of a part that a test ends.
+type fakeInstance struct {
 	done  chan struct{}
 	ended bool // by End
 }
 
-func (f *fake) Done() <-chan struct{} { return f.done }
+func (f *fakeInstance) Done() <-chan struct{} { return f.done }
 
-func (f *fake) Kill() error {
+func (f *fakeInstance) Kill() error {
 	close(f.done)
 	return nil
 }
 
-func (f *fake) End()        { f.ended = true }
-func (f *fake) Why() string { return "exit status 2: panic" }
+func (f *fakeInstance) End()        { f.ended = true }
+func (f *fakeInstance) Why() string { return "exit status 2: panic" }
 
 func TestPartComesBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var lives []*fake
+		var lives []*fakeInstance
 		p := newPart(kindWorker, "worker 1", func(context.Context) (instance, error) {
-			f := &fake{done: make(chan struct{})}
+			f := &fakeInstance{done: make(chan struct{})}
 			lives = append(lives, f)
 			return f, nil
 		})

@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// without returns the address of a proxy that loses responses: for each path prefix, so many
+// lossyProxy returns the address of a proxy that loses responses: for each path prefix, so many
 // requests are answered with 503.
-func (s *testEnv) without(t *testing.T, times map[string]int) (address string) {
+func (s *testEnv) lossyProxy(t *testing.T, times map[string]int) (address string) {
 	t.Helper()
 	at, err := url.Parse(s.url)
 	if err != nil {
@@ -48,7 +48,7 @@ func TestLater(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
 	// It ends when the page that uses it is closed.
-	away := a.s.without(t, map[string]int{"/assets/administration-": 2, "/dashboard/org": 1})
+	away := a.s.lossyProxy(t, map[string]int{"/assets/administration-": 2, "/dashboard/org": 1})
 	p := open(t).signIn(a)
 	p.watch.talksTo(strings.TrimPrefix(away, "http://"))
 	p.watch.expect(http.StatusServiceUnavailable)
