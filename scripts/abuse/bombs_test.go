@@ -79,8 +79,10 @@ func (b *bombing) send(ctx context.Context, p *person) {
 	if id == "" {
 		return
 	}
+
 	b.mu.Lock()
 	defer b.mu.Unlock()
+
 	b.waiting[id] = p
 }
 
@@ -106,6 +108,7 @@ func (b *bombing) statuses(ctx context.Context, p *person) map[string]string {
 			ids = append(ids, id)
 		}
 	}
+
 	b.mu.Unlock()
 	found := map[string]string{}
 	for _, id := range ids {

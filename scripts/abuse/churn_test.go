@@ -51,13 +51,16 @@ func newChurn(t *testing.T, s *service, victims ...*hook) *churn {
 		stranger: s.signUp(t, s.stranger()).withKey(t).withAgent(t), idler: s.from(t, s.stranger()), hooks: victims,
 		idling: make(chan struct{}, 1),
 	}
+
 	for range hookBodies {
 		c.senders = append(c.senders, s.from(t, s.stranger()))
 	}
+
 	for range uploaders {
 		p := s.signUp(t, s.stranger()).withKey(t)
 		c.uploaders = append(c.uploaders, uploader{p, p.newKey(t, "organization")})
 	}
+
 	for n := range 4 {
 		c.hooks = append(c.hooks, c.stranger.newHook(t, fmt.Sprint("own ", n), "github"))
 	}
@@ -67,9 +70,11 @@ func newChurn(t *testing.T, s *service, victims ...*hook) *churn {
 func (c *churn) run(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
+
 	every := func(d time.Duration, callers int, f func(ctx context.Context, n int)) {
 		all.Go(func() { paced(ctx, pace(d), callers, f) })
 	}
+
 	every(500*time.Millisecond, 2, c.signUp)
 	every(150*time.Millisecond, 2, c.organization)
 	every(150*time.Millisecond, 2, c.invitation)
@@ -78,6 +83,7 @@ func (c *churn) run(ctx context.Context) {
 	for n := range uploaders * uploadsEach {
 		all.Go(func() { c.trickle(ctx, n) })
 	}
+
 	all.Go(func() { c.idle(ctx) })
 }
 
@@ -120,6 +126,7 @@ func (c *churn) trickle(ctx context.Context, n int) {
 	if n/len(c.uploaders)%2 == 1 {
 		by["X-Api-Key"] = from.other
 	}
+
 	for ctx.Err() == nil {
 		a := from.post(ctx, "/api/knowledge", by, &inPieces{ctx: ctx, rest: beginning, piece: 4 << 10, pause: 200 * time.Millisecond, announced: true})
 		if a.err != nil {
@@ -160,6 +167,7 @@ func (c *churn) idle(ctx context.Context) {
 			_ = conn.Close() // it was idle
 		}
 	}()
+
 	var all sync.WaitGroup
 	for range idleTogether {
 		all.Go(func() {
@@ -175,6 +183,7 @@ func (c *churn) idle(ctx context.Context) {
 			}
 		})
 	}
+
 	all.Wait()
 	c.idling <- struct{}{}
 	<-ctx.Done()
@@ -215,6 +224,7 @@ func strangersChurn(t *testing.T, s *service) { //nolint:thelper // a subtest, n
 		large.firstDeliveries(t, s, "large delivery", pace(400*time.Millisecond), 512<<10),
 		home.documents(pace(600 * time.Millisecond)),
 	}}
+
 	s.judge(t, formPlan(plan{rounds: 3, each: 1500 * time.Millisecond}), v, attack{
 		run: c.run, begun: c.begun, sent: &c.sent, shows: map[string]int{
 			"upload cut off":      10,

@@ -56,6 +56,7 @@ func (c *client) do(ctx context.Context, method, path string, by header, body an
 		}
 		payload = bytes.NewReader(raw)
 	}
+
 	req, err := http.NewRequestWithContext(ctx, method, c.url+path, payload)
 	if err != nil {
 		return answer{err: err}
@@ -66,14 +67,17 @@ func (c *client) do(ctx context.Context, method, path string, by header, body an
 	if p, ok := body.(*inPieces); ok && p.announced {
 		req.ContentLength = int64(len(p.rest))
 	}
+
 	for name, value := range by {
 		req.Header.Set(name, value)
 	}
+
 	res, err := c.http.Do(req)
 	if err != nil {
 		return answer{err: err}
 	}
 	defer res.Body.Close()
+
 	raw, err := io.ReadAll(res.Body)
 	return answer{status: res.StatusCode, header: res.Header, body: raw, err: err}
 }
@@ -133,6 +137,7 @@ func (p *inPieces) Read(into []byte) (int, error) {
 	if err := p.ctx.Err(); err != nil {
 		return 0, err
 	}
+
 	n := copy(into, p.rest[:min(p.left, len(p.rest))])
 	p.rest = p.rest[n:]
 	p.left -= n

@@ -27,6 +27,7 @@ func (p *person) upload(ctx context.Context, name, content string) (a answer, id
 	if err != nil {
 		return answer{err: err}, ""
 	}
+
 	by := p.byKey()
 	by["Content-Type"] = form.FormDataContentType()
 	a = p.post(ctx, "/api/knowledge", by, body.Bytes())
@@ -58,6 +59,7 @@ func (p *person) ready(ctx context.Context, name, content string) error {
 	if err := a.ok(http.StatusAccepted); err != nil {
 		return err
 	}
+
 	began, pause := time.Now(), documentPoll
 	for ; time.Since(began) < documentWithin; pause = min(pause+documentPoll, time.Second) {
 		wait(ctx, pause)

@@ -104,9 +104,11 @@ func (s *service) judge(t *testing.T, p plan, v *victim, a attack) {
 			break
 		}
 	}
+
 	if len(a.missing()) > 0 {
 		a.continueAttack(t)
 	}
+
 	t.Logf("attackers were answered: %s", a.sent)
 	for _, name := range open {
 		switch {
@@ -117,9 +119,11 @@ func (s *service) judge(t *testing.T, p plan, v *victim, a attack) {
 			t.Logf("NOT TESTED in %s, because other programs use the machine: %s", t.Name(), last[name])
 		}
 	}
+
 	for _, what := range v.refused[:min(len(v.refused), 10)] {
 		t.Errorf("the victim was refused: %s", what)
 	}
+
 	if n := len(v.refused); n > 0 {
 		t.Errorf("%d requests of the victim were refused", n)
 	}
@@ -170,6 +174,7 @@ func (a attack) missing() (missing []string) {
 func (a attack) during(ctx context.Context, measure func() latencies) latencies {
 	attacking, stop := context.WithCancel(ctx)
 	defer stop()
+
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
@@ -178,6 +183,7 @@ func (a attack) during(ctx context.Context, measure func() latencies) latencies 
 	if a.begun != nil {
 		a.begun(ctx)
 	}
+
 	found := measure()
 	stop()
 	<-over
@@ -272,6 +278,7 @@ func (c *tally) String() string {
 func paced(ctx context.Context, every time.Duration, callers int, f func(ctx context.Context, n int)) {
 	var all sync.WaitGroup
 	defer all.Wait()
+
 	free := make(chan struct{}, callers)
 	for n := 0; ctx.Err() == nil; n++ {
 		select {

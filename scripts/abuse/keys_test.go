@@ -48,6 +48,7 @@ func newKeyFlood(t *testing.T, s *service) *keyFlood {
 		}
 		k.owned++
 	}
+
 	for _, scope := range []string{"user", "organization"} {
 		for n := range maxKeys + 1 {
 			a := k.post(t.Context(), "/api/keys", k.bearer(), map[string]any{"name": fmt.Sprint("key ", n), "scope": scope})
@@ -74,9 +75,11 @@ func (k *keyFlood) run(ctx context.Context) {
 	if k.begun.IsZero() {
 		k.begun = time.Now()
 	}
+
 	k.mu.Unlock()
 	var all sync.WaitGroup
 	defer all.Wait()
+
 	all.Go(func() {
 		paced(ctx, 4*time.Millisecond, 8, func(ctx context.Context, n int) {
 			by := header{"X-Api-Key": k.own[n%len(k.own)], "X-Organization-Id": k.organization}
@@ -87,6 +90,7 @@ func (k *keyFlood) run(ctx context.Context) {
 			k.sent.add(ctx, ofUser, k.get(ctx, "/api/agents?limit=1", by))
 		})
 	})
+
 	all.Go(func() {
 		paced(ctx, 4*time.Millisecond, 8, func(ctx context.Context, n int) {
 			k.sent.add(ctx, ofOrganization, k.get(ctx, "/api/agents?limit=1", header{"X-Api-Key": k.shared[n%len(k.shared)]}))
@@ -118,12 +122,14 @@ func keyFloods(t *testing.T, s *service) { //nolint:thelper // a subtest, not a 
 	if k.owned > maxOrganizations {
 		t.Errorf("a user owns %d organizations", k.owned)
 	}
+
 	v := &victim{probes: []probe{home.triggers(pace(80 * time.Millisecond)), home.lists(pace(120 * time.Millisecond))}}
 	s.judge(t, formPlan(plan{rounds: 3, each: 1200 * time.Millisecond}), v, attack{
 		run: k.run, sent: &k.sent, shows: map[string]int{
 			ofUser + " 200": userTotal / 4, ofUser + " 429": 20, ofOrganization + " 200": userTotal / 4, ofOrganization + " 429": 20,
 		},
 	})
+
 	k.checkAccepted(t, ofUser)
 	k.checkAccepted(t, ofOrganization)
 }

@@ -36,6 +36,7 @@ func processes() map[int]process {
 	if err != nil {
 		return nil
 	}
+
 	found := map[int]process{}
 	for _, file := range files {
 		raw, err := os.ReadFile(file)
@@ -80,6 +81,7 @@ func (m *meter) look() {
 	if begins {
 		m.seen, m.before = map[processID]process{}, map[processID]time.Duration{}
 	}
+
 	m.last = 0
 	for pid, p := range all {
 		_, ours := m.seen[p.id] // it may have lost its parent
@@ -95,6 +97,7 @@ func (m *meter) look() {
 			m.before[p.id] = p.own
 		}
 	}
+
 	if begins {
 		m.first = m.last
 	}
@@ -125,6 +128,7 @@ func metered(pid int, f func()) time.Duration {
 			}
 		}
 	}()
+
 	f()
 	close(over)
 	<-ended
@@ -139,6 +143,7 @@ func machine() (busy time.Duration) {
 	if err != nil {
 		return 0
 	}
+
 	first, _, _ := strings.Cut(string(raw), "\n")
 	for n, field := range strings.Fields(first) {
 		if n < 1 || n > 8 || n == 4 || n == 5 { // skip the name, guest time (part of user time), idle and I/O wait

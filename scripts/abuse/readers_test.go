@@ -61,6 +61,7 @@ func newSlowReading(t *testing.T, s *service) *slowReading {
 			paths["run"] = p.largeRun(t)
 		})
 	}
+
 	all.Wait()
 	return r
 }
@@ -85,6 +86,7 @@ func (r *slowReading) run(ctx context.Context) {
 	r.mu.Unlock()
 	var all sync.WaitGroup
 	defer all.Wait()
+
 	for _, p := range r.people {
 		for n := range readersEach {
 			all.Go(func() {
@@ -107,13 +109,16 @@ func (r *slowReading) read(ctx context.Context, p *person, what string) {
 		return
 	}
 	defer leave()
+
 	r.answer()
 	r.sent.count(what + " " + strconv.Itoa(res.StatusCode))
 	if res.StatusCode != http.StatusOK {
 		return
 	}
+
 	r.held(1)
 	defer r.held(-1)
+
 	for piece := make([]byte, readPiece); ; wait(ctx, readPause) {
 		if _, err := io.ReadFull(res.Body, piece); err != nil {
 			if ctx.Err() == nil {
@@ -133,15 +138,18 @@ func (p *person) open(ctx context.Context, path string) (res *http.Response, lea
 			_ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, readBuffer) // the kernel may use more
 		})
 	}
+
 	conn, err := dialer.DialContext(ctx, "tcp", strings.TrimPrefix(p.url, "http://"))
 	if err != nil {
 		return nil, nil, err
 	}
+
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() }) // canceled
 	leave = func() {
 		stop()
 		_ = conn.Close() // canceled
 	}
+
 	_, err = io.WriteString(conn, "GET "+path+" HTTP/1.1\r\nHost: parley.test\r\nX-Api-Key: "+p.key+"\r\n\r\n")
 	if err == nil {
 		res, err = http.ReadResponse(bufio.NewReaderSize(conn, readPiece), nil)
@@ -183,6 +191,7 @@ func slowReaders(t *testing.T, s *service) { //nolint:thelper // a subtest, not 
 	for n := range 25 {
 		home.trigger(t.Context(), home.key, fmt.Sprint("before ", n)).want(t, http.StatusOK)
 	}
+
 	r := newSlowReading(t, s)
 	v := &victim{probes: []probe{home.lists(pace(60 * time.Millisecond)), home.chats(pace(120 * time.Millisecond))}}
 	s.judge(t, formPlan(plan{rounds: 3, each: 1200 * time.Millisecond}), v, attack{

@@ -24,10 +24,12 @@ func (p *person) replay(ctx context.Context, message string) answer {
 	if err != nil {
 		return answer{err: err}
 	}
+
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url+"/api/internal/run-automation", strings.NewReader(string(body)))
 	if err != nil {
 		return answer{err: err}
 	}
+
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("X-Api-Key", p.key)
 	res, err := p.http.Do(req)
@@ -35,6 +37,7 @@ func (p *person) replay(ctx context.Context, message string) answer {
 		return answer{err: err}
 	}
 	defer res.Body.Close()
+
 	begins, err := io.ReadAll(io.LimitReader(res.Body, 500))
 	if err == nil {
 		_, err = io.Copy(io.Discard, res.Body)

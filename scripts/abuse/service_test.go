@@ -32,11 +32,13 @@ func newService(t *testing.T, settings ...string) *service {
 	if path == "" {
 		path = testkit.BuildBinary(t, "deploy/standalone/cmd/parley")
 	}
+
 	dir := filepath.Join(t.TempDir(), "data")
 	environment := append(quickstart.Environment(dir, testkit.FreePort(t)), "LOG_LEVEL=warn")
 	process := testkit.StartProcess(t, testkit.Command{
 		Name: "parley", Path: path, Args: []string{"up"}, Env: append(environment, settings...), ReadyLine: quickstart.BannerEnd,
 	})
+
 	made, err := quickstart.ReadCredentials(dir)
 	if err != nil {
 		t.Fatal(err)

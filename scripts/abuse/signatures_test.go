@@ -43,12 +43,14 @@ func newSignatureFlood(t *testing.T, s *service, victims ...*hook) *signatureFlo
 func (f *signatureFlood) run(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
+
 	all.Go(func() {
 		paced(ctx, 10*time.Millisecond, 8, func(ctx context.Context, n int) {
 			to := f.small[n%len(f.small)]
 			f.sent.add(ctx, "small", to.send(ctx, f.clients[0], fmt.Sprint(n), wrongSignature, f.few))
 		})
 	})
+
 	for at, client := range f.clients {
 		all.Go(func() {
 			for n := at; ctx.Err() == nil; n++ {
@@ -67,12 +69,14 @@ func wrongSignatures(t *testing.T, s *service) { //nolint:thelper // a subtest, 
 	for _, h := range []*hook{small, large} { // so that the service knows the victim's address
 		h.deliver(t.Context(), home.client, "first", 1).want(t, http.StatusAccepted)
 	}
+
 	flood := newSignatureFlood(t, s, small, large)
 	v := &victim{probes: []probe{
 		small.deliveries("small delivery", pace(50*time.Millisecond), 100),
 		large.deliveries("large delivery", pace(300*time.Millisecond), 512<<10),
 		home.logins(pace(500 * time.Millisecond)),
 	}}
+
 	s.judge(t, formPlan(plan{rounds: 3, each: 1200 * time.Millisecond}), v, attack{
 		run: flood.run, sent: &flood.sent, shows: map[string]int{
 			"small 401": 100,

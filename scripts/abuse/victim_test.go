@@ -63,6 +63,7 @@ func (v *victim) live(ctx context.Context, d time.Duration) latencies {
 			}
 		})
 	}
+
 	all.Wait()
 	return found
 }
@@ -85,6 +86,7 @@ func (v *victim) each(ctx context.Context, p probe, d time.Duration) (took []tim
 		next = next.Add(p.every)
 		wait(ctx, time.Until(next))
 	}
+
 	all.Wait()
 	return took
 }

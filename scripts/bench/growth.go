@@ -54,6 +54,7 @@ func (g *growth) Measure(ctx context.Context, s *loadEnv) error {
 		fresh[i], replays[i] = side{name, p.Load(), name, p}, side{name, again, name, p}
 		deployments[i] = p
 	}
+
 	for _, c := range []*comparison{{unit: "run", sides: fresh}, {unit: "replay", sides: replays}} {
 		c.closedLoop = g.closedLoop
 		c.goal = func(_ int, measure string) *goal {
@@ -77,6 +78,7 @@ func (*growth) fill(ctx context.Context, s *loadEnv, name string, own, again loa
 	if err != nil {
 		return err
 	}
+
 	for done := min(result.Answered, again.Keys); done < int64(runs); done += result.Answered {
 		if result, _, err = s.client(ctx, own, clients, 0, perClient); err != nil {
 			return err
@@ -123,6 +125,7 @@ func (g *growth) lists(ctx context.Context, s *loadEnv, deployments [2]*parley.P
 			p50s[i] = append(p50s[i], load.Millis(took, 50))
 		}
 	}
+
 	s.add("1 client", "p50 ms of a page of runs", p50s[0], p50s[1], ratioAtMost(sameCost))
 	return nil
 }

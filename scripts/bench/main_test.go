@@ -104,6 +104,7 @@ func TestBenchMeasuresEverything(t *testing.T) {
 	if err := o.measure(t.Context(), quickLoads()...); err != nil {
 		t.Fatal(err)
 	}
+
 	r := readReport(t, o)
 	for load, names := range measures {
 		if _, err := exec.LookPath("bwrap"); err != nil && load == "code" {
@@ -119,9 +120,11 @@ func TestBenchMeasuresEverything(t *testing.T) {
 			}
 		}
 	}
+
 	if r.Setup.PostgreSQL == "" || r.Setup.NATS == "" || len(r.Statements) == 0 {
 		t.Errorf("setup is %+v, with %d statements", r.Setup, len(r.Statements))
 	}
+
 	for _, name := range []string{
 		"automation/ingress.pprof", "automation/worker.pprof", "replay/worker.pprof", "waiting/ingress-heap.pprof",
 		"waiting/ingress-goroutine.pprof", "waiting/worker-memory.json",
@@ -130,6 +133,7 @@ func TestBenchMeasuresEverything(t *testing.T) {
 			t.Error(err)
 		}
 	}
+
 	if names := left(t, o); len(names) > 0 {
 		t.Errorf("left behind: %v", names)
 	}
@@ -180,14 +184,17 @@ func TestReportOutlivesFailure(t *testing.T) {
 		s.add("1 client", "runs/s", []float64{2}, []float64{3, 5, 4}, ratioAtLeast(2))
 		return nil
 	})
+
 	failing := loadFunc(func(context.Context, *loadEnv) error { return failure })
 	if err := o.measure(t.Context(), measured, failing); !errors.Is(err, failure) {
 		t.Errorf("error is %v", err)
 	}
+
 	r := readReport(t, o)
 	if len(r.Rows) != 1 || r.Rows[0].Parley.Median != 4 || r.Rows[0].Ratio != 2 || !r.Rows[0].Goal.Met {
 		t.Errorf("rows are %+v", r.Rows)
 	}
+
 	empty := loadFunc(func(context.Context, *loadEnv) error { return nil })
 	if err := o.measure(t.Context(), empty); err == nil {
 		t.Error("a load without figures was accepted")
@@ -231,6 +238,7 @@ func TestCommands(t *testing.T) {
 			t.Errorf("%v: defaults are missing: %+v", args, c)
 		}
 	}
+
 	for _, args := range [][]string{{"--ingress", "main_test.go"}, {"voice"}} {
 		parser, err := kong.New(new(commands))
 		if err != nil {

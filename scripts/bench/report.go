@@ -91,6 +91,7 @@ func (s *loadEnv) add(name, measure string, floor, parley []float64, g *goal) {
 		value := map[string]float64{"ratio": r.Ratio, "value": r.Parley.Median, "added": r.Parley.Median - beside}[g.On]
 		g.Met = g.AtLeast && value >= g.Limit || !g.AtLeast && value <= g.Limit
 	}
+
 	s.report.Rows = append(s.report.Rows, r)
 }
 
@@ -133,6 +134,7 @@ func (r *report) writeText(w io.Writer) error {
 	for _, name := range slices.Sorted(maps.Keys(s.Overrides)) {
 		settings = append(settings, name+"="+s.Overrides[name])
 	}
+
 	fmt.Fprintf(out, "Parley's settings are the defaults except %s\n\n", strings.Join(settings, ", "))
 	fmt.Fprintln(out, "load\tcase\tmeasure\tfloor\tparley\tmin-max\tratio\tgoal")
 	for _, row := range r.Rows {
@@ -152,13 +154,16 @@ func (r *report) writeText(w io.Writer) error {
 		cells := []string{row.Load, row.Case, row.Measure, floor, number(row.Parley.Median), spread, ratio, goal}
 		fmt.Fprintln(out, strings.Join(cells, "\t"))
 	}
+
 	if len(r.Statements) > 0 {
 		fmt.Fprintln(out, "\nload\tms in all\tcalls\trows\tWAL bytes\tstatement")
 	}
+
 	for _, st := range r.Statements {
 		query := []rune(st.Query)
 		fmt.Fprintf(out, "%s\t%.0f\t%d\t%d\t%d\t%s\n", st.Load, st.Millis, st.Calls, st.Rows, st.WAL, string(query[:min(len(query), 90)]))
 	}
+
 	if err := out.Flush(); err != nil {
 		return fmt.Errorf("writing report: %w", err)
 	}

@@ -44,11 +44,13 @@ func (r *retrieval) Measure(ctx context.Context, s *loadEnv) error {
 	if err != nil {
 		return fmt.Errorf("looking for Go's sources: %w", err)
 	}
+
 	corpus := &corpus{loadEnv: s}
 	corpus.documents, err = search.Gather(filepath.Join(strings.TrimSpace(string(root)), "src"), r.Sections)
 	if err != nil {
 		return err
 	}
+
 	corpus.questions = search.Ask(corpus.documents, r.Questions, questionSeed)
 	if len(corpus.questions) < r.Questions {
 		return fmt.Errorf("only %d questions can be made", len(corpus.questions))
@@ -56,10 +58,12 @@ func (r *retrieval) Measure(ctx context.Context, s *loadEnv) error {
 	if err := r.lexical(ctx, corpus); err != nil {
 		return err
 	}
+
 	provider, err := s.model(ctx, 0)
 	if err != nil {
 		return err
 	}
+
 	settings := map[string]string{"EMBEDDINGS_MODEL": "openai/hashed"}
 	maps.Copy(settings, provider.Settings())
 	p, _, err := corpus.start(ctx, "hybrid", settings)
@@ -83,6 +87,7 @@ func (r *retrieval) lexical(ctx context.Context, c *corpus) (err error) {
 	if err != nil {
 		return err
 	}
+
 	plain, err := search.OpenPlain(ctx, dsn)
 	if err != nil {
 		return err
@@ -94,10 +99,12 @@ func (r *retrieval) lexical(ctx context.Context, c *corpus) (err error) {
 	if err := c.quality(ctx, "lexical", searcher(p)); err != nil {
 		return err
 	}
+
 	var all search.Document
 	for _, document := range c.documents {
 		all.Sections = append(all.Sections, document.Sections...)
 	}
+
 	for n := 1; ; n++ {
 		passages, err := count(ctx, dsn, chunks)
 		if err != nil {
@@ -111,6 +118,7 @@ func (r *retrieval) lexical(ctx context.Context, c *corpus) (err error) {
 			return err
 		}
 	}
+
 	many, err := search.OpenPlain(ctx, dsn)
 	if err != nil {
 		return err
@@ -132,6 +140,7 @@ func (c *corpus) start(ctx context.Context, name string, settings map[string]str
 func (*corpus) fill(ctx context.Context, p *parley.Parley, documents []search.Document) error {
 	ctx, cancel := context.WithTimeout(ctx, ingestTimeout)
 	defer cancel()
+
 	began := time.Now()
 	var ids []string
 	for _, document := range documents {
@@ -141,6 +150,7 @@ func (*corpus) fill(ctx context.Context, p *parley.Parley, documents []search.Do
 		}
 		ids = append(ids, id)
 	}
+
 	for _, id := range ids {
 		var got struct {
 			Status string          `json:"status"`
@@ -160,6 +170,7 @@ func (*corpus) fill(ctx context.Context, p *parley.Parley, documents []search.Do
 			}
 		}
 	}
+
 	progressf("retrieval: %d documents are ready after %s", len(ids), time.Since(began).Round(time.Second))
 	return nil
 }
@@ -223,6 +234,7 @@ func (c *corpus) latency(ctx context.Context, dsn string, plain *search.Plain, f
 	if err != nil {
 		return err
 	}
+
 	bare, ours := load.NewLatencies(), load.NewLatencies()
 	for n, question := range c.questions {
 		for _, side := range []struct {
@@ -238,6 +250,7 @@ func (c *corpus) latency(ctx context.Context, dsn string, plain *search.Plain, f
 			}
 		}
 	}
+
 	name := fmt.Sprintf("lexical, %d passages", passages)
 	c.loadEnv.add(name, "p50 ms", []float64{load.Millis(bare, 50)}, []float64{load.Millis(ours, 50)}, nil)
 	c.loadEnv.add(name, "p99 ms", []float64{load.Millis(bare, 99)}, []float64{load.Millis(ours, 99)}, ratioAtMost(2))

@@ -40,6 +40,7 @@ func (k *soak) Measure(ctx context.Context, s *loadEnv) error {
 	if err := p.RestartIngress(ctx); err != nil {
 		return err
 	}
+
 	r := &soakRun{soak: k, parley: p, samples: map[string][]soakSample{}}
 	for n := range k.Agents {
 		agent, err := p.NewAgent(ctx, fmt.Sprintf("Echo %d", n), "offline/echo", nil)
@@ -48,9 +49,11 @@ func (k *soak) Measure(ctx context.Context, s *loadEnv) error {
 		}
 		r.agents = append(r.agents, agent)
 	}
+
 	if err := r.run(ctx, dsn); err != nil {
 		return err
 	}
+
 	for _, running := range p.Processes() {
 		early, late := r.medianNear(running.Name, 0.3), r.medianNear(running.Name, 1)
 		s.add(running.Name, "MiB at the end, at 30 %", []float64{early}, []float64{late}, ratioAtMost(1.1))
@@ -78,6 +81,7 @@ func (r *soakRun) run(ctx context.Context, dsn string) error {
 	if err != nil {
 		return fmt.Errorf("opening database: %w", err)
 	}
+
 	beside, stop := context.WithCancel(ctx)
 	expired := make(chan error, 1)
 	go func() { expired <- r.expire(beside, db) }()
@@ -99,6 +103,7 @@ func (r *soakRun) run(ctx context.Context, dsn string) error {
 			return nil
 		})
 	}
+
 	err = clients.Wait()
 	stop()
 	return errors.Join(err, <-expired, db.Close())
@@ -167,6 +172,7 @@ func (r *soakRun) sample(done int64) error {
 	if done*10/int64(r.Runs) > (done-1)*10/int64(r.Runs) {
 		progressf("soak: %d of %d requests", done, r.Runs)
 	}
+
 	for _, p := range r.parley.Processes() {
 		bytes, err := process.Memory(p.PID())
 		if err != nil {

@@ -43,6 +43,7 @@ func (f *streams) Measure(ctx context.Context, s *loadEnv) error {
 	if err != nil {
 		return err
 	}
+
 	runs := strconv.Itoa(f.Streams + 1)
 	config := parley.Config{Model: model.Name, Settings: map[string]string{"ORG_DISPATCH_WINDOW": runs, "WORKER_CONCURRENCY": runs}}
 	maps.Copy(config.Settings, provider.Settings())
@@ -50,6 +51,7 @@ func (f *streams) Measure(ctx context.Context, s *loadEnv) error {
 	if err != nil {
 		return err
 	}
+
 	nc, err := nats.Connect(s.servers.NATSURL(), nats.Name("bench"))
 	if err != nil {
 		return fmt.Errorf("connecting to NATS: %w", err)
@@ -68,6 +70,7 @@ func (f *streams) Measure(ctx context.Context, s *loadEnv) error {
 		}
 		rounds[0], rounds[1] = append(rounds[0], bare), append(rounds[1], ours)
 	}
+
 	name := fmt.Sprintf("%d streams", f.Streams)
 	for _, m := range []struct {
 		measure string
@@ -96,15 +99,18 @@ func piece(nth int, text string) []byte {
 func (f *streams) streamed(ctx context.Context, nc *nats.Conn, p *parley.Parley, provider *model.Model) (values, error) {
 	provider.Hold()
 	defer provider.Release()
+
 	ctx, cancel := context.WithCancel(ctx)
 	listeners, ctx := errgroup.WithContext(ctx)
 	defer func() { _ = listeners.Wait() }() // they end with ctx
 	defer cancel()
+
 	var started atomic.Int64
 	ids := make([]string, f.Streams)
 	a := newAudience(len(ids), func(listener, nth int, text string) error {
 		return nc.Publish(contract.SubjectEvents+ids[listener], piece(nth, text))
 	})
+
 	session := time.Now().UnixNano()
 	err := gather(ctx, listeners, f.Streams, func(n int) error {
 		message := fmt.Sprintf("%d listener %d", session, n)
@@ -130,6 +136,7 @@ func (f *streams) subscribed(ctx context.Context, nc *nats.Conn) (out values, er
 	a := newAudience(f.Streams, func(listener, nth int, text string) error {
 		return nc.Publish(subject(listener), piece(nth, text))
 	})
+
 	var all sync.WaitGroup
 	var open []net.Conn
 	defer func() {
@@ -138,6 +145,7 @@ func (f *streams) subscribed(ctx context.Context, nc *nats.Conn) (out values, er
 		}
 		all.Wait()
 	}()
+
 	address := strings.TrimPrefix(nc.ConnectedUrl(), "nats://")
 	for n := range f.Streams {
 		conn, in, err := subscribe(ctx, address, subject(n))
@@ -157,11 +165,13 @@ func subscribe(ctx context.Context, address, subject string) (net.Conn, *bufio.R
 	if err != nil {
 		return nil, nil, fmt.Errorf("connecting to NATS: %w", err)
 	}
+
 	in := bufio.NewReader(conn)
 	_, err = fmt.Fprintf(conn, "CONNECT {\"verbose\":false}\r\nSUB %s 1\r\nPING\r\n", subject)
 	for line := ""; err == nil && line != "PONG\r\n"; {
 		line, err = in.ReadString('\n')
 	}
+
 	if err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("subscribing: %w", err), conn.Close())
 	}
@@ -240,6 +250,7 @@ func (a *audience) receive(text string) error {
 			return fmt.Errorf("recording delay: %w", err)
 		}
 	}
+
 	a.arrived <- struct{}{}
 	return nil
 }
@@ -264,12 +275,14 @@ func (a *audience) measure(ctx context.Context) (values, error) {
 	if err := a.all(ctx); err != nil { // warm up: allocate the buffers
 		return nil, err
 	}
+
 	rounds, began := 0, time.Now()
 	for ; time.Since(began) < fanTime; rounds++ {
 		if err := a.all(ctx); err != nil {
 			return nil, err
 		}
 	}
+
 	perSecond := float64(rounds*len(a.sent)) / time.Since(began).Seconds()
 	if err := a.steadily(ctx); err != nil {
 		return nil, err
@@ -289,6 +302,7 @@ func (a *audience) all(ctx context.Context) error {
 func (a *audience) steadily(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+
 	total := int(steadyTime/steadyEvery) * atATime
 	sent := make(chan error, 1)
 	go func() {

@@ -56,14 +56,17 @@ func (w *waiting) Measure(ctx context.Context, s *loadEnv) error {
 	if w.Waiters < 1 {
 		return errors.New("no request can wait; raise --waiters or the limit of open files")
 	}
+
 	parked, err := w.parked(ctx, s)
 	if err != nil {
 		return err
 	}
+
 	provider, err := s.model(ctx, 0)
 	if err != nil {
 		return err
 	}
+
 	var requests, runs, streams []float64
 	for n := range w.Rounds {
 		r := &waitingRound{waiting: w, loadEnv: s, model: provider, nonce: rand.Text()[:8]}
@@ -72,6 +75,7 @@ func (w *waiting) Measure(ctx context.Context, s *loadEnv) error {
 		}
 		requests, runs, streams = append(requests, r.request), append(runs, r.run), append(streams, r.stream)
 	}
+
 	clients := fmt.Sprintf("%d clients", w.Waiters)
 	s.add(clients, "KiB of a waiting request", []float64{parked}, requests, ratioAtMost(1.3))
 	s.add(clients, "KiB of its run in the worker", nil, runs, atMost(60))
@@ -87,11 +91,13 @@ func (w *waiting) parked(ctx context.Context, s *loadEnv) (kib float64, err erro
 	if err != nil {
 		return 0, err
 	}
+
 	p := server.Processes()[0]
 	before, err := settledMemory(ctx, p)
 	if err != nil {
 		return 0, err
 	}
+
 	base := "http://" + server.Address
 	clients, inner := errgroup.WithContext(ctx)
 	err = gather(inner, clients, w.Waiters, func(n int) error {
@@ -102,6 +108,7 @@ func (w *waiting) parked(ctx context.Context, s *loadEnv) (kib float64, err erro
 	if err != nil {
 		return 0, err
 	}
+
 	after, err := settledMemory(ctx, p)
 	if err == nil {
 		_, err = load.Request{Method: http.MethodPost, Path: floor.ReleasePath}.Read(ctx, base)
@@ -141,6 +148,7 @@ func (r *waitingRound) measure(ctx context.Context, n int) (err error) {
 	if err := r.warmUp(ctx); err != nil {
 		return err
 	}
+
 	var inner context.Context
 	r.clients, inner = errgroup.WithContext(ctx)
 	if err := r.fill(inner); err != nil {
@@ -158,11 +166,13 @@ func (r *waitingRound) measure(ctx context.Context, n int) (err error) {
 	if err := errors.Join(r.clients.Wait(), r.parley.Err()); err != nil {
 		return err
 	}
+
 	progressf("waiting, round %d of %d: the last answer came %.1f s after the model's", n+1, r.Rounds, time.Since(began).Seconds())
 	var messages []string
 	for i := range r.Waiters {
 		messages = append(messages, r.message("waits", i))
 	}
+
 	for i := range r.Streams {
 		messages = append(messages, r.message("watches", i))
 	}
@@ -189,6 +199,7 @@ func (r *waitingRound) fill(ctx context.Context) error {
 		}
 		memory = append(memory, bytes)
 	}
+
 	r.request, r.run = kibEach(memory[2]-memory[0], r.Waiters), kibEach(memory[3]-memory[1], r.Waiters)
 	r.stream = kibEach(memory[4]-memory[2], max(r.Streams, 1))
 	return nil

@@ -64,6 +64,7 @@ func (a *account) try(ctx context.Context, method, path string, body, into any) 
 		}
 		payload = bytes.NewReader(raw)
 	}
+
 	req, err := http.NewRequestWithContext(ctx, method, a.s.url+path, payload)
 	if err != nil {
 		return fmt.Errorf("making request: %w", err)
@@ -74,11 +75,13 @@ func (a *account) try(ctx context.Context, method, path string, body, into any) 
 	if a.token != "" {
 		req.Header.Set("Authorization", "Bearer "+a.token)
 	}
+
 	res, err := client.Do(req)
 	if err != nil {
 		return fmt.Errorf("asking: %w", err)
 	}
 	defer res.Body.Close()
+
 	raw, err := io.ReadAll(res.Body)
 	if err != nil {
 		return fmt.Errorf("reading answer: %w", err)
@@ -165,20 +168,24 @@ func (a *account) trigger(t *testing.T, key, agent, automation, message string) 
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, a.s.url+"/api/internal/run-automation", bytes.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for name, value := range map[string]string{
 		"Content-Type": "application/json", "x-api-key": key, "x-trigger-type": "schedule", "x-automation-id": automation,
 	} {
 		req.Header.Set(name, value)
 	}
+
 	res, err := client.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
+
 	raw, err := io.ReadAll(res.Body)
 	if err != nil || res.StatusCode >= http.StatusBadRequest {
 		t.Fatalf("run-automation: %d %s %v", res.StatusCode, raw, err)

@@ -121,6 +121,7 @@ func TestInvitation(t *testing.T) {
 	if guest.has("button", "New agent") || guest.has("link", "Automations") {
 		t.Error("a member is offered what only admins may do")
 	}
+
 	guest.click("link", "Organization")
 	guest.is("heading", "Organization")
 	guest.inspect("org-as-member")

@@ -26,6 +26,7 @@ func (p *page) budget(path string) {
 		Ready, Shift float64
 		Shifts       []string
 	}
+
 	p.js(&load, `() => ({ Ready: performance.getEntriesByType("navigation")[0].domContentLoadedEventEnd, Shift: shifted, Shifts: shifts })`)
 	requests, bytes, list := p.watch.weight()
 	p.t.Logf("%s: %d requests, %.1f KB, DOMContentLoaded after %.0f ms, at rest after %s, layout shift %.4f",

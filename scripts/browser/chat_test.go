@@ -41,11 +41,13 @@ func TestAgentFromTemplate(t *testing.T) {
 	if p.js(&after, place); !slices.Equal(before, after) {
 		t.Errorf("what is read moves from %v to %v when a source is opened", before, after)
 	}
+
 	var marked string
 	p.js(&marked, `() => document.querySelector("dialog mark")?.textContent ?? ""`)
 	if !strings.Contains(marked, "1931") {
 		t.Errorf("the words that are marked in the source are %q", marked)
 	}
+
 	source.is("link", "Open the page…")
 	p.inspect("source")
 	p.press("Escape")
@@ -95,6 +97,7 @@ func TestAnswerStreams(t *testing.T) {
 	if shown, err := turn.text(); err != nil || strings.Count(shown, "w70") > 1 {
 		t.Errorf("it is whole at once: %s, %v", shown, err)
 	}
+
 	p.reload()
 	turn.sees("echo: slowly " + said)
 	turn.is("link", "Run details")

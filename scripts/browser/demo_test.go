@@ -34,6 +34,7 @@ func TestDemo(t *testing.T) {
 			break
 		}
 	}
+
 	refused.sees("You have come to the demo's limit")
 	refused.is("button", "Send again in …")
 	refused.is("link", "Sign up for more")

@@ -29,6 +29,7 @@ func TestDialogKeepsWhatWasTyped(t *testing.T) {
 		p.isNot("dialog", "Leave without saving?")
 		dialog.holds("Name", "Half an agent")
 	}
+
 	p.press("Escape")
 	p.inspect("leave-dialog")
 	asks.click("button", "Leave")
@@ -94,6 +95,7 @@ func TestDialogLeadsToFault(t *testing.T) {
 			p.focusIs("textbox", c.field)
 		}
 	}
+
 	dialog := p.in("dialog", "New endpoint") // several fields are invalid simultaneously
 	dialog.fill("Address", "https://example.com/")
 	dialog.click("checkbox", "A run has failed or timed out…")

@@ -27,6 +27,7 @@ func TestDocumentedPages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	shown := 0
 	for _, path := range append(documents, filepath.Join(root, "README.md")) {
 		raw, err := os.ReadFile(path)
@@ -47,6 +48,7 @@ func TestDocumentedPages(t *testing.T) {
 			}
 		}
 	}
+
 	if shown == 0 {
 		t.Error("no document shows HTML")
 	}
@@ -69,10 +71,12 @@ func (a *account) showsChat(t *testing.T, html string) {
 		_, _ = fmt.Fprintf(w, `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Ours</title><link rel="icon" href="data:,"></head>`+
 			`<body><main><h1>Ours</h1></main>%s</body></html>`, own)
 	}))
+
 	t.Cleanup(server.Close)
 	agent = a.agent(t, "Snippet", map[string]any{"widget": map[string]any{
 		"enabled": true, "allowedOrigins": []string{server.URL}, "identitySecret": documentedSecret,
 	}})
+
 	p := open(t).withoutAddress()
 	p.watch.talksTo(strings.TrimPrefix(server.URL, "http://"))
 	p.visitURL(server.URL)
@@ -81,6 +85,7 @@ func (a *account) showsChat(t *testing.T, html string) {
 		title = "Snippet"
 		p.click("button", "Open chat: "+title)
 	}
+
 	chat := p.in("dialog", title)
 	chat.fill("Message", "What is 6 * 7?")
 	chat.click("button", "Send")

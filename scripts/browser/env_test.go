@@ -50,18 +50,21 @@ func withTestEnv(t *testing.T) *testEnv {
 	if err != nil {
 		t.Skipf("NOT TESTED: pages in a browser: %v (install the package chromium)", err)
 	}
+
 	s := &theEnv
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.up {
 		return s
 	}
+
 	program := testkit.BuildBinary(t, "deploy/standalone/cmd/parley")
 	if s.dir == "" {
 		if s.dir, err = os.MkdirTemp("", "parley-browser-"); err != nil { //nolint:usetesting // shared by all tests
 			t.Fatal(err)
 		}
 	}
+
 	s.startOutside()
 	if err := s.startParley(t, program); err != nil {
 		t.Fatal(err)
@@ -69,6 +72,7 @@ func withTestEnv(t *testing.T) *testEnv {
 	if err := s.startBrowser(chromium); err != nil {
 		t.Fatal(err)
 	}
+
 	s.up = true
 	return s
 }
@@ -88,6 +92,7 @@ func (s *testEnv) startParley(t *testing.T, program string) error {
 		return fmt.Errorf("making log of parley: %w", err)
 	}
 	defer log.Close()
+
 	data := filepath.Join(s.dir, "data")
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program, "up")
 	cmd.Env = append(append(os.Environ(), quickstart.Environment(data, testkit.FreePort(t))...),
@@ -96,19 +101,23 @@ func (s *testEnv) startParley(t *testing.T, program string) error {
 		"SEARXNG_URL="+s.outside.url, "OUTBOUND_ALLOW="+s.outside.host,
 		"TRUSTED_PROXIES=127.0.0.0/8", "LIMIT_USER=3000", // each page has a separate client address
 		"SIGNUPS_PER_ADDRESS=0")
+
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if s.parley, err = lifecycle.StartChild(cmd, syscall.SIGKILL); err != nil {
 		return fmt.Errorf("starting parley: %w", err)
 	}
+
 	ready := func() bool { return s.parley.Ended() || bytes.Contains(s.output(), []byte(quickstart.BannerEnd)) }
 	if !polled(t, time.Minute, ready) || s.parley.Ended() {
 		return fmt.Errorf("parley is not ready: %w\n%s", s.parley.Err(), s.output())
 	}
+
 	creds, err := quickstart.ReadCredentials(data)
 	if err != nil {
 		return err
 	}
+
 	s.url = creds.BaseURL
 	s.host = strings.TrimPrefix(creds.BaseURL, "http://")
 	return nil
@@ -137,6 +146,7 @@ func launch(program, profile string, more ...chromedp.ExecAllocatorOption) (brow
 			"SpareRendererForSitePerProcess,MediaRouter,OptimizationHints"),
 		chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("disable-dev-shm-usage", !roomInMemory()))
+
 	ctx, free := chromedp.NewExecAllocator(context.Background(), append(options, more...)...)
 	ctx, stop := chromedp.NewContext(ctx)
 	end = func() { stop(); free() }
@@ -177,11 +187,13 @@ func (s *testEnv) end(failed bool) error {
 	if s.close != nil {
 		s.close()
 	}
+
 	err := s.endParley()
 	for _, server := range s.servers {
 		server.CloseClientConnections()
 		server.Close()
 	}
+
 	if s.dir == "" {
 		return err
 	}
@@ -201,6 +213,7 @@ func (s *testEnv) endParley() error {
 	if err := s.parley.Signal(syscall.SIGTERM); err != nil {
 		return fmt.Errorf("ending parley: %w", err)
 	}
+
 	select {
 	case <-s.parley.Done():
 	case <-time.After(30 * time.Second):

@@ -50,8 +50,10 @@ func (o *outside) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		ear(w, r)
 		return
 	}
+
 	o.mu.Lock()
 	defer o.mu.Unlock()
+
 	switch found, is := o.pages[r.URL.Path]; {
 	case r.URL.Path == "/search":
 		o.search(w, r.URL.Query().Get("q"))
@@ -88,6 +90,7 @@ func (o *outside) search(w http.ResponseWriter, query string) {
 			})
 		}
 	}
+
 	w.Header().Set("Content-Type", "application/json")
 	raw, err := json.Marshal(map[string]any{
 		"query": query, "number_of_results": len(results), "results": results, "answers": []any{}, "corrections": []any{},
@@ -96,5 +99,6 @@ func (o *outside) search(w http.ResponseWriter, query string) {
 	if err != nil { // strings and numbers always marshal
 		panic(err)
 	}
+
 	_, _ = w.Write(raw)
 }

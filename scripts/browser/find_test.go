@@ -33,6 +33,7 @@ func (s step) fits(name string) bool {
 	if s.name == "…" {
 		return true
 	}
+
 	want, after := strings.CutSuffix(s.name, "…")
 	want, before := strings.CutPrefix(want, "…")
 	switch {
@@ -79,6 +80,7 @@ func (a area) matches(root cdp.BackendNodeID, s step) (found []cdp.BackendNodeID
 	if s.role == "field" {
 		roles = fields
 	}
+
 	for _, role := range roles {
 		result, err := send(a.p, accessibility.QueryAXTree, accessibility.QueryAXTreeParams{BackendNodeID: root, Role: role})
 		if err != nil {
@@ -147,6 +149,7 @@ func (a area) nodes() ([]cdp.BackendNodeID, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	found := []cdp.BackendNodeID{document.Root.BackendNodeID}
 	for _, s := range a.path {
 		if len(found) > 1 {
@@ -350,6 +353,7 @@ func (a area) choose(label, option string) {
 		Now, Wanted int
 		Options     []string
 	}
+
 	a.p.until("reading "+list.String(), func() error {
 		err := list.ask(&at, `function () {
 			this.focus();
@@ -361,9 +365,11 @@ func (a area) choose(label, option string) {
 		}
 		return err
 	})
+
 	for ; at.Now < at.Wanted; at.Now++ {
 		a.p.press("ArrowDown")
 	}
+
 	for ; at.Now > at.Wanted; at.Now-- {
 		a.p.press("ArrowUp")
 	}

@@ -97,6 +97,7 @@ func TestHarnessClosesDialogs(t *testing.T) {
 		}
 		return nil
 	})
+
 	p.until("somebody has touched the page, which may not ask before", func() error {
 		p.press("Tab")
 		var touched bool
@@ -106,9 +107,11 @@ func TestHarnessClosesDialogs(t *testing.T) {
 		}
 		return nil
 	})
+
 	p.visit("/dashboard")
 	if faults := strings.Join(p.watch.told(), "\n"); !strings.Contains(faults, "a beforeunload opened") {
 		t.Errorf("told: %q", faults)
 	}
+
 	p.watch.forget()
 }

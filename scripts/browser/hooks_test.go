@@ -19,6 +19,7 @@ func TestWebhook(t *testing.T) {
 			t.Skipf("NOT TESTED: deliveries that the pages show: %v", err)
 		}
 	}
+
 	a := signUp(t)
 	a.agent(t, "Clerk", map[string]any{"model": "offline/echo"})
 	p := open(t).signIn(a)
@@ -47,6 +48,7 @@ func TestWebhook(t *testing.T) {
 			t.Fatalf("%s\nanswers %s", command, out)
 		}
 	}
+
 	if out := delivered(t, command, "another"); !strings.Contains(out, `"unauthenticated"`) {
 		t.Fatalf("with another secret it answers %s", out)
 	}

@@ -41,6 +41,7 @@ func (p *page) inspect(name string) {
 		all.replaceSync("* { content-visibility: visible !important }");
 		document.adoptedStyleSheets.push(all);
 	}`)
+
 	// A sample of the reference's operations and schemas is enough, because all are built alike.
 	// Checking all takes a minute.
 	p.js(nil, `() => [...document.querySelectorAll("article.schema")].slice(8).concat([...document.querySelectorAll("article:not(.schema)")].slice(12)).forEach((a) => a.remove())`)
@@ -60,6 +61,7 @@ func (p *page) inspect(name string) {
 			p.axe(name + ", on a desktop in light")
 		}
 	}
+
 	p.scheme("light")
 }
 
@@ -111,6 +113,7 @@ func (p *page) tooWide() string {
 		Page, Window int
 		Wide         []string
 	}
+
 	p.js(&at, `() => {
 		const cut = (e) => e !== null && e !== document.documentElement && (getComputedStyle(e).overflowX !== "visible" || cut(e.parentElement));
 		const wide = [...document.querySelectorAll("body *")].filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !cut(e.parentElement));

@@ -34,6 +34,7 @@ func TestOwnInvitations(t *testing.T) {
 	for _, inviting := range []*account{host, other} {
 		inviting.call(t, http.MethodPost, "/api/organizations/members", map[string]any{"email": guest.email, "role": "member"}, nil)
 	}
+
 	host.agent(t, "Shared agent", map[string]any{"model": "offline/echo"})
 
 	unproven := open(t).signIn(guest)

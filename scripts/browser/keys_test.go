@@ -14,6 +14,7 @@ func TestKeyRunsTheCommandsShown(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skipf("NOT TESTED: commands that the pages show: %v", err)
 	}
+
 	a := signUp(t)
 	agent := a.agent(t, "Reporter", map[string]any{"model": "offline/echo"})
 	p, runs := open(t).signIn(a), open(t).signIn(a)
@@ -32,6 +33,7 @@ func TestKeyRunsTheCommandsShown(t *testing.T) {
 	if out := pasted(t, lists, ""); !strings.Contains(out, agent) {
 		t.Fatalf("%s\nanswers %s", lists, out)
 	}
+
 	made.click("button", "I have kept it")
 	row := p.in("row", "Nightly reports…")
 	row.seesNot(key)
@@ -49,6 +51,7 @@ func TestKeyRunsTheCommandsShown(t *testing.T) {
 			t.Fatalf("%s\nanswers %s", command, out)
 		}
 	}
+
 	runs.in("row", "…Summarize the day…").sees("completed")
 	runs.in("row", "…Summarize the day…").sees("nightly")
 	runs.in("row", "…Hello from curl…").sees("completed")

@@ -18,6 +18,7 @@ func (s *testEnv) lossyProxy(t *testing.T, times map[string]int) (address string
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var mu sync.Mutex
 	lost := func(path string) bool {
 		mu.Lock()
@@ -30,6 +31,7 @@ func (s *testEnv) lossyProxy(t *testing.T, times map[string]int) (address string
 		}
 		return false
 	}
+
 	through := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(at) }, FlushInterval: -1}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if lost(r.URL.Path) {
@@ -38,6 +40,7 @@ func (s *testEnv) lossyProxy(t *testing.T, times map[string]int) (address string
 		}
 		through.ServeHTTP(w, r)
 	}))
+
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
 	return server.URL
 }

@@ -45,9 +45,11 @@ func polled(t *testing.T, within time.Duration, done func() bool) bool {
 	t.Helper()
 	over := time.NewTimer(within)
 	defer over.Stop()
+
 	pause := 20 * time.Millisecond
 	next := time.NewTimer(pause)
 	defer next.Stop()
+
 	for !done() {
 		select {
 		case <-next.C:

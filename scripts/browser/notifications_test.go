@@ -24,6 +24,7 @@ func TestNotifications(t *testing.T) {
 	if secret := made.in("region", "the secret").snippet(); !strings.HasPrefix(secret, "whsec_") {
 		t.Errorf("the secret is %s", secret)
 	}
+
 	made.click("button", "I have kept it")
 	p.click("button", "Send a test to "+a.s.outside.url+"/pay")
 	p.click("button", "Messages to "+a.s.outside.url+"/pay")
@@ -71,6 +72,7 @@ func TestBudget(t *testing.T) {
 		!strings.Contains(err.Error(), "budget_exceeded") {
 		t.Errorf("a run beyond the budget: %v", err)
 	}
+
 	p.in("row", "…Spender…").sees("1")
 	p.inspect("usage")
 	p.click("button", "Edit Spender: runs a month")

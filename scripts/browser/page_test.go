@@ -220,6 +220,7 @@ func (p *page) apply(into any, params runtime.CallFunctionOnParams, arguments ..
 		}
 		params.Arguments = append(params.Arguments, &runtime.CallArgument{Value: raw})
 	}
+
 	result, err := send(p, runtime.CallFunctionOn, params)
 	if err != nil {
 		return err
@@ -324,10 +325,12 @@ func (p *page) picture() string {
 	if dir == "" {
 		dir = filepath.Join(os.TempDir(), "parley-browser-pictures")
 	}
+
 	raw, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
 	if err == nil {
 		err = os.MkdirAll(dir, 0o755)
 	}
+
 	file := filepath.Join(dir, strings.ReplaceAll(p.t.Name(), "/", "_")+".png")
 	if err == nil {
 		err = os.WriteFile(file, raw, 0o644)

@@ -108,11 +108,13 @@ func furnish(t *testing.T, name func(plain string) string) furnished {
 	f.agent = f.account.agent(t, name("Shop agent"), map[string]any{
 		"description": name("Answers customers."), "tools": map[string]any{"knowledge": on},
 	})
+
 	payer := f.account.agent(t, name("Payer"), map[string]any{"tools": f.till()})
 	f.answered = f.chat(t, f.agent, name("first"), f.question)
 	if len(f.answered.Citations) == 0 {
 		t.Fatalf("the agent cites nothing: %+v", f.answered)
 	}
+
 	key := f.key(t, name("Scheduler"))
 	f.automated = f.trigger(t, key, f.agent, name("nightly"), f.question)
 	echo := f.account.agent(t, name("Echo"), map[string]any{"model": "offline/echo"})
@@ -185,6 +187,7 @@ func TestCurrentPageInSight(t *testing.T) {
 		})
 		p.shot("strip-"+name, phone, "light")
 	}
+
 	p.inspect("strip")
 }
 
@@ -324,6 +327,7 @@ func (p *page) unharmed() {
 	if promised[bool](p, `Promise.resolve("owned" in window)`) {
 		p.t.Error("a script that came as text was carried out")
 	}
+
 	var made []string
 	p.js(&made, `() => {
 		const found = [];

@@ -73,6 +73,7 @@ func TestApprovalInChat(t *testing.T) {
 	if paid := a.s.outside.payments(bill); paid != 0 {
 		t.Errorf("paid %d times before anybody decided", paid)
 	}
+
 	p.inspect("approval-in-chat")
 	p.resize(phone)
 	p.settled()
@@ -83,6 +84,7 @@ func TestApprovalInChat(t *testing.T) {
 	if !whole {
 		t.Error("how a call stands is cut off in a narrow window")
 	}
+
 	turn.click("button", "Approve")
 	turn.is("button", "Copy answer")
 	if paid := a.s.outside.payments(bill); paid != 1 {

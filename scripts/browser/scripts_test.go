@@ -25,6 +25,7 @@ func TestScripts(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("there are no tests of scripts under %s: %v", web, err)
 	}
+
 	out := bundled(t, web, files)
 	server := httptest.NewServer(http.FileServer(http.Dir(out)))
 	t.Cleanup(server.Close)
@@ -52,16 +53,19 @@ func bundled(t *testing.T, web string, files []string) string {
 	if _, err := os.Stat(esbuild); err != nil {
 		t.Fatalf("%v: make bin/esbuild", err)
 	}
+
 	args := append([]string{
 		"--bundle", "--format=esm", "--target=es2022", "--jsx=automatic", "--jsx-import-source=preact",
 		"--sourcemap=inline", "--log-level=warning", "--outbase=" + web, "--outdir=" + out,
 	}, files...)
+
 	command := exec.CommandContext(t.Context(), esbuild, args...)
 	command.Dir = web
 	command.Env = append(os.Environ(), "NODE_PATH="+filepath.Join(web, "third_party"))
 	if printed, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("bundling tests: %v\n%s", err, printed)
 	}
+
 	const empty = `<!doctype html><html lang="en"><head><title>Tests</title><link rel="icon" href="data:,"></head><body></body></html>`
 	if err := os.WriteFile(filepath.Join(out, "page.html"), []byte(empty), 0o600); err != nil {
 		t.Fatal(err)
@@ -76,6 +80,7 @@ func runTests(p *page, script string) {
 	if len(names) == 0 {
 		p.t.Fatalf("%s exports no tests", script)
 	}
+
 	for i, name := range names {
 		p.t.Run(name, func(t *testing.T) {
 			thrown := promised[string](p, fmt.Sprintf(

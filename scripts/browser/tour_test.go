@@ -77,5 +77,6 @@ func (p *page) screenshot(name string) {
 		p.must(os.MkdirAll(dir, 0o755), "making "+dir)
 		p.must(os.WriteFile(file, shot.Data, 0o644), "writing the screenshot")
 	}
+
 	p.scheme("light")
 }

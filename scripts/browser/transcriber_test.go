@@ -22,14 +22,17 @@ func ear(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
+
 	wav, err := io.ReadAll(file)
 	if err != nil {
 		return // an incomplete request is not answered
 	}
+
 	words := ""
 	if _, samples, found := bytes.Cut(wav, []byte("data")); found && loudest(samples[min(4, len(samples)):]) >= loudEnough {
 		words = question
 	}
+
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = io.WriteString(w, `{"text":`+quoted(words)+`}`)
 }

@@ -42,6 +42,7 @@ func recording(t *testing.T, words string) (path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	before, behind := realtimeclient.Silence(8*time.Second), realtimeclient.Silence(time.Second) // until the connection is open, and to end the turn
 	samples := slices.Concat(before, said, behind)
 	const rate = realtimeclient.Rate
@@ -70,12 +71,14 @@ func openHearing(t *testing.T, recording string) *page {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	browser, end, err := launch(program, t.TempDir(),
 		chromedp.Flag("use-fake-ui-for-media-stream", true), chromedp.Flag("use-fake-device-for-media-stream", true),
 		chromedp.Flag("use-file-for-fake-audio-capture", recording+"%noloop"))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(end)
 	return s.tab(t, chromium{browser})
 }
@@ -254,6 +257,7 @@ func TestSpeakEnd(t *testing.T) {
 	if _, _, others := p.spoke(); !slices.Contains(others, "conversation.item.truncate") {
 		t.Errorf("the service is told %q", others)
 	}
+
 	turn.sees("Interrupted")
 	turn.sees("(Offline") // the beginning of its answers
 	turn.seesNot("carry an umbrella")
@@ -281,6 +285,7 @@ func TestSpeakNotEnabled(t *testing.T) {
 	var now struct {
 		Tools struct{ Voice struct{ Enabled bool } }
 	}
+
 	a.call(t, http.MethodGet, "/api/agents?id="+agent, nil, &now)
 	if !now.Tools.Voice.Enabled {
 		t.Error("its voice is not enabled")

@@ -135,6 +135,7 @@ func (w *watch) sent() []string {
 func (w *watch) handleEvent(event any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	w.changes(event)
 	switch e := event.(type) {
 	case *runtime.EventConsoleAPICalled:
@@ -196,15 +197,18 @@ func (w *watch) asked(e *network.EventRequestWillBeSent) {
 	if err != nil || at.Scheme == "data" || at.Scheme == "blob" || at.Scheme == "about" {
 		return
 	}
+
 	w.changed = time.Now()
 	what := e.Request.Method + " " + e.Request.URL
 	if !slices.Contains(w.hosts, at.Host) {
 		w.faultf("it asks another host: %s", what)
 	}
+
 	id := e.RequestID
 	if e.RedirectResponse != nil { // the same ID continues with another address
 		id += "'"
 	}
+
 	// There is no event for the arrival of an icon that was requested before.
 	w.requests[id] = &request{what: what, loader: e.LoaderID, over: id != e.RequestID || strings.HasPrefix(at.Path, "/favicon")}
 	if id != e.RequestID {

@@ -31,6 +31,7 @@ func widgetPage(t *testing.T, s *testEnv) (origin string, holds func(agent strin
 			`<img name="currentScript" alt=""><img name="body" alt=""><img name="createElement" alt="">`+ // shadow the document's own properties
 			`<script async src="%[1]s/widget.js" data-agent="%[2]s"></script><script async src="%[1]s/widget.js" data-agent="%[2]s"></script></body></html>`, s.url, agent)
 	}))
+
 	t.Cleanup(server.Close)
 	return server.URL, func(id string) { agent = id }
 }
@@ -79,6 +80,7 @@ func TestWidgetElsewhere(t *testing.T) {
 	if err != nil || strings.Count(shown, "echo: slowly") != 1 {
 		t.Errorf("the answer is not there once: %s, %v", shown, err)
 	}
+
 	p.inspect("widget")
 	chat.fill("Message", "<b>**bold** "+hostile)
 	p.press("Enter")
@@ -102,6 +104,7 @@ func TestWidgetElsewhere(t *testing.T) {
 		}
 		return nil
 	})
+
 	q.settled()
 	if q.has("button", "…") {
 		t.Error("the widget shows on an origin that the agent does not list")
@@ -116,24 +119,29 @@ func TestWidgetIsSmall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	req.Header.Set("Accept-Encoding", "gzip")
 	res, err := client.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
+
 	raw, err := io.ReadAll(res.Body)
 	if err != nil || res.Header.Get("Content-Encoding") != "gzip" {
 		t.Fatalf("it comes as %q: %v", res.Header.Get("Content-Encoding"), err)
 	}
+
 	plain, err := gzip.NewReader(strings.NewReader(string(raw)))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	script, err := io.ReadAll(plain)
 	if err != nil || !strings.Contains(string(script), "agent-chat") {
 		t.Fatalf("it is no widget: %.100q %v", script, err)
 	}
+
 	t.Logf("widget.js: %d bytes, %d of them sent", len(script), len(raw))
 	if len(raw) > widgetBytes {
 		t.Errorf("it takes %d bytes, more than %d", len(raw), widgetBytes)

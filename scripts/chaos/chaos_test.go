@@ -84,10 +84,12 @@ func TestChaos(t *testing.T) {
 	if seed == 0 {
 		seed = rand.Uint64N(1_000_000)
 	}
+
 	f := short()
 	if *chaosFor > 0 {
 		f = long(*chaosFor)
 	}
+
 	t.Logf("seed %d", seed)
 	fmt.Printf("chaos: seed %d, faults for %s; the same schedule again: -chaos.seed=%d -chaos.for=%s\n", seed, f.plan.total, seed, *chaosFor)
 	r := newTrial(t, f, seed)
@@ -120,6 +122,7 @@ func newTrial(t *testing.T, f form, seed uint64) *trial {
 		"LIMIT_USER=500000", "LIMIT_SYSTEM=600000",
 		"WAIT_DEFAULT=" + waitDefault.String(), "RUN_DEADLINE=" + runDeadline.String(),
 	}
+
 	f.options.PostgresSettings = map[string]string{"max_connections": "400", "max_wal_size": "256MB"}
 	if disks[cluster.NATS] != nil {
 		f.options.NATSDir = disks[cluster.NATS].Dir
@@ -127,6 +130,7 @@ func newTrial(t *testing.T, f form, seed uint64) *trial {
 	if disks[cluster.Postgres] != nil {
 		f.options.PostgresDir = disks[cluster.Postgres].Dir
 	}
+
 	skewed := ""
 	if r.plan.clock {
 		var err error
@@ -137,11 +141,13 @@ func newTrial(t *testing.T, f form, seed uint64) *trial {
 	} else if r.plan.clocks > 0 {
 		r.notDone = append(r.notDone, "workers whose clocks are off: -chaos.clock=false")
 	}
+
 	r.cluster = cluster.Start(t, f.options)
 	var urls []string
 	for _, p := range r.cluster.Of(cluster.Ingress) {
 		urls = append(urls, p.URL)
 	}
+
 	accounts := []account{signUp(t, urls[0], "one", receiver), signUp(t, urls[1], "two", receiver)}
 	for _, a := range accounts {
 		var org string
@@ -150,9 +156,11 @@ func newTrial(t *testing.T, f form, seed uint64) *trial {
 		}
 		r.names[org] = a.name
 	}
+
 	for _, p := range r.cluster.Of(cluster.Ingress, cluster.Agent, cluster.Tool, cluster.Sweep) {
 		r.plan.parts = append(r.plan.parts, p.Name)
 	}
+
 	r.striker = &striker{t: t, cluster: r.cluster, past: r.past, ledger: receiver, seed: seed, disks: disks, skewed: skewed, counts: map[string]int{}}
 	r.watcher = &watcher{cluster: r.cluster, past: r.past, rungAgain: map[string]bool{}}
 	r.load = &load{accounts: accounts, urls: urls, past: r.past, seed: seed}
@@ -169,6 +177,7 @@ func (r *trial) mount(t *testing.T) map[string]*testkit.Disk {
 		r.notDone = append(r.notDone, "full disks, SIGSTOP past the lease, a clock that is off: only with -chaos.for")
 		return disks
 	}
+
 	var err error
 	if disks[cluster.NATS], err = testkit.MemoryDisk(t, natsDisk); err == nil {
 		r.plan.natsDisk = true
@@ -191,6 +200,7 @@ func (r *trial) run(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+
 	until := make(chan struct{})
 	r.striker.began = time.Now()
 	var others sync.WaitGroup
@@ -207,6 +217,7 @@ func (r *trial) run(t *testing.T) {
 	for _, p := range r.cluster.AwaitReady(ctx, drained) {
 		t.Errorf("%s does not start again: %s", p.Name, p.Told().LastFailure)
 	}
+
 	r.drain(ctx, t, began.Add(drained))
 	r.progress("asking for every key again")
 	r.load.replayAll(ctx, r.clients)
@@ -226,16 +237,19 @@ func (r *trial) drain(ctx context.Context, t *testing.T, until time.Time) {
 	t.Helper()
 	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
+
 	answered := make(chan struct{})
 	go func() {
 		r.load.group.Wait()
 		close(answered)
 	}()
+
 	select {
 	case <-answered:
 	case <-ctx.Done():
 		t.Error("there are clients who have no answer")
 	}
+
 	for ctx.Err() == nil {
 		if left, err := r.watcher.open(ctx); err == nil && len(left) == 0 {
 			return
@@ -248,14 +262,17 @@ func (r *trial) collect(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
+
 	left, err := r.watcher.open(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	rows, err := r.watcher.rows(ctx, r.names)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	r.past.note(func(all *evidence) {
 		all.Open, all.Rows = left, rows
 		for _, p := range r.cluster.Parts {
@@ -279,6 +296,7 @@ func (r *trial) figures(v *verdict) map[string]int {
 			all["attempts beyond the first"] += row.Attempts - 1
 		}
 	}
+
 	for _, request := range e.Requests {
 		all[fmt.Sprintf("requests answered with %d", request.Status)]++
 		if request.Replayed {
@@ -288,15 +306,18 @@ func (r *trial) figures(v *verdict) map[string]int {
 			all["requests that a client broke off"]++
 		}
 	}
+
 	for _, d := range e.Decisions {
 		all["decisions of a person"]++
 		all["decisions of a person: "+d.Said]++
 	}
+
 	for name, n := range all {
 		if strings.HasPrefix(name, "kills of ") {
 			all["kills"] += n
 		}
 	}
+
 	all["runs rung for again"] = len(r.watcher.rungAgain)
 	all["attempts that woke up and were void"] = r.cluster.Count(cluster.Agent, "taken over")
 	all["looks at the database"] = r.watcher.looks
@@ -315,27 +336,33 @@ func (r *trial) report(t *testing.T, v *verdict) {
 	for name := range figures {
 		names = append(names, name)
 	}
+
 	sort.Strings(names)
 	fmt.Println("what happened, and what was checked:")
 	for _, name := range names {
 		fmt.Printf("%9d  %s\n", figures[name], name)
 	}
+
 	for _, what := range r.notDone {
 		fmt.Println("NOT DONE: " + what)
 	}
+
 	if r.plan.total >= wholeRun && figures["kills"] < manyKills {
 		t.Errorf("this run has shown too little: there were %d kills, not %d", figures["kills"], manyKills)
 	}
+
 	for _, need := range r.needs {
 		if figures[need] == 0 {
 			t.Errorf("this run has shown nothing: there were no %s", need)
 		}
 	}
+
 	for _, what := range always {
 		if figures[what] == 0 {
 			t.Errorf("this run has checked nothing: there were no %s", what)
 		}
 	}
+
 	for _, rule := range slices.Sorted(maps.Keys(v.Violations)) {
 		found := v.Violations[rule]
 		t.Errorf("VIOLATED: %s: %d times", rule, len(found))
@@ -343,10 +370,12 @@ func (r *trial) report(t *testing.T, v *verdict) {
 			t.Errorf("  %s", text)
 		}
 	}
+
 	verdict := "PASSED"
 	if t.Failed() {
 		verdict = "FAILED; logs and history: " + r.keep(t)
 	}
+
 	fmt.Printf("chaos: seed %d: %d kills, %d runs, %d violations: %s\n", r.seed, figures["kills"], figures["runs in the database"], len(v.Violations), verdict)
 }
 
@@ -364,6 +393,7 @@ func (r *trial) keep(t *testing.T) string {
 	if err != nil {
 		return err.Error()
 	}
+
 	e := &r.past.all
 	raw, err := json.MarshalIndent(map[string]any{
 		"requests": e.Requests, "rows": e.Rows, "open": e.Open, "seen": e.Seen, "effects": e.Effects, "decisions": e.Decisions, "turns": e.Turns,

@@ -44,6 +44,7 @@ func sound() *evidence {
 		}
 		e.Requests = append(e.Requests, asked, asked)
 	}
+
 	e.Requests = append(e.Requests, request{Key: "one/automation/key-1", Status: 503, RetryAfter: true, Sent: at(0), Done: at(1), Within: time.Minute})
 	e.Turns = []turn{{Session: "session-1", N: 1}, {Session: "session-1", N: 2, Before: []int{1}}}
 	for n := range 180 {
@@ -58,6 +59,7 @@ func TestCheckerPassesWhatIsSound(t *testing.T) {
 	if len(v.Violations) != 0 {
 		t.Errorf("violations: %v", v.Violations)
 	}
+
 	for _, what := range []string{
 		"accepted runs", "runs in the database", "ends in time", "keys with one run", "answers compared", "keys answered more than once",
 		"terminal rows watched", "bills paid, none", "bills paid, idempotent", "bills paid, unsafe", "bills whose run says that they were paid",
@@ -269,6 +271,7 @@ func TestScheduleIsDrawnFromItsSeed(t *testing.T) {
 	if slices.Equal(first, schedule(8, p)) {
 		t.Error("another seed draws the same schedule")
 	}
+
 	drawn := map[string]int{}
 	for _, f := range first {
 		if f.At < 0 || f.At > p.total {
@@ -288,11 +291,13 @@ func TestScheduleIsDrawnFromItsSeed(t *testing.T) {
 		}
 		drawn[f.Kind]++
 	}
+
 	for _, kind := range []string{kill, restart, freeze, cut, requests, replies, delay, reset, deletion, truncate, fill, skew, snapshot} {
 		if drawn[kind] == 0 {
 			t.Errorf("there is no %s in ten minutes: %v", kind, drawn)
 		}
 	}
+
 	if drawn[kill] < 330 { // 300 are required, and some find their part already down
 		t.Errorf("%d kills in ten minutes", drawn[kill])
 	}

@@ -79,12 +79,14 @@ func checkEnds(e *evidence, wrong func(string, ...any), checked func(string)) {
 			wrong("run %s of %s was accepted with %d and has not ended: %q", r.Run, r.Key, r.Status, found.Status)
 		}
 	}
+
 	for _, r := range e.Rows {
 		checked("runs in the database")
 		if !terminal(r.Status) {
 			wrong("run %s in the database has not ended: %q", r.ID, r.Status)
 		}
 	}
+
 	for _, o := range e.Open {
 		wrong("run %s is still open: %s, deadline %s", o.ID, o.Status, o.Deadline.Format(time.TimeOnly))
 	}
@@ -95,6 +97,7 @@ func checkLate(e *evidence, wrong func(string, ...any), checked func(string)) {
 	for _, d := range e.Decisions {
 		asked[d.Run] = d.At
 	}
+
 	for _, r := range e.Rows {
 		if !terminal(r.Status) {
 			continue
@@ -125,6 +128,7 @@ func checkBadEnds(e *evidence, wrong func(string, ...any), checked func(string))
 			accepted[r.Run] = true
 		}
 	}
+
 	var bad []row
 	for _, r := range e.Rows {
 		switch {
@@ -135,9 +139,11 @@ func checkBadEnds(e *evidence, wrong func(string, ...any), checked func(string))
 			bad = append(bad, r)
 		}
 	}
+
 	if len(bad) <= max(badEndsAlways, len(accepted)*badEndsPerCent/100) {
 		return
 	}
+
 	for _, r := range bad {
 		wrong("run %s, one of %d of %d, ended as %s: %s", r.ID, len(bad), len(accepted), r.Status, r.Result)
 	}
@@ -155,6 +161,7 @@ func checkKeys(e *evidence, wrong func(string, ...any), checked func(string)) {
 		}
 		runs[r.Key] = r.ID
 	}
+
 	for _, r := range e.Requests {
 		if r.Key == "" || !r.accepted() {
 			continue
@@ -208,10 +215,12 @@ func checkEffects(e *evidence, wrong func(string, ...any), checked func(string))
 			resent[d.Bill]++
 		}
 	}
+
 	bills := map[string][]effect{}
 	for _, f := range e.Effects {
 		bills[f.Tool+" "+f.Bill] = append(bills[f.Tool+" "+f.Bill], f)
 	}
+
 	for _, effects := range bills {
 		bill, tool := effects[0].Bill, effects[0].Tool
 		checked("bills paid, " + tool)
@@ -236,12 +245,14 @@ func checkPaid(e *evidence, wrong func(string, ...any), checked func(string)) {
 	for _, f := range e.Effects {
 		paid[f.Bill] = true
 	}
+
 	confirmed := map[string]bool{}
 	for _, d := range e.Decisions {
 		if d.Said == "happened" {
 			confirmed[d.Bill] = true
 		}
 	}
+
 	for _, r := range e.Rows {
 		bill, known := billFor(r.Message)
 		if !known || r.Status != "completed" {
@@ -302,6 +313,7 @@ func checkTurns(e *evidence, wrong func(string, ...any), checked func(string)) {
 			}
 		}
 	}
+
 	for _, t := range e.Turns {
 		checked("model calls of turns")
 		if !slices.IsSorted(t.Before) || len(t.Before) > 0 && t.Before[len(t.Before)-1] >= t.N {

@@ -101,6 +101,7 @@ func (s *striker) strike(ctx context.Context, f fault) {
 	default:
 		done = s.link(ctx, f, p)
 	}
+
 	how := "done"
 	switch {
 	case done:
@@ -115,6 +116,7 @@ func (s *striker) strike(ctx context.Context, f fault) {
 		s.count("not done: " + f.Kind)
 		how = "NOT DONE: it was down, or something else was done to it"
 	}
+
 	s.tell(f, how)
 }
 
@@ -190,6 +192,7 @@ func (s *striker) lasting(ctx context.Context, f fault, do func() bool, undo fun
 	if !do() {
 		return false
 	}
+
 	from := time.Now()
 	wait(ctx, f.For)
 	undo()
@@ -254,6 +257,7 @@ func (s *striker) truncateStream(f fault) {
 	if err != nil {
 		s.t.Errorf("truncating the stream: %v", err)
 	}
+
 	s.mu.Lock()
 	s.counts[blocksCut] += blocks
 	s.mu.Unlock()
@@ -270,6 +274,7 @@ func (s *striker) fill(ctx context.Context, f fault, p *cluster.Part) bool {
 	if disk == nil {
 		return false
 	}
+
 	met, before := true, 0
 	filled := s.lasting(ctx, f, func() bool {
 		p.Excuse()
@@ -390,6 +395,7 @@ func (s *striker) holdSnapshot(ctx context.Context, end time.Time) (age int) {
 		return -1 // PostgreSQL may be down
 	}
 	defer func() { _ = tx.Rollback() }()
+
 	for age = -1; ; wait(ctx, min(time.Second, time.Until(end))) {
 		var pid int
 		if tx.QueryRowContext(ctx, `SELECT pg_backend_pid()`).Scan(&pid) != nil {
@@ -415,10 +421,12 @@ func (s *striker) restore() {
 			}
 		}
 	}
+
 	var err error
 	for _, disk := range s.disks {
 		err = errors.Join(err, disk.Free())
 	}
+
 	if err != nil && !errors.Is(err, syscall.ENOENT) {
 		s.t.Error(err)
 	}

@@ -91,6 +91,7 @@ func (l *load) one(ctx context.Context, random *rand.Rand) {
 		kind: kinds[round%int64(len(kinds))], account: l.accounts[n%int64(len(l.accounts))], key: fmt.Sprintf("key-%d", round),
 		message: fmt.Sprintf("sleep %dms: number %d", random.IntN(1000), n),
 	}
+
 	via := random.IntN(len(l.urls))
 	switch a.kind {
 	case "plain":
@@ -110,6 +111,7 @@ func (l *load) one(ctx context.Context, random *rand.Rand) {
 		a.message = fmt.Sprintf("%s bill-%d", a.kind, n)
 		l.until(ctx, a, via)
 	}
+
 	l.revisit(ctx, via)
 }
 
@@ -182,6 +184,7 @@ func (l *load) post(ctx context.Context, a asked, via int) request {
 	if a.key != "" {
 		l.asked.Store(a.full(), a)
 	}
+
 	url := l.urls[via%len(l.urls)]
 	header := map[string]string{"x-api-key": a.account.key}
 	var body map[string]any
@@ -222,6 +225,7 @@ func (l *load) send(ctx context.Context, a asked, via int, method, url string, h
 	r := request{
 		Kind: a.kind, Key: a.full(), Via: fmt.Sprintf("ingress %d", via%len(l.urls)+1), Sent: time.Now(), Within: waitDefault + patience,
 	}
+
 	status, got, raw, err := send(ctx, method, url, header, body)
 	r.Done, r.Left = time.Now(), ctx.Err() != nil
 	switch {
@@ -243,6 +247,7 @@ func (l *load) send(ctx context.Context, a asked, via int, method, url string, h
 			r.Body = string(raw)
 		}
 	}
+
 	l.past.note(func(all *evidence) { all.Requests = append(all.Requests, r) })
 	return r
 }
@@ -258,6 +263,7 @@ func (l *load) replayAll(ctx context.Context, clients int) {
 		}
 		return true
 	})
+
 	var group sync.WaitGroup
 	for range clients {
 		group.Go(func() {
@@ -266,5 +272,6 @@ func (l *load) replayAll(ctx context.Context, clients int) {
 			}
 		})
 	}
+
 	group.Wait()
 }

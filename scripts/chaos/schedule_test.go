@@ -109,6 +109,7 @@ func schedule(seed uint64, p plan) []fault {
 			}
 		}
 	}
+
 	all = append(all, p.once(seed)...)
 	slices.SortStableFunc(all, func(a, b fault) int { return cmp.Compare(a.At, b.At) })
 	return all
@@ -124,6 +125,7 @@ func (p plan) once(seed uint64) []fault {
 			all = append(all, fault{At: some(random, p.total/2), Kind: kill, Part: part})
 		}
 	}
+
 	all = append(all,
 		fault{At: somewhen(), Kind: deletion, Part: cluster.NATS},
 		fault{At: somewhen(), Kind: truncate, Part: cluster.NATS},
@@ -134,14 +136,17 @@ func (p plan) once(seed uint64) []fault {
 		// end.
 		fault{At: p.total*2/5 + some(random, p.total/10), Kind: snapshot, Part: cluster.Postgres, For: p.total / 2},
 	)
+
 	for _, kind := range []string{cut, requests, replies, delay, reset} {
 		f := p.linkFor(random, kind)
 		f.At = somewhen()
 		all = append(all, f)
 	}
+
 	if p.frozen == 0 {
 		return all
 	}
+
 	for _, f := range []fault{
 		{Kind: freeze, Part: "agent 3", For: p.frozen},
 		{Kind: freeze, Part: "tool 1", For: p.frozen},
@@ -215,10 +220,12 @@ func (p plan) linkFor(r *rand.Rand, kind string) fault {
 	if part[:len(part)-2] == cluster.Ingress && r.IntN(2) == 0 {
 		f.Link = "front"
 	}
+
 	f.For = min(p.total/4, time.Second+some(r, 10*time.Second))
 	if r.IntN(6) == 0 && f.Link != "front" && p.frozen > 0 {
 		f.For = p.frozen + some(r, 8*time.Second) // longer than the lease
 	}
+
 	switch f.Kind {
 	case delay:
 		f.By = 20*time.Millisecond + some(r, 500*time.Millisecond)

@@ -72,16 +72,19 @@ func (m *model) answer(req openaistub.Request) (openaistub.Reply, bool) {
 		// The ID is always the same, because the service must distinguish calls of different turns.
 		return openaistub.Reply{ToolCalls: []openaistub.ToolCall{{ID: "call_pay", Name: b.tool, Arguments: arguments}}, Delay: delay}, true
 	}
+
 	session, n, known := turnFor(prompt)
 	if !known {
 		return openaistub.Reply{}, false
 	}
+
 	shown := turn{Session: session, N: n}
 	for _, message := range req.Messages {
 		if s, other, isTurn := turnFor(message.Content); isTurn && s == session && message.Role == "user" {
 			shown.Before = append(shown.Before, other)
 		}
 	}
+
 	shown.Before = shown.Before[:len(shown.Before)-1] // the last one is this turn
 	m.past.note(func(all *evidence) { all.Turns = append(all.Turns, shown) })
 	return openaistub.Reply{Text: "answered " + strconv.Itoa(n), Delay: delay}, true
@@ -124,6 +127,7 @@ func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		l.unsafe.Add(1)
 		defer l.unsafe.Add(-1)
 	}
+
 	// Continue even if the requester has died, because its request has already arrived.
 	wait(context.WithoutCancel(r.Context()), time.Duration(len(body.Bill)*31%5)*20*time.Millisecond)
 	l.mu.Lock()
@@ -134,6 +138,7 @@ func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			Bill: body.Bill, Tool: strings.TrimPrefix(r.URL.Path, "/"), Key: r.Header.Get("Idempotency-Key"), At: time.Now(),
 		})
 	})
+
 	wait(context.WithoutCancel(r.Context()), time.Duration(len(raw)*17%7)*25*time.Millisecond)
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = io.WriteString(w, `{"paid":true}`)
@@ -163,19 +168,23 @@ func send(ctx context.Context, method, url string, header map[string]string, bod
 		}
 		payload = bytes.NewReader(encoded)
 	}
+
 	req, err := http.NewRequestWithContext(ctx, method, url, payload)
 	if err != nil {
 		return 0, nil, nil, err
 	}
+
 	req.Header.Set("Content-Type", "application/json")
 	for name, value := range header {
 		req.Header.Set(name, value)
 	}
+
 	res, err := client.Do(req)
 	if err != nil {
 		return 0, nil, nil, err
 	}
 	defer res.Body.Close()
+
 	raw, err = io.ReadAll(res.Body)
 	return res.StatusCode, res.Header, raw, err
 }
@@ -189,6 +198,7 @@ func signUp(t *testing.T, url, name string, receiver *ledger) account {
 		Key   string `json:"key"`
 		ID    string `json:"id"`
 	}
+
 	call := func(path string, header map[string]string, body any) {
 		t.Helper()
 		status, _, raw, err := send(t.Context(), http.MethodPost, url+path, header, body)
@@ -196,6 +206,7 @@ func signUp(t *testing.T, url, name string, receiver *ledger) account {
 			t.Fatalf("%s: %d %v: %s", path, status, err, raw)
 		}
 	}
+
 	call("/api/auth/signup", nil, map[string]any{"email": name + "@example.test", "password": "a password of " + name})
 	call("/api/keys", map[string]string{"Authorization": "Bearer " + made.Token}, map[string]any{"name": "chaos", "scope": "organization"})
 	a.key = made.Key
@@ -208,10 +219,12 @@ func signUp(t *testing.T, url, name string, receiver *ledger) account {
 			},
 		})
 	}
+
 	call("/api/agents", map[string]string{"x-api-key": a.key}, map[string]any{
 		"name": "Chaos", "systemPrompt": "Do as you are told.", "model": "openai/chaos", "allowedCallers": []string{"user", "system"},
 		"tools": map[string]any{"httpRequest": map[string]any{"enabled": true, "endpoints": endpoints}},
 	})
+
 	a.agent = made.ID
 	return a
 }
@@ -240,6 +253,7 @@ func (p *person) work(ctx context.Context) {
 func (p *person) look(ctx context.Context, a account, url string) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
+
 	header := map[string]string{"x-api-key": a.key}
 	_, _, raw, err := send(ctx, http.MethodGet, url+"/api/runs?status=requires_action", header, nil)
 	var list struct {
@@ -256,6 +270,7 @@ func (p *person) look(ctx context.Context, a account, url string) {
 	if err != nil || json.Unmarshal(raw, &list) != nil {
 		return // it tries again later
 	}
+
 	for _, run := range list.Data {
 		if run.RequiredAction == nil {
 			continue

@@ -47,6 +47,7 @@ const printOf = "r.xmin::text || ' ' || md5(r::text)"
 func (w *watcher) look(ctx context.Context, since time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
+
 	err := w.each(ctx, "SELECT id, "+printOf+" FROM runs r WHERE status IS NOT NULL AND finished_at > $1", func(rows *sql.Rows) error {
 		var id, seen string
 		if err := rows.Scan(&id, &seen); err != nil {
@@ -62,6 +63,7 @@ func (w *watcher) look(ctx context.Context, since time.Time) error {
 	if err != nil {
 		return err
 	}
+
 	return w.each(ctx, "SELECT run_id FROM open_runs WHERE dispatch_no > 1", func(rows *sql.Rows) error {
 		var id string
 		err := rows.Scan(&id)
@@ -110,6 +112,7 @@ func (w *watcher) rows(ctx context.Context, names map[string]string) (found []ro
 		(CASE WHEN caller_kind = 'system' THEN '/automation/' ELSE '/chat/' END) || idempotency_key END, session_id, coalesce(status, ''),
 		coalesce(input->>'message', ''), coalesce(result, ''), seq, coalesce(attempts, 0), created_at, coalesce(started_at, 'epoch'),
 		coalesce(finished_at, 'epoch'), ` + printOf + ` FROM runs r ORDER BY id`
+
 	err = w.each(ctx, query, func(rows *sql.Rows) error {
 		var r row
 		var org string

@@ -22,6 +22,7 @@ func TestAttach(t *testing.T) {
 	if sent := door.Requests(); len(sent) != 2 || door.Faults() != 1 || sent[0].IdempotencyKey != "attach-1" || sent[1].IdempotencyKey != "attach-1" {
 		t.Errorf("%+v", sent)
 	}
+
 	var runs struct{ Data []struct{ ID, Status string } }
 	s.call(t, http.MethodGet, "/api/runs?agentId="+agent, nil, &runs)
 	if n := s.model.Count(message); n != 1 || len(runs.Data) != 1 || runs.Data[0].ID != told.RunID || runs.Data[0].Status != "completed" {

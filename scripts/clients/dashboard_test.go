@@ -40,6 +40,7 @@ func TestDashboardExamples(t *testing.T) {
 		"curl": "sh", "cron": "cron", "JavaScript": "js", "Python": "python", "TypeScript SDK": "js", "Python SDK": "python",
 		"OpenAI, Node.js": "js", "MCP": "json", "Command line": "sh", "Node.js": "js",
 	}
+
 	languages["sh"](r, t, fenced.Block{Document: "enabling voice", Language: "sh", Text: enablingVoice})
 	ran := 0
 	for _, e := range examples {
@@ -58,6 +59,7 @@ func TestDashboardExamples(t *testing.T) {
 		languages[language](r, t, fenced.Block{Document: e.Name + ", " + e.Language, Language: language, Text: e.Text + "\n"})
 		ran++
 	}
+
 	if want := 12; ran < want { // without the voice example
 		t.Errorf("%d examples ran, want %d at least", ran, want)
 	}

@@ -26,12 +26,14 @@ func TestDependencies(t *testing.T) {
 	} {
 		maps.Copy(want, versions(t, filepath.Join(root, module, "go.mod"), required))
 	}
+
 	got := versions(t, filepath.Join(root, "docs", "dependencies.md"), tabulated)
 	for _, module := range slices.Sorted(maps.Keys(want)) {
 		if got[module] != want[module] {
 			t.Errorf("%s %s is listed with version %q", module, want[module], got[module])
 		}
 	}
+
 	for _, module := range slices.Sorted(maps.Keys(got)) {
 		if want[module] == "" {
 			t.Errorf("%s is listed, and no module requires it", module)
@@ -46,10 +48,12 @@ func versions(t *testing.T, file string, pattern *regexp.Regexp) map[string]stri
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	found := map[string]string{}
 	for _, match := range pattern.FindAllStringSubmatch(string(text), -1) {
 		found[match[1]] = match[2]
 	}
+
 	if len(found) == 0 {
 		t.Fatalf("%s: no module was found", file)
 	}

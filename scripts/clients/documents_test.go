@@ -86,6 +86,7 @@ func documents(t *testing.T, root string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, must := range []string{"README.md", "CONTRIBUTING.md", "docs/streams.md"} {
 		if !slices.Contains(found, must) {
 			t.Fatalf("%s is not among the documents that were found: %v", must, found)

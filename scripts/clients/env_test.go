@@ -48,6 +48,7 @@ func withTestEnv(t *testing.T) *testEnv {
 	if s.up {
 		return s
 	}
+
 	program := testkit.BuildBinary(t, "deploy/standalone/cmd/parley")
 	s.place(t)
 	s.model, s.ledger = openaistub.New(), newLedger()
@@ -57,6 +58,7 @@ func withTestEnv(t *testing.T) *testEnv {
 	if err := s.startParley(t, program, model.URL); err != nil {
 		t.Fatal(err)
 	}
+
 	s.up = true
 	return s
 }
@@ -81,6 +83,7 @@ func (s *testEnv) startParley(t *testing.T, program, model string) error {
 		return fmt.Errorf("making log of parley: %w", err)
 	}
 	defer log.Close()
+
 	data := filepath.Join(s.dir, "data")
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program, "up")
 	cmd.Env = append(append(os.Environ(), quickstart.Environment(data, testkit.FreePort(t))...),
@@ -88,15 +91,18 @@ func (s *testEnv) startParley(t *testing.T, program, model string) error {
 		"TRANSCRIPTION_MODEL=offline/pocketsphinx", "SPEECH_MODEL=offline/espeak-ng", // the stub does not transcribe or speak
 		"OUTBOUND_ALLOW="+strings.TrimPrefix(s.ledger.url, "http://"), "LIMIT_DEMO=6000", "LIMIT_USER=50000", "LIMIT_SYSTEM=60000",
 		"ORGANIZATIONS_PER_USER=0", "MEMBERSHIPS_PER_USER=0") // one user owns the organizations of all tests
+
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if s.parley, err = lifecycle.StartChild(cmd, syscall.SIGKILL); err != nil {
 		return fmt.Errorf("starting parley: %w", err)
 	}
+
 	ready := func() bool { return s.parley.Ended() || bytes.Contains(s.output(), []byte(quickstart.BannerEnd)) }
 	if !polled(t, time.Minute, ready) || s.parley.Ended() {
 		return fmt.Errorf("parley is not ready: %w\n%s", s.parley.Err(), s.output())
 	}
+
 	s.creds, err = quickstart.ReadCredentials(data)
 	return err
 }
@@ -130,11 +136,13 @@ func (s *testEnv) output() []byte {
 func (s *testEnv) end(langChainError bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	err := s.endParley()
 	for _, server := range s.servers {
 		server.CloseClientConnections()
 		server.Close()
 	}
+
 	if s.dir == "" {
 		return err
 	}
@@ -151,6 +159,7 @@ func (s *testEnv) endParley() error {
 	if err := s.parley.Signal(syscall.SIGTERM); err != nil {
 		return fmt.Errorf("ending parley: %w", err)
 	}
+
 	select {
 	case <-s.parley.Done():
 	case <-time.After(30 * time.Second):

@@ -70,6 +70,7 @@ func TestLockFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	files = append(files, filepath.Join(root, "scripts", "clients", "npm", "package-lock.json"))
 	for _, file := range files {
 		raw, err := os.ReadFile(file)

@@ -30,9 +30,11 @@ func TestLangChain(t *testing.T) {
 		Responses                                       struct{ Text, ID string }
 		Failed, Unknown, Unauthenticated, Tools, Broken langChainError
 	}
+
 	decode(t, []byte(s.node(t, "langchain.mjs",
 		"AGENT_ID="+s.agent(t, map[string]any{"model": "offline/echo"}), "FAILING_AGENT_ID="+s.agent(t, map[string]any{"model": "openai/stub"}),
 		"BROKEN_BASE_URL="+broken.URL, "PARLEY_BASE_URL="+recording.URL)), &told)
+
 	for what, pair := range map[string][2]string{
 		"invoke":              {told.Invoke.Text, "echo: one"},
 		"finish":              {told.Invoke.Finish, "stop"},
@@ -49,12 +51,14 @@ func TestLangChain(t *testing.T) {
 			t.Errorf("%s: %q, want %q", what, pair[0], pair[1])
 		}
 	}
+
 	if !told.Invoke.IsAI || told.Invoke.Usage.Input == 0 || told.Invoke.Usage.Output == 0 || len(told.Stream) < 3 {
 		t.Errorf("%+v, %d pieces", told.Invoke, len(told.Stream))
 	}
 	if sent := broken.Requests(); len(sent) != 2 || broken.Faults() != 1 || sent[1].IdempotencyKey != "langchain-1" {
 		t.Errorf("after a break: %+v", sent)
 	}
+
 	checkFailed(t, told.Failed, "model_rejected")
 	checkFailed(t, told.Unknown, "model_not_found")
 	checkFailed(t, told.Unauthenticated, "invalid_api_key")

@@ -59,6 +59,7 @@ func (r *reader) python(t *testing.T, b fenced.Block) {
 	if r.keep(t, b) {
 		return
 	}
+
 	r.save(t, "block.py", []byte(r.text(b)))
 	r.run(t, b.String(), r.interpreter, "block.py")
 }
@@ -116,6 +117,7 @@ func (r *reader) sql(t *testing.T, b fenced.Block) {
 			t.Fatal(err)
 		}
 	}
+
 	for statement := range strings.SplitSeq(b.Text, ";\n") {
 		_, err := r.database.ExecContext(t.Context(), statement)
 		var refused *pq.Error

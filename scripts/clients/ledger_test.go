@@ -93,6 +93,7 @@ func (s *testEnv) callAs(t *testing.T, who http.Header, method, path string, bod
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	maps.Copy(req.Header, who)
 	req.Header.Set("Content-Type", "application/json")
 	res, err := http.DefaultClient.Do(req)
@@ -100,6 +101,7 @@ func (s *testEnv) callAs(t *testing.T, who http.Header, method, path string, bod
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
+
 	raw, err := io.ReadAll(res.Body)
 	if err != nil || res.StatusCode >= http.StatusBadRequest {
 		t.Fatalf("%s %s: %d %s %v", method, path, res.StatusCode, raw, err)

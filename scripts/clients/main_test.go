@@ -41,8 +41,10 @@ func polled(t *testing.T, within time.Duration, done func() bool) bool {
 	t.Helper()
 	over := time.NewTimer(within)
 	defer over.Stop()
+
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
+
 	for !done() {
 		select {
 		case <-tick.C:

@@ -57,9 +57,11 @@ func TestOpenAIGoModels(t *testing.T) {
 	for list.Next() {
 		found = found || list.Current().ID == echo
 	}
+
 	if list.Err() != nil || !found {
 		t.Errorf("found %v, %v", found, list.Err())
 	}
+
 	model, err := client.Models.Get(t.Context(), echo)
 	if err != nil || model.ID != echo || model.OwnedBy != s.creds.OrganizationID || model.Created == 0 {
 		t.Errorf("%+v, %v", model, err)
@@ -82,6 +84,7 @@ func TestOpenAIGoChat(t *testing.T) {
 	if names := whole.JSON.ExtraFields["parley"].Raw(); !strings.Contains(names, `"runId":"run_`) {
 		t.Errorf("the run is not named: %s", names)
 	}
+
 	asked := chatFor(echo, "One two three.")
 	asked.StreamOptions.IncludeUsage = openai.Bool(true)
 	var all openai.ChatCompletionAccumulator
@@ -91,6 +94,7 @@ func TestOpenAIGoChat(t *testing.T) {
 			t.Errorf("the chunk does not belong there: %s", chunk.RawJSON())
 		}
 	}
+
 	if err != nil || all.Choices[0].Message.Content != "echo: One two three." || all.Usage.TotalTokens == 0 {
 		t.Errorf("%+v, %v", all.ChatCompletion, err)
 	}
@@ -110,22 +114,26 @@ func TestOpenAIGoResponses(t *testing.T) {
 	if first.OutputText() != "echo: Hello." || first.Status != responses.ResponseStatusCompleted || first.Usage.TotalTokens == 0 {
 		t.Errorf("%s", first.RawJSON())
 	}
+
 	next := responseFor(echo, "Again.")
 	next.PreviousResponseID = openai.String(first.ID)
 	events, err := read(client.Responses.NewStreaming(t.Context(), next))
 	if err != nil || len(events) < 8 {
 		t.Fatalf("%d events, %v", len(events), err)
 	}
+
 	last := events[len(events)-1].AsResponseCompleted().Response
 	if last.OutputText() != "echo: Again." || last.PreviousResponseID != first.ID || !slices.IsSortedFunc(events, bySequence) {
 		t.Errorf("%s", last.RawJSON())
 	}
+
 	behind := responseFor(echo, "Later.")
 	behind.Background = openai.Bool(true)
 	begun, err := client.Responses.New(t.Context(), behind)
 	if err != nil || !begun.Background {
 		t.Fatalf("%+v, %v", begun, err)
 	}
+
 	eventually(t, patience(), "the response is complete", func() bool {
 		now, err := client.Responses.Get(t.Context(), begun.ID, responses.ResponseGetParams{})
 		return err == nil && now.Status == responses.ResponseStatusCompleted && now.OutputText() == "echo: Later."
@@ -145,10 +153,12 @@ func TestOpenAIGoItems(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	code := computed.Output[0].AsCodeInterpreterCall()
 	if code.Status != "completed" || !strings.Contains(code.Code, "19 * 23") || len(code.Outputs) != 1 || code.Outputs[0].AsLogs().Logs != "437\n" {
 		t.Errorf("%s", computed.Output[0].RawJSON())
 	}
+
 	booked, err := client.Responses.New(t.Context(), responseFor(s.books(t, nil), booksFor("OPENAI-GO-1")))
 	if err != nil {
 		t.Fatal(err)
@@ -156,16 +166,19 @@ func TestOpenAIGoItems(t *testing.T) {
 	if call := booked.Output[0].AsMcpCall(); call.Status != "completed" || call.Name != "bookBill" || !strings.Contains(call.Output, "booked") {
 		t.Errorf("%s", booked.Output[0].RawJSON())
 	}
+
 	agents := openAIAgents(t, s)
 	events, err := read(client.Responses.NewStreaming(t.Context(), responseFor(agents["KNOWS_ID"], agents["QUESTION"])))
 	if err != nil || len(events) == 0 {
 		t.Fatalf("%d events, %v", len(events), err)
 	}
+
 	answered := events[len(events)-1].AsResponseCompleted().Response
 	message := answered.Output[len(answered.Output)-1].AsMessage()
 	if found := answered.Output[0].AsFileSearchCall(); found.Status != "completed" || len(found.Queries) != 1 {
 		t.Errorf("%s", answered.Output[0].RawJSON())
 	}
+
 	cited := message.Content[0].AsOutputText().Annotations
 	if len(cited) == 0 || cited[0].AsFileCitation().FileID != agents["DOCUMENT_ID"] {
 		t.Errorf("%s", message.RawJSON())
@@ -184,6 +197,7 @@ func TestOpenAIGoErrors(t *testing.T) {
 	_, previous := client.Responses.New(t.Context(), responses.ResponseNewParams{
 		Model: stub, PreviousResponseID: openai.String("resp_x"), Input: responses.ResponseNewParamsInputUnion{OfString: openai.String("Hello.")},
 	})
+
 	_, langChainError := client.Chat.Completions.New(t.Context(), chatFor(stub, "fault 400: no"))
 	stranger := s.goClient(door.URL, option.WithAPIKey("ak_none"))
 	_, key := stranger.Responses.New(t.Context(), responseFor(stub, "Hello."))
@@ -202,9 +216,11 @@ func TestOpenAIGoErrors(t *testing.T) {
 			t.Errorf("%d %s %s %s: %s", got.StatusCode, got.Type, got.Code, got.Param, got.Message)
 		}
 	}
+
 	if _, err := read(client.Chat.Completions.NewStreaming(t.Context(), chatFor(stub, "fault 400: no"))); err == nil || !strings.Contains(err.Error(), "run_error") {
 		t.Errorf("a failed run's stream ends with %v", err)
 	}
+
 	response, err := client.Responses.New(t.Context(), responseFor(stub, "fault 400: no"))
 	if err != nil || response.Status != responses.ResponseStatusFailed || string(response.Error.Code) != refusal(t, langChainError).Code {
 		t.Errorf("%+v, %v", response, err)
@@ -225,9 +241,11 @@ func TestOpenAIGoRetries(t *testing.T) {
 	if err != nil || !strings.Contains(chat.Choices[0].Message.Content, "booked") {
 		t.Errorf("%+v, %v", chat, err)
 	}
+
 	response, err := client.Responses.New(t.Context(), responseFor(books, booksFor("OPENAI-GO-3")), keyed("openai-go-3"))
 	if err != nil || response.Status != responses.ResponseStatusCompleted {
 		t.Errorf("%+v, %v", response, err)
 	}
+
 	checkDropped(t, s, door, map[string]int{"/v1/chat/completions": 1, "/v1/responses": 1}, "OPENAI-GO-2", "OPENAI-GO-3")
 }

@@ -59,6 +59,7 @@ func TestOpenAI(t *testing.T) {
 	for name, value := range openAIAgents(t, s) {
 		env = append(env, name+"="+value)
 	}
+
 	proxy := s.faults(t)
 	dropping, recording := proxy.DropFirst(), proxy.Pass()
 	var got struct{ Parts int }
@@ -66,6 +67,7 @@ func TestOpenAI(t *testing.T) {
 	if got.Parts < 10 {
 		t.Errorf("%+v", got)
 	}
+
 	checkDropped(t, s, dropping, map[string]int{"/v1/chat/completions": 1, "/v1/responses": 2}, "OPENAI-3", "OPENAI-4", "OPENAI-5")
 	if sent := recording.Requests(); len(sent) != 7 { // five for runs without an answer, one for a used key: none was retried
 		t.Errorf("%d requests: %+v", len(sent), sent)

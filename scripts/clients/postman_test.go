@@ -29,12 +29,14 @@ func TestPostman(t *testing.T) {
 		}
 		Failures []string
 	}
+
 	collection := filepath.Join(s.dir, "collection.json")
 	writeCollection(t, s, filepath.Join(root, "docs", "parley.postman_collection.json"), collection)
 	decode(t, []byte(s.node(t, "newman.mjs", "COLLECTION="+collection)), &told)
 	if len(told.Failures) > 0 {
 		t.Errorf("newman complains: %s", strings.Join(told.Failures, "\n"))
 	}
+
 	documented := documentedStatuses(t, root)
 	succeeded := map[string]bool{}
 	for _, answer := range told.Answers {
@@ -52,11 +54,13 @@ func TestPostman(t *testing.T) {
 			t.Logf("%s / %s: %s: %d in %d ms %s", answer.Folder, answer.Name, is, answer.Status, answer.Ms, answer.Body)
 		}
 	}
+
 	for _, name := range mainRequests {
 		if !succeeded[name] {
 			t.Errorf("%s did not succeed", name)
 		}
 	}
+
 	t.Logf("%d of %d requests succeeded: %s", len(succeeded), len(told.Answers), strings.Join(slices.Sorted(maps.Keys(succeeded)), ", "))
 }
 
@@ -80,6 +84,7 @@ func writeCollection(t *testing.T, s *testEnv, from, to string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var collection map[string]any
 	decode(t, raw, &collection)
 	set := map[string]string{"agentId": s.agent(t, nil), "organizationId": s.creds.OrganizationID}
@@ -89,6 +94,7 @@ func writeCollection(t *testing.T, s *testEnv, from, to string) {
 			variable["value"] = value
 		}
 	}
+
 	if err := os.WriteFile(to, encoded(t, collection), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -37,6 +37,7 @@ func execute(t *testing.T, dir string, env []string, name string, args ...string
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*patience())
 	defer cancel()
+
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Env = dir, append(plainEnvironment(), env...)
 	var stdout, stderr bytes.Buffer
@@ -100,8 +101,10 @@ func lookForNode() (string, error) {
 	if _, err := exec.LookPath("npm"); err != nil {
 		return "", fmt.Errorf("there is no npm: %w", err)
 	}
+
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
+
 	printed, err := exec.CommandContext(ctx, node, "--version").Output()
 	if err != nil {
 		return "", fmt.Errorf("%s does not say its version: %w", node, err)
@@ -128,12 +131,14 @@ func (s *testEnv) npmInstall(t *testing.T) (dir string) {
 	needsNode(t)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	s.place(t)
 	dir = filepath.Join(s.dir, "npm")
 	modules := filepath.Join(dir, "node_modules")
 	if _, err := os.Stat(modules); err == nil {
 		return dir
 	}
+
 	from := filepath.Join(testkit.Root(t), "scripts", "clients", "npm")
 	packages := installed(t, from)
 	copyFiles(t, from, dir)
@@ -150,10 +155,12 @@ func installed(t *testing.T, from string) (modules string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		t.Fatal(err) // npm needs a home directory, too
 	}
+
 	key := sha256.Sum256(lock)
 	dir := filepath.Join(cache, "parley-test", "npm-"+hex.EncodeToString(key[:8]))
 	modules = filepath.Join(dir, "node_modules")
@@ -163,11 +170,13 @@ func installed(t *testing.T, from string) (modules string) {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		t.Fatal(err)
 	}
+
 	draft, err := os.MkdirTemp(filepath.Dir(dir), "npm-draft-") //nolint:usetesting // it becomes the directory for all test processes
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(draft) // has no effect after the rename
+
 	copyFiles(t, from, draft)
 	succeed(t, draft, nil, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline")
 	if err := os.Rename(draft, dir); err != nil {
@@ -255,10 +264,12 @@ func copyFiles(t *testing.T, from, to string) {
 	if err := os.MkdirAll(to, 0o700); err != nil {
 		t.Fatal(err)
 	}
+
 	entries, err := os.ReadDir(from)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, entry := range entries {
 		if !entry.Type().IsRegular() {
 			continue

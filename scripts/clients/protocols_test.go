@@ -26,15 +26,18 @@ func TestMCP(t *testing.T) {
 		Tools         int
 		RunID, Parked string
 	}
+
 	decode(t, []byte(s.node(t, "mcp.mjs", protocolAgents(t, s)...)), &got)
 	var run struct {
 		Status  string
 		Trigger struct{ Type string }
 	}
+
 	s.call(t, http.MethodGet, "/api/runs?id="+got.RunID, nil, &run)
 	if run.Status != "completed" || run.Trigger.Type != "chat" || got.Tools < 2 {
 		t.Errorf("%+v of %+v", run, got)
 	}
+
 	s.call(t, http.MethodPost, "/api/runs?action=cancel&id="+got.Parked, nil, &run)
 }
 
@@ -47,6 +50,7 @@ func TestAISDK(t *testing.T) {
 		RunID, Error string
 		Chunks       int
 	}
+
 	decode(t, []byte(s.node(t, "aisdk.mjs", protocolAgents(t, s)...)), &got)
 	if got.RunID == "" || got.Error == "" || got.Chunks < 8 {
 		t.Errorf("%+v", got)

@@ -36,6 +36,7 @@ func (s *testEnv) wheel(t *testing.T) (path string) {
 	if pythonWheel.path != "" {
 		return pythonWheel.path
 	}
+
 	s.mu.Lock()
 	s.place(t)
 	s.mu.Unlock()
@@ -46,6 +47,7 @@ func (s *testEnv) wheel(t *testing.T) (path string) {
 	if err != nil || len(made) != 1 {
 		t.Fatalf("the wheel: %v %v", made, err)
 	}
+
 	pythonWheel.path = made[0]
 	return pythonWheel.path
 }
@@ -74,6 +76,7 @@ func (s *testEnv) environment(t *testing.T) (interpreter string) {
 	if pythonInterpreter.path != "" {
 		return pythonInterpreter.path
 	}
+
 	dir := filepath.Join(s.dir, "python", "environment")
 	succeed(t, s.dir, nil, python, "-m", "venv", "--without-pip", dir) // the builder's pip installs into it, which is much faster
 	interpreter = filepath.Join(dir, "bin", "python")
@@ -104,6 +107,7 @@ func TestPythonPackage(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer wheel.Close()
+
 	var names []string
 	metadata := ""
 	for _, file := range wheel.File {
@@ -112,6 +116,7 @@ func TestPythonPackage(t *testing.T) {
 			metadata = unzipped(t, file)
 		}
 	}
+
 	version := contractVersion(t)
 	for _, want := range []string{
 		"parley/__init__.py", "parley/py.typed", "parley/types.py", "parley_sdk-" + version + ".dist-info/LICENSE",
@@ -120,11 +125,13 @@ func TestPythonPackage(t *testing.T) {
 			t.Errorf("%s is missing in %v", want, names)
 		}
 	}
+
 	for _, want := range []string{"\nName: parley-sdk\n", "\nVersion: " + version + "\n", "\nRequires-Python: >=3.11\n", "\nLicense: Apache-2.0\n"} {
 		if !strings.Contains(metadata, want) {
 			t.Errorf("%q is missing in %s", want, metadata)
 		}
 	}
+
 	if strings.Contains(metadata, "Requires-Dist") {
 		t.Errorf("it depends on others: %s", metadata)
 	}
@@ -185,6 +192,7 @@ func TestPythonReadme(t *testing.T) {
 			t.Errorf("%s: a block of %q is not run", block, block.Language)
 		}
 	}
+
 	if counted["python"] < 9 || counted["sh"] < 2 {
 		t.Errorf("%v", counted)
 	}
@@ -201,6 +209,7 @@ func pythonInstall(t *testing.T, python string, block fenced.Block) {
 		t.Logf("NOT TESTED with -short: %s", block)
 		return
 	}
+
 	clone := t.TempDir()
 	pythonSource(t, filepath.Join(clone, "sdk", "python"))
 	env := []string{"PATH=" + namedPython(t, python) + ":" + os.Getenv("PATH"), "PYTHONPATH="}
@@ -208,6 +217,7 @@ func pythonInstall(t *testing.T, python string, block fenced.Block) {
 		builder := succeed(t, clone, nil, python, "-I", "-c", "import setuptools, pathlib; print(pathlib.Path(setuptools.__file__).parents[1])")
 		env = append(env, "PIP_NO_INDEX=1", "PIP_NO_BUILD_ISOLATION=0", "PYTHONPATH="+strings.TrimSpace(builder)) // 0 disables isolation
 	}
+
 	succeed(t, clone, env, "sh", "-e", "-c", commands)
 	made := filepath.Join(clone, ".venv", "bin", "python")
 	installed := succeed(t, clone, nil, made, "-I", "-c", "import parley; parley.Parley(demo=True); print(parley.__file__)")
@@ -272,30 +282,36 @@ func TestPythonRetriesAttach(t *testing.T) {
 	if len(runs) != len(bills) || door.Faults() != len(bills) {
 		t.Fatalf("%d runs, %d faults", len(runs), door.Faults())
 	}
+
 	for _, run := range runs {
 		if run.Status != "completed" {
 			t.Errorf("%+v", run)
 		}
 	}
+
 	for _, bill := range bills {
 		if requests, effects := s.ledger.of(bill); requests != 1 || effects != 1 {
 			t.Errorf("%s: %d requests, %d effects", bill, requests, effects)
 		}
 	}
+
 	var all struct{ Data []struct{ ID string } }
 	s.call(t, "GET", "/api/runs?limit=100&agentId="+books, nil, &all)
 	if len(all.Data) != len(bills) {
 		t.Errorf("%d runs of %d calls", len(all.Data), len(bills))
 	}
+
 	attempts := map[string]int{}
 	for _, request := range append(door.Sent("POST", "/api/agents"), door.Sent("POST", "/api/internal/run-automation")...) {
 		attempts[request.IdempotencyKey]++
 	}
+
 	for key, n := range attempts {
 		if key == "" || n != 2 {
 			t.Errorf("%q: %d attempts", key, n)
 		}
 	}
+
 	if len(attempts) != len(bills) || attempts["python-keyed"] != 2 {
 		t.Errorf("%v", attempts)
 	}
@@ -352,6 +368,7 @@ func sameEvents(t *testing.T, cut, uncut reading) {
 	if !slices.EqualFunc(cut.Events, uncut.Events, func(a, b json.RawMessage) bool { return string(a) == string(b) }) {
 		t.Error("an uncut reading has other events")
 	}
+
 	before := [2]int{-1, -1}
 	for _, id := range cut.IDs {
 		var at [2]int
@@ -370,12 +387,14 @@ func TestPythonTypes(t *testing.T) {
 	if err != nil {
 		t.Skipf("NOT TESTED: the Python SDK's types, because there is no mypy: %v (scripts/setup test installs it)", err)
 	}
+
 	s := &theEnv
 	dir, interpreter := s.pythonProject(t)
 	packages, err := filepath.Glob(filepath.Join(filepath.Dir(filepath.Dir(interpreter)), "lib", "python*", "site-packages", "parley"))
 	if err != nil || len(packages) != 1 {
 		t.Fatalf("the installed package: %v %v", packages, err)
 	}
+
 	got := execute(t, dir, nil, mypy, "--strict", "--python-executable", interpreter, "--cache-dir", filepath.Join(dir, "cache"),
 		packages[0], pythonFile(t, "consumer.py"))
 	if got.code != 0 {

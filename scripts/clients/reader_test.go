@@ -54,6 +54,7 @@ func newReader(t *testing.T, root string) *reader {
 		receiver: testkit.FreePort(t),
 		saved:    map[string]string{},
 	}
+
 	t.Cleanup(func() { r.endAll(t) }) // before the directory is removed
 	own := s.tenant(t)
 	r.save(t, ".data/credentials.json", encoded(t, own))
@@ -64,10 +65,12 @@ func newReader(t *testing.T, root string) *reader {
 			t.Fatal(err)
 		}
 	}
+
 	settings, err := goSettings()
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	r.env = append(s.env(
 		"PARLEY_API_KEY="+own.APIKey, "AGENT_ID="+own.AgentID, "ORGANIZATION_ID="+own.OrganizationID,
 		"HOME="+r.dir, "READER="+r.dir, "PATH="+filepath.Join(r.dir, "bin")+":"+os.Getenv("PATH"), "REPOSITORY="+root,
@@ -211,6 +214,7 @@ func (r *reader) shell(t *testing.T, where, commands string) {
 		postgres, nats := testkit.PostgresProcess(t), testkit.NATSProcess(t, "")
 		commands = "export DATABASE_URL=" + quoted(postgres.DSN()) + " NATS_URL=" + nats.URL + "\n" + commands
 	}
+
 	got := execute(t, r.dir, r.env, "bash", "-c", prelude+commands+"\nexport -p >\"$READER/.state\"\n")
 	output, err := os.ReadFile(filepath.Join(r.dir, ".output"))
 	if err != nil {
@@ -220,6 +224,7 @@ func (r *reader) shell(t *testing.T, where, commands string) {
 		started, _ := os.ReadFile(filepath.Join(r.dir, "run.log")) // of `make run`, if it was used
 		t.Fatalf("%s ended with %d\n%s%s%s\n%s", where, got.code, got.stdout, got.stderr, output, started)
 	}
+
 	t.Logf("%s\n%.2000s", where, output)
 }
 
@@ -245,6 +250,7 @@ func (r *reader) endAll(t *testing.T) {
 		}
 		groups = append(groups, strings.Fields(string(raw))...)
 	}
+
 	for _, group := range groups {
 		pid, err := strconv.Atoi(group)
 		if err != nil || pid < 2 {
@@ -275,14 +281,17 @@ func (r *reader) json(t *testing.T, b fenced.Block) {
 	if err := json.Unmarshal([]byte(r.text(b)), &value); err != nil {
 		t.Errorf("%s: %v", b, err)
 	}
+
 	for _, n := range value.Nodes {
 		r.node(t, b, n)
 	}
+
 	for _, servers := range []map[string]server{value.MCPServers, value.Servers} {
 		for _, s := range servers {
 			r.server(t, b, s)
 		}
 	}
+
 	r.keep(t, b)
 }
 

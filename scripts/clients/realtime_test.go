@@ -43,11 +43,13 @@ func (s *testEnv) secure(t *testing.T) (address, ca string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	server := httptest.NewTLSServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }})
 	t.Cleanup(func() {
 		server.CloseClientConnections()
 		server.Close()
 	})
+
 	ca = filepath.Join(t.TempDir(), "ca.pem")
 	block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	if err := os.WriteFile(ca, block, 0o600); err != nil {
@@ -94,27 +96,32 @@ func TestRealtime(t *testing.T) {
 	if testing.Short() {
 		short, understood = "1", 4
 	}
+
 	printed := s.node(t, "realtime.mjs", "SHORT="+short,
 		"TLS_URL="+address, "NODE_EXTRA_CA_CERTS="+ca, "SPEECH="+string(encoded(t, spoken(t))),
 		"ECHO_ID="+s.agent(t, map[string]any{"model": "offline/echo", "tools": voice}),
 		"SAYS_ID="+s.agent(t, map[string]any{"model": "openai/stub", "tools": voice}),
 		"MUTE_ID="+s.agent(t, map[string]any{"model": "offline/echo"}))
+
 	var got struct {
 		Understood, Types []string
 		Heard             string
 		Parts             int
 	}
+
 	decode(t, []byte(printed), &got)
 	t.Logf("understood: %q; heard of what was interrupted: %q", got.Understood, got.Heard)
 	if got.Parts < 7 || len(got.Understood) != understood {
 		t.Errorf("%+v", got)
 	}
+
 	known := realtimeTypes(t, filepath.Join(s.dir, "npm", "node_modules", "openai", "resources", "realtime", "realtime.d.ts"))
 	for _, kind := range got.Types {
 		if !slices.Contains(known, kind) {
 			t.Errorf("the client's types know no event %q", kind)
 		}
 	}
+
 	if problems := complaints(s.output()); strings.Contains(problems, "panic") {
 		t.Error(problems)
 	}
@@ -127,10 +134,12 @@ func realtimeTypes(t *testing.T, path string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var types []string
 	for _, found := range regexp.MustCompile(`(?m)^ +type: '([a-z_.]+)';`).FindAllStringSubmatch(string(declarations), -1) {
 		types = append(types, found[1])
 	}
+
 	if len(types) < 40 {
 		t.Fatalf("%d types in %s", len(types), path)
 	}

@@ -20,6 +20,7 @@ func (s *testEnv) tenant(t *testing.T) quickstart.Credentials {
 		s.callAs(t, nil, http.MethodPost, "/api/auth/signup", body, &made)
 		s.owner, token = made.Token, made.Token
 	}
+
 	s.mu.Unlock()
 	who := http.Header{"Authorization": {"Bearer " + token}}
 	var organization, agent struct{ ID string }
@@ -32,6 +33,7 @@ func (s *testEnv) tenant(t *testing.T) quickstart.Credentials {
 		"name": "Demo agent", "systemPrompt": "Answer briefly.", "allowedCallers": []string{"user", "system"},
 		"tools": map[string]any{"codeExecution": on, "knowledge": on, "webSearch": on},
 	}, &agent)
+
 	return quickstart.Credentials{
 		BaseURL: s.creds.BaseURL, APIKey: key.Key, OrganizationID: organization.ID, AgentID: agent.ID, LoginURL: s.creds.LoginURL,
 	}

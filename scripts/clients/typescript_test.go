@@ -34,6 +34,7 @@ func packTypeScript(t *testing.T, below string) {
 	if typeScript.tarball != "" {
 		return
 	}
+
 	from := filepath.Join(testkit.Root(t), "sdk", "typescript")
 	checkout := filepath.Join(below, "typescript", "parley")
 	source := filepath.Join(checkout, "sdk", "typescript")
@@ -46,6 +47,7 @@ func packTypeScript(t *testing.T, below string) {
 	if err != nil || len(made) != 1 {
 		t.Fatalf("the package: %v %v", made, err)
 	}
+
 	typeScript.tarball, typeScript.project, typeScript.source = made[0], project, source
 }
 
@@ -117,27 +119,32 @@ func TestTypeScriptPackage(t *testing.T) {
 			t.Errorf("%s is in the package", name)
 		}
 	}
+
 	for _, must := range []string{"LICENSE", "README.md", "dist/index.js", "dist/index.d.ts", "dist/types.d.ts"} {
 		if !slices.Contains(names, "package/"+must) {
 			t.Errorf("%s is missing in %v", must, names)
 		}
 	}
+
 	var manifest map[string]any
 	decode(t, []byte(succeed(t, t.TempDir(), nil, "tar", "-xzOf", tarball, "package/package.json")), &manifest)
 	if manifest["version"] != contractVersion(t) || manifest["name"] != "parley-sdk" || manifest["license"] != "Apache-2.0" {
 		t.Errorf("%v %v %v", manifest["name"], manifest["version"], manifest["license"])
 	}
+
 	for _, needs := range []string{"dependencies", "peerDependencies", "optionalDependencies", "bundledDependencies"} {
 		if manifest[needs] != nil {
 			t.Errorf("%s: %v", needs, manifest[needs])
 		}
 	}
+
 	scripts, _ := manifest["scripts"].(map[string]any)
 	for _, hook := range []string{"preinstall", "install", "postinstall", "prepare"} {
 		if scripts[hook] != nil {
 			t.Errorf("installing runs %v", scripts[hook])
 		}
 	}
+
 	file, err := os.Stat(tarball)
 	if err != nil || file.Size() > 100<<10 {
 		t.Errorf("the package has %d bytes, %v", file.Size(), err)
@@ -154,6 +161,7 @@ func TestTypeScriptUnits(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no tests: %v", err)
 	}
+
 	printed := succeed(t, dir, nil, node, append([]string{"--test", "--test-reporter=tap"}, files...)...)
 	for _, want := range []string{"\n# fail 0\n", "\n# skipped 0\n", "\n# todo 0\n"} {
 		if !strings.Contains(printed, want) {
@@ -175,6 +183,7 @@ func TestTypeScriptTypes(t *testing.T) {
 		files = append(files, fmt.Sprintf("line-%d.mts", b.Line))
 		save(t, dir, files[len(files)-1], b.Text)
 	}
+
 	nodeTypes := fmt.Sprintf(`"types": ["node"], "typeRoots": [%q]`, filepath.Join(source, "node_modules", "@types"))
 	for name, project := range map[string]struct {
 		options string
@@ -224,6 +233,7 @@ func TestTypeScriptReadme(t *testing.T) {
 			t.Errorf("%s: nobody runs blocks of the language %q", b, b.Language)
 		}
 	}
+
 	for _, b := range typeScriptPrograms(t) {
 		name := fmt.Sprintf("line-%d", b.Line)
 		save(t, typeScript.project, name+".mjs", b.Text)
@@ -243,6 +253,7 @@ func installedTypeScript(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(typeScript.project, "node_modules", "parley-sdk", "dist", "index.js")); err != nil {
 		t.Error(err)
 	}
+
 	var manifest struct{ Dependencies map[string]string }
 	raw, err := os.ReadFile(filepath.Join(typeScript.project, "package.json"))
 	if err != nil {
@@ -251,6 +262,7 @@ func installedTypeScript(t *testing.T) {
 	if decode(t, raw, &manifest); manifest.Dependencies["parley-sdk"] == "" {
 		t.Errorf("the project does not depend on it: %s", raw)
 	}
+
 	checkout := filepath.Dir(filepath.Dir(typeScript.source))
 	for _, left := range []string{"parley-sdk-*.tgz", "package.json", "node_modules"} {
 		if found, err := filepath.Glob(filepath.Join(checkout, left)); err != nil || len(found) > 0 {
@@ -285,15 +297,18 @@ func TestTypeScriptEffects(t *testing.T) {
 	if len(runs) != 3 {
 		t.Fatalf("runs %v", runs)
 	}
+
 	for _, bill := range []string{"TS-chat", "TS-stream", "TS-automation"} {
 		if requests, effects := s.ledger.of(bill); requests != 1 || effects != 1 {
 			t.Errorf("%s: %d requests, %d effects", bill, requests, effects)
 		}
 	}
+
 	chats, automations := door.Sent(http.MethodPost, "/api/agents"), door.Sent(http.MethodPost, "/api/internal/run-automation")
 	if len(chats) != 4 || len(automations) != 2 || door.Faults() != 3 {
 		t.Fatalf("%d faults: %+v", door.Faults(), door.Requests())
 	}
+
 	for i := 0; i < len(chats); i += 2 {
 		lost, again := chats[i], chats[i+1]
 		if lost.Fault != "dropped" || again.Fault != "" || lost.IdempotencyKey == "" || lost.IdempotencyKey != again.IdempotencyKey {

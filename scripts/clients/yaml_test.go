@@ -61,17 +61,20 @@ func (r *reader) yaml(t *testing.T, b fenced.Block) {
 	if err := yaml.Unmarshal([]byte(r.text(b)), &s); err != nil {
 		t.Fatalf("%s: %v", b, err)
 	}
+
 	done := r.workflow(t, b, s) + r.cronJob(t, b, s)
 	for _, endpoint := range s.Endpoints.Custom {
 		r.asOpenAIClient(t, b, endpoint.BaseURL, endpoint.APIKey)
 		done++
 	}
+
 	for _, service := range s.Services {
 		if base := service.Environment["OPENAI_API_BASE_URL"]; base != "" {
 			r.asOpenAIClient(t, b, base, service.Environment["OPENAI_API_KEY"])
 			done++
 		}
 	}
+
 	if done == 0 {
 		t.Errorf("%s: nothing in it was run: is it a structure that the test does not know?", b)
 	}
@@ -124,6 +127,7 @@ func (r *reader) cronJob(t *testing.T, b fenced.Block, s structure) (done int) {
 	if s.Kind != "CronJob" {
 		return 0
 	}
+
 	for _, c := range s.Spec.JobTemplate.Spec.Template.Spec.Containers {
 		args := []string{"-i", "PATH=" + os.Getenv("PATH")}
 		for _, e := range c.Env {
@@ -191,9 +195,11 @@ func (r *reader) asOpenAIClient(t *testing.T, b fenced.Block, base, key string) 
 	for _, m := range models.Data {
 		found = found || m.ID == agent
 	}
+
 	if !found {
 		t.Errorf("%s: the demo agent is not among the models", b)
 	}
+
 	answer := r.asked(t, b, http.MethodPost, base+"/chat/completions", key, map[string]any{
 		"model": agent, "stream": true, "temperature": 0.7, "messages": []any{map[string]any{"role": "user", "content": "What is 6 * 7?"}},
 	})
@@ -209,6 +215,7 @@ func (r *reader) asked(t *testing.T, b fenced.Block, method, url, key string, bo
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	req.Header.Set("Authorization", "Bearer "+key)
 	req.Header.Set("Content-Type", "application/json")
 	res, err := http.DefaultClient.Do(req)
@@ -216,6 +223,7 @@ func (r *reader) asked(t *testing.T, b fenced.Block, method, url, key string, bo
 		t.Fatalf("%s: %v", b, err)
 	}
 	defer res.Body.Close()
+
 	raw, err := io.ReadAll(res.Body)
 	if err != nil || res.StatusCode >= http.StatusBadRequest {
 		t.Fatalf("%s: %s %s: %d %s %v", b, method, url, res.StatusCode, raw, err)
@@ -249,6 +257,7 @@ func (r *reader) node(t *testing.T, b fenced.Block, n node) {
 	if n.Type != "n8n-nodes-base.httpRequest" {
 		return
 	}
+
 	fill := func(text string) string {
 		text = inBraces.ReplaceAllStringFunc(strings.TrimPrefix(text, "="), func(found string) string {
 			if name := inBraces.FindStringSubmatch(found)[2]; name != "" {
@@ -261,23 +270,28 @@ func (r *reader) node(t *testing.T, b fenced.Block, n node) {
 		}
 		return text
 	}
+
 	body := fill(n.Parameters.JSONBody)
 	if !json.Valid([]byte(body)) {
 		t.Fatalf("%s: the body of %s is no JSON: %s", b, n.Name, body)
 	}
+
 	req, err := http.NewRequestWithContext(t.Context(), n.Parameters.Method, fill(n.Parameters.URL), strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	req.Header.Set("Content-Type", "application/json")
 	for _, header := range n.Parameters.HeaderParameters.Parameters {
 		req.Header.Set(header.Name, fill(header.Value))
 	}
+
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
+
 	raw, err := io.ReadAll(res.Body)
 	if err != nil || res.StatusCode != http.StatusOK || !bytes.Contains(raw, []byte(`"status":"completed"`)) {
 		t.Errorf("%s: %s: %d %s %v", b, n.Name, res.StatusCode, raw, err)
@@ -304,17 +318,20 @@ func (r *reader) server(t *testing.T, b fenced.Block, s server) {
 		t.Logf("NOT TESTED: the program that %s names, because it would be fetched; only the address is", b)
 		s.Headers = map[string]string{"x-api-key": r.variable(t, b, "PARLEY_API_KEY")}
 	}
+
 	const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},` +
 		`"clientInfo":{"name":"reader","version":"1"}}}`
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(initialize))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
 	for name, value := range s.Headers {
 		req.Header.Set(name, strings.NewReplacer("ak_…", r.variable(t, b, "PARLEY_API_KEY"), "ak_...", r.variable(t, b, "PARLEY_API_KEY")).Replace(value))
 	}
+
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)

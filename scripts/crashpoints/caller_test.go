@@ -48,22 +48,27 @@ func (b *testEnv) sendWithin(ctx context.Context, method, path string, header ma
 			return answer{err: err}
 		}
 	}
+
 	req, err := http.NewRequestWithContext(ctx, method, b.url()+path, bytes.NewReader(raw))
 	if err != nil {
 		return answer{err: err}
 	}
+
 	req.Header.Set("Content-Type", "application/json")
 	if b.key != "" {
 		req.Header.Set("X-Api-Key", b.key)
 	}
+
 	for name, value := range header {
 		req.Header.Set(name, value)
 	}
+
 	res, err := client.Do(req)
 	if err != nil {
 		return answer{err: err}
 	}
 	defer res.Body.Close()
+
 	raw, err = io.ReadAll(res.Body)
 	return answer{status: res.StatusCode, header: res.Header, body: raw, err: err}
 }
@@ -128,9 +133,11 @@ func (b *testEnv) begin(c call) <-chan settled {
 func (b *testEnv) settle(c call) settled {
 	ctx, cancel := context.WithTimeout(b.Context(), patience)
 	defer cancel()
+
 	s := settled{call: c}
 	pause := time.NewTicker(100 * time.Millisecond)
 	defer pause.Stop()
+
 	for ctx.Err() == nil {
 		got := b.post(ctx, c)
 		s.run = run{}
@@ -154,6 +161,7 @@ func (b *testEnv) settle(c call) settled {
 		case <-ctx.Done():
 		}
 	}
+
 	s.err = fmt.Errorf("%s: no end within %s", c.name, patience)
 	return s
 }
@@ -178,6 +186,7 @@ func (b *testEnv) await(done <-chan settled) settled {
 	if s.err != nil {
 		b.Fatal(s.err)
 	}
+
 	want := "echo: " + s.name
 	if s.tool != "" {
 		want = "done: "
@@ -207,6 +216,7 @@ func (b *testEnv) check(all []settled, rows map[string]string) {
 			b.Errorf("%s: %d effects under %d keys", s.name, times, keys)
 		}
 	}
+
 	b.settled += len(all)
 	if n := b.number(`SELECT count(*) FROM runs`); n != b.settled {
 		b.Errorf("%d runs of %d keys", n, b.settled)
@@ -214,6 +224,7 @@ func (b *testEnv) check(all []settled, rows map[string]string) {
 	if n := b.number(`SELECT count(*) FROM open_runs`); n != 0 {
 		b.Errorf("%d runs are open", n)
 	}
+
 	open := `SELECT count(*) FROM effects WHERE state IN ('ready', 'awaiting')`
 	if !b.unkept {
 		open += ` OR state = 'sending'`
@@ -233,14 +244,17 @@ func (b *testEnv) settleAll(then func() []settled, calls ...<-chan settled) (all
 		all = append(all, s)
 		rows[s.ID] = b.row(s.ID)
 	}
+
 	if then == nil {
 		b.check(all, rows)
 		return all
 	}
+
 	for _, s := range then() {
 		all = append(all, s)
 		rows[s.ID] = b.row(s.ID)
 	}
+
 	b.check(all, rows)
 	return all
 }

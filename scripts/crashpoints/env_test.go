@@ -78,6 +78,7 @@ func newTestEnv(t *testing.T, o options) *testEnv {
 	if b.dsn == "" {
 		b.dsn = testkit.Postgres(t)
 	}
+
 	b.bus = testkit.NATSProcess(t, b.store)
 	for _, r := range []role{ingress, agent, tool, sweep} {
 		b.settings[r] = append([]string{
@@ -86,13 +87,16 @@ func newTestEnv(t *testing.T, o options) *testEnv {
 			"LIMIT_USER=50000", "LIMIT_SYSTEM=60000",
 		}, o.settings...)
 	}
+
 	if o.extra != nil {
 		o.extra(b)
 	}
+
 	db, err := sql.Open("postgres", b.dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { _ = db.Close() })
 	b.db = db
 	b.start(ingress, o.armed[ingress])
@@ -215,8 +219,10 @@ func (b *testEnv) eventually(what string, done func() bool) {
 	b.Helper()
 	over := time.NewTimer(patience)
 	defer over.Stop()
+
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
+
 	for !done() {
 		select {
 		case <-tick.C:

@@ -83,10 +83,12 @@ func pays(req openaistub.Request) (openaistub.Reply, bool) {
 	if n, _ := fmt.Sscanf(req.Prompt(), "pay %s %s", &tool, &bill); n != 2 {
 		return openaistub.Reply{}, false
 	}
+
 	last := req.Messages[len(req.Messages)-1]
 	if last.Role == "tool" && !strings.Contains(last.Content, "not available") {
 		return openaistub.Reply{Text: "done: " + last.Content}, true
 	}
+
 	arguments, err := json.Marshal(map[string]string{"bill": bill})
 	if err != nil {
 		return openaistub.Reply{}, false

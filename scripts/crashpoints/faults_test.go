@@ -204,6 +204,7 @@ func TestIngressDiesWithWaiters(t *testing.T) {
 	if attached := b.await(again); string(attached.body) != string(all[0].body) {
 		t.Errorf("two requests with one key got %s and %s", all[0].body, attached.body)
 	}
+
 	b.noneAsked(all)
 }
 
@@ -222,6 +223,7 @@ func TestClientGone(t *testing.T) {
 	if got := <-gone; got.err == nil {
 		t.Fatalf("answered before it hung up: %s", got.body)
 	}
+
 	release()
 	b.eventually("the run ends", func() bool { return b.number(`SELECT count(*) FROM open_runs`) == 0 })
 	b.noneAsked(b.settleAll(nil, b.begin(chat)))
@@ -240,6 +242,7 @@ func TestPostgresRestarted(t *testing.T) {
 	b.eventually("the worker finds that it cannot save the end", func() bool {
 		return strings.Contains(b.parts[agent].Output(), "saving result failed")
 	})
+
 	server.Restart()
 	b.noneAsked(b.settleAll(nil, done, b.begin(beside), b.begin(plain)))
 }
@@ -252,12 +255,14 @@ func TestBusDiskFull(t *testing.T) {
 	if err != nil {
 		t.Skipf("NOT TESTED: a full disk of the bus: %v", err)
 	}
+
 	b := newTestEnv(t, options{store: disk.Dir})
 	release := b.rearm(agent, failpoint.ClaimAfter)
 	calls := []<-chan settled{b.struck(chat, agent, failpoint.ClaimAfter)}
 	if err := disk.Fill(); err != nil {
 		t.Fatal(err)
 	}
+
 	calls = append(calls, b.begin(beside), b.begin(plain))
 	accepted := func() bool { return b.number(`SELECT count(*) FROM runs`) == len(calls) }
 	b.eventually("runs are accepted while the bus has no room", accepted)
@@ -268,10 +273,12 @@ func TestBusDiskFull(t *testing.T) {
 		calls = append(calls, b.begin(call{name: "more " + strconv.Itoa(more)}))
 		b.eventually("runs are accepted while the bus has no room", accepted)
 	}
+
 	release()
 	if err := disk.Free(); err != nil {
 		t.Fatal(err)
 	}
+
 	b.noneAsked(b.settleAll(nil, calls...)) // the sweeper recreates the stream, because the server rejects writes to the old one
 }
 
@@ -291,6 +298,7 @@ func TestPartition(t *testing.T) {
 	ways := map[string]func(*testkit.FaultProxy){
 		"requests": (*testkit.FaultProxy).CutRequests, "replies": (*testkit.FaultProxy).CutReplies, "both": (*testkit.FaultProxy).Cut,
 	}
+
 	for name, way := range ways {
 		for _, c := range []cut{
 			{ingress, "DATABASE_URL", failpoint.AcceptBefore},
@@ -319,6 +327,7 @@ func (c cut) run(t *testing.T, way func(*testkit.FaultProxy)) {
 	if c.setting == "DATABASE_URL" {
 		o.dsn = testkit.PostgresProcess(t).DSN()
 	}
+
 	b := newTestEnv(t, o)
 	release := b.rearm(c.role, c.at)
 	calls := []<-chan settled{b.struck(chat, c.role, c.at)}
@@ -327,10 +336,12 @@ func (c cut) run(t *testing.T, way func(*testkit.FaultProxy)) {
 	calls = append(calls, b.begin(beside), b.begin(plain))
 	heal := time.NewTimer(partition)
 	defer heal.Stop()
+
 	select {
 	case <-heal.C:
 	case <-t.Context().Done():
 	}
+
 	proxy.Restore()
 	b.unkept = c.at == failpoint.OutcomeBefore
 	b.settleAll(nil, calls...)
@@ -375,6 +386,7 @@ func TestDatabaseDiskFull(t *testing.T) {
 	if err != nil {
 		t.Skipf("NOT TESTED: a full disk of the database: %v", err)
 	}
+
 	server := testkit.PostgresProcess(t)
 	putOnDisk(t, server, disk.Dir)
 	b := newTestEnv(t, options{dsn: server.DSN()})
@@ -383,14 +395,17 @@ func TestDatabaseDiskFull(t *testing.T) {
 	if err := disk.Fill(); err != nil {
 		t.Fatal(err)
 	}
+
 	release()
 	for n := range 40 {
 		calls = append(calls, b.begin(call{name: "large" + strconv.Itoa(n), padding: strings.Repeat(rand.Text(), 500)}))
 	}
+
 	b.eventually("new runs are refused", func() bool { return b.refused.Load() > 0 })
 	if err := disk.Free(); err != nil {
 		t.Fatal(err)
 	}
+
 	b.noneAsked(b.settleAll(nil, calls...))
 }
 
@@ -402,14 +417,17 @@ func putOnDisk(t *testing.T, server *testkit.PostgresServer, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	owner, _ := info.Sys().(*syscall.Stat_t)
 	if err := errors.Join(os.Mkdir(space, 0o700), os.Chown(space, int(owner.Uid), int(owner.Gid))); err != nil {
 		t.Fatal(err)
 	}
+
 	u, err := url.Parse(server.DSN())
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	database := strings.TrimPrefix(u.Path, "/")
 	u.Path = "/postgres"
 	admin, err := sql.Open("postgres", u.String())
@@ -417,6 +435,7 @@ func putOnDisk(t *testing.T, server *testkit.PostgresServer, dir string) {
 		t.Fatal(err)
 	}
 	defer admin.Close()
+
 	for _, statement := range []string{
 		`CREATE TABLESPACE small LOCATION ` + pq.QuoteLiteral(space),
 		`ALTER DATABASE ` + pq.QuoteIdentifier(database) + ` SET TABLESPACE small`,

@@ -77,6 +77,7 @@ func behind(n int) []place {
 	at := func(p failpoint.Point) int {
 		return slices.IndexFunc(path, func(of place) bool { return of.at == p })
 	}
+
 	from := func(p failpoint.Point) []place { return path[at(p):] }
 	claim := path[at(failpoint.ClaimBefore) : at(failpoint.ClaimAfter)+1]
 	lost := []place{requeued, dispatched}
@@ -123,10 +124,12 @@ func TestPairs(t *testing.T) {
 		all, beds = shortPairs, 1
 		t.Logf("NOT TESTED with -short: %d of %d pairs", len(pairs())-len(shortPairs), len(pairs()))
 	}
+
 	next := make(chan pair, len(all))
 	for _, p := range all {
 		next <- p
 	}
+
 	close(next)
 	for lane := range beds {
 		t.Run("lane "+strconv.Itoa(lane), func(t *testing.T) {
@@ -166,6 +169,7 @@ func (b *sharedEnv) twice(p pair) {
 	b.Helper()
 	inner := b.T
 	defer func() { b.T = b.outer }()
+
 	b.dropJobMessages()
 	b.T = b.outer // the processes belong to the outer test
 	if p.first.role == p.second.role {
@@ -174,12 +178,14 @@ func (b *sharedEnv) twice(p pair) {
 		b.replace(p.first.role, p.first.arm(1))
 		b.replace(p.second.role, p.second.arm(p.times()))
 	}
+
 	b.T = inner
 	done := b.begin(call{name: strings.ReplaceAll(p.name(), " ", "-"), tool: byKey})
 	follow := ""
 	if p.first.role == p.second.role {
 		follow = p.second.arm(1)
 	}
+
 	b.replaceDead(p.first, follow)
 	b.replaceDead(p.second, "")
 	b.settleAll(nil, done)
@@ -223,10 +229,12 @@ func (b *testEnv) dropJobMessages() {
 		b.Fatal(err)
 	}
 	defer nc.Close()
+
 	js, err := jetstream.New(nc)
 	if err != nil {
 		b.Fatal(err)
 	}
+
 	stream, err := js.Stream(b.Context(), contract.StreamJobs)
 	if err != nil {
 		b.Fatal(err)
@@ -249,6 +257,7 @@ func TestPairsAreOfThePath(t *testing.T) {
 			t.Errorf("no pair ends with %s", at.at)
 		}
 	}
+
 	t.Logf("%d pairs", len(all))
 	for _, p := range shortPairs {
 		if !slices.Contains(all, p) {

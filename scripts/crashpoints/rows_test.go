@@ -100,26 +100,32 @@ func (r row) run(t *testing.T) {
 	for _, s := range r.strikes {
 		o.armed[s.role] = string(s.at) + "=" + s.does
 	}
+
 	if r.crowded {
 		o.settings = []string{"ORG_DISPATCH_WINDOW=1"}
 	}
+
 	b := newTestEnv(t, o)
 	struck := call{name: "struck", tool: once, chat: true}
 	if r.tool != "" {
 		struck = call{name: "struck", tool: r.tool}
 	}
+
 	begin := func() []<-chan settled {
 		return []<-chan settled{b.begin(call{name: "beside", tool: byKey}), b.begin(call{name: "plain"})}
 	}
+
 	calls := []<-chan settled{b.begin(struck)}
 	if r.crowded {
 		calls = append(calls, begin()...)
 	}
+
 	zombies := b.replaceStruck(r.strikes, func() {
 		if !r.crowded {
 			calls = append(calls, begin()...)
 		}
 	})
+
 	all := b.settleAll(func() []settled { return b.resume(zombies) }, calls...)
 	if got := all[0]; got.asked > 0 != r.asked {
 		t.Errorf("a person was asked %d times: %s", got.asked, got.body)

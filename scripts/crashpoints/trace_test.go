@@ -66,12 +66,14 @@ func TestEveryPointIsOfUse(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	struck := map[string]bool{}
 	for _, r := range rows {
 		for _, s := range r.strikes {
 			struck[string(s.at)] = true
 		}
 	}
+
 	for name, value := range constants(t) {
 		if !called[name] {
 			t.Errorf("no code comes by %s", name)
@@ -81,6 +83,7 @@ func TestEveryPointIsOfUse(t *testing.T) {
 		}
 		delete(called, name)
 	}
+
 	for name := range called {
 		t.Errorf("%s is called, and is no point", name)
 	}
@@ -93,6 +96,7 @@ func constants(t *testing.T) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	points := map[string]string{}
 	ast.Inspect(file, func(node ast.Node) bool {
 		spec, ok := node.(*ast.ValueSpec)

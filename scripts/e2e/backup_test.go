@@ -36,6 +36,7 @@ func TestBackupUnderLoadIsRestored(t *testing.T) {
 	for n := range useLine {
 		u.line = append(u.line, owner.enqueue(t, trigger{message: fmt.Sprintf("sleep 2s: line %d", n), session: "line"}))
 	}
+
 	u.begin(t)
 	u.await(t, 30)
 	file := filepath.Join(t.TempDir(), "parley.backup")
@@ -79,21 +80,25 @@ func (c *cluster) backupLogin(t *testing.T) (address string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	page, err := os.ReadFile(filepath.Join(testkit.Root(t), "docs", "operations.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	database := strings.TrimPrefix(at.Path, "/")
 	statements := backupStatements.FindAllString(string(page), -1)
 	if len(statements) != 2 {
 		t.Fatalf("docs/operations.md makes the login by %q", statements)
 	}
+
 	for _, statement := range append([]string{"REVOKE ALL ON DATABASE parley FROM PUBLIC;"}, statements...) {
 		statement = strings.Replace(strings.Replace(statement, "…", "of the tests", 1), "DATABASE parley ", "DATABASE "+database+" ", 1)
 		if _, err := c.db.ExecContext(t.Context(), statement); err != nil {
 			t.Fatalf("%s: %v", statement, err)
 		}
 	}
+
 	at.User = url.UserPassword("parley_backup", "of the tests")
 	return at.String()
 }
@@ -155,11 +160,13 @@ func (c *cluster) wantSchema(t *testing.T, source *cluster) {
 			t.Errorf("%s: %d were there, %d are", what, len(was), len(is))
 		}
 	}
+
 	tx, err := c.db.BeginTx(t.Context(), &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = tx.Rollback() }() // the transaction only reads
+
 	var seen int
 	if _, err := tx.ExecContext(t.Context(), "SET ROLE parley_app"); err != nil {
 		t.Fatal(err)
@@ -195,6 +202,7 @@ func (c *cluster) column(t *testing.T, query string) (found []string) {
 		t.Fatalf("%s: %v", query, err)
 	}
 	defer rows.Close()
+
 	for rows.Next() {
 		var value string
 		if err := rows.Scan(&value); err != nil {
@@ -202,6 +210,7 @@ func (c *cluster) column(t *testing.T, query string) (found []string) {
 		}
 		found = append(found, value)
 	}
+
 	if err := rows.Err(); err != nil {
 		t.Fatalf("%s: %v", query, err)
 	}
@@ -238,6 +247,7 @@ func (b inBackup) wantRuns(t *testing.T, owner account, u *workload) {
 			t.Errorf("line %d: %+v", n, r)
 		}
 	}
+
 	for n, was := range u.keyed {
 		id := was.run(t).ID
 		switch status, kept := b.status[id]; {
@@ -269,6 +279,7 @@ func (b inBackup) wantSession(t *testing.T, owner account, u *workload, model *l
 		}
 		last = max(last, at)
 	}
+
 	if last < 0 {
 		t.Errorf("no message of the session is in the back-up: %s", history)
 	}
@@ -291,6 +302,7 @@ func (b inBackup) wantDocuments(t *testing.T, owner account, u *workload) {
 			t.Errorf("document %d is not found: %v", n, found)
 		}
 	}
+
 	if kept == 0 {
 		t.Error("no document is in the back-up")
 	}

@@ -26,6 +26,7 @@ func tap(t *testing.T, c *cluster) *wiretap {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(nc.Close)
 	w := &wiretap{}
 	_, err = nc.Subscribe(">", func(m *nats.Msg) {
@@ -77,12 +78,15 @@ func newMarked(t *testing.T, in *edge) markedOrg {
 			"headers": map[string]string{"Authorization": m.secret}, "sideEffect": "none",
 		}}}},
 	}).want(t, http.StatusOK)
+
 	made := m.send(t, http.MethodPost, m.url+"/api/hooks", map[string]any{
 		"name": "hook " + m.word, "agentId": m.agent, "source": "token", "secret": m.secret, "messageTemplate": "an event: {{text}}",
 	}).want(t, http.StatusCreated)
+
 	var hook struct {
 		ID string `json:"id"`
 	}
+
 	made.into(t, &hook)
 	m.hook = m.url + "/api/hooks/receive/" + hook.ID
 	return m
@@ -121,6 +125,7 @@ func TestCanariesStayWithTheirOrganization(t *testing.T) {
 			})
 		}
 	}
+
 	all.Wait()
 	for _, m := range both {
 		m.delivered(t)
@@ -134,11 +139,13 @@ func TestCanariesStayWithTheirOrganization(t *testing.T) {
 			t.Errorf("a stream ended with %s %s", last.kind, last.data)
 		}
 	}
+
 	// All earlier bus messages have arrived before this response.
 	first.awaitReady(t)
 	for i, m := range both {
 		checkMarks(t, c, bus, m, both[1-i])
 	}
+
 	for _, log := range []string{first.Output(), second.Output(), worker.Output()} {
 		for _, m := range both {
 			if strings.Contains(log, m.word) || strings.Contains(log, m.secret) || strings.Contains(log, m.key) {
@@ -166,13 +173,16 @@ func checkMarks(t *testing.T, c *cluster, bus *wiretap, m, other markedOrg) {
 			t.Errorf("a prompt holds words of two organizations: %s", body)
 		}
 	}
+
 	if prompts < 5 {
 		t.Errorf("%d prompts hold the organization's word: the model was not asked as it should have been", prompts)
 	}
+
 	carried := bus.with(m.word)
 	if len(carried) == 0 {
 		t.Errorf("no message of the bus holds the organization's answers: nothing was overheard")
 	}
+
 	for _, message := range carried {
 		switch {
 		case strings.Contains(message.subject, m.word), strings.HasPrefix(message.subject, "jobs."):
@@ -181,11 +191,13 @@ func checkMarks(t *testing.T, c *cluster, bus *wiretap, m, other markedOrg) {
 			t.Errorf("%s carries words of two organizations: %s", message.subject, message.text)
 		}
 	}
+
 	for _, secret := range []string{m.secret, m.key, "prompt " + m.word} {
 		for _, message := range bus.with(secret) {
 			t.Errorf("%s carries a secret or a prompt: %s", message.subject, message.text)
 		}
 	}
+
 	eventually(t, 10*time.Second, "all runs to have ended", func() bool {
 		return c.number(t, "SELECT count(*) FROM open_runs") == 0
 	})

@@ -44,6 +44,7 @@ func newTerminal(t *testing.T) *terminal {
 	s := &terminal{
 		program: testkit.BuildBinary(t, "deploy/standalone/cmd/parley"), data: filepath.Join(t.TempDir(), "data"), model: openaistub.New(),
 	}
+
 	model := httptest.NewServer(s.model)
 	t.Cleanup(model.Close)
 	env := append(quickstart.Environment(s.data, testkit.FreePort(t)),
@@ -156,6 +157,7 @@ func cliChat(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a h
 	if r := s.parley(t, "", "chat", s.stub, "hello", "there").wants(t, 0); r.out != "echo: hello there\n" || r.err != "" {
 		t.Fatalf("printed %q and %q", r.out, r.err)
 	}
+
 	s.parley(t, "from a pipe\n", "chat", s.stub).wants(t, 0, "echo: from a pipe\n")
 	s.parley(t, "", "chat", s.stub).wants(t, 80, "no message")
 	s.parley(t, "", "chat", "What is 12 * 34?").wants(t, 0, "408") // the demo agent
@@ -166,6 +168,7 @@ func cliChat(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a h
 		args := append([]string{"chat", "--json"}, demo...)
 		s.parley(t, "", append(args, "Customer support", "Hello")...).wants(t, 0, `"templateId":"tpl_support"`)
 	}
+
 	s.parley(t, "gr\xfcn", "chat", s.stub).wants(t, 80, "\"message\" is not UTF-8")
 	s.parley(t, "", "chat", "ag_nope", "hi").wants(t, 3, `no agent "ag_nope"`, "404 not_found")
 	s.parley(t, "", "chat", "tpl_nope", "hi").wants(t, 3, `no template "tpl_nope"`)
@@ -184,6 +187,7 @@ func cliChat(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a h
 func cliChatStreams(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a helper
 	ctx, cancel := context.WithTimeout(t.Context(), requestTimeout)
 	defer cancel()
+
 	cmd := s.command(ctx, nil, "chat", s.stub, "fault stall: these are many words that are never told to their end")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -192,6 +196,7 @@ func cliChatStreams(t *testing.T, s *terminal) { //nolint:thelper // a subtest, 
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+
 	beginning := make([]byte, len("echo: "))
 	if _, err := out.Read(beginning); err != nil || !strings.HasPrefix(string(beginning), "echo:") {
 		t.Fatalf("%q: %v", beginning, err)
@@ -221,18 +226,21 @@ func cliTrigger(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not 
 	if first[0].ID != second[0].ID || first[0].Attempts != 1 {
 		t.Fatalf("%+v, and with the same key %+v", first, second)
 	}
+
 	asked := 0
 	for _, r := range s.model.Requests() {
 		if strings.Contains(fmt.Sprint(r.Messages), "Oslo") {
 			asked++
 		}
 	}
+
 	if asked != 1 {
 		t.Fatalf("the model was asked %d times", asked)
 	}
 	if r := s.parley(t, "by a pipe", "trigger", s.stub).wants(t, 0, "idempotency key cli-", "run run_"); r.out != "echo: by a pipe\n" {
 		t.Fatalf("standard output is %q", r.out)
 	}
+
 	s.parley(t, "gr\xfcn", "trigger", s.stub).wants(t, 80, "\"input.message\" is not UTF-8")
 	left := s.parley(t, "", "trigger", s.stub, "--no-wait", "left alone").wants(t, 0)
 	s.parley(t, "", "runs", "show", strings.TrimSpace(left.out)).wants(t, 0, "agent     "+s.stub)
@@ -280,6 +288,7 @@ func cliExitCodes(t *testing.T, s *terminal) { //nolint:thelper // a subtest, no
 			s.parley(t, "", c.args...).wants(t, c.code, c.says)
 		})
 	}
+
 	t.Run("cancelled", func(t *testing.T) {
 		t.Parallel()
 		waiting := s.start(t, nil, "trigger", s.stub, "--session", "by-hand", "sleep 10m: cancelled by hand")
@@ -361,15 +370,18 @@ func cliKeys(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a h
 	if err := json.Unmarshal([]byte(s.parley(t, "", "keys", "list", "--json").wants(t, 0).out), &listed); err != nil {
 		t.Fatal(err)
 	}
+
 	id := ""
 	for _, k := range listed {
 		if k.Name == "for a test" && k.ExpiresAt != "" {
 			id = k.ID
 		}
 	}
+
 	if table := s.parley(t, "", "keys", "list").wants(t, 0, id, "for a test"); strings.Contains(table.out, strings.TrimSpace(made.out)) {
 		t.Fatalf("the list shows the key:\n%s", table.out)
 	}
+
 	s.parley(t, "", "keys", "revoke", id).wants(t, 0, "revoked "+id)
 	s.in(t, key, "", "trigger", s.stub, "by a revoked key").wants(t, 3, "401 unauthenticated")
 	s.parley(t, "", "keys", "create", "x", "--scope", "user").wants(t, 3, "permission_denied")
@@ -384,6 +396,7 @@ func cliTail(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a h
 	ended := func(n int) func() bool {
 		return func() bool { return strings.Count(tail.printed(), `"status":"completed"`) >= n }
 	}
+
 	eventually(t, requestTimeout, "the run before is listed", ended(1))
 	s.parley(t, "", "trigger", agent, "sleep 3s: later").wants(t, 0)
 	eventually(t, requestTimeout, "the run that began later is told of, and its end", ended(2))
@@ -392,11 +405,13 @@ func cliTail(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a h
 	if followed.err != "" {
 		t.Fatalf("leaving by Ctrl-C is no error: %s", followed.err)
 	}
+
 	list := followed.runs(t)
 	first, later, end := list[0], list[1], list[len(list)-1]
 	if first.Status != "completed" || later.ID == first.ID || later.Status == "completed" || end.ID != later.ID || end.Status != "completed" {
 		t.Fatalf("%+v", list)
 	}
+
 	s.parley(t, "", "runs", "cancel", end.ID).wants(t, 0, "it had ended before", end.ID+" completed")
 	once := s.parley(t, "", "runs", "list", "--agent", agent).wants(t, 0, "echo: before", "echo: later")
 	if strings.Count(once.out, "\n") != 2 || strings.Index(once.out, "before") > strings.Index(once.out, "later") {
@@ -483,6 +498,7 @@ try parley chat tpl_su
 try parley trigger "" --json
 words parley trigger ag_; printf '%s\n' "${COMPREPLY[@]}" | grep -c '^ag_'
 `
+
 	const want = "keys\ncreate list revoke\n--status=\ncancelled\ntimed_out\n--no-wait\ntpl_support\n--json\n"
 	cmd := exec.CommandContext(t.Context(), path, "--norc", "-c", asked)
 	cmd.Env = []string{"PATH=" + filepath.Dir(s.program) + ":" + os.Getenv("PATH"), "DATA_DIR=" + s.data}
@@ -512,10 +528,12 @@ func cliDocs(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a h
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	blocks, err := fenced.Read(document, string(page))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	executed := 0
 	for _, b := range blocks {
 		switch b.Language {
@@ -538,6 +556,7 @@ func cliDocs(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a h
 			t.Errorf("%s: nobody runs blocks of the language %q", b, b.Language)
 		}
 	}
+
 	if executed < 8 {
 		t.Fatalf("%d blocks of %s were run", executed, document)
 	}

@@ -51,22 +51,27 @@ func sendBy(ctx context.Context, by *http.Client, method, url string, header map
 		}
 		payload = bytes.NewReader(raw)
 	}
+
 	req, err := http.NewRequestWithContext(ctx, method, url, payload)
 	if err != nil {
 		return answer{err: err}
 	}
+
 	req.GetBody = nil // no automatic retry of a request that the service may have read
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
+
 	for name, value := range header {
 		req.Header.Set(name, value)
 	}
+
 	res, err := by.Do(req)
 	if err != nil {
 		return answer{err: err}
 	}
 	defer res.Body.Close()
+
 	raw, err := io.ReadAll(res.Body)
 	return answer{status: res.StatusCode, header: res.Header, body: raw, err: err}
 }
@@ -172,11 +177,13 @@ func signUp(t *testing.T, url string) account {
 	var made struct {
 		Token string `json:"token"`
 	}
+
 	user := map[string]any{"email": rand.Text() + "@example.test", "password": rand.Text()}
 	send(t.Context(), http.MethodPost, url+"/api/auth/signup", nil, user).want(t, http.StatusCreated).into(t, &made)
 	var key struct {
 		Key string `json:"key"`
 	}
+
 	bearer := map[string]string{"Authorization": "Bearer " + made.Token}
 	send(t.Context(), http.MethodPost, url+"/api/keys", bearer, map[string]any{"name": "e2e", "scope": "organization"}).
 		want(t, http.StatusCreated).into(t, &key)
@@ -184,9 +191,11 @@ func signUp(t *testing.T, url string) account {
 	var agent struct {
 		ID string `json:"id"`
 	}
+
 	a.send(t, http.MethodPost, url+"/api/agents", map[string]any{
 		"name": "Echo", "systemPrompt": "Repeat the message.", "model": modelName, "allowedCallers": []string{"user", "system"},
 	}).want(t, http.StatusCreated).into(t, &agent)
+
 	a.agent = agent.ID
 	return a
 }
@@ -251,6 +260,7 @@ func (a account) result(t *testing.T, id string, within time.Duration) answer {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()
+
 	for {
 		got := a.get(ctx, "/api/runs?id="+id+"&wait=20")
 		if errors.Is(got.err, context.DeadlineExceeded) {

@@ -114,6 +114,7 @@ func (e *edge) awaitConnections(t *testing.T, n int) {
 		}
 		return open >= n
 	})
+
 	// Connections are accepted in order: after a later one was served, all of these are accepted.
 	send(t.Context(), http.MethodGet, e.url+"/healthz", nil, nil).want(t, http.StatusOK)
 }
@@ -143,6 +144,7 @@ func (c *cluster) worker(t *testing.T, settings ...string) *testkit.Process {
 			ready = line
 		}
 	}
+
 	return testkit.StartProcess(t, testkit.Command{
 		Name: "worker", Path: testkit.BuildBinary(t, filepath.Join(c.tree, "workers/cmd/worker")), Env: c.environment(settings), ReadyLine: ready,
 	})

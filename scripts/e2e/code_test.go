@@ -80,6 +80,7 @@ func TestCodeAndPlot(t *testing.T) {
 	if len(r.ToolCalls) != 1 || r.ToolCalls[0].Name != "codeExecution" || r.ToolCalls[0].Status != "completed" || !strings.Contains(r.Message, "100") {
 		t.Fatalf("%+v", r)
 	}
+
 	broken := owner.asks(t, "s", "Run this:\n```python\nfor n in range(3)\n    print(n)\n```")
 	if len(broken.ToolCalls) != 1 || broken.ToolCalls[0].Status != "failed" || !strings.Contains(broken.ToolCalls[0].Output.Error, "SyntaxError") ||
 		!strings.Contains(broken.ToolCalls[0].Output.Error, "line 1") || !strings.Contains(broken.Message, "SyntaxError") {
@@ -88,6 +89,7 @@ func TestCodeAndPlot(t *testing.T) {
 	if _, err := os.Stat("/usr/lib/python3/dist-packages/matplotlib"); err != nil {
 		t.Skipf("NOT TESTED: plots: matplotlib is not installed: %v", err)
 	}
+
 	seePlot(t, owner, r)
 }
 
@@ -98,12 +100,14 @@ func seePlot(t *testing.T, owner account, r codeRun) {
 	if len(files) != 1 || files[0].MIMEType != "image/png" || !strings.Contains(r.Message, files[0].Name) {
 		t.Fatalf("%+v", r)
 	}
+
 	path := "/api/files?id=" + files[0].ID
 	got := owner.get(t.Context(), path).want(t, http.StatusOK)
 	plot, err := png.Decode(bytes.NewReader(got.body))
 	if err != nil || plot.Bounds().Dx() < 300 || len(got.body) != files[0].Bytes || got.header.Get("Content-Type") != "image/png" {
 		t.Errorf("%d bytes, %v, %v", len(got.body), got.header, err)
 	}
+
 	stranger := signUp(t, owner.url)
 	stranger.get(t.Context(), path).refused(t, http.StatusNotFound, "not_found")
 	owner.send(t, http.MethodDelete, owner.url+"/api/sessions?id=s&agentId="+owner.agent, nil)
@@ -147,21 +151,25 @@ func TestChaosCode(t *testing.T) {
 		defer close(waiting)
 		waiting <- owner.asks(t, "s", slow)
 	}()
+
 	eventually(t, 20*time.Second, "the program runs", func() bool { return len(commands(t, mark)) > 0 })
 	orphans := commands(t, mark)
 	at := slices.IndexFunc(tools, func(worker *testkit.Process) bool { return descends(orphans[0], worker.PID()) })
 	if at < 0 {
 		t.Fatalf("%s runs beneath no tool worker", orphans[0])
 	}
+
 	tools[at].Kill9()
 	eventually(t, 20*time.Second, "nothing of the first program lives on", func() bool {
 		now := commands(t, mark)
 		return !slices.ContainsFunc(orphans, func(path string) bool { return slices.Contains(now, path) })
 	})
+
 	r, ok := <-waiting
 	if !ok || len(r.ToolCalls) != 1 || !strings.Contains(r.ToolCalls[0].Output.Stdout, "slept") || r.Attempts < 2 {
 		t.Fatalf("%+v", r)
 	}
+
 	after := owner.asks(t, "s", "run: import os; print(sorted(os.listdir()), repr(open('n.txt').read()))")
 	if out := after.ToolCalls[0].Output.Stdout; strings.TrimSpace(out) != `['n.txt'] 'one\ntwo\n'` {
 		t.Errorf("the folder is %s", out)
@@ -169,6 +177,7 @@ func TestChaosCode(t *testing.T) {
 	if other := owner.asks(t, "another", "run: import os; print(os.listdir())"); strings.TrimSpace(other.ToolCalls[0].Output.Stdout) != "[]" {
 		t.Errorf("another session's folder: %+v", other)
 	}
+
 	eventually(t, 20*time.Second, "no program lives on", func() bool { return len(commands(t, mark)) == 0 })
 }
 

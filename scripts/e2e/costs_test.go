@@ -40,6 +40,7 @@ func TestCostsAndCaps(t *testing.T) {
 		}
 		return openaistub.Reply{ToolCalls: []openaistub.ToolCall{{ID: "c", Name: "payByKey", Arguments: `{"bill":"endless"}`}}}, true
 	}
+
 	c.model.follow(endless)
 	in := c.ingress(t)
 	worker := c.worker(t)
@@ -69,6 +70,7 @@ func TestCostsAndCaps(t *testing.T) {
 	if err := worker.Wait(requestTimeout); err != nil {
 		t.Fatal(err)
 	}
+
 	c.worker(t, "RUN_MAX_COST=0.000001") // a millionth: one token
 	r = runCosts{}
 	owner.post(t.Context(), trigger{message: "endless again"}).want(t, http.StatusOK).into(t, &r)

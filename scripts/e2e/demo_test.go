@@ -42,6 +42,7 @@ func demoCluster(t *testing.T) (first, second *edge) {
 	if err := errors.Join(st.Agents.SyncTemplates(t.Context(), templates.All()), st.Close()); err != nil {
 		t.Fatal(err)
 	}
+
 	first, second = c.ingress(t), c.ingress(t)
 	c.worker(t)
 	return first, second
@@ -68,18 +69,22 @@ func (v visitor) send(ctx context.Context, method, url string, body any) answer 
 	if v.from == proxyAddress {
 		return send(ctx, method, url, header, body)
 	}
+
 	raw, err := json.Marshal(body)
 	if err != nil {
 		return answer{err: err}
 	}
+
 	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(raw))
 	if err != nil {
 		return answer{err: err}
 	}
+
 	req.Header.Set("Content-Type", "application/json")
 	for name, value := range header {
 		req.Header.Set(name, value)
 	}
+
 	res, err := stranger.Do(req)
 	if err != nil {
 		return answer{err: err}
@@ -115,14 +120,17 @@ func (a answer) wantLimit(t *testing.T) (left int) {
 	if a.err != nil {
 		t.Fatalf("no answer: %v", a.err)
 	}
+
 	policy := fmt.Sprintf(`"demo";q=%d;w=%d`, demoLimit, int(demoWindow.Seconds()))
 	if got := a.header.Values("Ratelimit-Policy"); len(got) != 1 || got[0] != policy {
 		t.Fatalf("answer %d has RateLimit-Policy %q, want %q", a.status, got, policy)
 	}
+
 	parts := allowance.FindStringSubmatch(a.header.Get("Ratelimit"))
 	if parts == nil {
 		t.Fatalf("answer %d has RateLimit %q", a.status, a.header.Get("Ratelimit"))
 	}
+
 	left, err := strconv.Atoi(parts[1])
 	if err != nil || left >= demoLimit {
 		t.Fatalf("answer %d leaves %q of %d", a.status, parts[1], demoLimit)
@@ -171,9 +179,11 @@ func TestChaosDemoLimitOutlivesAnIngress(t *testing.T) {
 			t.Fatalf("after %d requests %d are left", n+1, left)
 		}
 	}
+
 	for _, in := range ingresses {
 		v.chat(t.Context(), in, "limit", "one too many").wantTurnedAway(t)
 	}
+
 	second.Kill9() // it caches refusals in memory, which are lost here
 	second.Restart()
 	v.chat(t.Context(), second, "limit", "after the restart").wantTurnedAway(t)
@@ -212,6 +222,7 @@ func demoBurst(t *testing.T, first, second *edge) { //nolint:thelper // a subtes
 			answers[n] = v.chat(t.Context(), []*edge{first, second}[n%2], "burst "+strconv.Itoa(n), "hello")
 		})
 	}
+
 	all.Wait()
 	within(t, began)
 	passed := 0
@@ -223,6 +234,7 @@ func demoBurst(t *testing.T, first, second *edge) { //nolint:thelper // a subtes
 		}
 		a.wantTurnedAway(t)
 	}
+
 	if passed != demoLimit {
 		t.Fatalf("%d of %d requests passed, want %d", passed, burst, demoLimit)
 	}
@@ -292,6 +304,7 @@ func demoCounts(t *testing.T, first, second *edge) { //nolint:thelper // a subte
 			t.Fatalf("after %d requests %d are left", n+1, left)
 		}
 	}
+
 	v.chat(t.Context(), first, "counts", "hello").wantTurnedAway(t)
 	v.send(t.Context(), http.MethodGet, second.url+"/api/agents/templates", nil).wantTurnedAway(t)
 	within(t, began)
@@ -312,11 +325,13 @@ func demoSessions(t *testing.T, first, second *edge) { //nolint:thelper // a sub
 	if got := one.says(t, second, "same", askCodeWord); !strings.Contains(got, codeWord) {
 		t.Fatalf("a visitor's own session was forgotten: %s", got)
 	}
+
 	for _, in := range []*edge{first, second} {
 		if got := two.says(t, in, "same", askCodeWord); strings.Contains(got, codeWord) {
 			t.Fatalf("a visitor was told what another one had said: %s", got)
 		}
 	}
+
 	if got := two.says(t, first, "same", "What did I first say?"); strings.Contains(got, codeWord) {
 		t.Fatalf("a visitor's session begins with another one's words: %s", got)
 	}
@@ -334,15 +349,18 @@ func demoNetwork(t *testing.T, first, second *edge) { //nolint:thelper // a subt
 	if got := addresses[1].says(t, second, "same", askCodeWord); !strings.Contains(got, codeWord) {
 		t.Fatalf("two addresses of one network are two visitors: %s", got)
 	}
+
 	for n := 2; n < demoLimit; n++ {
 		got := addresses[n%2].chat(t.Context(), []*edge{first, second}[n/2%2], "same", "hello").want(t, http.StatusOK)
 		if left := got.wantLimit(t); left != demoLimit-n-1 {
 			t.Fatalf("after %d requests of a network %d are left", n+1, left)
 		}
 	}
+
 	for _, v := range append(addresses, behindProxy("2001:db8:5:6:7::")) {
 		v.chat(t.Context(), second, "same", "hello").wantTurnedAway(t)
 	}
+
 	within(t, began)
 	neighbour := behindProxy("2001:db8:5:7::1")
 	if got := neighbour.says(t, first, "same", askCodeWord); strings.Contains(got, codeWord) {
@@ -381,6 +399,7 @@ func demoStranger(t *testing.T, first, second *edge) { //nolint:thelper // a sub
 			t.Fatalf("answer %d", got.status)
 		}
 	}
+
 	within(t, began)
 	if passed != demoLimit || refused != demoLimit {
 		t.Fatalf("%d requests of one peer passed and %d were refused, want %d each", passed, refused, demoLimit)

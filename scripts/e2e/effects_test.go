@@ -32,15 +32,18 @@ func (a account) paying(t *testing.T, url string, options map[string]any) accoun
 			},
 		}
 	}
+
 	tools := map[string]any{"enabled": true, "endpoints": []any{endpoint("payOnce", "unsafe"), endpoint("payByKey", "idempotent")}}
 	maps.Copy(tools, options)
 	var agent struct {
 		ID string `json:"id"`
 	}
+
 	a.send(t, http.MethodPost, a.url+"/api/agents", map[string]any{
 		"name": "Payer", "systemPrompt": "Pay.", "model": modelName, "allowedCallers": []string{"user", "system"},
 		"tools": map[string]any{"httpRequest": tools},
 	}).want(t, http.StatusCreated).into(t, &agent)
+
 	a.agent = agent.ID
 	return a
 }
@@ -58,10 +61,12 @@ func pays(req openaistub.Request) (openaistub.Reply, bool) {
 	if n, _ := fmt.Sscanf(req.Prompt(), "pay %s %s", &b.tool, &b.point); n != 2 {
 		return openaistub.Reply{}, false
 	}
+
 	last := req.Messages[len(req.Messages)-1]
 	if last.Role == "tool" && !strings.Contains(last.Content, "not available") {
 		return openaistub.Reply{Text: "done: " + last.Content}, true
 	}
+
 	arguments, err := json.Marshal(map[string]string{"bill": b.name(), "point": b.point})
 	if err != nil {
 		return openaistub.Reply{}, false
@@ -278,6 +283,7 @@ func TestMissingToolWorker(t *testing.T) {
 		}
 		return pays(req)
 	})
+
 	in := c.ingress(t)
 	c.worker(t, "ROLES=agent,sweep")
 	owner := signUp(t, in.url).paying(t, "http://127.0.0.1:9", nil)
@@ -285,6 +291,7 @@ func TestMissingToolWorker(t *testing.T) {
 	if testing.Short() {
 		bound = 10 * time.Second // the machine is shared with other packages' tests
 	}
+
 	for _, tool := range []string{"payOnce", "payByKey"} {
 		began := time.Now()
 		var r waitingRun

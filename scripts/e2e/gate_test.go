@@ -43,10 +43,12 @@ func newGates(t *testing.T, c *cluster, points ...string) *gates {
 	if _, err := c.db.ExecContext(t.Context(), gateSQL); err != nil {
 		t.Fatal(err)
 	}
+
 	conn, err := c.db.Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { _ = conn.Close() })
 	for _, point := range points {
 		if _, err := conn.ExecContext(t.Context(), `SELECT pg_advisory_lock(7331, hashtext($1) & 65535)`, point); err != nil {

@@ -60,6 +60,7 @@ func (s *source) post(ctx context.Context, n, through int) (got received, taken 
 func (s *source) deliver(ctx context.Context, n int) {
 	pause := time.NewTicker(100 * time.Millisecond)
 	defer pause.Stop()
+
 	for ctx.Err() == nil {
 		got, taken := s.post(ctx, n, n+s.tries[n])
 		s.tries[n]++
@@ -104,10 +105,12 @@ func TestChaosCollecting(t *testing.T) {
 	var hook struct {
 		ID string `json:"id"`
 	}
+
 	owner.send(t, http.MethodPost, owner.url+"/api/hooks", map[string]any{
 		"name": "reviews", "agentId": owner.agent, "source": "github", "secret": hookSecret, "messageTemplate": "Review {{pull_request.id}}.",
 		"coalesce": map[string]any{"key": "{{pull_request.id}}", "windowSeconds": 5, "maxWaitSeconds": 20},
 	}).want(t, http.StatusCreated).into(t, &hook)
+
 	s := &source{}
 	for _, in := range ingresses {
 		s.paths = append(s.paths, in.url+"/api/hooks/receive/"+hook.ID)
@@ -115,11 +118,13 @@ func TestChaosCollecting(t *testing.T) {
 
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
+
 	sent := make(chan struct{})
 	go func() {
 		s.sendAll(ctx)
 		close(sent)
 	}()
+
 	eventually(t, time.Minute, "a third is taken", func() bool { return s.taken.Load() >= deliveries/3 })
 	sweepers[0].Kill9()
 	eventually(t, time.Minute, "half is taken", func() bool { return s.taken.Load() >= deliveries/2 })
@@ -128,6 +133,7 @@ func TestChaosCollecting(t *testing.T) {
 	if taken := s.taken.Load(); taken != deliveries {
 		t.Fatalf("%d of %d deliveries were taken", taken, deliveries)
 	}
+
 	eventually(t, 40*time.Second, "what was collected is released", func() bool { return c.number(t, "SELECT count(*) FROM collecting") == 0 })
 	s.checkRuns(t, c, owner)
 	s.checkReplays(t)
@@ -143,9 +149,11 @@ func (s *source) checkRuns(t *testing.T, c *cluster, owner account) {
 		}
 		runs[*got.RunID] = append(runs[*got.RunID], deliveryID(n))
 	}
+
 	if made := c.number(t, "SELECT count(*) FROM runs"); made != len(runs) || made > 3 {
 		t.Fatalf("%d runs were made, and the source knows of %d", made, len(runs))
 	}
+
 	for id, want := range runs {
 		if r := owner.result(t, id, 40*time.Second).run(t); r.Status != "completed" || r.Attempts != 1 {
 			t.Errorf("the run ended as %+v", r)
@@ -159,13 +167,16 @@ func (s *source) checkRuns(t *testing.T, c *cluster, owner account) {
 			t.Errorf("run %s knows of %d deliveries, and the source of %d: %v, %v", id, len(listed), len(want), listed, want)
 		}
 	}
+
 	if calls := len(c.model.stub.Requests()); calls != len(runs) {
 		t.Errorf("%d model calls of %d runs", calls, len(runs))
 	}
+
 	again := 0
 	for _, tries := range s.tries {
 		again += tries - 1
 	}
+
 	t.Logf("%d runs of %d deliveries, %d of which were sent again", len(runs), deliveries, again)
 }
 
@@ -183,5 +194,6 @@ func (s *source) checkReplays(t *testing.T) {
 			}
 		})
 	}
+
 	all.Wait()
 }

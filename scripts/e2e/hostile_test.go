@@ -75,6 +75,7 @@ func TestVoiceHostileClients(t *testing.T) {
 			h.do(t, owner, in)
 		}
 	}
+
 	const last = "clients that have vanished" // which takes half a minute in which they do nothing
 	gone := runTogether(t, map[string]func(*testing.T){last: run(attack{last, vanished})})
 	alone, all := beside.turns(t, 6), map[string]func(*testing.T){}
@@ -82,6 +83,7 @@ func TestVoiceHostileClients(t *testing.T) {
 	for _, h := range attacks {
 		all[h.name] = run(h)
 	}
+
 	runTogether(t, all)()
 	t.Logf("the ingress has %d MiB", beside.memory.resident(t)>>20)
 	gone()
@@ -89,6 +91,7 @@ func TestVoiceHostileClients(t *testing.T) {
 	for _, k := range owner.allSeats(t, "those who were too many") {
 		k.Leave()
 	}
+
 	t.Logf("the ingress has %d MiB", beside.memory.resident(t)>>20)
 	disturbed := beside.turns(t, 1)
 	beside.stop()
@@ -116,6 +119,7 @@ func (a account) chatter(t *testing.T, in *edge) *chatter {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(b.stop)
 	go func() {
 		defer close(b.done)
@@ -138,8 +142,10 @@ func (b *chatter) talk(ctx context.Context, line *realtimeclient.Client) error {
 	if _, _, err := line.Until(ctx, "session.created"); err != nil {
 		return err
 	}
+
 	tick := time.NewTicker(time.Second / 2)
 	defer tick.Stop()
+
 	for n := 0; ; n++ {
 		began, text := time.Now(), fmt.Sprintf("This is the question with the number %d, and I wonder what comes next.", n)
 		if err := line.Ask(ctx, text); err != nil {
@@ -195,6 +201,7 @@ func (b *chatter) compare(t *testing.T, alone, disturbed []time.Duration) {
 		margin, waited = 2*time.Second, 200*time.Millisecond
 		t.Log("NOT TESTED with -short: whether a listener would notice; bounds are wide beside other tests")
 	}
+
 	slices.Sort(alone)
 	slices.Sort(disturbed)
 	at := func(took []time.Duration, percent int) time.Duration { return took[(len(took)-1)*percent/100] }
@@ -226,10 +233,12 @@ func (m *memory) resident(t *testing.T) (bytes int) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	found := residentLine.FindSubmatch(status)
 	if found == nil {
 		t.Fatalf("%s", status)
 	}
+
 	kib, err := strconv.Atoi(string(found[1]))
 	if err != nil {
 		t.Fatal(err)
@@ -304,6 +313,7 @@ func noEvents(t *testing.T, owner account, _ *edge) {
 	t.Helper()
 	k := owner.converse(t, "")
 	defer k.Leave()
+
 	for _, malformed := range []string{
 		"", "{", "null", "[]", "7", `"text"`, `{}`, `{"type":7}`, `{"type":"nothing.like.this"}`, `{"type":"response.create"} more`, "\x00", "{\"type\":\"\xff\"}",
 		`{"type":"session.update"}`, `{"type":"session.update","session":7}`, `{"type":"conversation.item.create","item":{"type":"nothing"}}`,
@@ -316,12 +326,14 @@ func noEvents(t *testing.T, owner account, _ *edge) {
 			t.Errorf("%.40q: %s", malformed, e.Raw)
 		}
 	}
+
 	k.alive()
 	for range 100 {
 		if !k.raw(websocket.MessageText, []byte("{")) {
 			break
 		}
 	}
+
 	if faults := k.wantClosed(closePolicy); len(faults) < 19 || len(faults) > 25 {
 		t.Errorf("%d errors: %s", len(faults), realtimeclient.Types(faults))
 	}
@@ -354,11 +366,13 @@ func wrongFormats(t *testing.T, owner account, _ *edge) {
 	t.Helper()
 	k := owner.converse(t, "")
 	defer k.Leave()
+
 	send := func(side string, format map[string]any) {
 		k.within(func(ctx context.Context) error {
 			return k.Update(ctx, map[string]any{"audio": map[string]any{side: map[string]any{"format": format}}})
 		})
 	}
+
 	for _, side := range []string{"input", "output"} {
 		for _, format := range []map[string]any{{"type": "audio/pcm", "rate": 16000}, {"type": "audio/pcmu"}, {"type": "audio/pcma"}} {
 			send(side, format)
@@ -368,6 +382,7 @@ func wrongFormats(t *testing.T, owner account, _ *edge) {
 			}
 		}
 	}
+
 	send("input", map[string]any{"type": "audio/pcm", "rate": realtimeclient.Rate})
 	k.until("session.updated")
 	k.alive()
@@ -377,6 +392,7 @@ func noSound(t *testing.T, owner account, _ *edge) {
 	t.Helper()
 	k := owner.converse(t, "")
 	defer k.Leave()
+
 	for _, audio := range []any{"not base64!", base64.StdEncoding.EncodeToString([]byte("odd")), 7, nil} {
 		k.within(func(ctx context.Context) error {
 			return k.Send(ctx, map[string]any{"type": "input_audio_buffer.append", "audio": audio})
@@ -386,9 +402,11 @@ func noSound(t *testing.T, owner account, _ *edge) {
 			t.Errorf("%v: %s", audio, e.Raw)
 		}
 	}
+
 	k.within(func(ctx context.Context) error {
 		return k.Send(ctx, map[string]any{"type": "input_audio_buffer.commit"})
 	})
+
 	k.wantError("input_audio_buffer_commit_empty", "")
 	k.alive()
 }
@@ -432,15 +450,18 @@ func endlessTurn(t *testing.T, owner account, _ *edge) {
 	t.Helper()
 	k := owner.converse(t, "")
 	defer k.Leave()
+
 	k.update(map[string]any{"audio": map[string]any{"input": map[string]any{"turn_detection": nil}}})
 	second := realtimeclient.Silence(time.Second)
 	for range 130 {
 		k.within(func(ctx context.Context) error { return k.Append(ctx, second) })
 	}
+
 	k.wantError("input_audio_buffer_full", "audio")
 	k.within(func(ctx context.Context) error {
 		return k.Send(ctx, map[string]any{"type": "input_audio_buffer.clear"})
 	})
+
 	k.until("input_audio_buffer.cleared")
 	k.alive()
 }
@@ -457,6 +478,7 @@ func neverRead(t *testing.T, owner account, in *edge) {
 		s.send(map[string]any{"type": "response.create"})
 		sockets = append(sockets, s)
 	}
+
 	for _, s := range sockets {
 		s.awaitGone(in, 90*time.Second)
 	}
@@ -471,6 +493,7 @@ func (s *rawSocket) awaitGone(in *edge, within time.Duration) {
 	if !ok {
 		s.t.Fatalf("%T", s.conn.LocalAddr())
 	}
+
 	here, there := fmt.Sprintf(":%04X", in.port), fmt.Sprintf(":%04X", address.Port)
 	eventually(s.t, within, "a client that does not read is thrown out", func() bool {
 		table, err := os.ReadFile("/proc/net/tcp")
@@ -512,6 +535,7 @@ func slowUpgrades(t *testing.T, owner account, in *edge) {
 		s.write([]byte(request[:20]))
 		sockets = append(sockets, s)
 	}
+
 	for n, s := range sockets {
 		eventually(t, 20*time.Second, "a request that never ends is not waited for", func() bool {
 			_, err := s.conn.Write([]byte(request[20+n%20 : 21+n%20]))
@@ -538,6 +562,7 @@ func tooMany(t *testing.T, owner account, in *edge) {
 			refused <- err
 		})
 	}
+
 	dials.Wait()
 	close(refused)
 	for err := range refused {
@@ -545,9 +570,11 @@ func tooMany(t *testing.T, owner account, in *edge) {
 			t.Fatalf("a connection too many: %v", err)
 		}
 	}
+
 	for _, k := range open {
 		k.alive()
 		k.Leave()
 	}
+
 	in.awaitReady(t)
 }

@@ -85,6 +85,7 @@ func postAtOnce(t *testing.T, owner account, ingresses []*edge, tr trigger) []an
 			answers[i] = caller.post(t.Context(), tr)
 		})
 	}
+
 	began := time.Now()
 	close(gate)
 	posts.Wait()

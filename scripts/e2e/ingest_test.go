@@ -60,6 +60,7 @@ func newLibrary(t *testing.T, mark string) *library {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		_, _ = fmt.Fprintf(w, "What the library has is called %s.\n", mark)
 	}))
+
 	t.Cleanup(server.Close)
 	l.url, l.host = server.URL+"/shelf/book.txt", strings.TrimPrefix(server.URL, "http://")
 	return l
@@ -160,6 +161,7 @@ func storedOnce(t *testing.T, c *cluster, owner account, ids map[string]string) 
 			t.Errorf("%s: it is not found", point)
 		}
 	}
+
 	// The count of a term equals the number of passages with it, whatever was killed.
 	if wrong := c.number(t, `SELECT count(*) FROM knowledge_terms k WHERE k.chunks <= 0`); wrong != 0 {
 		t.Errorf("%d terms are counted that nothing has", wrong)

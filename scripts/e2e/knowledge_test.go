@@ -41,6 +41,7 @@ func (a account) upload(t *testing.T, name string, content []byte, metadata stri
 			t.Fatal(err)
 		}
 	}
+
 	part, err := form.CreateFormFile("file", name)
 	if err == nil {
 		_, err = part.Write(content)
@@ -51,10 +52,12 @@ func (a account) upload(t *testing.T, name string, content []byte, metadata stri
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, a.url+"/api/knowledge", &body)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	req.Header.Set("Content-Type", form.FormDataContentType())
 	req.Header.Set("X-Api-Key", a.key)
 	res, err := client.Do(req)
@@ -62,10 +65,12 @@ func (a account) upload(t *testing.T, name string, content []byte, metadata stri
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
+
 	var raw bytes.Buffer
 	if _, err := raw.ReadFrom(res.Body); err != nil {
 		t.Fatal(err)
 	}
+
 	var d kept
 	answer{status: res.StatusCode, body: raw.Bytes()}.want(t, http.StatusAccepted).into(t, &d)
 	return d
@@ -177,11 +182,13 @@ func TestAnswersCiteTheirPage(t *testing.T) {
 	if found := owner.finds(t, "How long is the warranty of the Heron lamp?"); len(found) == 0 || found[0] != sent.ID {
 		t.Errorf("found %v", found)
 	}
+
 	r := owner.chats(t, "about the lamp", "How long is the warranty of the Heron lamp?")
 	opensItsPage(t, owner, r, sent.ID)
 	if none := owner.chats(t, "about whales", "How many whales live in the Baltic Sea?"); len(none.Citations) != 0 || !strings.Contains(none.Message, "do not say") {
 		t.Errorf("an answer that no document supports: %+v", none)
 	}
+
 	stranger := signUp(t, in.url).reader(t, "offline", nil)
 	if other := stranger.chats(t, "s", "How long is the warranty of the Heron lamp?"); len(other.Citations) != 0 || strings.Contains(other.Message, "thirty-one") {
 		t.Errorf("another organization's agent says %+v", other)
@@ -191,14 +198,17 @@ func TestAnswersCiteTheirPage(t *testing.T) {
 	for _, path := range []string{"&page=7", "&content=1", ""} {
 		owner.get(t.Context(), "/api/knowledge?id="+sent.ID+path).refused(t, http.StatusNotFound, "not_found")
 	}
+
 	if found := owner.finds(t, "How long is the warranty of the Heron lamp?"); len(found) != 0 {
 		t.Errorf("after the end found %v", found)
 	}
+
 	for _, session := range []string{"about the lamp", "another"} {
 		if after := owner.chats(t, session, "And how long was it again, the warranty of the Heron lamp?"); len(after.Citations) != 0 || strings.Contains(after.Message, "thirty-one") {
 			t.Errorf("after the end, in %s: %+v", session, after)
 		}
 	}
+
 	leavesNothing(t, c, mark, in.Output(), worker.Output())
 	for _, said := range bus.with(mark) {
 		if strings.HasPrefix(said.subject, "jobs.") || strings.Contains(said.subject, mark) {
@@ -213,6 +223,7 @@ func opensItsPage(t *testing.T, owner account, r citedPage, document string) {
 	if len(r.Citations) == 0 || !strings.Contains(r.Message, "thirty-one months") {
 		t.Fatalf("%+v", r)
 	}
+
 	for _, cited := range r.Citations {
 		if cited.Type != "document" || cited.DocumentID != document || cited.Page != 7 || !strings.HasSuffix(cited.Title, "manual.pdf") {
 			t.Errorf("%+v", cited)

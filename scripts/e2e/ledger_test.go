@@ -62,6 +62,7 @@ func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			l.calls[n].ended = time.Now() // aborted without an answer
 		}
 	}()
+
 	r.Header.Set(headerCall, strconv.Itoa(n))
 	l.stub.ServeHTTP(answer, r)
 }
@@ -105,20 +106,24 @@ func (l *ledger) follow(script func(openaistub.Request) (openaistub.Reply, bool)
 func (l *ledger) name(req openaistub.Request) (openaistub.Reply, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	nth := 1
 	for _, c := range l.calls {
 		if c.prompt == req.Prompt() {
 			nth++
 		}
 	}
+
 	if n, err := strconv.Atoi(req.Header[headerCall]); err == nil && n < len(l.calls) {
 		l.calls[n].prompt = req.Prompt()
 	}
+
 	for _, script := range l.scripts {
 		if reply, ok := script(req); ok {
 			return reply, true
 		}
 	}
+
 	delays := l.delays[req.Prompt()]
 	if nth > len(delays) {
 		return openaistub.Reply{}, false

@@ -20,10 +20,12 @@ func TestWindowKeepsAFloodFromDelayingOthers(t *testing.T) {
 		flood   = 200
 		singles = 5
 	)
+
 	bound := 2500 * time.Millisecond // of a run of 200 ms during a flood that takes at least 25 seconds
 	if testing.Short() {
 		bound = 8 * time.Second // the machine is shared with other packages' tests
 	}
+
 	c := newCluster(t, "ORG_DISPATCH_WINDOW="+strconv.Itoa(window))
 	in, second := c.ingress(t), c.ingress(t)
 	// More slots than one organization may use, and far fewer than its runs. Without the dispatch
@@ -42,10 +44,12 @@ func TestWindowKeepsAFloodFromDelayingOthers(t *testing.T) {
 			failed[n] = through.post(t.Context(), trigger{message: prompts[n], prefer: "respond-async"})
 		})
 	}
+
 	posts.Wait()
 	for _, a := range failed {
 		a.want(t, http.StatusAccepted)
 	}
+
 	for range singles {
 		took := timeOne(t, other)
 		t.Logf("a run beside the flood took %s, alone %s", took.Round(time.Millisecond), alone.Round(time.Millisecond))
@@ -53,9 +57,11 @@ func TestWindowKeepsAFloodFromDelayingOthers(t *testing.T) {
 			t.Fatalf("a run beside the flood took %s, alone %s", took, alone)
 		}
 	}
+
 	if done := len(c.model.of(prompts...)); done > flood*3/4 {
 		t.Fatalf("%d of the flood's %d runs were carried out before: it was no flood", done, flood)
 	}
+
 	eventually(t, 90*time.Second, "the flood ends", func() bool { return c.number(t, "SELECT count(*) FROM open_runs") == 0 })
 	calls := c.model.of(prompts...)
 	if len(calls) != flood {
@@ -88,6 +94,7 @@ func TestFloodLeavesTheWaitOfOthers(t *testing.T) { //nolint:paralleltest // it 
 		window  = 8
 		slots   = 16
 	)
+
 	c := newCluster(t, "ORG_DISPATCH_WINDOW="+strconv.Itoa(window), "LIMIT_USER=500000", "LIMIT_SYSTEM=600000")
 	in, second := c.ingress(t), c.ingress(t)
 	c.worker(t, "WORKER_CONCURRENCY="+strconv.Itoa(slots))
@@ -111,6 +118,7 @@ func TestFloodLeavesTheWaitOfOthers(t *testing.T) { //nolint:paralleltest // it 
 			p.answer.want(t, http.StatusOK)
 		}
 	}
+
 	t.Logf("alone:            %s", &alone)
 	t.Logf("beside the flood: %s", &beside)
 	if others, own := percentile(beside.answered, 0.99), percentile(alone.answered, 0.99); others.Seconds() > limit*own.Seconds() {
@@ -134,6 +142,7 @@ func (w *waits) measure(t *testing.T, c *cluster, of account, name string, sampl
 	l := &load{post: func(ctx context.Context, caller, n int) answer {
 		return of.post(ctx, trigger{message: message(caller, n)})
 	}}
+
 	l.start(t, 2)
 	l.await(t, samples)
 	for _, p := range l.end() {
@@ -172,6 +181,7 @@ func TestOverloadRefusesNewRunsAndReplaysOld(t *testing.T) {
 		refusal = got
 		return true
 	})
+
 	refusal.refused(t, http.StatusServiceUnavailable, "overloaded")
 	if len(ids) < backlog {
 		t.Fatalf("refused after %d runs, want at least %d", len(ids), backlog)
@@ -187,6 +197,7 @@ func TestOverloadRefusesNewRunsAndReplaysOld(t *testing.T) {
 	for n, id := range ids {
 		owner.result(t, id, 30*time.Second).completed(t, echoed("queued "+strconv.Itoa(n)), 1)
 	}
+
 	eventually(t, 20*time.Second, "new runs are accepted again", func() bool {
 		got := owner.post(t.Context(), trigger{message: "accepted again"})
 		return got.status == http.StatusOK

@@ -108,6 +108,7 @@ func bound(t *testing.T, promised, busy float64) float64 {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	waiting, err := strconv.ParseFloat(strings.Fields(string(raw))[0], 64)
 	if err != nil {
 		t.Fatal(err)
@@ -115,6 +116,7 @@ func bound(t *testing.T, promised, busy float64) float64 {
 	if waiting <= float64(2*runtime.NumCPU()) {
 		return promised
 	}
+
 	t.Logf("NOT TESTED as promised, but with a bound of %.1f instead of %.1f: the machine is busy, with a load of %.0f", busy, promised, waiting)
 	return busy
 }
@@ -126,11 +128,13 @@ func filled(t *testing.T, p *testkit.Process) int64 {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	_, rest, _ := strings.Cut(string(status), "RssAnon:")
 	fields := strings.Fields(rest)
 	if len(fields) == 0 {
 		t.Fatalf("no memory is told of %d: %s", p.PID(), status)
 	}
+
 	kib, err := strconv.ParseInt(fields[0], 10, 64)
 	if err != nil {
 		t.Fatal(err)

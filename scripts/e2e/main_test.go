@@ -31,8 +31,10 @@ func lookEach(t *testing.T, each, within time.Duration, what string, done func()
 	t.Helper()
 	over := time.NewTimer(within)
 	defer over.Stop()
+
 	tick := time.NewTicker(each)
 	defer tick.Stop()
+
 	for !done() {
 		select {
 		case <-tick.C:

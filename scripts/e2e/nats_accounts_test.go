@@ -69,6 +69,7 @@ func TestServiceWithLeastRightsOnTheBus(t *testing.T) {
 	if text := bytesFor(owner.at(second).watch(t, streamed, "").rest(t)); !strings.Contains(text, "streamed") {
 		t.Errorf("the stream of another ingress is %s", text)
 	}
+
 	cancelled := owner.enqueue(t, trigger{message: "sleep 20s: to be cancelled"})
 	c.model.awaitCalls(t, "sleep 20s: to be cancelled", 1)
 	owner.at(second).send(t, http.MethodPost, second.url+"/api/runs?id="+cancelled+"&action=cancel", nil).want(t, http.StatusOK)
@@ -87,6 +88,7 @@ func TestServiceWithLeastRightsOnTheBus(t *testing.T) {
 	if r := owner.reader(t, "offline", nil).chats(t, "s", "How long is the warranty of the Heron lamp?"); len(r.Citations) == 0 {
 		t.Errorf("%+v", r)
 	}
+
 	r := owner.analyst(t, "offline", false).asks(t, "s", "Compute the squares of 1 to 10.")
 	if len(r.ToolCalls) != 1 || r.ToolCalls[0].Status != "completed" {
 		t.Errorf("%+v", r)
@@ -101,6 +103,7 @@ func TestServiceWithLeastRightsOnTheBus(t *testing.T) {
 			t.Errorf("%q, %d bytes", a.Transcript, len(a.PCM))
 		}
 	}
+
 	wantNoRefusals(t, bus)
 }
 
@@ -158,6 +161,7 @@ func TestUsersOfTheBusAreRefusedWhatTheyDoNotNeed(t *testing.T) {
 			t.Error("the bus let in somebody who is nobody")
 		}
 	}
+
 	for user, own := range refusals {
 		t.Run(user, func(t *testing.T) {
 			t.Parallel()

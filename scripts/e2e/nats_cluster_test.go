@@ -44,6 +44,7 @@ func newThreefold(t *testing.T) *threefold {
 	f.load = &load{post: func(ctx context.Context, caller, n int) answer {
 		return f.owner.at(edges[(caller+n)%len(edges)]).post(ctx, threefoldTrigger(caller, n))
 	}}
+
 	leads(t, servers)
 	f.load.start(t, natsCallers)
 	f.load.await(t, 20)
@@ -79,10 +80,12 @@ func (f *threefold) check(t *testing.T) {
 			t.Errorf("%s was answered after %s", tr.message, p.took)
 		}
 	}
+
 	c, took := f.cluster, tookFor(calls)
 	if rows, open := c.number(t, "SELECT count(*) FROM runs"), c.number(t, "SELECT count(*) FROM open_runs"); rows != len(calls) || open != 0 {
 		t.Errorf("%d runs, %d of them open, for %d keys", rows, open, len(calls))
 	}
+
 	wantNoRefusals(t, f.servers...)
 	t.Logf("%d calls of runs of 200 ms: p50 %s, p99 %s, the longest %s", len(calls), percentile(took, 0.5).Round(time.Millisecond),
 		percentile(took, 0.99).Round(time.Millisecond), percentile(took, 1).Round(time.Millisecond))
@@ -119,6 +122,7 @@ func TestChaosNATSClusterLosesEachServer(t *testing.T) {
 		f.servers[victim].Restart()
 		lost = append(lost, victim)
 	}
+
 	leader := leads(t, f.servers)
 	f.lose(t, leader, "which leads, for good")
 	late := f.owner.at(f.cluster.ingress(t))
@@ -155,10 +159,12 @@ func leads(t *testing.T, servers []*testkit.NATSServer) (leader int) {
 		t.Fatal(err)
 	}
 	defer nc.Close()
+
 	js, err := jetstream.New(nc)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	eventually(t, 30*time.Second, "three servers keep the stream", func() bool {
 		stream, err := js.Stream(t.Context(), contract.StreamJobs)
 		if err != nil {

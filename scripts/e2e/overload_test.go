@@ -53,6 +53,7 @@ func newOverload(t *testing.T) *overload {
 		cluster: c, in: c.ingress(t), worker: c.worker(t, "WORKER_CONCURRENCY="+strconv.Itoa(overloadSlots)),
 		known: map[trigger]answer{}, accepted: map[string]trigger{}, refused: map[string]int{},
 	}
+
 	o.owner = signUp(t, o.in.url)
 	o.owner.by = persistentClient(t, overloadConns)
 	for n := range overloadKnown {
@@ -71,6 +72,7 @@ func (o *overload) peak(t *testing.T, round int) float64 {
 		text := fmt.Sprintf("peak %d-%d-%d", round, caller, n)
 		return o.owner.post(ctx, trigger{message: "sleep 200ms: " + text, key: text})
 	}}
+
 	l.start(t, 3*overloadSlots)
 	l.await(t, 2*overloadSlots)
 	began := time.Now()
@@ -114,6 +116,7 @@ func (o *overload) offer(t *testing.T, round int, rate float64, d time.Duration)
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	defer cancel()
+
 	calls.Go(func() { o.replay(ctx) })
 	calls.Go(func() {
 		tick := time.NewTicker(5 * time.Millisecond)
@@ -131,6 +134,7 @@ func (o *overload) offer(t *testing.T, round int, rate float64, d time.Duration)
 			}
 		}
 	})
+
 	var seen offered
 	for ctx.Err() == nil {
 		seen.ingress, seen.worker = max(seen.ingress, filled(t, o.in.Process)), max(seen.worker, filled(t, o.worker))
@@ -140,6 +144,7 @@ func (o *overload) offer(t *testing.T, round int, rate float64, d time.Duration)
 		case <-ctx.Done():
 		}
 	}
+
 	took := time.Since(began)
 	seen.rate, seen.goodput = float64(written.Load())/took.Seconds(), o.carriedOut(began.Add(d/6), began.Add(d))
 	calls.Wait()
@@ -160,9 +165,11 @@ func (o *overload) offerOne(ctx context.Context, text string, wait bool) {
 	if !wait {
 		tr.prefer = "respond-async"
 	}
+
 	got := o.owner.post(ctx, tr)
 	o.mu.Lock()
 	defer o.mu.Unlock()
+
 	switch {
 	case got.err == nil && (got.status == http.StatusOK || got.status == http.StatusAccepted):
 		o.accepted[runFor(got)] = tr
@@ -216,6 +223,7 @@ func TestOverloadKeepsGoodput(t *testing.T) { //nolint:paralleltest // it measur
 		}
 		eventually(t, requestTimeout, "what was accepted ends", func() bool { return o.cluster.number(t, "SELECT count(*) FROM open_runs") == 0 })
 	}
+
 	slices.Sort(peaks)
 	slices.Sort(goodputs)
 	peak, goodput := peaks[len(peaks)/2], goodputs[len(goodputs)/2]
@@ -224,6 +232,7 @@ func TestOverloadKeepsGoodput(t *testing.T) { //nolint:paralleltest // it measur
 	if goodput < least*peak {
 		t.Errorf("goodput is %.0f/s, at the peak %.0f/s", goodput, peak)
 	}
+
 	o.check(t)
 }
 
@@ -233,12 +242,14 @@ func (o *overload) check(t *testing.T) {
 	for _, wrong := range o.wrong[:min(len(o.wrong), 10)] {
 		t.Error(wrong)
 	}
+
 	made, c := o.cluster.model.tally(), o.cluster
 	for id, tr := range o.accepted {
 		if made[tr.message] != 1 {
 			t.Errorf("run %s: %d model calls of %q", id, made[tr.message], tr.message)
 		}
 	}
+
 	completed := c.number(t, "SELECT count(*) FROM runs WHERE status = 'completed'")
 	if rows := c.number(t, "SELECT count(*) FROM runs"); rows != len(o.accepted)+overloadKnown || completed != rows {
 		t.Errorf("%d runs, %d of them completed; %d were accepted", rows, completed, len(o.accepted)+overloadKnown)

@@ -49,10 +49,12 @@ func prove(t *testing.T, args ...string) (proveResult, int) {
 	} else if err != nil {
 		t.Fatal(err)
 	}
+
 	var got proveResult
 	if err := json.Unmarshal(out, &got); err != nil {
 		t.Fatalf("exit code %d, and not one object: %v: %s", code, err, out)
 	}
+
 	t.Logf("exit code %d: %s", code, out)
 	if got.Kept != "" {
 		if logs, err := filepath.Glob(filepath.Join(got.Kept, "logs", "*.log")); err != nil || len(logs) < 5 {
@@ -62,6 +64,7 @@ func prove(t *testing.T, args ...string) (proveResult, int) {
 			t.Error(err)
 		}
 	}
+
 	nothingLeft(t, dir)
 	return got, code
 }
@@ -88,6 +91,7 @@ func TestChaosParleyProve(t *testing.T) {
 	if got.Seed != 12 || got.Killed["ingress"] != 2 || got.Killed["nats"] != 2 || got.Killed["postgres"] != 1 || len(got.Kills) != 5 {
 		t.Errorf("seed %d, killed: %v", got.Seed, got.Killed)
 	}
+
 	for _, kill := range got.Kills {
 		if kill.UnderWay == 0 {
 			t.Errorf("something was killed with nothing under way: %+v", got.Kills)

@@ -29,6 +29,7 @@ func rawDial(t *testing.T, in *edge) *rawSocket {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { _ = conn.Close() })
 	tcp, ok := conn.(*net.TCPConn)
 	if !ok {

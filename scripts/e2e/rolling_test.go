@@ -51,6 +51,7 @@ func newBalancer(t *testing.T, edges ...*edge) *balancer {
 func (b *balancer) watch(ctx context.Context, e *edge) {
 	tick := time.NewTicker(balancerAsks)
 	defer tick.Stop()
+
 	for {
 		began := time.Now()
 		asking, cancel := context.WithTimeout(ctx, balancerPatience)
@@ -186,6 +187,7 @@ func (r *rolling) check(t *testing.T) {
 	for _, failed := range r.failed {
 		t.Error(failed)
 	}
+
 	calls, paid := r.cluster.model.tally(), r.receiver.tally()
 	for tr, got := range r.answers {
 		if got.status == http.StatusAccepted {
@@ -204,6 +206,7 @@ func (r *rolling) check(t *testing.T) {
 			t.Errorf("%s: %d model calls: %s", tr.message, calls[tr.message], got.body)
 		}
 	}
+
 	c := r.cluster
 	if rows, open := c.number(t, "SELECT count(*) FROM runs"), c.number(t, "SELECT count(*) FROM open_runs"); rows != len(r.answers) || open != 0 {
 		t.Errorf("%d runs, %d of them open, for %d keys", rows, open, len(r.answers))
@@ -255,6 +258,7 @@ func rollingRestarts(t *testing.T, restarts, callers int) {
 	for n := range callers {
 		clients.Go(func() { r.client(ctx, n) })
 	}
+
 	r.await(t, "before all restarts", 20)
 	began := time.Now()
 	for n := range restarts {
@@ -271,6 +275,7 @@ func rollingRestarts(t *testing.T, restarts, callers int) {
 		}
 		r.await(t, phase, 5)
 	}
+
 	took := time.Since(began)
 	stop()
 	clients.Wait()

@@ -65,6 +65,7 @@ func (w *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		_, _ = rw.Write(found.body)
 		return
 	}
+
 	query := r.URL.Query().Get("q")
 	results := []map[string]any{}
 	for word, paths := range w.results {
@@ -77,6 +78,7 @@ func (w *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 			}
 		}
 	}
+
 	slices.SortFunc(results, func(a, b map[string]any) int { return strings.Compare(a["url"].(string), b["url"].(string)) })
 	writeJSON(rw, map[string]any{
 		"query": query, "number_of_results": len(results), "results": results, "answers": []any{}, "corrections": []any{}, "infoboxes": []any{},
@@ -234,6 +236,7 @@ func TestOfflineModelCites(t *testing.T) {
 	pages.put("lighthouse", "/l", "Lighthouses", "text/html; charset=utf-8", article("en", "Lighthouses",
 		"The lighthouse of Alexandria was built between 280 and 247 BC and stood about one hundred metres high.",
 		"Its light could be seen from far away, and sailors told stories about it for centuries to come."))
+
 	c := newCluster(t, "OUTBOUND_ALLOW="+pages.host, "SEARXNG_URL="+pages.url)
 	in := c.ingress(t)
 	c.worker(t)
@@ -245,6 +248,7 @@ func TestOfflineModelCites(t *testing.T) {
 	if r.Status != "completed" || len(r.Citations) == 0 || !strings.Contains(r.Message, "one hundred metres") || !strings.Contains(r.Message, "[1]") {
 		t.Fatalf("after %s: %s", time.Since(began), got.body)
 	}
+
 	for _, cited := range r.Citations {
 		if words := string([]rune(r.Message)[cited.StartIndex:cited.EndIndex]); words == "" || strings.Contains(words, "[") {
 			t.Errorf("it supports %q", words)

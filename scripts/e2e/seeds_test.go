@@ -40,6 +40,7 @@ func TestParleyUpComesBackWithoutWhatItMade(t *testing.T) { //nolint:tparallel /
 			return // later subtests depend on it
 		}
 	}
+
 	endInOrder(t, parley, dir)
 }
 
@@ -66,6 +67,7 @@ func loseKeys(t *testing.T, _ string, creds quickstart.Credentials) {
 			Prefix string `json:"prefix"`
 		} `json:"data"`
 	}
+
 	a.get(t.Context(), "/api/keys").want(t, http.StatusOK).into(t, &keys)
 	own := ""
 	for _, key := range keys.Data {
@@ -75,6 +77,7 @@ func loseKeys(t *testing.T, _ string, creds quickstart.Credentials) {
 		}
 		a.send(t, http.MethodDelete, creds.BaseURL+"/api/keys?id="+key.ID, nil).want(t, http.StatusOK)
 	}
+
 	a.send(t, http.MethodDelete, creds.BaseURL+"/api/keys?id="+own, nil).want(t, http.StatusOK)
 }
 
@@ -100,6 +103,7 @@ func TestParleyUpToldToStopWhileItStarts(t *testing.T) {
 			t.Errorf("told to stop when %s was there, parley left processes behind: %v", sign, left)
 		}
 	}
+
 	parley := up(t, dir, port)
 	keyWorks(t, readCredentials(t, dir))
 	endInOrder(t, parley, dir)
@@ -115,6 +119,7 @@ func TestChaosParleyUpKilledWhileItSeeds(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
+
 	// No agent can be created while this transaction is open, so the kill always hits the same
 	// moment.
 	gate, err := db.BeginTx(t.Context(), nil)
@@ -124,11 +129,13 @@ func TestChaosParleyUpKilledWhileItSeeds(t *testing.T) {
 	if _, err := gate.ExecContext(t.Context(), "LOCK TABLE agents IN SHARE MODE"); err != nil {
 		t.Fatal(err)
 	}
+
 	dir := filepath.Join(t.TempDir(), "data")
 	command := testkit.Command{
 		Name: "parley", Path: testkit.BuildBinary(t, "deploy/standalone/cmd/parley"), Args: []string{"up"},
 		Env: append(quickstart.Environment(dir, testkit.FreePort(t)), "DATABASE_URL="+postgres.DSN()), ReadyLine: "ingress ready",
 	}
+
 	killed := testkit.StartProcess(t, command)
 	eventually(t, 30*time.Second, "the owner has a key", func() bool {
 		var keys int
@@ -137,10 +144,12 @@ func TestChaosParleyUpKilledWhileItSeeds(t *testing.T) {
 		}
 		return keys == 1
 	})
+
 	killed.Kill9()
 	if err := gate.Rollback(); err != nil {
 		t.Fatal(err)
 	}
+
 	command.ReadyLine = quickstart.BannerEnd
 	again := testkit.StartProcess(t, command)
 	keyWorks(t, readCredentials(t, dir))

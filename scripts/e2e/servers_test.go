@@ -33,6 +33,7 @@ func TestChaosNATSKilledMidRun(t *testing.T) {
 			t.Fatalf("%d model calls of %q, want 1", calls, message)
 		}
 	}
+
 	if strings.Contains(worker.Output(), "leases ran out") {
 		t.Fatal("the loss of the bus cost a lease")
 	}
@@ -55,12 +56,14 @@ func TestChaosPostgresKilledMidRun(t *testing.T) {
 	eventually(t, 20*time.Second, "the worker finds that it cannot save the result", func() bool {
 		return strings.Contains(worker.Output(), "saving result failed")
 	})
+
 	c.postgres.Restart()
 	awaitAnswer(t, waiting, 40*time.Second).completed(t, echoed("over a crash"), 1)
 	owner.post(t.Context(), asked).replayed(t)
 	if calls := c.model.count(asked.message); calls != 1 {
 		t.Fatalf("%d model calls, want 1", calls)
 	}
+
 	owner.post(t.Context(), trigger{message: "refused", key: "refused"}).completed(t, echoed("refused"), 1)
 	if rows := c.number(t, "SELECT count(*) FROM runs"); rows != 2 {
 		t.Fatalf("%d runs in the database, want 2", rows)
@@ -82,6 +85,7 @@ func TestChaosPostgresDownForLongerThanALease(t *testing.T) {
 	eventually(t, lease+30*time.Second, "the worker gives the run up, whose lease it could not renew", func() bool {
 		return strings.Contains(holder.Output(), "putting run back failed")
 	})
+
 	c.postgres.Restart()
 	c.model.awaitCalls(t, message, 2)
 	// Both workers lived all the time. An outage of the database must not count as a death of the
@@ -89,6 +93,7 @@ func TestChaosPostgresDownForLongerThanALease(t *testing.T) {
 	if deaths := c.number(t, "SELECT deaths FROM open_runs WHERE run_id = $1", id); deaths != 0 {
 		t.Errorf("the outage was counted as the death of %d workers", deaths)
 	}
+
 	owner.result(t, id, 30*time.Second).completed(t, "answer 2", 2)
 }
 
@@ -107,6 +112,7 @@ func TestChaosNATSAwayWhenAToolIsCalled(t *testing.T) {
 		}
 		return reply, known
 	})
+
 	in := c.ingress(t)
 	worker := c.worker(t)
 	owner := signUp(t, in.url).paying(t, receiver.url, nil)
@@ -116,11 +122,13 @@ func TestChaosNATSAwayWhenAToolIsCalled(t *testing.T) {
 		runs[b] = owner.enqueue(t, trigger{message: b.message(), key: b.name()})
 		c.model.awaitCalls(t, b.message(), 1)
 	}
+
 	c.nats.Kill9()
 	away.Store(true)
 	eventually(t, 60*time.Second, "the worker gives both attempts up", func() bool {
 		return strings.Count(worker.Output(), "attempt failed") >= len(runs)
 	})
+
 	c.nats.Restart()
 	for b, id := range runs {
 		var r waitingRun

@@ -45,11 +45,13 @@ func clientLeaves(t *testing.T, c *cluster, first, second *edge) { //nolint:thel
 	if got := awaitAnswer(t, waiting, 5*time.Second); !errors.Is(got.err, context.Canceled) {
 		t.Fatalf("the client left and yet was answered: %d %s", got.status, got.body)
 	}
+
 	id := c.text(t, "SELECT id FROM runs WHERE agent_id = $1", owner.agent)
 	got := owner.at(second).result(t, id, 2*lasts+time.Minute)
 	if took := time.Since(began); took < lasts {
 		t.Fatalf("the run took %s, less than the %s that it was to take", took, lasts)
 	}
+
 	r := got.run(t)
 	if r.Status != "completed" || r.Output == nil || r.Output.Message != echoed("nobody waited") {
 		t.Fatalf("the run did not complete: %s", got.body)
@@ -98,6 +100,7 @@ func respondAsync(t *testing.T, c *cluster, first, second *edge) { //nolint:thel
 	if location != "/api/runs?id="+id {
 		t.Fatalf("Location is %q, want that of run %s", location, id)
 	}
+
 	accepted.wantRetryAfter(t)
 	owner.at(second).get(t.Context(), location+"&wait=30").completed(t, echoed("polled"), 1)
 	// A replay of the finished run is not asynchronous any more.
@@ -116,14 +119,17 @@ func shortWait(t *testing.T, _ *cluster, first, second *edge) { //nolint:thelper
 	if took := time.Since(began); took < time.Second || took > 8*time.Second {
 		t.Fatalf("a wait of 1 s took %s", took)
 	}
+
 	id := got.run(t).ID
 	if location := got.header.Get("Location"); location != "/api/runs?id="+id {
 		t.Fatalf("Location is %q, want that of run %s", location, id)
 	}
+
 	got.wantRetryAfter(t)
 	if open := owner.get(t.Context(), "/api/runs?id="+id+"&wait=1").want(t, http.StatusOK).run(t); open.Status != "running" && open.Status != "queued" {
 		t.Fatalf("a long poll that ends too early shows %q, want running or queued", open.Status)
 	}
+
 	asked.prefer = ""
 	owner.at(second).post(t.Context(), asked).completed(t, echoed("too long"), 1)
 }
@@ -139,6 +145,7 @@ func sessionOrder(t *testing.T, c *cluster, first, second *edge) { //nolint:thel
 		through := owner.at([]*edge{first, second}[n%2])
 		ids = append(ids, through.enqueue(t, trigger{message: messages[n], session: "named"}))
 	}
+
 	const aside = "sleep 10ms: another session"
 	owner.post(t.Context(), trigger{message: aside, session: "other"}).completed(t, echoed("another session"), 1)
 	for n, id := range ids {
@@ -147,10 +154,12 @@ func sessionOrder(t *testing.T, c *cluster, first, second *edge) { //nolint:thel
 			t.Fatalf("run %d is of session %q", n, r.SessionID)
 		}
 	}
+
 	calls := c.model.of(messages...)
 	if len(calls) != runs {
 		t.Fatalf("%d model calls, want %d", len(calls), runs)
 	}
+
 	for n, call := range calls {
 		if call.prompt != messages[n] {
 			t.Fatalf("model call %d is of %q, want %q", n, call.prompt, messages[n])
@@ -159,6 +168,7 @@ func sessionOrder(t *testing.T, c *cluster, first, second *edge) { //nolint:thel
 			t.Fatalf("%q began %s before %q had ended", call.prompt, calls[n-1].ended.Sub(call.began), calls[n-1].prompt)
 		}
 	}
+
 	if other := c.model.of(aside); !other[0].began.Before(calls[runs-1].began) {
 		t.Fatal("the other session waited for all of this one")
 	}

@@ -77,10 +77,12 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
+
 	wav, err := io.ReadAll(file)
 	if err != nil {
 		return // an incomplete request is not answered
 	}
+
 	l.mu.Lock()
 	l.heard = append(l.heard, samplesFor(wav))
 	held, words := l.hold, l.words
@@ -91,6 +93,7 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		<-r.Context().Done()
 		return
 	}
+
 	writeJSON(w, map[string]string{"text": words})
 }
 

@@ -33,18 +33,22 @@ func openStream(t *testing.T, method, url string, header map[string]string, body
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(payload))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	req.Header.Set("Content-Type", "application/json")
 	for name, value := range header {
 		req.Header.Set(name, value)
 	}
+
 	res, err := streaming.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { _ = res.Body.Close() })
 	if res.StatusCode != http.StatusOK || res.Header.Get("Content-Type") != "text/event-stream" {
 		t.Fatalf("no stream: %d %v", res.StatusCode, res.Header)
@@ -202,6 +206,7 @@ func TestChaosWorkerKilledMidAnswerIsToldToItsReaders(t *testing.T) {
 	if len(after) < 3 || after[len(after)-1].kind != "run.completed" {
 		t.Fatalf("the stream ended with %q", bytesFor(after))
 	}
+
 	again := behind(after, ofKind("run.restarted"))
 	if got := answerIn(t, again); got != echoed(text) {
 		t.Fatalf("behind run.restarted the stream says %q", got)
@@ -215,6 +220,7 @@ func TestChaosWorkerKilledMidAnswerIsToldToItsReaders(t *testing.T) {
 	if got := answerIn(t, behind(late.rest(t), ofKind("run.restarted"))); got != echoed(text) {
 		t.Errorf("who came late saw %q", got)
 	}
+
 	checkFinalLog(t, owner, there, runID, again)
 	replay := openStream(t, http.MethodPost, there.url+"/api/agents?action=chat&id="+owner.agent, header, chat)
 	if final := owner.watch(t, runID, "").rest(t); bytesFor(replay.rest(t)) != bytesFor(final) || replay.res.Header.Get("Idempotency-Replayed") != "true" {
@@ -263,6 +269,7 @@ func TestChaosNATSKilledMidStream(t *testing.T) {
 	if got := answerIn(t, events); got != echoed(text) || events[len(events)-1].kind != "run.completed" {
 		t.Errorf("without the bus the stream says %q: %s", got, bytesFor(events))
 	}
+
 	c.nats.Restart()
 	page.until(t, "everything was told after the outage", ofKind("documents"))
 	next := map[string]any{"sessionId": "s", "message": "sleep 10s: after", "stream": true}
@@ -271,5 +278,6 @@ func TestChaosNATSKilledMidStream(t *testing.T) {
 	if got := answerIn(t, after.rest(t)); got != echoed("after") {
 		t.Errorf("with the bus back the stream says %q", got)
 	}
+
 	page.shows(t, owner, "completed")
 }

@@ -60,8 +60,10 @@ func (c *traces) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "no traces", http.StatusBadRequest)
 		return
 	}
+
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	for _, of := range got.GetResourceSpans() {
 		service := attribute(of.GetResource().GetAttributes(), "service.name")
 		for _, scoped := range of.GetScopeSpans() {
@@ -70,6 +72,7 @@ func (c *traces) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	}
+
 	w.Header().Set("Content-Type", "application/x-protobuf")
 }
 
@@ -154,6 +157,7 @@ func TestTelemetry(t *testing.T) {
 			"x-api-key": owner.key, "traceparent": "00-" + id + "-1234567890abcdef-" + flag,
 		}, map[string]any{"target": owner.agent, "input": map[string]any{"message": "How tall is " + canary + "?"}}).want(t, http.StatusOK)
 	}
+
 	wantTrace(t, sent, traceFor(wanted))
 	if got := sent.of(traceFor(unwanted)); len(got) > 0 {
 		t.Errorf("a trace that its caller does not want was sent: %v", got)
@@ -161,6 +165,7 @@ func TestTelemetry(t *testing.T) {
 	if found := sent.with(canary); len(found) > 0 {
 		t.Errorf("what was said is in a trace: %s", found)
 	}
+
 	wantMetrics(t, shown)
 }
 
@@ -186,16 +191,19 @@ func wantTrace(t *testing.T, sent *traces, id string) {
 		"POST /api/internal/run-automation", "run.accept", "run.accept batch", "run.execute", "run.claim batch", "chat ledger",
 		"execute_tool webSearch", "tool.call", "GET", "run.finish batch",
 	}
+
 	missing := ""
 	defer func() {
 		if t.Failed() {
 			t.Logf("the trace has %q; it lacks %q", names(sent.of(id)), missing)
 		}
 	}()
+
 	eventually(t, 20*time.Second, "the whole trace", func() bool {
 		missing = missingSteps(sent.of(id), steps)
 		return missing == ""
 	})
+
 	services := map[string]bool{}
 	for _, s := range sent.of(id) {
 		services[s.service] = true
@@ -206,6 +214,7 @@ func wantTrace(t *testing.T, sent *traces, id string) {
 			wantConventions(t, s)
 		}
 	}
+
 	if !services["parley-ingress"] || !services["parley-worker"] {
 		t.Errorf("the trace is of the services %v", services)
 	}
@@ -217,6 +226,7 @@ func missingSteps(trace []span, steps []string) string {
 	for _, s := range trace {
 		known[hex.EncodeToString(s.GetSpanId())] = s.GetName()
 	}
+
 	statements := map[string]bool{}
 	for _, s := range trace {
 		parent, found := known[hex.EncodeToString(s.GetParentSpanId())]
@@ -227,11 +237,13 @@ func missingSteps(trace []span, steps []string) string {
 			statements[parent] = true
 		}
 	}
+
 	for _, step := range steps {
 		if !slices.ContainsFunc(trace, func(s span) bool { return s.GetName() == step }) {
 			return step
 		}
 	}
+
 	for _, parent := range []string{"run.accept batch", "run.claim batch", "run.execute", "tool.call", "run.finish batch"} {
 		if !statements[parent] {
 			return "statements of " + parent
@@ -258,11 +270,13 @@ func wantConventions(t *testing.T, s span) {
 			t.Errorf("%s is %q, want %q", key, got, want)
 		}
 	}
+
 	for _, key := range []string{"gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens", "gen_ai.response.finish_reasons", "gen_ai.response.model"} {
 		if got := attribute(s.GetAttributes(), key); got == "" || got == "0" {
 			t.Errorf("%s is %q", key, got)
 		}
 	}
+
 	if s.GetKind() != pb.Span_SPAN_KIND_CLIENT {
 		t.Errorf("a model call is a %s", s.GetKind())
 	}
@@ -294,6 +308,7 @@ func wantMetrics(t *testing.T, urls []string) {
 			t.Fatalf("%s has only %d expressions", file, len(asked)-before)
 		}
 	}
+
 	lacking := []string{"all"}
 	eventually(t, 20*time.Second, "what sweepers count", func() bool {
 		lacking = missingFrom(shownBy(t, urls), asked)
@@ -342,6 +357,7 @@ func missingFrom(shown map[string]string, expressions []string) (missing []strin
 			}
 		}
 	}
+
 	slices.Sort(missing)
 	return slices.Compact(missing)
 }

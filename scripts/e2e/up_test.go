@@ -44,6 +44,7 @@ func TestParleyUpStartsStopsAndStartsAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	began = time.Now()
 	parley.Restart()
 	secondStart := time.Since(began)
@@ -51,6 +52,7 @@ func TestParleyUpStartsStopsAndStartsAgain(t *testing.T) {
 	if kept, err := os.Stat(cluster); err != nil || !kept.ModTime().Equal(made.ModTime()) {
 		t.Errorf("the second start has made its database anew: %v", err)
 	}
+
 	second := readCredentials(t, dir)
 	if second.APIKey != first.APIKey || second.AgentID != first.AgentID || second.OrganizationID != first.OrganizationID {
 		t.Fatalf("the second start has other credentials: %+v, before: %+v", second, first)
@@ -58,6 +60,7 @@ func TestParleyUpStartsStopsAndStartsAgain(t *testing.T) {
 	if second.LoginURL == first.LoginURL {
 		t.Fatal("the second start printed the first one's login link, which works once")
 	}
+
 	keyWorks(t, second)
 	endInOrder(t, parley, dir)
 }
@@ -74,6 +77,7 @@ func TestChaosParleyUpStartsAgainAfterItWasKilled(t *testing.T) {
 	if len(old) == 0 {
 		t.Fatal("no PostgreSQL runs below DATA_DIR")
 	}
+
 	parley.Kill9()
 	parley.Restart()
 	for _, pid := range processesBelow(t, dir) {
@@ -83,9 +87,11 @@ func TestChaosParleyUpStartsAgainAfterItWasKilled(t *testing.T) {
 			}
 		}
 	}
+
 	if again := owner.post(t.Context(), asked).replayed(t); !bytes.Equal(again.body, before.body) {
 		t.Fatalf("the replay after the crash differs:\n%s\n%s", again.body, before.body)
 	}
+
 	keyWorks(t, readCredentials(t, dir))
 	endInOrder(t, parley, dir)
 }
@@ -100,6 +106,7 @@ func TestParleyUpNamesWhoHasItsPortAndTakesTheNext(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
+
 	dir := filepath.Join(t.TempDir(), "data")
 	parley := up(t, dir, port)
 	named := fmt.Sprintf("port %d is taken by ", port)
@@ -107,6 +114,7 @@ func TestParleyUpNamesWhoHasItsPortAndTakesTheNext(t *testing.T) {
 	if out := parley.Output(); !strings.Contains(out, named) || !strings.Contains(out, owner) {
 		t.Fatalf("the banner does not say %q … %q", named, owner)
 	}
+
 	creds := readCredentials(t, dir)
 	_, used, err := net.SplitHostPort(strings.TrimPrefix(creds.BaseURL, "http://"))
 	if err != nil {
@@ -115,6 +123,7 @@ func TestParleyUpNamesWhoHasItsPortAndTakesTheNext(t *testing.T) {
 	if next, err := strconv.Atoi(used); err != nil || next <= port {
 		t.Fatalf("it serves on port %s, want one after %d", used, port)
 	}
+
 	keyWorks(t, creds)
 	resetsPassword(t, dir, creds)
 	endInOrder(t, parley, dir)
@@ -147,13 +156,16 @@ func pastesWork(t *testing.T, banner string) {
 			pastes = append(pastes, line)
 		}
 	}
+
 	if len(pastes) != 3 {
 		t.Fatalf("the banner has %d commands to paste, want 3:\n%s", len(pastes), banner)
 	}
+
 	var last []byte
 	for _, paste := range pastes {
 		last = pasted(t, paste)
 	}
+
 	if again := pasted(t, pastes[2]); !bytes.Equal(again, last) {
 		t.Fatalf("pasted again, the automation gave another answer:\n%s\n%s", again, last)
 	}
@@ -193,6 +205,7 @@ func processesBelow(t *testing.T, dir string) []int {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var pids []int
 	for _, link := range links {
 		target, err := os.Readlink(link)
@@ -218,10 +231,12 @@ func resetsPassword(t *testing.T, dir string, creds quickstart.Credentials) {
 	if err != nil {
 		t.Fatalf("%v: %s", err, printed)
 	}
+
 	token, ours := strings.CutPrefix(strings.TrimSpace(string(printed)), creds.BaseURL+"/reset?token=")
 	if !ours {
 		t.Fatalf("printed %q", printed)
 	}
+
 	send(t.Context(), http.MethodPost, creds.BaseURL+"/api/auth/reset", nil, map[string]any{"token": token, "password": "something else"}).
 		want(t, http.StatusOK)
 	user["password"] = "something else"

@@ -39,6 +39,7 @@ func TestUpgradeFromTheReleaseBefore(t *testing.T) {
 	if err := migrations.UpFrom(t.Context(), c.db, os.DirFS(filepath.Join(tree, "migrations"))); err != nil {
 		t.Fatal(err)
 	}
+
 	r := &rollout{answers: map[string][]answer{}, last: map[int]int{}}
 	r.start(t, &before)
 	r.start(t, &before)
@@ -50,6 +51,7 @@ func TestUpgradeFromTheReleaseBefore(t *testing.T) {
 	if err := migrations.Up(t.Context(), c.db); err != nil {
 		t.Fatal(err)
 	}
+
 	t.Logf("the schema was migrated under load in %s", time.Since(began).Round(time.Millisecond))
 	r.await(t, "the release before on the schema of this one", 40)
 	r.roll(t, c, "this release beside the one before")
@@ -67,14 +69,17 @@ func treeBefore(t *testing.T) (dir string) {
 	if os.Getenv("PARLEY_E2E_UPGRADE") == "" {
 		skipLoudly(t, "it builds the release before; make test-upgrade runs it")
 	}
+
 	root := testkit.Root(t)
 	if said, err := exec.CommandContext(t.Context(), "git", "-C", root, "cat-file", "-e", releaseBefore+"^{commit}").CombinedOutput(); err != nil {
 		skipLoudly(t, fmt.Sprintf("the repository's history here does not have %.7s: %v: %s", releaseBefore, err, bytes.TrimSpace(said)))
 	}
+
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		cache = t.TempDir() // no home directory: built again each time
 	}
+
 	// A permanent directory, so that the build cache is used.
 	dir = filepath.Join(cache, "parley-test", "release-"+releaseBefore[:12])
 	if _, err := os.Stat(dir); err != nil {
@@ -103,6 +108,7 @@ func sqlFiles(t *testing.T, tree, pattern string) map[string]string {
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no migrations in %s: %v", tree, err)
 	}
+
 	files := map[string]string{}
 	for _, path := range paths {
 		content, err := os.ReadFile(path)
@@ -130,6 +136,7 @@ func unpack(t *testing.T, root, dir string) {
 			t.Fatal(err)
 		}
 	}
+
 	for _, command := range [][]string{
 		{"git", "-C", root, "archive", "--format=tar", "--output=" + draft + ".tar", releaseBefore},
 		{"tar", "-x", "-f", draft + ".tar", "-C", draft},
@@ -318,12 +325,15 @@ func (r *rollout) check(t *testing.T, c *cluster) {
 			t.Errorf("%s: %d model calls", asked.key, calls)
 		}
 	}
+
 	if rows, open := c.number(t, "SELECT count(*) FROM runs"), c.number(t, "SELECT count(*) FROM open_runs"); rows != len(r.asked) || open != 0 {
 		t.Errorf("%d runs, %d of them open, for %d keys", rows, open, len(r.asked))
 	}
+
 	for client, last := range r.last {
 		r.wantHistory(t, c.model, client, last)
 	}
+
 	t.Logf("%d keys, each posted twice, %d times answered with 202", len(r.asked), waited)
 }
 

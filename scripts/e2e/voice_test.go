@@ -144,6 +144,7 @@ func checkUndisturbed(t *testing.T, s workerFault, struck disturbed, whole realt
 	if len(got.Frames) == 0 || len(whole.Frames) == 0 {
 		return // its own test has failed
 	}
+
 	pause, behind := got.Longest()
 	t.Logf("%s: the longest pause was %s, %s before the end; who listens waited for %s",
 		s.name, pause, got.Frames[len(got.Frames)-1].At.Sub(got.Frames[behind].At).Round(time.Millisecond), got.Starved())
@@ -160,6 +161,7 @@ func checkUndisturbed(t *testing.T, s workerFault, struck disturbed, whole realt
 	if last := got.Frames[len(got.Frames)-1].At; !last.After(struck.at.Add(time.Second)) {
 		t.Errorf("%s: the answer was over %s after it: nothing was tested", s.name, last.Sub(struck.at))
 	}
+
 	sameAnswer(t, got, whole)
 }
 
@@ -174,10 +176,12 @@ func checkHistory(t *testing.T, c *cluster, owner account, k *talk, session stri
 	if history := c.model.historyFor(next); strings.Count(history, echoed(spoken)) != 1 {
 		t.Errorf("%s: the model was shown\n%s", session, history)
 	}
+
 	said := owner.transcript(t, strings.ReplaceAll(session, " ", "%20")).Messages
 	if len(said) != 4 || said[1].Content != echoed(spoken) || said[1].Interrupted || said[3].Content != "echo: "+next {
 		t.Errorf("%s: the session is %+v", session, said)
 	}
+
 	_ = k.Close() // it may be lost, which the next conversation shows
 }
 
@@ -230,6 +234,7 @@ func TestChaosVoiceWorkerLostMidSpeech(t *testing.T) {
 			checkTurnBegun(t, k)
 		},
 	})()
+
 	heard := l.uploads() // includes uploads for turns that only might have ended
 	want := slices.MaxFunc(heard, func(a, b []byte) int { return len(a) - len(b) })
 	if n := alike(heard, want); n < 2 {
@@ -249,6 +254,7 @@ func TestChaosVoiceWorkerLostMidSpeech(t *testing.T) {
 	if n := alike(all, want); n < 4 {
 		t.Errorf("%d of %d uploads say it all; the last: %s, undisturbed %s", n, len(all), lasts(all[len(all)-1]), lasts(want))
 	}
+
 	for _, session := range []string{"mid-speech", "mid-transcription"} {
 		if said := owner.transcript(t, session).Messages; len(said) != 2 || said[0].Content != "this was understood" {
 			t.Errorf("%s: the session is %+v", session, said)
@@ -307,12 +313,14 @@ func TestChaosIngressKilledMidConversation(t *testing.T) {
 	if code, _ := k.closed(5 * time.Second); code != -1 {
 		t.Errorf("an ingress that was killed said goodbye: %d", code)
 	}
+
 	there := owner.at(other)
 	again := there.converse(t, "kept")
 	again.ask("What did I ask?")
 	if got := again.answer(); got.Transcript != "echo: What did I ask?" {
 		t.Errorf("%q", got.Transcript)
 	}
+
 	history := c.model.historyFor("What did I ask?")
 	if !strings.Contains(history, echoed("The first question.")) || !strings.Contains(history, echoed(spoken)) {
 		t.Errorf("the model was shown\n%s", history)
@@ -343,6 +351,7 @@ func TestIngressToldToStopSpeaksToTheEnd(t *testing.T) {
 	if code, _ := idle.closed(6 * time.Second); code != goingAway { // calm still plays its answer
 		t.Errorf("a conversation in which nothing is under way was closed with %d", code)
 	}
+
 	sameAnswer(t, k.rest(part), whole)
 	if code, _ := k.closed(10 * time.Second); code != goingAway {
 		t.Errorf("the conversation was closed with %d", code)
@@ -363,6 +372,7 @@ func TestVoiceWithoutWorkers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	k := &talk{Client: line, t: t}
 	fault, all := k.until("error")
 	if fault.Error == nil || fault.Error.Code != "voice_unavailable" || len(all) != 1 {
@@ -371,5 +381,6 @@ func TestVoiceWithoutWorkers(t *testing.T) {
 	if code, _ := k.closed(5 * time.Second); code != tryAgainLater {
 		t.Errorf("closed with %d", code)
 	}
+
 	in.awaitReady(t)
 }

@@ -24,6 +24,7 @@ func TestParleyUpWithoutRoot(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("the tests do not run as root, so every test of parley up has run without it")
 	}
+
 	uid, gid := nobody(t)
 	// "nobody" cannot use the build cache and the tests' directories, which belong to root.
 	home := t.TempDir()
@@ -32,9 +33,11 @@ func TestParleyUpWithoutRoot(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	if err := os.Chown(home, uid, gid); err != nil {
 		t.Fatal(err)
 	}
+
 	program := filepath.Join(home, "parley")
 	copyProgram(t, testkit.BuildBinary(t, "deploy/standalone/cmd/parley"), program)
 
@@ -48,10 +51,12 @@ func TestParleyUpWithoutRoot(t *testing.T) {
 		}
 		return raw
 	}
+
 	eventually(t, time.Minute, "parley is ready", func() bool { return child.Ended() || bytes.Contains(printed(), []byte(quickstart.BannerEnd)) })
 	if child.Ended() {
 		t.Fatalf("parley ended while starting: %v", child.Err())
 	}
+
 	pastesWork(t, string(printed()))
 	keyWorks(t, readCredentials(t, dir))
 	for _, pid := range processesBelow(t, dir) {
@@ -59,9 +64,11 @@ func TestParleyUpWithoutRoot(t *testing.T) {
 			t.Errorf("process %d runs as user %d, want %d", pid, owner, uid)
 		}
 	}
+
 	if err := child.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
+
 	eventually(t, 30*time.Second, "parley ends", child.Ended)
 	if err := child.Err(); err != nil {
 		t.Fatalf("parley did not exit with 0: %v", err)
@@ -80,6 +87,7 @@ func startAs(t *testing.T, uid, gid int, output, program string, env []string) *
 		t.Fatal(err)
 	}
 	defer log.Close()
+
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program, "up")
 	cmd.Dir = filepath.Dir(program)
 	cmd.Env = append(append(os.Environ(), env...), "HOME="+cmd.Dir)
@@ -89,6 +97,7 @@ func startAs(t *testing.T, uid, gid int, output, program string, env []string) *
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		if !child.Ended() {
 			_ = child.Signal(syscall.SIGKILL) // its PostgreSQL ends, too
@@ -107,10 +116,12 @@ func nobody(t *testing.T) (uid, gid int) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	uid, err = strconv.Atoi(found.Uid)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	gid, err = strconv.Atoi(found.Gid)
 	if err != nil {
 		t.Fatal(err)

@@ -33,6 +33,7 @@ func TestChaosWorkerKilledMidRun(t *testing.T) {
 	if again := owner.post(t.Context(), asked).replayed(t); !bytes.Equal(again.body, got.body) {
 		t.Fatalf("the replay differs from the answer:\n%s\n%s", again.body, got.body)
 	}
+
 	owner.wantLostAttempt(t, got.run(t).ID, killed)
 }
 
@@ -45,6 +46,7 @@ func (a account) wantLostAttempt(t *testing.T, id string, killed time.Time) {
 		Attempt               int
 		StartedAt, FinishedAt time.Time
 	}
+
 	var timeline struct{ Spans []span }
 	got := a.get(t.Context(), "/api/runs?timeline=1&id="+id).want(t, http.StatusOK)
 	got.into(t, &timeline)
@@ -57,9 +59,11 @@ func (a account) wantLostAttempt(t *testing.T, id string, killed time.Time) {
 			t.Fatalf("a span ends before it begins: %s", got.body)
 		}
 	}
+
 	if len(attempts) != 2 {
 		t.Fatalf("want two attempts: %s", got.body)
 	}
+
 	lost, kept := attempts[0], attempts[1]
 	if lost.Status != "lost" || lost.Message != "its worker was lost" || kept.Status != "completed" || lost.Attempt != 1 || kept.Attempt != 2 {
 		t.Fatalf("want an attempt that was lost and one that was completed: %s", got.body)
@@ -99,20 +103,24 @@ func TestChaosZombieWorkerWritesNothing(t *testing.T) {
 			return saysTakenOver(zombie.Output(), id)
 		})
 	}
+
 	for i, after := range []string{rowFor(t, c, endedID), rowFor(t, c, openID)} {
 		if after != rows[i] {
 			t.Fatalf("the zombie changed a run's row: %s, before: %s", after, rows[i])
 		}
 	}
+
 	owner.result(t, openID, lease).completed(t, "answer 2", 2)
 	if again := owner.result(t, endedID, lease); !bytes.Equal(again.body, got.body) {
 		t.Fatalf("the result changed:\n%s\n%s", again.body, got.body)
 	}
+
 	for _, message := range []string{ended, open} {
 		if calls := c.model.count(message); calls != 2 {
 			t.Fatalf("%d model calls of %q, want 2", calls, message)
 		}
 	}
+
 	if steps := c.number(t, "SELECT count(*) FROM steps WHERE fence = 1"); steps != 0 {
 		t.Fatalf("the zombie wrote %d steps", steps)
 	}
@@ -148,6 +156,7 @@ func TestChaosPoisonRunFailsAfterFiveDeaths(t *testing.T) {
 	eventually(t, lease+10*time.Second, "PostgreSQL is up for longer than a lease", func() bool {
 		return c.text(t, "SELECT pg_postmaster_start_time() < clock_timestamp() - interval '30 seconds'") == "true"
 	})
+
 	id := owner.enqueue(t, trigger{message: message})
 	for n := 1; n <= deaths; n++ {
 		c.model.awaitCalls(t, message, n)
@@ -160,10 +169,12 @@ func TestChaosPoisonRunFailsAfterFiveDeaths(t *testing.T) {
 			victim.Restart()
 		}
 	}
+
 	failed := owner.result(t, id, 20*time.Second).run(t)
 	if failed.Status != "failed" || failed.Error == nil || failed.Error.Code != "worker_lost" || failed.Attempts != deaths {
 		t.Fatalf("want a run failed with worker_lost after %d attempts: %+v", deaths, failed)
 	}
+
 	victim.Restart()
 	owner.post(t.Context(), trigger{message: "alive"}).completed(t, echoed("alive"), 1)
 	if calls := c.model.count(message); calls != deaths {
@@ -206,6 +217,7 @@ func TestWorkerToldToStopHandsItsRunOn(t *testing.T) {
 	if err := leaving.Wait(60 * time.Second); err != nil {
 		t.Fatalf("the worker did not exit with 0: %v", err)
 	}
+
 	awaitAnswer(t, waiting, 10*time.Second).completed(t, echoed("handed on"), 2)
 	calls := c.model.of(message)
 	if len(calls) != 2 {

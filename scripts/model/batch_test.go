@@ -81,6 +81,7 @@ func (w *worker) claims(t *task, ids []runID) ([]claimAnswer, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	out, void := make([]claimAnswer, len(ids)), []int{}
 	for n, c := range claims {
 		out[n].claim = c
@@ -88,9 +89,11 @@ func (w *worker) claims(t *task, ids []runID) ([]claimAnswer, error) {
 			void = append(void, n)
 		}
 	}
+
 	if len(void) == 0 {
 		return out, nil
 	}
+
 	explained, err := ask(t, fmt.Sprintf("void %d claims of %v", len(void), ids), func() []voided {
 		all := make([]voided, len(void))
 		for n, of := range void {
@@ -98,6 +101,7 @@ func (w *worker) claims(t *task, ids []runID) ([]claimAnswer, error) {
 		}
 		return all
 	})
+
 	for n, of := range void {
 		if err == nil {
 			out[of].voided = explained[n]
@@ -122,6 +126,7 @@ func (db *database) claimAll(ids []runID) []claim {
 			return out
 		}
 	}
+
 	for n, id := range ids {
 		r := db.byID(int(id))
 		m, twice := first[id]
@@ -136,11 +141,13 @@ func (db *database) claimAll(ids []runID) []claim {
 			out[n] = db.claim(int(id))
 		}
 	}
+
 	for n, c := range out {
 		if c.locked {
 			s.lockedOut(int(ids[n]), c.run)
 		}
 	}
+
 	if s.mutant.claimsMixedUp && len(out) > 1 {
 		out = append(out[1:], out[0])
 	}
@@ -165,6 +172,7 @@ func (db *database) finishAll(endings []ending) []finished {
 		anyLocked = anyLocked || e.run.isLocked(s)
 		anyLost = anyLost || e.run.open == nil || e.run.open.fence != e.fence
 	}
+
 	for n, e := range endings {
 		switch {
 		case anyLocked && s.mutant.finishLockFailsBatch:

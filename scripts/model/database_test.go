@@ -135,10 +135,12 @@ func ask[T any](t *task, what string, statement func() T) (answer T, err error) 
 			return answer, errLost
 		}
 	}
+
 	answer = statement()
 	if s.trace != nil {
 		s.tracef("%s: %s: %v", t.proc.name, what, answer)
 	}
+
 	t.step()
 	return answer, nil
 }
@@ -254,17 +256,20 @@ func (db *database) accept(o *order, seen view) accepted {
 	if db.byID(o.id) != nil {
 		return accepted{conflict: true}
 	}
+
 	db.lastSeq[o.session]++
 	r := &run{
 		id: o.id, org: o.org, session: o.session, seq: db.lastSeq[o.session], key: o.key, work: o.work, retention: o.retention, accepted: db.sim.now,
 		deadline: db.sim.now + o.allowed, effects: map[int]*effect{},
 	}
+
 	r.open = &openRow{status: queued, replyTo: o.replyTo, deadline: r.deadline, waitsSince: db.sim.now}
 	out := accepted{run: r}
 	if seen.head && seen.used+1 <= db.sim.window {
 		db.dispatch(r)
 		out.job = r.job()
 	}
+
 	db.runs = append(db.runs, r)
 	db.lastAccepted = db.sim.now
 	if other := db.oneOf(o); other != nil {
@@ -347,17 +352,20 @@ func (db *database) claim(id int) claim {
 	case !db.claimable(r):
 		return claim{run: r}
 	}
+
 	o := r.open
 	s.claimed(r)
 	if o.status == running {
 		s.taken(r, "a claim")
 		o.deaths++
 	}
+
 	o.status, o.dispatched, o.leaseUntil, o.notBefore = running, true, s.now+lease, 0
 	o.attempts++
 	if !s.mutant.claimKeepsFence || o.fence == 0 {
 		o.fence++
 	}
+
 	s.fenced(r, o.fence)
 	return claim{run: r, fence: o.fence, attempts: o.attempts, deaths: o.deaths, deadline: o.deadline}
 }
@@ -521,6 +529,7 @@ func (db *database) handOver(org, places int) (jobs []*job) {
 			used++
 		}
 	}
+
 	places = min(places, db.sim.window-used)
 	for _, r := range db.runs { // in the order of their IDs
 		o := r.open
@@ -637,6 +646,7 @@ func (db *database) redispatch(again, later []*run) (jobs []*job) {
 	stillSo := func(r *run) bool {
 		return r.open != nil && !r.isLocked(s) && r.open.dispatched && r.open.status == queued
 	}
+
 	for _, r := range again {
 		if !stillSo(r) {
 			continue
@@ -651,6 +661,7 @@ func (db *database) redispatch(again, later []*run) (jobs []*job) {
 		o.nextDispatch = s.now + min(wait, 5*time.Minute)
 		jobs = append(jobs, r.job())
 	}
+
 	for _, r := range later {
 		if stillSo(r) {
 			r.open.nextDispatch = s.now + firstRing

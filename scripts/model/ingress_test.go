@@ -93,6 +93,7 @@ func (i *ingress) submit(t *task, o order, limit time.Duration) answer {
 			return i.attached(t, holder, limit)
 		}
 	}
+
 	s.ids++
 	o.id, o.replyTo = s.ids, i
 	w := i.add(o.id, 0) // before the run exists, because its reply may arrive before the answer of its acceptance
@@ -109,6 +110,7 @@ func (i *ingress) submit(t *task, o order, limit time.Duration) answer {
 		i.remove(w)
 		return i.attached(t, a.holder, limit)
 	}
+
 	w.settled = s.now
 	return i.await(t, w, limit)
 }
@@ -127,11 +129,13 @@ func (i *ingress) accept(t *task, o *order) (accepted, error) {
 		})
 		return accepted{run: &run{id: o.id}}, nil
 	}
+
 	a, err := i.batched(t, o)
 	for end, wait := s.now+lockedTime, 5*time.Millisecond; err == nil && a.locked && s.now < end; wait = min(2*wait, 320*time.Millisecond) {
 		t.sleep(wait) // whileLocked
 		a, err = i.batched(t, o)
 	}
+
 	if err != nil || a.locked || a.missing {
 		return a, err
 	}
@@ -195,6 +199,7 @@ func (i *ingress) insert(t *task, orders []*order) ([]accepted, error) {
 		}
 		return seen
 	}
+
 	seen, at := look(), s.now
 	t.sleep(s.rng.between(0, 15*time.Millisecond)) // a commit waits for the disk
 	return ask(t, fmt.Sprintf("Accept %d runs, the first one run %d, key %q, session %d", len(orders), orders[0].id, orders[0].key, orders[0].session),
@@ -264,10 +269,12 @@ func (i *ingress) afterAll(t *task, o *order) (accepted, error) {
 		r, err := ask(t, fmt.Sprintf("look run %d up", o.id), func() *run { return db.byID(o.id) })
 		return accepted{run: r}, err
 	}
+
 	a, err := exists()
 	if err != nil || a.run != nil {
 		return a, err // the sweeper publishes its job message
 	}
+
 	a, err = i.acceptOnce(t, o)
 	if err == nil && a.conflict { // the first attempt has arrived meanwhile
 		a, err = exists()
@@ -317,10 +324,12 @@ func (i *ingress) attach(t *task, r stored) *waiter {
 		of.subbed = true
 		i.sim.bus.watching[r.id] = append(i.sim.bus.watching[r.id], i)
 	}
+
 	t.step()
 	if !i.sim.mutant.attachWithoutLook {
 		i.look(r.id)
 	}
+
 	w.settled = i.sim.now
 	return w
 }
@@ -393,6 +402,7 @@ func (i *ingress) read(t *task, due []int) {
 		ended  []answer
 		parked map[int]int
 	}
+
 	got, err := ask(t, "read awaited runs", func() seen {
 		out := seen{parked: map[int]int{}}
 		for _, id := range due {
@@ -410,9 +420,11 @@ func (i *ingress) read(t *task, due []int) {
 	if err != nil {
 		return // the next tick reads all of them again
 	}
+
 	for _, a := range got.ended {
 		i.resolve(a)
 	}
+
 	for _, id := range due {
 		action, waits := got.parked[id]
 		if of := i.waiting[id]; waits && of != nil {

@@ -47,6 +47,7 @@ func (db *database) prepareEffect(r *run, fence int, e effect, asks bool) prepar
 	if !db.holds(r, fence, false, "an effect") {
 		return prepared{}
 	}
+
 	old := r.effects[e.call]
 	if old == nil {
 		e.state, e.fence = ready, fence
@@ -56,6 +57,7 @@ func (db *database) prepareEffect(r *run, fence int, e effect, asks bool) prepar
 		r.effects[e.call] = &e
 		return prepared{e, true}
 	}
+
 	old.state = db.takenAs(old)
 	if !settled(old.state) {
 		old.fence = fence
@@ -123,10 +125,12 @@ func (db *database) park(r *run, fence, call int) wait {
 	if !db.holds(r, fence, false, "a wait for a person") {
 		return wait{}
 	}
+
 	e := r.effects[call]
 	if e.state != awaiting && e.state != sending {
 		return wait{settled: true}
 	}
+
 	o := r.open
 	o.unknown = e.sent // Effect.Waiting
 	o.action, o.actionUntil, o.parkedAt = call, db.sim.now+actionTimeout, db.sim.now
@@ -148,6 +152,7 @@ func (db *database) decide(r *run, call int, unknown bool, how string) ruling {
 	if o == nil || o.status != parked || o.action != call || o.unknown != unknown || s.now >= o.actionUntil {
 		return ruling{}
 	}
+
 	e := r.effects[call]
 	e.ruled = how
 	switch how {
@@ -165,6 +170,7 @@ func (db *database) decide(r *run, call int, unknown bool, how string) ruling {
 		db.end(r, failed, "given up by a person", "a person")
 		return ruling{ended: out}
 	}
+
 	o.status, o.dispatched, o.notBefore, o.waitsSince = queued, false, 0, s.now
 	o.deadline += s.now - o.parkedAt
 	o.action, o.actionUntil, o.parkedAt = 0, 0, 0
@@ -206,6 +212,7 @@ func (w *receiver) receive(s *sim, r *run, turn int, kind kind, key string) {
 		}
 	case harmless:
 	}
+
 	if e := r.effects[turnCall(r, turn)]; e != nil && e.state == denied {
 		s.brokenf("a refused call is not made", "turn %d of run %d", turn, r.id)
 	}

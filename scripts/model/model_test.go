@@ -30,15 +30,18 @@ func TestSchedule(t *testing.T) {
 	if *seedFlag == 0 {
 		t.Skip("NOT RUN: -args -model.seed=N carries out the schedule of that seed")
 	}
+
 	m := mutant{}
 	for _, other := range mutants {
 		if other.name == *mutantFlag {
 			m = other.mutant
 		}
 	}
+
 	if *mutantFlag != m.name {
 		t.Fatalf("there is no mutant %q", *mutantFlag)
 	}
+
 	s := newSim(*seedFlag, m)
 	s.trace = func(line string) { t.Log(line) }
 	if v := s.run(); v != nil {
@@ -51,6 +54,7 @@ func TestPromises(t *testing.T) {
 	t.Parallel()
 	core.Lock()
 	defer core.Unlock()
+
 	count := manySchedules
 	if testing.Short() {
 		count = fewSchedules
@@ -58,6 +62,7 @@ func TestPromises(t *testing.T) {
 	if *countFlag > 0 {
 		count = *countFlag
 	}
+
 	total := tally{ends: map[string]int{}}
 	began, beganCPU := time.Now(), cpu(t)
 	for seed := uint64(1); seed <= uint64(count); seed++ {
@@ -67,6 +72,7 @@ func TestPromises(t *testing.T) {
 		}
 		total.add(s)
 	}
+
 	total.log(t, time.Since(began), cpu(t)-beganCPU)
 }
 
@@ -93,6 +99,7 @@ func (c *tally) add(s *sim) {
 	if s.quiet() {
 		c.quiet++
 	}
+
 	c.runs += len(s.db.runs)
 	c.kills += s.kills
 	c.effects += s.effects
@@ -101,6 +108,7 @@ func (c *tally) add(s *sim) {
 	for size, n := range s.batches {
 		c.batches[size] += n
 	}
+
 	for _, r := range s.db.runs {
 		c.ends[r.status]++
 	}

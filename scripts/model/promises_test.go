@@ -76,6 +76,7 @@ func (s *sim) ends(r *run, status, by string) {
 	if status != completed {
 		return
 	}
+
 	for _, e := range r.effects {
 		if (e.sent && !settled(e.state) || e.state == awaiting) && !answered(r, e.call) { // the worker's answer is in the journal
 			s.brokenf("an unknown outcome is said", "run %d completes with call %d %s", r.id, e.call, e.state)
@@ -136,6 +137,7 @@ func (s *sim) learns(o order, a answer, asked time.Duration) {
 		}
 		s.keys[o.hash()] = max(known, a.run)
 	}
+
 	known := s.told[a.run]
 	if a.result == "" {
 		a.result = known.result
@@ -143,6 +145,7 @@ func (s *sim) learns(o order, a answer, asked time.Duration) {
 	if known.result != "" && known.result != a.result {
 		s.brokenf("equal answers per key", "run %d: %q for one and %q for another", a.run, known.result, a.result)
 	}
+
 	s.told[a.run] = a
 }
 
@@ -191,9 +194,11 @@ func (s *sim) atTheEnd() {
 			s.brokenf("every accepted run ends", "run %d is %s, dispatched=%v, %v after the last fault and acceptance", r.id, r.open.status, r.open.dispatched, maxDrain)
 		}
 	}
+
 	if s.clients > 0 {
 		s.brokenf("every accepted run ends", "%d clients know no end", s.clients)
 	}
+
 	for id, a := range s.told {
 		r := s.db.byID(id)
 		switch {
@@ -203,14 +208,17 @@ func (s *sim) atTheEnd() {
 			s.brokenf("equal answers per key", "run %d: a client has %q, the row %q", id, a.result, r.result)
 		}
 	}
+
 	if n := len(s.bus.messages); n > 0 {
 		s.brokenf("no doorbell is left", "%d, the first of run %d", n, s.bus.messages[0].job.id)
 	}
+
 	for _, i := range s.ingresses {
 		if len(i.waiting) > 0 {
 			s.brokenf("no waiter is left", "%d runs in %s", len(i.waiting), i.proc.name)
 		}
 	}
+
 	for _, w := range s.workers {
 		if !w.proc.dead && (w.busy > 0 || len(w.held) > 0) {
 			s.brokenf("no slot is left taken", "%d slots and %d runs in %s", w.busy, len(w.held), w.proc.name)

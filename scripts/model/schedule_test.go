@@ -69,11 +69,13 @@ func newSim(seed uint64, m mutant) *sim {
 		seed: seed, rng: rng{seed}, mutant: m, told: map[int]answer{}, keys: map[string]int{}, deadly: map[int]int{},
 		fences: map[intent]bool{}, free: map[int]int{}, receiver: newReceiver(),
 	}
+
 	s.db = &database{sim: s, startedAt: -time.Hour, byKey: map[string]*run{}, lastSeq: map[int]int{}, locked: map[int]time.Duration{}}
 	s.bus = &bus{sim: s, exists: true, made: 1, known: map[string]time.Duration{}, window: duplicatesWindow, watching: map[int][]*ingress{}}
 	if s.rng.n(2) == 0 {
 		s.bus.window = 4 * time.Second // keys expire while faults happen
 	}
+
 	s.window = 1 + s.rng.n(3)
 	s.ingresses, s.workers, s.bus.workers = make([]*ingress, 2), make([]*worker, 2), make([]*toolWorker, 2)
 	s.drawFaultRates()
@@ -86,6 +88,7 @@ func (s *sim) drawFaultRates() {
 	if s.rng.n(3) == 0 {
 		return
 	}
+
 	s.calm = s.rng.between(20*time.Second, 100*time.Second)
 	s.faultRates.step = []int{0, 2, 6}[s.rng.n(3)]
 	s.faultRates.lost = []int{0, 5, 20, 60}[s.rng.n(4)]
@@ -181,6 +184,7 @@ func (s *sim) drawWork() (w work) {
 	for range []int{0, 0, 1, 1, 2, 3}[s.rng.n(6)] {
 		w.calls = append(w.calls, wanted{kind: kind(s.rng.n(3)), asks: s.rng.n(8) == 0})
 	}
+
 	w.think = s.rng.between(50*time.Millisecond, 2*time.Second)
 	switch s.rng.n(8) {
 	case 0:
@@ -232,6 +236,7 @@ func (s *sim) load(everybody *process) {
 			})
 		}
 	}
+
 	clear(s.keys)
 }
 
@@ -243,6 +248,7 @@ func (s *sim) expire(everybody *process, o *order) {
 	if !s.mutant.keyShorterThanWindow {
 		o.retention += s.bus.window
 	}
+
 	again := *o
 	s.clients++
 	s.spawn(everybody, func(t *task) {
@@ -343,12 +349,15 @@ func (s *sim) run() *violation {
 	for n := range s.ingresses {
 		s.beginIngress(n)
 	}
+
 	for n := range s.workers {
 		s.beginWorker(n)
 	}
+
 	for n := range s.bus.workers {
 		s.beginToolWorker(n)
 	}
+
 	s.load(everybody)
 	s.spawn(everybody, s.injectFaults)
 	s.spawn(everybody, s.person)
@@ -362,9 +371,11 @@ func (s *sim) run() *violation {
 			e.do()
 		}
 	}
+
 	if s.found == nil {
 		s.atTheEnd()
 	}
+
 	s.release(everybody)
 	return s.found
 }
@@ -395,12 +406,15 @@ func (s *sim) release(everybody *process) {
 	for _, i := range s.ingresses {
 		all = append(all, i.proc)
 	}
+
 	for _, w := range s.workers {
 		all = append(all, w.proc)
 	}
+
 	for _, w := range s.bus.workers {
 		all = append(all, w.proc)
 	}
+
 	for _, p := range all {
 		for _, t := range p.tasks {
 			if !t.over {

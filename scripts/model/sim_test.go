@@ -75,6 +75,7 @@ func (q *queue) pop() event {
 		h[i], h[least] = h[least], h[i]
 		i = least
 	}
+
 	*q = h
 	return first
 }
@@ -130,6 +131,7 @@ func (s *sim) spawn(p *process, f func(*task)) {
 		}
 		p.tasks = kept
 	}
+
 	p.tasks = append(p.tasks, t)
 	s.wake(t, s.now)
 }
@@ -176,6 +178,7 @@ func (s *sim) kill(p *process, by *task) {
 	if p.dead {
 		return
 	}
+
 	p.dead = true
 	s.kills++
 	s.tracef("%s dies", p.name)
@@ -185,10 +188,12 @@ func (s *sim) kill(p *process, by *task) {
 			t.over = true
 		}
 	}
+
 	p.tasks = nil
 	for _, f := range p.onDeath {
 		f()
 	}
+
 	if p.start != nil {
 		s.after(s.rng.between(200*time.Millisecond, 5*time.Second), p.start)
 	}
@@ -247,6 +252,7 @@ func (b *box[T]) take(t *task, limit time.Duration) (v T, ok bool) {
 	if len(b.values) == 0 {
 		return v, false
 	}
+
 	v = b.values[0]
 	b.values = b.values[1:]
 	return v, true

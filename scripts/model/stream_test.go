@@ -88,11 +88,13 @@ func (b *bus) store(j *job) {
 	if b.down() || !b.exists {
 		return
 	}
+
 	id := s.msgID(j)
 	if at, known := b.known[id]; known && s.now-at < b.window {
 		s.tracef("the doorbell %s is a duplicate", id)
 		return
 	}
+
 	b.known[id] = s.now
 	b.messages = append(b.messages, &message{job: j, at: s.now})
 	s.tracef("the doorbell %s is on the stream", id)
@@ -124,6 +126,7 @@ func (b *bus) fetch(t *task, maximum int) (got []*message, ok bool) {
 	if _, ok := b.ensure(); !ok {
 		return nil, false
 	}
+
 	for range 2 {
 		if got = b.take(maximum); len(got) > 0 {
 			return got, true

@@ -110,6 +110,7 @@ func (w *worker) ringAgain(t *task) {
 	if s.mutant.noRedispatch {
 		return
 	}
+
 	made, ok := s.bus.ensure()
 	if !ok {
 		return
@@ -119,11 +120,13 @@ func (w *worker) ringAgain(t *task) {
 			return
 		}
 	}
+
 	w.stream = made
 	found := w.look(t, s.db.isUnclaimed)
 	if len(found) == 0 || s.bus.down() {
 		return
 	}
+
 	oldest, some := s.bus.oldestUndelivered()
 	t.step()
 	var again, later []*run
@@ -136,6 +139,7 @@ func (w *worker) ringAgain(t *task) {
 			again = append(again, r)
 		}
 	}
+
 	if jobs, err := ask(t, "Redispatch", func() []*job { return s.db.redispatch(again, later) }); err == nil {
 		s.bus.ring(jobs...)
 	}

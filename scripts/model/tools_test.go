@@ -69,16 +69,19 @@ func (a *attempt) makeCall(t *task, turn, call int, w wanted) error {
 	if !w.asks && w.kind == harmless {
 		return a.send(t, turn, call, w.kind, "")
 	}
+
 	key := fmt.Sprintf("%d/%d", a.hold.run, call) // contract.EffectKey
 	if a.sim.mutant.keyOfAttempt {
 		key = fmt.Sprintf("%s/%d", key, a.claim.fence)
 	}
+
 	e, err := ask(t, fmt.Sprintf("PrepareEffect of call %d of run %d", call, a.hold.run), func() prepared {
 		return a.sim.db.prepareEffect(a.claim.run, a.claim.fence, effect{call: call, turn: turn, kind: w.kind}, w.asks)
 	})
 	if err != nil || !e.held {
 		return errRetry
 	}
+
 	switch e.state {
 	case ready:
 		return a.send(t, turn, call, w.kind, key)
@@ -95,6 +98,7 @@ func (a *attempt) send(t *task, turn, call int, k kind, key string) error {
 		run: a.claim.run, fence: a.claim.fence, turn: turn, call: call, kind: k, key: key, woken: &box[struct{}]{},
 		expires: min(s.now+callTime, a.claim.deadline),
 	}
+
 	for until := s.now + acceptWithin; !q.taken && s.now < until; {
 		if s.bus.down() {
 			return errRetry // ErrToolsAway
@@ -109,9 +113,11 @@ func (a *attempt) send(t *task, turn, call int, k kind, key string) error {
 			return a.hold.cause
 		}
 	}
+
 	if !q.taken {
 		return a.unsent(t, q)
 	}
+
 	for silent := time.Duration(0); q.reply == nil; {
 		if _, ok := q.woken.take(t, beatEvery); ok {
 			continue
@@ -127,6 +133,7 @@ func (a *attempt) send(t *task, turn, call int, k kind, key string) error {
 			return a.lostCall(q)
 		}
 	}
+
 	switch {
 	case q.reply.stale, q.reply.retryable:
 		return errRetry
@@ -142,9 +149,11 @@ func (a *attempt) unsent(t *task, q *request) error {
 	if q.key == "" {
 		return nil
 	}
+
 	voided, err := ask(t, fmt.Sprintf("VoidEffect of call %d", q.call), func() bool {
 		return a.sim.db.voidEffect(q.run, q.fence, q.call)
 	})
+
 	switch {
 	case err != nil:
 		return errRetry
@@ -177,11 +186,13 @@ func (w *toolWorker) handle(t *task, q *request) {
 	if s.now > q.expires {
 		return
 	}
+
 	q.handledLast = w
 	if !s.bus.loses() {
 		q.taken = true
 		q.woken.put(s, struct{}{})
 	}
+
 	t.step()
 	out := w.carryOut(t, q)
 	if !s.bus.loses() && q.reply == nil {
@@ -204,9 +215,11 @@ func (w *toolWorker) carryOut(t *task, q *request) reply {
 		receive()
 		t.step()
 	}
+
 	began, err := ask(t, fmt.Sprintf("BeginSend of call %d of run %d", q.call, q.run.id), func() bool {
 		return s.db.beginSend(q.run, q.fence, q.call)
 	})
+
 	switch {
 	case err != nil: // sentUnsure
 		if w.keep(t, q, false, "it could not be recorded, so it was not made") {
@@ -216,14 +229,17 @@ func (w *toolWorker) carryOut(t *task, q *request) reply {
 	case !began:
 		return reply{stale: true}
 	}
+
 	t.step() // if frozen here, it sends late, which docs/reliability.md excludes from the promises
 	if !s.mutant.sendBeforeLedger {
 		receive()
 	}
+
 	t.sleep(s.rng.between(time.Millisecond, 3*time.Second))
 	if s.faulty() && s.rng.in1000(20*s.faultRates.lost) { // the receiver's answer is lost
 		return reply{unknown: true}
 	}
+
 	w.keep(t, q, true, "done")
 	return reply{ok: true}
 }

@@ -95,6 +95,7 @@ func (s *sim) beginWorker(n int) {
 	w.ending = newGroup(func(t *task, all []ending) ([]finished, error) {
 		return ask(t, fmt.Sprintf("Finish %v", all), func() []finished { return s.db.finishAll(all) })
 	})
+
 	s.workers[n] = w
 	s.spawn(w.proc, w.claiming.run)
 	s.spawn(w.proc, w.ending.run)
@@ -128,6 +129,7 @@ func (w *worker) serve(t *task) {
 			t.sleep(time.Second)
 		}
 	}
+
 	w.drain(t)
 }
 
@@ -176,6 +178,7 @@ func (w *worker) carry(t *task, m *message) {
 		s.bus.ack(m)
 		return
 	}
+
 	a := &attempt{worker: w, claim: c.claim, message: m, hold: &holding{
 		run: m.job.id, row: c.run, fence: c.fence, woken: &box[struct{}]{}, message: m, leaseUntil: asked + lease,
 	}}
@@ -183,6 +186,7 @@ func (w *worker) carry(t *task, m *message) {
 		s.acks(a)
 		s.bus.ack(m)
 	}
+
 	a.settle(t)
 	s.acks(a)
 	s.bus.ack(m)
@@ -213,6 +217,7 @@ func (a *attempt) settle(t *task) {
 	default:
 		a.finish(t, failed, fmt.Sprintf("run %d: %v", a.hold.run, err))
 	}
+
 	a.held = without(a.held, a.hold)
 }
 
@@ -237,6 +242,7 @@ func (a *attempt) finish(t *task, status, result string) {
 	if s.mutant.doneBeforeCommit {
 		tell()
 	}
+
 	a.persist(t, func() error {
 		f, err := a.ending.do(t, ending{a.claim.run, a.claim.fence, status, result})
 		if f.locked && !s.mutant.lockedResultDropped {
@@ -288,6 +294,7 @@ func (a *attempt) try(t *task) error {
 	if a.claim.deaths >= maxDeaths {
 		return errPoison
 	}
+
 	var steps []step
 	if a.claim.attempts > 1 {
 		var err error
@@ -295,6 +302,7 @@ func (a *attempt) try(t *task) error {
 			return a.cause(errRetry)
 		}
 	}
+
 	turn, call := 0, 0 // number of recorded turns, and the call of the last one without a result
 	for n, st := range steps {
 		switch {
@@ -307,6 +315,7 @@ func (a *attempt) try(t *task) error {
 			return errJournal
 		}
 	}
+
 	a.turns = len(steps)
 	calls := a.claim.run.work.calls
 	for {
@@ -355,6 +364,7 @@ func (a *attempt) think(t *task) error {
 	if err := a.hold.sleep(t, min(r.work.think, left)); err != nil {
 		return err
 	}
+
 	t.step() // a worker frozen here misses its heartbeats
 	switch {
 	case s.now >= a.claim.deadline:
@@ -444,6 +454,7 @@ func (w *worker) beat(t *task, all []*holding) (locked []*holding) {
 	if len(all) == 0 {
 		return nil
 	}
+
 	asked := s.now
 	kept, err := ask(t, "Extend", func() []leased {
 		kept := make([]leased, len(all))
@@ -455,6 +466,7 @@ func (w *worker) beat(t *task, all []*holding) (locked []*holding) {
 	if err != nil {
 		return nil
 	}
+
 	for n, h := range all {
 		switch kept[n] {
 		case leaseLocked:

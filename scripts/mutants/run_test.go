@@ -45,6 +45,7 @@ func (m mutant) overlay(t *testing.T) (path string) {
 		}
 		files[e.file] = strings.Replace(text, e.old, e.new, 1)
 	}
+
 	replaced := map[string]string{}
 	for file, text := range files {
 		if strings.HasSuffix(file, ".go") {
@@ -57,10 +58,12 @@ func (m mutant) overlay(t *testing.T) (path string) {
 			t.Fatal(err)
 		}
 	}
+
 	raw, err := json.Marshal(map[string]any{"Replace": replaced})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	path = filepath.Join(dir, "overlay.json")
 	if err := os.WriteFile(path, raw, 0o600); err != nil {
 		t.Fatal(err)
@@ -99,6 +102,7 @@ func testsFor(t *testing.T, folder string) (text string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, path := range paths {
 		raw, err := os.ReadFile(path)
 		if err != nil {
@@ -118,6 +122,7 @@ func TestMutantsAreCaught(t *testing.T) {
 		tests[m.in] = append(tests[m.in], m.tests...)
 		schema[m.in] = schema[m.in] || m.ofSchema()
 	}
+
 	for in, names := range tests {
 		t.Run("as it is, "+in, func(t *testing.T) {
 			t.Parallel()
@@ -131,6 +136,7 @@ func TestMutantsAreCaught(t *testing.T) {
 			}
 		})
 	}
+
 	for _, m := range all {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
@@ -154,6 +160,7 @@ func (m mutant) mustFail(t *testing.T) {
 	if m.ofSchema() {
 		settings = ownCache(t)
 	}
+
 	out, err := goTest(t, m.in, m.tests, settings, "-overlay="+m.overlay(t))
 	var exit *exec.ExitError
 	found := failed.FindStringSubmatch(out)
@@ -198,6 +205,7 @@ func goTest(t *testing.T, in string, tests, settings []string, flags ...string) 
 			cmd.Env = append(cmd.Env, setting)
 		}
 	}
+
 	cmd.Env = append(cmd.Env, settings...)
 	out, err := cmd.CombinedOutput()
 	return string(out), err

@@ -36,8 +36,10 @@ func main() {
 		flag.Usage()
 		os.Exit(2)
 	}
+
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
+
 	r := rerunner{command: flag.Args(), out: os.Stdout}
 	code, report, err := r.run(ctx, strings.Fields(*packages))
 	if err == nil && report != "" {
@@ -47,6 +49,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "retest:", err)
 		code = max(code, 1)
 	}
+
 	cancel()
 	os.Exit(code) //nolint:gocritic // cancel has run
 }
@@ -66,10 +69,12 @@ func (r rerunner) run(ctx context.Context, packages []string) (code int, report 
 	if err != nil || code == 0 {
 		return code, "", err
 	}
+
 	failed := res.failed()
 	if len(failed) == 0 {
 		return code, "", nil // the command failed, not a test
 	}
+
 	var flaky strings.Builder
 	for _, p := range failed {
 		log, err := r.rerunFailed(ctx, p)
@@ -122,6 +127,7 @@ func (r rerunner) runOnce(ctx context.Context, packages []string, flags ...strin
 		_ = events.Close()
 		_ = os.Remove(events.Name())
 	}()
+
 	args := append(append(r.command[1:len(r.command):len(r.command)], flags...), packages...)
 	cmd := exec.CommandContext(ctx, r.command[0], args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
@@ -135,6 +141,7 @@ func (r rerunner) runOnce(ctx context.Context, packages []string, flags ...strin
 	if exit != nil {
 		code = max(exit.ExitCode(), 1)
 	}
+
 	res, err = readResults(events)
 	return res, code, err
 }

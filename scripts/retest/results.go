@@ -49,6 +49,7 @@ func readResults(from io.ReadSeeker) (*results, error) {
 	if _, err := from.Seek(0, io.SeekStart); err != nil {
 		return nil, fmt.Errorf("reading test events: %w", err)
 	}
+
 	res := &results{packages: map[string]*packageResult{}}
 	for decoder := json.NewDecoder(from); ; {
 		var e event
@@ -70,6 +71,7 @@ func (r *results) add(e event) {
 		p = &packageResult{name: e.Package, tests: map[string]string{}, output: map[string][]string{}}
 		r.packages[e.Package] = p
 	}
+
 	top, _, isSubtest := strings.Cut(e.Test, "/")
 	switch e.Action {
 	case "output":
@@ -100,6 +102,7 @@ func (r *results) slowest() string {
 	if len(r.packages) <= fewPackages {
 		return ""
 	}
+
 	slices.SortStableFunc(r.timing, func(a, b timing) int { return cmp.Compare(b.seconds, a.seconds) })
 	var packages, tests []string
 	for _, t := range r.timing {

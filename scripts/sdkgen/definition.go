@@ -75,9 +75,11 @@ func oneOf(shapes ...shape) shape {
 			flat = append(flat, s)
 		}
 	}
+
 	for _, s := range shapes {
 		add(s)
 	}
+
 	if slices.ContainsFunc(flat, func(s shape) bool { return s.kind == unknown }) {
 		return shape{kind: unknown} // a union with anything is anything
 	}
@@ -136,6 +138,7 @@ func typeName(parts ...string) string {
 			begin = false
 		}
 	}
+
 	name := out.String()
 	switch {
 	case name == "" || unicode.IsDigit(rune(name[0])):

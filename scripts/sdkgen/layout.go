@@ -44,6 +44,7 @@ func (n node) layOut(column, indent, step, room int) string {
 	if len(n.parts) == 1 && n.before == "" && n.behind == "" { // a wrapper: its content is broken instead
 		return n.head + n.parts[0].layOut(column+utf8.RuneCountInString(n.head), indent, step, room+len(n.tail)) + n.tail
 	}
+
 	var out strings.Builder
 	out.WriteString(n.head)
 	for i, part := range n.parts {
@@ -53,6 +54,7 @@ func (n node) layOut(column, indent, step, room int) string {
 		}
 		out.WriteString("\n" + begin + part.layOut(len(begin), indent+step, step, len(n.behind)) + n.behind)
 	}
+
 	if n.tail != "" {
 		out.WriteString("\n" + strings.Repeat(" ", indent) + n.tail)
 	}
@@ -79,6 +81,7 @@ func wrap(doc string, room int) []string {
 		}
 		words = nil
 	}
+
 	for line := range strings.SplitSeq(doc, "\n") {
 		bare := strings.TrimSpace(line)
 		switch {
@@ -97,6 +100,7 @@ func wrap(doc string, room int) []string {
 			words = append(words, strings.Fields(bare)...)
 		}
 	}
+
 	fill()
 	for len(out) > 0 && out[len(out)-1] == "" {
 		out = out[:len(out)-1]

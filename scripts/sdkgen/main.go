@@ -51,6 +51,7 @@ func generate(root string) error {
 	if err != nil {
 		return err
 	}
+
 	for _, file := range generators {
 		made, err := file.make(doc)
 		if err != nil {

@@ -20,6 +20,7 @@ func TestDrift(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, file := range generators {
 		made, err := file.make(doc)
 		if err != nil {
@@ -56,6 +57,7 @@ func TestGenerate(t *testing.T) {
 	if err := generate(root); err == nil || !strings.Contains(err.Error(), "reading the document") {
 		t.Errorf("without a document: %v", err)
 	}
+
 	path := filepath.Join(root, filepath.FromSlash(source))
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
@@ -66,6 +68,7 @@ func TestGenerate(t *testing.T) {
 	if err := generate(root); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, file := range generators {
 		raw, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(file.path)))
 		if err != nil || !strings.Contains(string(raw), notice) {

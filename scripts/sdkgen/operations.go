@@ -142,6 +142,7 @@ func (r *reader) defineContents(name, doc string, schemas []object) {
 		r.made[at].doc = doc
 		return
 	}
+
 	at := len(r.made)
 	r.made = append(r.made, definition{name: name, doc: doc})
 	r.made[at].shape = r.closed(r.choices(schemas, name))
@@ -154,6 +155,7 @@ func (r *reader) closed(shapes []shape) shape {
 	if !slices.ContainsFunc(shapes, func(s shape) bool { return r.isA(binary, s) }) {
 		return all
 	}
+
 	var flat []shape
 	for _, s := range shapes {
 		if s.kind == union {

@@ -147,18 +147,22 @@ func postman(doc object) ([]byte, error) {
 			{Key: "sessionToken", Value: "", Type: "string", Description: "The token of a login session, `ps_…`; logging in sets it."},
 		},
 	}
+
 	for _, tag := range doc.Objects("tags") {
 		made.Item = append(made.Item, folder{Name: tag.Text("name"), Description: tag.Text("description"), Item: []item{}})
 	}
+
 	for _, o := range operationsFor(doc) {
 		if err := addRequests(&made, doc, o); err != nil {
 			return nil, fmt.Errorf("%s: %w", o.id, err)
 		}
 	}
+
 	made.Item = slices.DeleteFunc(made.Item, func(f folder) bool { return len(f.Item) == 0 })
 	for _, f := range made.Item {
 		f.sortRequests()
 	}
+
 	for _, v := range variables {
 		made.Variable = append(made.Variable, variable{Key: v.name, Type: "string", Description: v.doc})
 	}
@@ -178,11 +182,13 @@ func (f folder) sortRequests() {
 		}
 		return 1
 	}
+
 	slices.SortStableFunc(f.Item, func(a, b item) int { return rank(a) - rank(b) })
 	count := map[string]int{}
 	for _, it := range f.Item {
 		count[it.Name]++
 	}
+
 	for i, it := range f.Item {
 		if count[it.Name] > 1 {
 			f.Item[i].Name += " " + strings.TrimPrefix(it.Request.URL.Raw, "{{baseUrl}}")
@@ -216,6 +222,7 @@ func addRequests(made *collection, doc object, o operation) error {
 	if len(shown) == 0 {
 		shown = []object{{{Key: "title", Value: o.op.Text("summary")}}}
 	}
+
 	for i, sample := range shown {
 		tag := sample.Text("tag")
 		if tag == "" && len(o.op.Texts("tags")) > 0 {
@@ -249,18 +256,22 @@ func requestFor(doc object, o operation, sample object) (item, error) {
 	if sample.Text("credential") == "demo" {
 		req.Header = append(req.Header, variable{Key: "x-tenant-id", Value: "tenant_demo"})
 	}
+
 	for _, header := range sample.At("headers") {
 		req.Header = append(req.Header, variable{Key: header.Key, Value: named(fmt.Sprint(header.Value))})
 	}
+
 	for _, pair := range sample.At("query") {
 		req.URL.Query = append(req.URL.Query, variable{Key: pair.Key, Value: named(fmt.Sprint(pair.Value))})
 	}
+
 	if err := addParameters(doc, o, &req); err != nil {
 		return item{}, err
 	}
 	if err := addBody(o, sample, &req); err != nil {
 		return item{}, err
 	}
+
 	req.URL.locate(named(o.path), sample.At("path"))
 	return item{Name: sample.Text("title"), Request: req, Response: []example{}}, nil
 }
@@ -315,10 +326,12 @@ func valueFor(doc object, parameter object) string {
 			}
 		}
 	}
+
 	resolved, err := doc.Resolve(schema)
 	if err != nil {
 		return "" // the type generators report the error
 	}
+
 	for _, value := range []any{parameter.Get("example"), resolved.Get("default"), first(resolved.List("enum"))} {
 		if value != nil {
 			return fmt.Sprint(value)
@@ -339,18 +352,22 @@ func addBody(o operation, sample object, req *request) error {
 	if name == "" {
 		return nil
 	}
+
 	value := o.op.At("requestBody", "content", "application/json", "examples", name)
 	if !value.Has("value") {
 		return fmt.Errorf("there is no example %q of a body", name)
 	}
+
 	raw, err := yamldoc.JSON(value.Get("value"))
 	if err != nil {
 		return err
 	}
+
 	var out bytes.Buffer
 	if err := json.Indent(&out, raw, "", "  "); err != nil {
 		return fmt.Errorf("indenting: %w", err)
 	}
+
 	req.Header = append([]variable{{Key: "Content-Type", Value: "application/json"}}, req.Header...)
 	req.Body = &body{Mode: "raw", Raw: named(out.String())}
 	req.Body.Options.Raw.Language = "json"
@@ -362,6 +379,7 @@ func (a *address) locate(path string, filled object) {
 	for _, variable := range filled {
 		path = strings.ReplaceAll(path, "{"+variable.Key+"}", named(fmt.Sprint(variable.Value)))
 	}
+
 	a.Host, a.Path = []string{"{{baseUrl}}"}, strings.Split(strings.TrimPrefix(path, "/"), "/")
 	var query []string
 	for _, pair := range a.Query {
@@ -369,6 +387,7 @@ func (a *address) locate(path string, filled object) {
 			query = append(query, pair.Key+"="+escaped(pair.Value))
 		}
 	}
+
 	a.Raw = "{{baseUrl}}" + path
 	if len(query) > 0 {
 		a.Raw += "?" + strings.Join(query, "&")
@@ -389,9 +408,11 @@ func authFor(doc object, o operation, sample object) *auth {
 	if !o.op.Has("security") {
 		allowed = doc.Objects("security")
 	}
+
 	takes := func(scheme string) bool {
 		return slices.ContainsFunc(allowed, func(s object) bool { return s.Has(scheme) })
 	}
+
 	credential := sample.Text("credential")
 	switch {
 	case credential == "sessionToken", credential == "" && !takes("apiKey") && takes("sessionToken"):

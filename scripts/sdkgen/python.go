@@ -15,22 +15,27 @@ func python(doc object) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	w := &pythonWriter{of: map[string]definition{}, begun: map[string]bool{}, done: map[string]bool{}}
 	for _, d := range all {
 		w.of[d.name] = d
 	}
+
 	for _, d := range all {
 		w.define(d)
 	}
+
 	if w.fault != nil {
 		return nil, w.fault
 	}
+
 	var out strings.Builder
 	fmt.Fprintf(&out, "# %s\n\"\"\"The shapes of Parley's HTTP API.\"\"\"\n\n", notice)
 	out.WriteString("from typing import Any, Literal, Never, NotRequired, TypeAlias, TypedDict\n\n__all__ = [\n")
 	for _, name := range slices.Sorted(slices.Values(w.order)) {
 		fmt.Fprintf(&out, "    %q,\n", name)
 	}
+
 	out.WriteString("]\n")
 	out.WriteString(w.out.String())
 	return []byte(out.String()), nil
@@ -50,10 +55,12 @@ func (w *pythonWriter) define(d definition) {
 	if w.begun[d.name] {
 		return
 	}
+
 	w.begun[d.name] = true
 	for _, name := range d.names() {
 		w.define(w.of[name])
 	}
+
 	switch {
 	case d.record && slices.ContainsFunc(d.fields, func(f field) bool { return !isPythonName(f.name) }):
 		w.call(d)
@@ -62,6 +69,7 @@ func (w *pythonWriter) define(d definition) {
 	default:
 		w.alias(d)
 	}
+
 	w.done[d.name] = true
 	w.order = append(w.order, d.name)
 }
@@ -73,6 +81,7 @@ func (w *pythonWriter) class(d definition) {
 	if d.doc != "" && len(d.fields) > 0 {
 		w.out.WriteString("\n")
 	}
+
 	for i, f := range d.fields {
 		if i > 0 && (f.doc != "" || d.fields[i-1].doc != "") {
 			w.out.WriteString("\n")
@@ -81,6 +90,7 @@ func (w *pythonWriter) class(d definition) {
 		fmt.Fprintf(&w.out, "%s%s\n", begin, w.field(f).layOut(len(begin), 4, 4, 0))
 		w.docstring("    ", f.doc)
 	}
+
 	if d.doc == "" && len(d.fields) == 0 {
 		w.out.WriteString("    pass\n")
 	}
@@ -116,6 +126,7 @@ func (w *pythonWriter) alias(d definition) {
 	} else {
 		fmt.Fprintf(&w.out, "\n\n%s%s\n", begin, expression.layOut(len(begin), 0, 4, 0))
 	}
+
 	w.docstring("", d.doc)
 }
 
@@ -180,6 +191,7 @@ func (w *pythonWriter) union(s shape) node {
 			literals = append(literals, inner)
 		}
 	}
+
 	for _, inner := range s.of {
 		switch {
 		case inner.kind != literal:
@@ -189,6 +201,7 @@ func (w *pythonWriter) union(s shape) node {
 			literals = nil
 		}
 	}
+
 	if len(made.parts) == 1 {
 		return made.parts[0]
 	}
@@ -239,6 +252,7 @@ func (w *pythonWriter) docstring(indent, doc string) {
 	if len(lines) == 0 {
 		return
 	}
+
 	open := `"""`
 	if strings.Contains(doc, `\`) {
 		open = `r"""`
@@ -247,11 +261,13 @@ func (w *pythonWriter) docstring(indent, doc string) {
 		fmt.Fprintf(&w.out, "%s%s%s\"\"\"\n", indent, open, last)
 		return
 	}
+
 	for i, line := range lines {
 		if i == 0 {
 			line = open + line
 		}
 		fmt.Fprintf(&w.out, "%s\n", strings.TrimRight(indent+line, " "))
 	}
+
 	fmt.Fprintf(&w.out, "%s\"\"\"\n", indent)
 }

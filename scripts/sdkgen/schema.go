@@ -22,14 +22,17 @@ func definitions(doc object) ([]definition, error) {
 	for name, schema := range doc.At("components", "schemas").Members() {
 		r.define(typeName(name), schema)
 	}
+
 	r.operations()
 	if r.fault != nil {
 		return nil, r.fault
 	}
+
 	known := map[string]bool{}
 	for _, d := range r.made {
 		known[d.name] = true
 	}
+
 	for _, d := range r.made {
 		for _, name := range d.names() {
 			if !known[name] {
@@ -77,6 +80,7 @@ func (r *reader) merge(schema object, depth int) (object, bool) {
 		r.fail("an allOf contains itself")
 		return nil, false
 	}
+
 	parts := schema.Objects("allOf")
 	var properties, closed object
 	var required []any
@@ -109,6 +113,7 @@ func (r *reader) merge(schema object, depth int) (object, bool) {
 			closed = object{{Key: "additionalProperties", Value: false}}
 		}
 	}
+
 	return append(object{
 		{Key: "type", Value: "object"},
 		{Key: "properties", Value: properties},
@@ -161,11 +166,13 @@ func (r *reader) bare(schema object, name string) shape {
 	case schema.Has("allOf"):
 		return r.all(schema, name)
 	}
+
 	for _, word := range []string{"oneOf", "anyOf"} {
 		if choices := schema.Objects(word); len(choices) > 0 && !onlyConstrains(choices) {
 			return oneOf(r.choices(choices, name)...)
 		}
 	}
+
 	if kinds := schema.List("type"); kinds != nil {
 		var of []shape
 		for _, kind := range kinds {
@@ -182,10 +189,12 @@ func (r *reader) refer(schema object, name string) shape {
 	if !isSchema {
 		return r.fail("%s is no schema of the document", schema.Text("$ref"))
 	}
+
 	within := strings.Split(target, "/")
 	if len(within) == 1 {
 		return shape{kind: reference, name: typeName(target)}
 	}
+
 	resolved, err := r.doc.Resolve(schema)
 	if err != nil {
 		return r.fail("%s: %w", name, err)
@@ -337,6 +346,7 @@ func docFor(schema object) string {
 			paragraphs = append(paragraphs, count+" of these must be there: "+strings.Join(names, ", or ")+".")
 		}
 	}
+
 	if schema.Has("default") {
 		if raw, err := yamldoc.JSON(schema.Get("default")); err == nil {
 			last := len(paragraphs) - 1

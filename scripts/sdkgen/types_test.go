@@ -165,6 +165,7 @@ func isPython(t *testing.T, modules ...[]byte) {
 		t.Logf("NOT TESTED: that it is Python, because there is none: %v", err)
 		return
 	}
+
 	args := []string{"-I", "-c", "import runpy, sys\nfor path in sys.argv[1:]: runpy.run_path(path)"}
 	dir := t.TempDir()
 	for i, made := range modules {
@@ -174,6 +175,7 @@ func isPython(t *testing.T, modules ...[]byte) {
 		}
 		args = append(args, path)
 	}
+
 	if printed, err := exec.CommandContext(t.Context(), interpreter, args...).CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s\n%s", err, printed, bytes.Join(modules, nil))
 	}
@@ -195,6 +197,7 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%s: %v, want %s", doc, err, want)
 		}
 	}
+
 	if _, err := yamldoc.Parse([]byte("a: [")); err == nil {
 		t.Error("half a document was read")
 	}
@@ -237,6 +240,7 @@ components:
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	_, got, _ := strings.Cut(string(made), "Other = unknown;\n\n") // after the schemas
 	const want = "/** The variables of the path of `POST /things/{id}`: Make a thing. */\nexport interface MakeThingPath {\n  id: string;\n}\n\n" +
 		"/** The query of `POST /things/{id}`: Make a thing. */\nexport interface MakeThingQuery {\n  /** The question. Unless given: `\"x\"`. */\n  q: string;\n}\n\n" +
@@ -261,18 +265,22 @@ func TestLayout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for line := range strings.Lines(string(made)) {
 		if len(line) > width+1 {
 			t.Errorf("too long: %s", line)
 		}
 	}
+
 	if !strings.Contains(string(made), "A: TypeAlias = Literal[\n    \""+strings.Join(long, "\",\n    \"")+"\",\n]\n") {
 		t.Errorf("%s", made)
 	}
+
 	isPython(t, made)
 	if made, err = typeScript(doc); err != nil || !strings.Contains(string(made), "export type A =\n  | \""+strings.Join(long, "\"\n  | \"")+"\";") {
 		t.Errorf("%v\n%s", err, made)
 	}
+
 	lines := wrap("One two three\nfour.\n\n| a | b |\n- item one\n  goes on\n- item two\n\n\nEnd", 12)
 	if got := strings.Join(lines, "/"); got != "One two/three four.//| a | b |/- item one/goes on/- item two//End" {
 		t.Errorf("wrapped as %s", got)

@@ -17,6 +17,7 @@ func typeScript(doc object) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var out strings.Builder
 	fmt.Fprintf(&out, "// %s\n", notice)
 	for _, d := range all {
@@ -59,15 +60,18 @@ func (d definition) typeScript(out *strings.Builder) error {
 		}
 		return nil
 	}
+
 	made, err := d.shape.typeScript()
 	if err != nil {
 		return err
 	}
+
 	begin := "export type " + d.name + " = "
 	expression := made.layOut(len(begin), 0, 2, 1)
 	if strings.HasPrefix(expression, "\n") {
 		begin = strings.TrimSuffix(begin, " ")
 	}
+
 	fmt.Fprintf(out, "%s%s;\n", begin, expression)
 	return nil
 }
@@ -87,15 +91,18 @@ func (f field) typeScript(out *strings.Builder) error {
 	if !f.required {
 		name += "?"
 	}
+
 	made, err := f.shape.typeScript()
 	if err != nil {
 		return err
 	}
+
 	begin := "  " + name + ": "
 	expression := made.layOut(len(begin), 2, 2, 1)
 	if strings.HasPrefix(expression, "\n") {
 		begin = strings.TrimSuffix(begin, " ")
 	}
+
 	fmt.Fprintf(out, "%s%s;\n", begin, expression)
 	return nil
 }

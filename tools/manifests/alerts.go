@@ -58,14 +58,17 @@ func checkRules(root string) (problems []error) {
 	if err != nil {
 		return []error{err}
 	}
+
 	var file ruleFile
 	if err := yaml.UnmarshalStrict(raw, &file); err != nil {
 		return []error{fmt.Errorf("reading alerts.yaml: %w", err)}
 	}
+
 	page, err := read(root, "docs", "telemetry.md")
 	if err != nil {
 		return []error{err}
 	}
+
 	chapters, seen := anchors(string(page)), map[string]bool{}
 	for _, group := range file.Groups {
 		for _, a := range group.Rules {
@@ -78,6 +81,7 @@ func checkRules(root string) (problems []error) {
 			seen[a.Alert] = true
 		}
 	}
+
 	if len(seen) == 0 {
 		problems = append(problems, errors.New("alerts.yaml has no alerts"))
 	}
@@ -102,6 +106,7 @@ func (a alert) problems(chapters []string) (problems []error) {
 	if !slices.Contains([]string{"critical", "warning", "info"}, a.Labels["severity"]) {
 		problems = append(problems, fmt.Errorf("its severity is %q", a.Labels["severity"]))
 	}
+
 	for _, name := range []string{"summary", "description", "runbook"} {
 		if a.Annotations[name] == "" {
 			problems = append(problems, fmt.Errorf("it has no %s", name))
@@ -110,6 +115,7 @@ func (a alert) problems(chapters []string) (problems []error) {
 			problems = append(problems, fmt.Errorf("its %s: %w", name, err))
 		}
 	}
+
 	if chapter, ok := strings.CutPrefix(a.Annotations["runbook"], "docs/telemetry.md#"); !ok || !slices.Contains(chapters, chapter) {
 		problems = append(problems, fmt.Errorf("its runbook %q is no chapter of docs/telemetry.md", a.Annotations["runbook"]))
 	}
@@ -154,10 +160,12 @@ func checkBoard(root string) (problems []error) {
 	if err != nil {
 		return []error{err}
 	}
+
 	var b board
 	if err := json.Unmarshal(raw, &b); err != nil {
 		return []error{fmt.Errorf("reading parley.json: %w", err)}
 	}
+
 	ids := map[int]bool{}
 	for _, p := range b.Panels {
 		if ids[p.ID] {
@@ -173,6 +181,7 @@ func checkBoard(root string) (problems []error) {
 			}
 		}
 	}
+
 	if len(ids) == 0 {
 		problems = append(problems, errors.New("parley.json has no panels"))
 	}

@@ -65,6 +65,7 @@ func buildCluster(root string) (*cluster, []error) {
 	if err != nil {
 		return nil, []error{fmt.Errorf("building %s: %w", overlay, err)}
 	}
+
 	c, errs := &cluster{}, []error(nil)
 	for _, r := range resources.Resources() {
 		raw, err := r.AsYAML()
@@ -116,11 +117,13 @@ func decode[T any](raw []byte, into *map[string]*T) error {
 	if err := yaml.UnmarshalStrict(raw, object); err != nil {
 		return err
 	}
+
 	var named struct {
 		Metadata struct {
 			Name string `json:"name"`
 		} `json:"metadata"`
 	}
+
 	asJSON, err := yaml.YAMLToJSON(raw)
 	if err == nil {
 		err = json.Unmarshal(asJSON, &named)
@@ -131,6 +134,7 @@ func decode[T any](raw []byte, into *map[string]*T) error {
 	if *into == nil {
 		*into = map[string]*T{}
 	}
+
 	(*into)[named.Metadata.Name] = object
 	return nil
 }

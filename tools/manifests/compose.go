@@ -28,14 +28,17 @@ func checkCompose(root string) (errs []error) {
 	if err != nil {
 		return []error{err}
 	}
+
 	project, err := loadProject(root)
 	if err != nil {
 		return []error{err}
 	}
+
 	dockerfile, err := read(root, "deploy/docker/Dockerfile")
 	if err != nil {
 		return []error{err}
 	}
+
 	for name, service := range project.Services {
 		for _, err := range slices.Concat(checkGuards(service), checkFiles(project, service), checkImages(service, string(dockerfile))) {
 			errs = append(errs, fmt.Errorf("service %s: %w", name, err))
@@ -58,20 +61,24 @@ func loadProject(root string) (*types.Project, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var env []string
 	for _, asked := range regexp.MustCompile(`\$\{(\w+):\?`).FindAllStringSubmatch(string(raw), -1) {
 		env = append(env, asked[1]+"=p0")
 	}
+
 	made, err := read(root, "deploy/compose-init.sh")
 	if err != nil {
 		return nil, err
 	}
+
 	for _, setting := range env {
 		name, _, _ := strings.Cut(setting, "=")
 		if !strings.Contains(string(made), strings.TrimSuffix(name, "_PASSWORD")) {
 			return nil, fmt.Errorf("%s is needed, and compose-init.sh does not make it", name)
 		}
 	}
+
 	options, err := cli.NewProjectOptions([]string{filepath.Join(root, composeFile)}, cli.WithEnv(env), cli.WithConsistency(true))
 	if err != nil {
 		return nil, err
@@ -86,6 +93,7 @@ func checkGuards(s types.ServiceConfig) (errs []error) {
 			errs = append(errs, fmt.Errorf("%s", what))
 		}
 	}
+
 	refuse(s.Privileged || len(s.CapAdd) > 0 || !slices.Contains(s.CapDrop, "ALL"), "it has capabilities")
 	refuse(!s.ReadOnly, "it may write to its root")
 	refuse(!slices.Contains(s.SecurityOpt, "no-new-privileges:true"), "it may get more rights")
@@ -109,6 +117,7 @@ func checkFiles(project *types.Project, s types.ServiceConfig) (errs []error) {
 			errs = append(errs, fmt.Errorf("it may write to %s", volume.Source))
 		}
 	}
+
 	for _, option := range s.SecurityOpt {
 		path, found := strings.CutPrefix(option, "seccomp:")
 		if !found {
@@ -131,6 +140,7 @@ func checkImages(s types.ServiceConfig, dockerfile string) (errs []error) {
 	if s.Build != nil && !strings.Contains(dockerfile, " AS "+s.Build.Target+"\n") {
 		errs = append(errs, fmt.Errorf("the Dockerfile has no target %s", s.Build.Target))
 	}
+
 	images := []string{s.Image}
 	if s.Build != nil {
 		for _, name := range slices.Sorted(maps.Keys(s.Build.Args)) {
@@ -142,6 +152,7 @@ func checkImages(s types.ServiceConfig, dockerfile string) (errs []error) {
 			}
 		}
 	}
+
 	for _, image := range images {
 		if first, _, found := strings.Cut(image, "/"); found && strings.ContainsAny(first, ".:") {
 			errs = append(errs, fmt.Errorf("%s names a registry", image))
@@ -156,6 +167,7 @@ func knownSettings(root string) (map[string]bool, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	known := map[string]bool{}
 	for line := range strings.Lines(string(table)) {
 		if !strings.HasPrefix(line, "|") {
@@ -165,6 +177,7 @@ func knownSettings(root string) (map[string]bool, error) {
 			known[name[1]] = true
 		}
 	}
+
 	if len(known) == 0 {
 		return nil, fmt.Errorf("docs/settings.md names no settings")
 	}

@@ -24,6 +24,7 @@ func main() {
 	if len(os.Args) > 1 {
 		root = os.Args[1]
 	}
+
 	failed := false
 	for _, c := range checks {
 		problems := c.check(root)
@@ -36,6 +37,7 @@ func main() {
 		}
 		fmt.Fprintf(os.Stderr, "manifests: %s: clean\n", c.name)
 	}
+
 	if failed {
 		os.Exit(1)
 	}

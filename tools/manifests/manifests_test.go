@@ -82,6 +82,7 @@ func copied(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
+
 	for _, file := range []string{"deploy/compose.yaml", "deploy/compose-init.sh", "docs/settings.md", "docs/telemetry.md"} {
 		raw, err := os.ReadFile(filepath.Join(repository, file))
 		if err == nil {

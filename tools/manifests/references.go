@@ -18,10 +18,12 @@ func checkKubernetes(root string) []error {
 	if len(errs) > 0 {
 		return errs
 	}
+
 	settings, err := knownSettings(root)
 	if err != nil {
 		return []error{err}
 	}
+
 	for _, w := range c.workloads() {
 		for _, err := range slices.Concat(c.checkWorkload(w), checkRights(w), c.checkEnvironment(w, settings)) {
 			errs = append(errs, fmt.Errorf("%s: %w", w.name, err))
@@ -52,20 +54,24 @@ func (c *cluster) checkWorkload(w workload) (errs []error) {
 			errs = append(errs, errors.New("its selector does not mean its own pods"))
 		}
 	}
+
 	spec := w.template.Spec
 	volumes := map[string]bool{}
 	for _, v := range spec.Volumes {
 		volumes[v.Name] = true
 	}
+
 	for _, claim := range w.claims {
 		volumes[claim.Name] = true
 	}
+
 	for _, spread := range spec.TopologySpreadConstraints {
 		s, err := metav1.LabelSelectorAsSelector(spread.LabelSelector)
 		if err != nil || !s.Matches(labels.Set(w.template.Labels)) {
 			errs = append(errs, errors.New("it is spread apart from other pods than its own"))
 		}
 	}
+
 	for _, container := range spec.Containers {
 		errs = append(errs, checkContainer(container, volumes, w.selector != nil)...)
 	}
@@ -80,6 +86,7 @@ func checkContainer(container corev1.Container, volumes map[string]bool, longRun
 			errs = append(errs, fmt.Errorf("there is no volume %s", mount.Name))
 		}
 	}
+
 	for _, probe := range []*corev1.Probe{container.StartupProbe, container.LivenessProbe, container.ReadinessProbe} {
 		if probe == nil || probe.HTTPGet == nil {
 			if longRunning {
@@ -108,6 +115,7 @@ func checkRights(w workload) (errs []error) {
 			errs = append(errs, errors.New(what))
 		}
 	}
+
 	pod := spec.SecurityContext
 	refuse(pod == nil || pod.RunAsNonRoot == nil || !*pod.RunAsNonRoot, "it may run as root")
 	refuse(pod == nil || pod.SeccompProfile == nil, "it has no seccomp profile")

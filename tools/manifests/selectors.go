@@ -30,6 +30,7 @@ func (c *cluster) checkServices() (errs []error) {
 			}
 		}
 	}
+
 	for name, set := range c.statefulSets {
 		if c.services[set.Spec.ServiceName] == nil {
 			errs = append(errs, fmt.Errorf("%s: there is no service %s", name, set.Spec.ServiceName))
@@ -75,6 +76,7 @@ func (c *cluster) checkSelectors() (errs []error) {
 			errs = append(errs, fmt.Errorf("disruption budget %s means %d workloads, not one", name, len(pods)))
 		}
 	}
+
 	denies := false
 	for name, policy := range c.policies {
 		all := len(policy.Spec.PodSelector.MatchLabels)+len(policy.Spec.PodSelector.MatchExpressions) == 0
@@ -97,6 +99,7 @@ func (c *cluster) checkSelectors() (errs []error) {
 			errs = append(errs, c.checkPeers(name, rule.To)...)
 		}
 	}
+
 	if !denies {
 		errs = append(errs, fmt.Errorf("no network policy refuses what is not allowed"))
 	}
@@ -132,9 +135,11 @@ func (c *cluster) checkScaling() (errs []error) {
 		}
 		scaled[target] = by
 	}
+
 	for name, s := range c.scalers {
 		scale("autoscaler "+name, s.Spec.ScaleTargetRef.Name)
 	}
+
 	for name, s := range c.kedaScalers {
 		scale("scaled object "+name, s.Spec.ScaleTargetRef.Name)
 		for _, trigger := range s.Spec.Triggers {

@@ -53,6 +53,7 @@ func Skewed(tb testing.TB) (path string, err error) {
 	if err != nil {
 		return "", err
 	}
+
 	original := filepath.Join(strings.TrimSpace(string(root)), "src", "time", "time.go")
 	source, err := os.ReadFile(original)
 	if err != nil {
@@ -61,34 +62,41 @@ func Skewed(tb testing.TB) (path string, err error) {
 	if strings.Count(string(source), nowCall) != 1 {
 		return "", errors.New("package time asks for the time in another way than it did: clock.go has to be told how")
 	}
+
 	changed := strings.Replace(string(source), nowCall, strings.Replace(nowCall, "\n", "\n\tsec += parleyTestOffset\n", 1), 1)
 	// Constant names per checkout, so that the build cache is used.
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return "", err
 	}
+
 	checkout := sha256.Sum256([]byte(testkit.Root(tb)))
 	dir := filepath.Join(cache, "parley-test", "skewed-"+hex.EncodeToString(checkout[:6]))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
+
 	unlock, err := lock(filepath.Join(dir, "lock"))
 	if err != nil {
 		return "", err
 	}
 	defer unlock()
+
 	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{
 		original: filepath.Join(dir, "time.go"), filepath.Join(filepath.Dir(original), "parley_test_offset.go"): filepath.Join(dir, "offset.go"),
 	}})
 	if err != nil {
 		return "", err
 	}
+
 	for name, content := range map[string]string{"time.go": changed, "offset.go": clockSource, "overlay.json": string(overlay)} {
 		err = errors.Join(err, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
 	}
+
 	if err != nil {
 		return "", err
 	}
+
 	path = filepath.Join(dir, "worker")
 	cmd := exec.CommandContext(tb.Context(), "go", "build", "-buildvcs=false", "-overlay", filepath.Join(dir, "overlay.json"), "-o", path, ".")
 	cmd.Dir = filepath.Join(testkit.Root(tb), "workers", "cmd", "worker")
@@ -104,11 +112,13 @@ func lock(path string) (unlock func(), err error) {
 	if err != nil {
 		return nil, err
 	}
+
 	for {
 		if err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX); !errors.Is(err, syscall.EINTR) {
 			break
 		}
 	}
+
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}

@@ -78,10 +78,12 @@ func Start(tb testing.TB, options Options) *Cluster {
 		cancel()
 		c.wg.Wait()
 	})
+
 	c.add = func(p *Part) {
 		c.Parts = append(c.Parts, p)
 		c.wg.Go(func() { p.keepRunning(ctx) })
 	}
+
 	c.startPostgres(tb)
 	c.startNATS(tb)
 	ingress, worker := testkit.BuildBinary(tb, "ingress/cmd/ingress"), testkit.BuildBinary(tb, "workers/cmd/worker")
@@ -98,6 +100,7 @@ func Start(tb testing.TB, options Options) *Cluster {
 			c.startProcess(tb, fmt.Sprintf("%s %d", crew.kind, n+1), crew.kind, crew.program, crew.ready)
 		}
 	}
+
 	if slow := c.AwaitReady(tb.Context(), readyWithin); len(slow) > 0 {
 		for _, p := range slow {
 			tb.Errorf("%s is not ready: %s\n%s", p.Name, p.Told().LastFailure, tail(readFrom(p.log, 0)))
@@ -123,6 +126,7 @@ func (c *Cluster) Of(kinds ...string) (found []*Part) {
 func (c *Cluster) AwaitReady(ctx context.Context, within time.Duration) (slow []*Part) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
+
 	for {
 		slow = nil
 		for _, p := range c.Parts {
@@ -156,12 +160,14 @@ func (c *Cluster) startPostgres(tb testing.TB) {
 	if dir == "" {
 		dir = tb.TempDir()
 	}
+
 	c.pgPort = testkit.FreePort(tb)
 	config := postgresConfig(filepath.Join(dir, "postgres"), c.pgPort, c.options.PostgresSettings)
 	first, server, err := launchPostgres(tb.Context(), config)
 	if err != nil {
 		tb.Fatalf("starting PostgreSQL: %v", err)
 	}
+
 	p := &Part{Name: Postgres, Kind: Postgres, log: filepath.Join(config.Dir, "server.log")}
 	p.launch = func(ctx context.Context, _ Extra) (*instance, error) {
 		if started := first; started != nil {
@@ -171,10 +177,12 @@ func (c *Cluster) startPostgres(tb testing.TB) {
 		l, _, err := launchPostgres(ctx, config)
 		return l, err
 	}
+
 	c.add(p)
 	if err := c.migrate(tb.Context(), server); err != nil {
 		tb.Fatalf("making the database: %v", err)
 	}
+
 	tb.Cleanup(func() { _ = c.DB.Close() })
 }
 
@@ -195,6 +203,7 @@ func (c *Cluster) startNATS(tb testing.TB) {
 	if dir == "" {
 		dir = tb.TempDir()
 	}
+
 	c.Store, c.natsPort = filepath.Join(dir, "store"), testkit.FreePort(tb)
 	// max_file_store is explicit because its default is the free disk space at the start, and a
 	// full disk then has no room for a stream.
@@ -203,6 +212,7 @@ func (c *Cluster) startNATS(tb testing.TB) {
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
 		tb.Fatal(err)
 	}
+
 	p := &Part{Name: NATS, Kind: NATS, log: filepath.Join(c.dir, "nats.log")}
 	p.launch = command{path: testkit.NATSBinary(tb), args: []string{"--config", path}, log: p.log, ready: "Server is ready"}.launch
 	c.add(p)
@@ -218,6 +228,7 @@ func (c *Cluster) startProcess(tb testing.TB, name, kind, program, ready string)
 		Name: name, Kind: kind, DB: testkit.Proxy(tb, database), Bus: testkit.Proxy(tb, bus),
 		log: filepath.Join(c.dir, strings.ReplaceAll(name, " ", "-")+".log"),
 	}
+
 	env := append([]string{
 		"DATABASE_URL=" + strings.Replace(c.dsn, database, p.DB.Addr(), 1), "NATS_URL=nats://" + p.Bus.Addr(), "SECRETS_KEY=" + secretsKey,
 		"DEFAULT_MODEL=", "SANDBOX=off", "LOG_FORMAT=json", "LOG_LEVEL=info",
@@ -230,6 +241,7 @@ func (c *Cluster) startProcess(tb testing.TB, name, kind, program, ready string)
 	} else {
 		env = append(env, "ROLES="+kind)
 	}
+
 	p.launch = command{path: program, env: env, log: p.log, ready: ready}.launch
 	c.add(p)
 }

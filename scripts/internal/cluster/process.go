@@ -34,14 +34,17 @@ func (c command) launch(ctx context.Context, extra Extra) (*instance, error) {
 		return nil, fmt.Errorf("opening log: %w", err)
 	}
 	defer log.Close()
+
 	from, err := log.Seek(0, io.SeekEnd)
 	if err != nil {
 		return nil, fmt.Errorf("measuring log: %w", err)
 	}
+
 	path := c.path
 	if extra.Path != "" {
 		path = extra.Path
 	}
+
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), path, c.args...)
 	cmd.Env = append(append(os.Environ(), c.env...), extra.Env...)
 	cmd.Stdout, cmd.Stderr = log, log
@@ -50,6 +53,7 @@ func (c command) launch(ctx context.Context, extra Extra) (*instance, error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting %s: %w", path, err)
 	}
+
 	var seen atomic.Bool
 	return &instance{
 		pid: child.PID(), done: child.Done(),
@@ -89,6 +93,7 @@ func launchPostgres(ctx context.Context, config pgserver.Config) (*instance, *pg
 	if err != nil {
 		return nil, nil, err
 	}
+
 	return &instance{
 		pid: server.PID(), done: server.Done(), ready: func() bool { return true },
 		why: func() string { return fmt.Sprint(server.Err()) },

@@ -70,6 +70,7 @@ func Start(tb testing.TB, target string) *Proxy {
 	if err != nil || to.Host == "" {
 		tb.Fatalf("faultproxy: %q is no base URL: %v", target, err)
 	}
+
 	// Each request uses its own connection, so that a fault affects no other request. Compression
 	// is off, because a compressed body cannot be cut at a byte.
 	p := &Proxy{tb: tb, target: to, client: &http.Transport{DisableKeepAlives: true, DisableCompression: true}, doors: map[string]*Door{}}
@@ -157,12 +158,14 @@ func (d *Door) serve(w http.ResponseWriter, r *http.Request, path string) {
 	if r.URL.RawQuery != "" {
 		path += "?" + r.URL.RawQuery
 	}
+
 	n := d.record(r, path)
 	if refused := d.rule.before(); refused != nil {
 		d.fault(n, "refused")
 		refused.write(w)
 		return
 	}
+
 	r, unwatch := d.watch(r)
 	answer, err := d.forward(r, path)
 	if unwatch() {
@@ -181,12 +184,14 @@ func (d *Door) serve(w http.ResponseWriter, r *http.Request, path string) {
 		return
 	}
 	defer answer.Body.Close()
+
 	made := d.rule.after(r, answer)
 	broken := func(err error) {
 		if r.Context().Err() == nil { // otherwise the client was already gone
 			d.proxy.tb.Logf("faultproxy: the service broke its answer to %s %s off %v", r.Method, path, err)
 		}
 	}
+
 	strikes := func() { d.fault(n, made.name) } // recorded before the client can observe it
 	if !deliver(w, answer, made, strikes, broken) && made.spare != nil {
 		made.spare()
@@ -200,6 +205,7 @@ func (d *Door) watch(r *http.Request) (watched *http.Request, unwatch func() boo
 	if !ok || !rule.first(r) {
 		return r, func() bool { return false }
 	}
+
 	ctx, giveUp := context.WithCancel(r.Context())
 	stop, gaveUp := make(chan struct{}), make(chan bool, 1)
 	go func() {
@@ -216,6 +222,7 @@ func (d *Door) watch(r *http.Request) (watched *http.Request, unwatch func() boo
 		giveUp()
 		gaveUp <- true
 	}()
+
 	return r.WithContext(ctx), func() bool {
 		close(stop)
 		return <-gaveUp
@@ -245,12 +252,14 @@ func (d *Door) forward(r *http.Request, path string) (*http.Response, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making request: %w", err)
 	}
+
 	out.Header = r.Header.Clone()
 	out.Header.Del("Connection")
 	out.ContentLength = r.ContentLength
 	if r.ContentLength == 0 {
 		out.Body = nil
 	}
+
 	answer, err := d.proxy.client.RoundTrip(out)
 	if err != nil {
 		return nil, fmt.Errorf("asking the service: %w", err)
@@ -266,11 +275,13 @@ func deliver(w http.ResponseWriter, answer *http.Response, made cut, strikes fun
 		hangUp(w, made.reset)
 		return true
 	}
+
 	for name, values := range answer.Header {
 		if name != "Connection" && name != "Transfer-Encoding" {
 			w.Header()[name] = values
 		}
 	}
+
 	w.WriteHeader(answer.StatusCode)
 	flush(w)
 	passed, last := 0, byte(0)

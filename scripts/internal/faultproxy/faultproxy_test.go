@@ -40,6 +40,7 @@ func newService(t *testing.T) *service {
 		w.WriteHeader(http.StatusAccepted)
 		_, _ = fmt.Fprintf(w, "%s %s %s key=%s", r.Method, r.URL.RequestURI(), body, r.Header.Get("Idempotency-Key"))
 	}))
+
 	t.Cleanup(s.Close)
 	return s
 }
@@ -60,6 +61,7 @@ func ask(t *testing.T, method, url, key, body string) (got answer, text string, 
 	if key != "" {
 		req.Header.Set("Idempotency-Key", key)
 	}
+
 	// A client without automatic retries. net/http retries requests with an idempotency key when a
 	// persistent connection breaks.
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
@@ -68,6 +70,7 @@ func ask(t *testing.T, method, url, key, body string) (got answer, text string, 
 		return answer{}, "", err
 	}
 	defer res.Body.Close()
+
 	raw, err := io.ReadAll(res.Body)
 	return answer{res.StatusCode, res.Header}, string(raw), err
 }
@@ -85,6 +88,7 @@ func TestPass(t *testing.T) {
 	if _, text, err := ask(t, http.MethodGet, door.URL+"/events", "", ""); err != nil || text != stream {
 		t.Errorf("stream %q, %v", text, err)
 	}
+
 	sent := door.Sent(http.MethodPost, "/a%2Fb")
 	if len(sent) != 1 || sent[0].IdempotencyKey != "k1" || sent[0].Fault != "" || door.Faults() != 0 {
 		t.Errorf("recorded %+v, %d faults", door.Requests(), door.Faults())
@@ -121,6 +125,7 @@ func TestDropFirst(t *testing.T) {
 			t.Errorf("%d: the service was asked %d times", i, got)
 		}
 	}
+
 	if door.Faults() != 5 || door.Requests()[0].Fault != "dropped" || door.Requests()[1].Fault != "" {
 		t.Errorf("recorded %+v", door.Requests())
 	}
@@ -138,11 +143,13 @@ func TestDropWhen(t *testing.T) {
 			left <- struct{}{}
 		}
 	}))
+
 	t.Cleanup(slow.Close)
 	door := faultproxy.Start(t, slow.URL).DropWhen(func() bool { return working.Load() > 0 })
 	if got, _, err := ask(t, http.MethodPost, door.URL+"/runs", "k", "x"); err == nil {
 		t.Errorf("the first was answered: %+v", got)
 	}
+
 	<-left
 	if got, _, err := ask(t, http.MethodPost, door.URL+"/runs", "k", "x"); err != nil || got.status != http.StatusOK {
 		t.Errorf("the second: %+v, %v", got, err)
@@ -150,6 +157,7 @@ func TestDropWhen(t *testing.T) {
 	if sent := door.Requests(); len(sent) != 2 || sent[0].Fault != "dropped" || sent[1].Fault != "" || door.Faults() != 1 {
 		t.Errorf("recorded %+v", sent)
 	}
+
 	never := faultproxy.Start(t, slow.URL).DropWhen(func() bool { return false })
 	if got, _, err := ask(t, http.MethodPost, never.URL+"/runs", "k", "x"); err != nil || got.status != http.StatusOK || never.Faults() != 0 {
 		t.Errorf("what is answered before: %+v, %v", got, err)
@@ -179,6 +187,7 @@ func TestCutStreams(t *testing.T) {
 			t.Errorf("seed %d: %d faults", seed, door.Faults())
 		}
 	}
+
 	if len(places) < 5 {
 		t.Errorf("streams are cut at the same few places: %v", places)
 	}
@@ -240,19 +249,23 @@ func TestStreams(t *testing.T) {
 		<-r.Context().Done()
 		close(gone)
 	}))
+
 	t.Cleanup(slow.Close)
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, faultproxy.Start(t, slow.URL).Pass().URL+"/", http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	answer, err := new(http.Transport).RoundTrip(req)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	lines := bufio.NewReader(answer.Body)
 	if line, err := lines.ReadString('\n'); err != nil || line != "data: 1\n" {
 		t.Fatalf("%q, %v", line, err)
 	}
+
 	close(next)
 	if _, err := lines.ReadString('\n'); err != nil {
 		t.Fatal(err)
@@ -260,6 +273,7 @@ func TestStreams(t *testing.T) {
 	if line, err := lines.ReadString('\n'); err != nil || line != "data: 2\n" {
 		t.Fatalf("%q, %v", line, err)
 	}
+
 	_ = answer.Body.Close()
 	<-gone
 }

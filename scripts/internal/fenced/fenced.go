@@ -84,6 +84,7 @@ func (r *reader) read(line string) error {
 	case bare != "" && (bare == line || items.MatchString(line)):
 		r.item = items.MatchString(line)
 	}
+
 	r.blank = bare == ""
 	return nil
 }

@@ -44,6 +44,7 @@ func ReadCredentials(dir string) (Credentials, error) {
 	if mode := info.Mode().Perm(); mode != 0o600 {
 		return creds, fmt.Errorf("credentials.json has mode %o, want 600", mode)
 	}
+
 	raw, err := os.ReadFile(path)
 	if err != nil {
 		return creds, fmt.Errorf("reading credentials: %w", err)
@@ -51,6 +52,7 @@ func ReadCredentials(dir string) (Credentials, error) {
 	if err := json.Unmarshal(raw, &creds); err != nil {
 		return creds, fmt.Errorf("reading credentials.json: %w: %s", err, raw)
 	}
+
 	var missing []error
 	for field, value := range reflect.ValueOf(creds).Fields() {
 		if value.String() == "" {

@@ -111,6 +111,7 @@ func (a *Answer) Starved() time.Duration {
 	if len(a.Frames) == 0 {
 		return 0
 	}
+
 	var starved time.Duration
 	until := a.Frames[0].At // when the audio received so far has been played
 	for _, f := range a.Frames {

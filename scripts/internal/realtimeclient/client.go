@@ -53,6 +53,7 @@ func Dial(ctx context.Context, opts Options) (*Client, error) {
 	if opts.Session != "" {
 		query.Set("session_id", opts.Session)
 	}
+
 	header := opts.Header.Clone()
 	if header == nil {
 		header = http.Header{}
@@ -60,11 +61,13 @@ func Dial(ctx context.Context, opts Options) (*Client, error) {
 	if opts.Key != "" {
 		header.Set("Authorization", "Bearer "+opts.Key)
 	}
+
 	address := "ws" + strings.TrimPrefix(opts.BaseURL, "http") + "/v1/realtime?" + query.Encode()
 	socket, res, err := websocket.Dial(ctx, address, &websocket.DialOptions{HTTPHeader: header})
 	if err != nil {
 		return nil, refusal(res, err)
 	}
+
 	socket.SetReadLimit(-1)
 	ctx, stop := context.WithCancel(ctx)
 	c := &Client{socket: socket, stop: stop, notify: make(chan struct{}, 1)}
@@ -177,6 +180,7 @@ func (c *Client) Speak(ctx context.Context, pcm []byte) error {
 	const piece = BytesPerSecond / 10
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
+
 	for len(pcm) > 0 {
 		n := min(piece, len(pcm))
 		if err := c.Append(ctx, pcm[:n]); err != nil {

@@ -32,10 +32,12 @@ func Speech(ctx context.Context, voice, text string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("having espeak-ng speak: %w", err)
 	}
+
 	samples, rate, err := readWAV(wav)
 	if err != nil {
 		return nil, err
 	}
+
 	resampled := resample(samples, rate, Rate)
 	pcm := make([]byte, 0, 2*len(resampled))
 	for _, s := range resampled {

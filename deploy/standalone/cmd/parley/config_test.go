@@ -35,22 +35,27 @@ func configured(t *testing.T, env map[string]string, args ...string) (table map[
 			}
 		}
 	}
+
 	for name, value := range env {
 		t.Setenv(name, value)
 	}
+
 	chosen, err := newParser(new(commands)).Parse(append([]string{"config", "--json"}, args...))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var out bytes.Buffer
 	chosen.BindTo(t.Context(), (*context.Context)(nil))
 	if err := chosen.Run(&console.Console{Out: &out, Err: &out}); err != nil {
 		t.Fatal(err)
 	}
+
 	var list []setting
 	if err := json.Unmarshal(out.Bytes(), &list); err != nil {
 		t.Fatalf("%v: %s", err, out.String())
 	}
+
 	table = map[string]setting{}
 	for _, s := range list {
 		table[s.Name] = s
@@ -64,6 +69,7 @@ func TestConfigHasEverySettingOfItsTable(t *testing.T) { //nolint:paralleltest /
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var documented []string
 	name := regexp.MustCompile("`([A-Z][A-Z0-9_]+)`")
 	for line := range strings.Lines(string(page)) {
@@ -73,6 +79,7 @@ func TestConfigHasEverySettingOfItsTable(t *testing.T) { //nolint:paralleltest /
 			}
 		}
 	}
+
 	all, _ := configured(t, nil)
 	roles, _ := configured(t, map[string]string{"ROLES": "ingress,agent"})
 	for _, name := range documented {
@@ -82,6 +89,7 @@ func TestConfigHasEverySettingOfItsTable(t *testing.T) { //nolint:paralleltest /
 			t.Errorf("%s: shown for up: %v, for serve: %v", name, up, serve)
 		}
 	}
+
 	for name := range all {
 		if !slices.Contains(documented, name) {
 			t.Errorf("%s is not in docs/settings.md", name)
@@ -94,6 +102,7 @@ func TestConfigSaysWhereValuesCameFrom(t *testing.T) { //nolint:paralleltest // 
 	if err := os.WriteFile(filepath.Join(dir, "secrets.key"), []byte("hunter2"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	env := map[string]string{
 		"DATA_DIR": dir, "PORT": "9000", "LIMIT_DEMO": "3", "OPENAI_API_KEY": "hunter2", "DEFAULT_MODEL": "",
 		"DATABASE_URL":  "postgres://u:hunter2@db:5432/x?sslmode=disable&sslpassword=hunter2",
@@ -101,6 +110,7 @@ func TestConfigSaysWhereValuesCameFrom(t *testing.T) { //nolint:paralleltest // 
 		"WIKIPEDIA_URL": "https://de.wikipedia.org", "OIDC_CLIENT_SECRET": "hunter2",
 		"AUDIO_API_KEY": "hunter2", "AUDIO_BASE_URL": "https://u:hunter2@audio.example/v1",
 	}
+
 	got, raw := configured(t, env, "--limit-demo=4", "--tavily-api-key=hunter2")
 	for name, want := range map[string]setting{
 		"PORT":               {"PORT", "9000", "environment"},
@@ -122,6 +132,7 @@ func TestConfigSaysWhereValuesCameFrom(t *testing.T) { //nolint:paralleltest // 
 			t.Errorf("%s: %+v, want %+v", name, got[name], want)
 		}
 	}
+
 	if strings.Contains(raw, "hunter2") {
 		t.Errorf("a secret is shown:\n%s", raw)
 	}

@@ -63,6 +63,7 @@ func TestPages(t *testing.T) {
 			}
 		}
 	}
+
 	files, err := filepath.Glob("testdata/help/*.txt")
 	if err != nil || len(files) != len(all) {
 		t.Errorf("testdata/help has %d pages, and there are %d commands: %v", len(files), len(all), err)
@@ -114,6 +115,7 @@ func TestHelpIsAskedForInThreeWays(t *testing.T) {
 			t.Errorf("%v:\n%s", args, out.String())
 		}
 	}
+
 	chosen, err := newParser(new(commands)).Parse([]string{"help", "nothing"})
 	if err != nil {
 		t.Fatal(err)

@@ -63,12 +63,14 @@ func main() {
 		_, _ = io.WriteString(os.Stdout, cli.Overview(k.Model)) // nowhere to report the error
 		return
 	}
+
 	chosen, err := k.Parse(words(os.Args[1:]))
 	ctx, stop := lifecycle.Context(context.Background())
 	if err == nil {
 		chosen.BindTo(ctx, (*context.Context)(nil))
 		err = chosen.Run(console.Standard())
 	}
+
 	code := cli.Code(ctx, err)
 	stop()
 	cli.Complain(k, err)

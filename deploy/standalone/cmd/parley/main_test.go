@@ -22,6 +22,7 @@ func TestWhatIsNotUnderstoodIsSaidLast(t *testing.T) {
 		cli.Complain(k, err)
 		return strings.Split(strings.TrimSpace(out.String()), "\n"), cli.Code(t.Context(), err)
 	}
+
 	check := func(says string, args ...string) {
 		t.Helper()
 		lines, code := wrong(args...)
@@ -29,9 +30,11 @@ func TestWhatIsNotUnderstoodIsSaidLast(t *testing.T) {
 			t.Errorf("parley %s: exit code %d after\n%s", strings.Join(args, " "), code, strings.Join(lines, "\n"))
 		}
 	}
+
 	for _, command := range []string{"up", "serve", "migrate", "doctor", "reset", "reset-password", "chat", "trigger", "config", "completion"} {
 		check("--nothing", command, "--nothing")
 	}
+
 	check("--sandbox-warm", "up", "--sandbox-warm=many")
 	check("unexpected argument nothing", "nothing")
 	check(`--status must be one of "queued","running",`, "runs", "tail", "--status", "done")
@@ -44,6 +47,7 @@ func TestWhatIsNotUnderstoodIsSaidLast(t *testing.T) {
 			t.Errorf("parley %v: %q", args, lines)
 		}
 	}
+
 	t.Setenv("SANDBOX_CPU", "ten")
 	for _, command := range []string{"up", "serve", "doctor"} {
 		check("SANDBOX_CPU", command)

@@ -66,10 +66,12 @@ func (c *Chat) Run(ctx context.Context, con *console.Console) error {
 	if err != nil {
 		return err
 	}
+
 	talk, message, err := c.conversation(ctx, service)
 	if err != nil {
 		return c.explain(err)
 	}
+
 	talk.con = con
 	if message == "" && con.Typed() {
 		return c.explain(talk.loop(ctx))
@@ -101,10 +103,12 @@ func (c *Chat) conversation(ctx context.Context, service *connection) (*talk, st
 	if target = cmp.Or(target, service.agent); target == "" {
 		return nil, "", exit(ExitArguments, "name an agent or a template by its id: parley agents list")
 	}
+
 	query := url.Values{"action": {"chat"}, "id": {target}}
 	if strings.HasPrefix(target, "tpl_") {
 		query = url.Values{"action": {"chat"}, "template": {target}}
 	}
+
 	return &talk{
 		service: service, query: query, target: target, json: c.JSON, demo: c.Demo,
 		session: cmp.Or(c.Session, "cli_"+strings.ToLower(rand.Text())),
@@ -150,6 +154,7 @@ func (t *talk) loop(ctx context.Context) error {
 			lines <- typed.Text()
 		}
 	}()
+
 	for {
 		_, _ = io.WriteString(t.con.Err, "> ") // nowhere to report the error
 		select {
@@ -190,11 +195,13 @@ func (t *talk) say(ctx context.Context, message string) error {
 		Header: map[string]string{"Idempotency-Key": "cli-" + rand.Text()},
 		Body:   map[string]any{"sessionId": t.session, "message": message, "stream": true},
 	}
+
 	turn := &turn{talk: t, answer: answerWriter{out: t.con.Out}}
 	turn.answer.onRestart = func() { t.con.Notef("(the run began again and answers otherwise)") }
 	if t.json {
 		turn.answer.out = io.Discard
 	}
+
 	for event, err := range t.service.Events(ctx, request) {
 		if err == nil {
 			err = turn.take(event)
@@ -203,6 +210,7 @@ func (t *talk) say(ctx context.Context, message string) error {
 			return turn.broken(ctx, err)
 		}
 	}
+
 	if turn.ended == nil {
 		return turn.broken(ctx, errors.New("the service told no end of it"))
 	}
@@ -229,6 +237,7 @@ func (t *turn) take(event client.Event) error {
 	if err := json.Unmarshal(event.Data, &data); err != nil {
 		return fmt.Errorf("reading event %s: %w", event.ID, err)
 	}
+
 	t.runID = cmp.Or(data.RunID, t.runID)
 	switch {
 	case event.Ends():
@@ -271,6 +280,7 @@ func (t *turn) broken(ctx context.Context, err error) error {
 	if !t.json && !t.answer.freshLine() {
 		_ = t.answer.print("\n") // the error matters more
 	}
+
 	after := ""
 	switch {
 	case t.runID != "" && t.demo:
@@ -280,9 +290,11 @@ func (t *turn) broken(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		after = "\nThe service had not answered yet: if it got the message, parley runs tail shows the run"
 	}
+
 	if ctx.Err() != nil {
 		return &interruption{"interrupted" + after, context.Cause(ctx)}
 	}
+
 	what := "agent"
 	if strings.HasPrefix(t.target, "tpl_") {
 		what = "template"

@@ -85,6 +85,7 @@ func TestCode(t *testing.T) {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}
 	}
+
 	if outcome(&domain.Run{Status: domain.RunCompleted}) != nil {
 		t.Error("a run that completed is no failure")
 	}
@@ -110,6 +111,7 @@ func TestComplaintsAreSafe(t *testing.T) {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
+
 	var out strings.Builder
 	if err := printRun(&console.Console{Out: &out, Err: &out}, "", run); err != nil || console.Safe(out.String()) != out.String() ||
 		!strings.Contains(out.String(), "error     x]0;t : a[2Jb c\n") {
@@ -124,6 +126,7 @@ func TestTheStoredKeyGoesToItsOwnServiceOnly(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "credentials.json"), []byte(made), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	for name, c := range map[string]struct {
 		service Service
 		demo    bool

@@ -61,6 +61,7 @@ func (c *Complete) Run(ctx context.Context, con *console.Console, k *kong.Kong) 
 	if len(words) == 0 {
 		words = []string{""}
 	}
+
 	for _, found := range candidates(ctx, k.Model.Node, words) {
 		if err := con.Printf("%s\t%s\n", found.word, found.means); err != nil {
 			return err
@@ -89,6 +90,7 @@ func candidates(ctx context.Context, app *kong.Node, words []string) (found []ca
 		}
 		at.take(word)
 	}
+
 	word, before := words[len(words)-1], ""
 	if word == "=" && at.flag != nil {
 		word = ""
@@ -99,6 +101,7 @@ func candidates(ctx context.Context, app *kong.Node, words []string) (found []ca
 		}
 		word, before = value, name+"="
 	}
+
 	for _, c := range at.next(ctx, word) {
 		if strings.HasPrefix(c.word, word) {
 			found = append(found, candidate{before + c.word, c.means})
@@ -157,11 +160,13 @@ func (l *line) next(ctx context.Context, word string) (list []candidate) {
 	case strings.HasPrefix(word, "-") && !l.literal:
 		return l.options()
 	}
+
 	for _, c := range l.node.Children {
 		if !c.Hidden {
 			list = append(list, candidate{c.Name, c.Help})
 		}
 	}
+
 	if l.args < len(l.node.Positional) {
 		list = append(list, l.possible(ctx, l.node.Positional[l.args], word)...)
 	}
@@ -214,6 +219,7 @@ func (l *line) possible(ctx context.Context, value *kong.Value, word string) (li
 		}
 		return list
 	}
+
 	path := path(l.node) + " " + value.Name
 	switch path {
 	case "chat words", "trigger target", "runs tail agent":
@@ -236,10 +242,12 @@ const idsTimeout = time.Second
 func (l *line) ids(ctx context.Context, resource, means string) (list []candidate) {
 	ctx, cancel := context.WithTimeout(ctx, idsTimeout)
 	defer cancel()
+
 	known, is := serviceFor(l.node)
 	if !is {
 		return nil
 	}
+
 	service := *known
 	for name, into := range map[string]*string{
 		"url": &service.URL, "key": &service.Key, "organization": &service.Organization, "data-dir": &service.DataDir,
@@ -248,13 +256,16 @@ func (l *line) ids(ctx context.Context, resource, means string) (list []candidat
 			*into = value
 		}
 	}
+
 	c, err := service.connect(retryLimits{})
 	if err != nil {
 		return nil
 	}
+
 	var page struct {
 		Data []map[string]json.RawMessage `json:"data"`
 	}
+
 	query := url.Values{}
 	if resource != "/api/agents/templates" {
 		query.Set("limit", pageSize)
@@ -262,6 +273,7 @@ func (l *line) ids(ctx context.Context, resource, means string) (list []candidat
 	if _, err := c.Get(ctx, resource, query, &page); err != nil {
 		return nil
 	}
+
 	for _, entry := range page.Data {
 		var id, says string
 		if json.Unmarshal(entry["id"], &id) == nil && json.Unmarshal(entry[means], &says) == nil {

@@ -73,10 +73,12 @@ func (c *Config) Run(_ context.Context, con *console.Console, chosen *kong.Conte
 		}
 		list = append(list, c.setting(flag, from(chosen, flag)))
 	}
+
 	slices.SortStableFunc(list, func(a, b setting) int { return strings.Compare(a.Name, b.Name) })
 	if c.JSON {
 		return con.JSON(list)
 	}
+
 	rows := [][]string{{"NAME", "FROM", "VALUE"}}
 	for _, s := range list {
 		rows = append(rows, []string{s.Name, s.From, or(s.Value, "-")})
@@ -119,6 +121,7 @@ func (c *Config) setting(flag *kong.Flag, from string) setting {
 	if len(c.Roles) > 0 || s.Value != "" {
 		return s
 	}
+
 	// Defaults that parley up computes at the start.
 	switch s.Name {
 	case "SECRETS_KEY":
@@ -163,6 +166,7 @@ func shown(name string, value any) string {
 	if list, is := value.([]string); is {
 		text = strings.Join(list, ",")
 	}
+
 	switch {
 	case text == "":
 		return ""
@@ -192,6 +196,7 @@ func maskAddress(text string) string {
 	case at.Host == "" && at.Path != "" && at.Scheme != "postgres" && at.Scheme != "postgresql":
 		return masked
 	}
+
 	user := ""
 	if at.User != nil {
 		user = masked + "@"
@@ -199,6 +204,7 @@ func maskAddress(text string) string {
 			user = url.PathEscape(at.User.Username()) + ":" + masked + "@"
 		}
 	}
+
 	query := at.RawQuery
 	if query != "" {
 		parts := strings.Split(query, "&")

@@ -127,6 +127,7 @@ func Complain(k *kong.Kong, err error) {
 	if wrong, is := errors.AsType[*kong.ParseError](err); is && wrong.Context != nil {
 		_ = PrintUsage(kong.HelpOptions{}, wrong.Context) // the error matters more
 	}
+
 	// kong includes "" in the choices of an optional enum. Users cannot choose it, so the message
 	// omits it.
 	k.Errorf("%s", console.Safe(strings.Replace(err.Error(), `must be one of "",`, "must be one of ", 1)))

@@ -64,6 +64,7 @@ func Page(node *kong.Node) string {
 	for _, line := range synopses(node) {
 		p.wrap(indent, line)
 	}
+
 	if detail := cmp.Or(node.Detail, node.Help); detail != "" {
 		p.section("DESCRIPTION")
 		for i, paragraph := range strings.Split(detail, "\n\n") {
@@ -73,12 +74,14 @@ func Page(node *kong.Node) string {
 			p.wrap(indent, paragraph)
 		}
 	}
+
 	p.commands(node)
 	p.arguments(node)
 	if len(node.Children) == 0 {
 		p.options(node)
 		p.environment(node)
 	}
+
 	p.exits(node)
 	if shows, is := commandAs[showing](node); is {
 		p.section("EXAMPLES")
@@ -130,6 +133,7 @@ func synopses(node *kong.Node) []string {
 	if len(visible(node)) > 1 {
 		name += " [OPTION]..."
 	}
+
 	for _, argument := range node.Positional {
 		word := strings.ToUpper(argument.Name)
 		if argument.IsCumulative() {
@@ -216,9 +220,11 @@ func spellFlag(flag *kong.Flag) string {
 	if flag.Tag.Negatable != "" {
 		out = "--[no-]" + flag.Name
 	}
+
 	for _, alias := range flag.Aliases {
 		out += ", --" + alias
 	}
+
 	if flag.Short != 0 {
 		out = "-" + string(flag.Short) + ", " + out
 	}
@@ -261,15 +267,18 @@ func (p *page) environment(node *kong.Node) {
 	for _, flag := range visible(node) {
 		names = append(names, flag.Envs...)
 	}
+
 	if len(names) == 0 {
 		return
 	}
+
 	p.section("ENVIRONMENT")
 	p.wrap(indent, "Each is what the option is that names it; the option goes first:")
 	p.wrap(indent+indent, strings.Join(names, " "))
 	if !slices.Contains(names, "PARLEY_BASE_URL") {
 		return
 	}
+
 	for _, v := range variables {
 		p.item(v[0], v[1])
 	}
@@ -284,6 +293,7 @@ func (p *page) exits(node *kong.Node) {
 	} else if len(node.Children) > 0 {
 		known = []int{ExitDone, ExitFailure, ExitRunFailed, ExitRefused, ExitNotEnded, ExitArguments, ExitInterrupted}
 	}
+
 	p.section("EXIT STATUS")
 	for _, code := range known {
 		lines := wrapped(statuses[code], pageWidth-len(indent)-5)
@@ -330,6 +340,7 @@ func Overview(app *kong.Application) string {
 		}
 		groups[title] = append(groups[title], child)
 	}
+
 	for _, title := range order {
 		p.section(title)
 		for _, child := range groups[title] {
@@ -340,6 +351,7 @@ func Overview(app *kong.Application) string {
 			}
 		}
 	}
+
 	p.line("")
 	p.line("To begin: parley up, and beside it: parley chat Hello")
 	p.line("`parley help COMMAND` prints the page of a command, `parley help` the program's.")

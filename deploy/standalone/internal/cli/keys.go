@@ -49,10 +49,12 @@ func (k *KeysCreate) Run(ctx context.Context, con *console.Console) error {
 		}
 		body["expiresAt"] = at
 	}
+
 	service, err := k.connect(usual)
 	if err != nil {
 		return err
 	}
+
 	answer, err := service.Call(ctx, client.Request{Method: http.MethodPost, Path: "/api/keys", Body: body})
 	if err != nil {
 		return k.explain(err)
@@ -60,6 +62,7 @@ func (k *KeysCreate) Run(ctx context.Context, con *console.Console) error {
 	if k.JSON {
 		return con.JSON(json.RawMessage(answer.Body))
 	}
+
 	var made struct {
 		ID  string `json:"id"`
 		Key string `json:"key"`
@@ -67,6 +70,7 @@ func (k *KeysCreate) Run(ctx context.Context, con *console.Console) error {
 	if err := answer.Into(&made); err != nil {
 		return err
 	}
+
 	con.Notef("%s, shown this once:", made.ID)
 	return con.Printf("%s\n", made.Key)
 }
@@ -95,6 +99,7 @@ func (k *KeysList) Run(ctx context.Context, con *console.Console) error {
 	if err != nil {
 		return err
 	}
+
 	list, err := service.all(ctx, "/api/keys", url.Values{}, math.MaxInt)
 	if err != nil {
 		return k.explain(err)
@@ -102,10 +107,12 @@ func (k *KeysList) Run(ctx context.Context, con *console.Console) error {
 	if k.JSON {
 		return printList(con, list)
 	}
+
 	keys, err := entries[domain.APIKey](list)
 	if err != nil {
 		return err
 	}
+
 	rows := [][]string{{"ID", "SCOPE", "KEY", "LAST USE", "ENDS", "NAME"}}
 	for _, key := range keys {
 		rows = append(rows, []string{

@@ -39,6 +39,7 @@ func (r *RunsShow) Run(ctx context.Context, con *console.Console) error {
 	if err != nil {
 		return err
 	}
+
 	var run domain.Run
 	answer, err := service.Get(ctx, "/api/runs", url.Values{"id": {r.ID}}, &run)
 	if err != nil {
@@ -70,15 +71,18 @@ func printRun(con *console.Console, service string, run *domain.Run) error {
 	if run.Error != nil {
 		lines = append(lines, [2]string{"error", console.OneLine(run.Error.Code + ": " + run.Error.Message)})
 	}
+
 	for _, call := range run.ToolCalls {
 		says := fmt.Sprintf("%s %s, %d ms: %s", console.OneLine(call.Name), call.Status, call.DurationMS, console.OneLine(string(call.Input)))
 		lines = append(lines, [2]string{"tool", says})
 	}
+
 	for _, line := range lines {
 		if err := con.Printf("%-9s %s\n", line[0], line[1]); err != nil {
 			return err
 		}
 	}
+
 	if run.RequiredAction != nil {
 		con.Notef("%s", waitsFor(service, run.ID, run.RequiredAction))
 	}
@@ -130,6 +134,7 @@ func (r *RunsCancel) Run(ctx context.Context, con *console.Console) error {
 	if err != nil {
 		return err
 	}
+
 	answer, err := service.Call(ctx, client.Request{
 		Method: http.MethodPost, Path: "/api/runs", Query: url.Values{"id": {r.ID}, "action": {"cancel"}}, Keyed: true, // a second cancellation has no effect
 	})
@@ -139,6 +144,7 @@ func (r *RunsCancel) Run(ctx context.Context, con *console.Console) error {
 	if r.JSON {
 		return con.JSON(json.RawMessage(answer.Body))
 	}
+
 	var run domain.Run
 	if err := answer.Into(&run); err != nil {
 		return err

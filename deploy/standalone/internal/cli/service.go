@@ -58,6 +58,7 @@ func (s *Service) connect(how retryLimits) (*connection, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	at, key, agent := s.URL, s.Key, ""
 	if at == "" {
 		at = known.BaseURL
@@ -74,6 +75,7 @@ func (s *Service) connect(how retryLimits) (*connection, error) {
 	if key == "" && !how.demo {
 		return nil, exit(ExitArguments, "no API key for %s: set PARLEY_API_KEY, or --key", client.Bare(at))
 	}
+
 	c, err := client.New(client.Options{
 		BaseURL: at, Key: key, Organization: s.Organization, Demo: how.demo,
 		Dials: how.dials, Retries: how.retries, Patience: how.patience, Waiting: how.waiting,
@@ -113,6 +115,7 @@ func (s *Service) explain(err error) error {
 	if s.URL != "" {
 		return fmt.Errorf("%w\nIf it is to run on this machine, start it with: parley up", err)
 	}
+
 	command := "parley up"
 	if s.DataDir != "" && s.DataDir != "./.data" {
 		command += " --data-dir " + s.DataDir
@@ -173,16 +176,19 @@ func (c *connection) named(ctx context.Context, path string, query url.Values, n
 	if err != nil {
 		return "", err
 	}
+
 	entries, err := entries[struct{ ID, Name string }](list)
 	if err != nil {
 		return "", err
 	}
+
 	var found []string
 	for _, e := range entries {
 		if strings.EqualFold(e.Name, name) {
 			found = append(found, e.ID)
 		}
 	}
+
 	if len(found) > 1 {
 		return "", exit(ExitArguments, "%d are named %q: name one by its id: %s", len(found), name, strings.Join(found, ", "))
 	}

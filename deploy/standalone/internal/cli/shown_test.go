@@ -39,6 +39,7 @@ func TestFolded(t *testing.T) {
 			t.Errorf("%s:\n%s\nwant\n%s", name, got, c.want)
 		}
 	}
+
 	if got := foldRow([]string{"id", "b", ""}, []int{4, 9, 30}, 13); got != "id\n    b\n" {
 		t.Errorf("a column without a text: %q", got)
 	}
@@ -100,6 +101,7 @@ func TestLeaving(t *testing.T) {
 	cancel(&lifecycle.SignalError{Signal: syscall.SIGINT})
 	in, typing := io.Pipe()
 	defer func() { _ = typing.Close() }() // ends the reader
+
 	var out bytes.Buffer
 	chat := &talk{con: &console.Console{In: in, Out: &out, Err: &out}, session: "cli_x", target: "tpl_y", demo: true}
 	gone := &client.AwayError{URL: "http://a.example", Err: context.Canceled}
@@ -120,6 +122,7 @@ func TestLeaving(t *testing.T) {
 			t.Errorf("%s: %q, exit %d", name, said.String(), Code(ctx, c.err))
 		}
 	}
+
 	if err := service.explain(errors.New("x")); err.Error() != "x" {
 		t.Errorf("another error: %v", err)
 	}

@@ -46,6 +46,7 @@ func foldRow(row []string, widths []int, room int) string {
 			out.WriteString(line + "\n")
 		}
 	}
+
 	used := 0 // columns of the line, padding included
 	for i, cell := range row {
 		needs := widths[i]
@@ -63,6 +64,7 @@ func foldRow(row []string, widths []int, room int) string {
 		line += cell + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
 		used += widths[i]
 	}
+
 	flush()
 	return out.String()
 }

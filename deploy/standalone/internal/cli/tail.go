@@ -47,6 +47,7 @@ func (r *RunsTail) Run(ctx context.Context, con *console.Console) error {
 	if err != nil {
 		return err
 	}
+
 	t := &tail{RunsTail: r, con: con, service: service, seen: map[string]domain.RunStatus{}, query: url.Values{}}
 	if r.Agent != "" {
 		id, err := service.agentID(ctx, r.Agent)
@@ -75,10 +76,12 @@ func (t *tail) once(ctx context.Context) error {
 	if t.Status != "" {
 		t.query.Set("status", t.Status)
 	}
+
 	list, err := t.service.all(ctx, "/api/runs", t.query, max(t.Lines, 0))
 	if err != nil {
 		return err
 	}
+
 	for _, raw := range slices.Backward(list) {
 		if err := t.print(raw); err != nil {
 			return err
@@ -114,6 +117,7 @@ func (t *tail) read(ctx context.Context) error {
 		t.begun = true
 		news = news[:min(max(t.Lines, 0), len(news))]
 	}
+
 	for _, raw := range slices.Backward(news) {
 		if err := t.print(raw); err != nil {
 			return err
@@ -130,6 +134,7 @@ func (t *tail) news(ctx context.Context) ([]json.RawMessage, error) {
 	for id, status := range t.seen {
 		open[id] = !status.Terminal()
 	}
+
 	var news []json.RawMessage
 	for page, err := range t.pages(ctx) {
 		if err != nil {
@@ -150,6 +155,7 @@ func (t *tail) news(ctx context.Context) ([]json.RawMessage, error) {
 			break
 		}
 	}
+
 	t.forget(open)
 	for id, is := range open {
 		if !is {

@@ -67,11 +67,14 @@ func (t *Trigger) Run(ctx context.Context, con *console.Console) error {
 	if err != nil {
 		return err
 	}
+
 	progress := con.Progress(t.JSON, "triggering")
 	defer progress.Done()
+
 	how := retryLimits{retries: t.Retries, patience: time.Hour, waiting: func(cause error, pause time.Duration) {
 		progress.Sayf("again in %s, after: %v", pause.Round(100*time.Millisecond), cause)
 	}}
+
 	service, err := t.connect(how)
 	if err != nil {
 		return err
@@ -81,6 +84,7 @@ func (t *Trigger) Run(ctx context.Context, con *console.Console) error {
 		ctx, cancel = context.WithTimeoutCause(ctx, time.Duration(t.Timeout), errLate)
 		defer cancel()
 	}
+
 	w := &wait{Trigger: t, service: service, con: con, progress: progress, key: cmp.Or(t.IdempotencyKey, "cli-"+rand.Text())}
 	if err := w.trigger(ctx, message); err != nil {
 		return t.explain(w.broken(ctx, err))
@@ -134,15 +138,18 @@ func (w *wait) trigger(ctx context.Context, message string) error {
 	if !w.JSON {
 		w.con.Notef("idempotency key %s", w.key)
 	}
+
 	w.sent = true
 	answer, err := w.service.Call(ctx, w.request(target, message))
 	if err != nil {
 		return describeNotFound(err, "agent", target)
 	}
+
 	var run domain.Run
 	if err := answer.Into(&run); err != nil {
 		return err
 	}
+
 	w.runID = run.ID
 	if !w.JSON && w.Wait {
 		replayed := ""
@@ -164,6 +171,7 @@ func (w *wait) request(target, message string) client.Request {
 	for name, value := range w.Input {
 		input[name] = value
 	}
+
 	input["message"] = message
 	body := map[string]any{"target": target, "input": input, "idempotencyKey": w.key}
 	if w.Session != "" {
@@ -172,6 +180,7 @@ func (w *wait) request(target, message string) client.Request {
 	if w.TTL != 0 {
 		body["ttlOverride"] = w.TTL
 	}
+
 	header := map[string]string{"Prefer": "respond-async"}
 	if w.Automation != "" {
 		header["X-Automation-Id"] = w.Automation
@@ -239,6 +248,7 @@ func (w *wait) broken(ctx context.Context, err error) error {
 	if _, ended := errors.AsType[*coded](err); ended && ctx.Err() == nil {
 		return err
 	}
+
 	after := ""
 	switch {
 	case w.runID != "":
@@ -246,6 +256,7 @@ func (w *wait) broken(ctx context.Context, err error) error {
 	case w.sent && (ctx.Err() != nil || errors.Is(err, client.ErrAway)):
 		after = fmt.Sprintf("\nNo answer came: triggered again with --idempotency-key %s it runs once", w.key)
 	}
+
 	switch {
 	case ctx.Err() == nil:
 		return fmt.Errorf("%w%s", err, after)

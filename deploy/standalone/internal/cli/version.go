@@ -44,6 +44,7 @@ func (v *Version) Run(_ context.Context, con *console.Console) error {
 	if v.JSON {
 		return con.JSON(b)
 	}
+
 	text := "parley " + b.Version + "\nbuilt with " + b.Go + " for " + b.Platform
 	if b.Commit != "" {
 		text += ", of commit " + b.Commit + " of " + b.Time
@@ -61,6 +62,7 @@ func origin(info *debug.BuildInfo) built {
 	if info == nil {
 		return b
 	}
+
 	for _, setting := range info.Settings {
 		switch setting.Key {
 		case "vcs.revision":

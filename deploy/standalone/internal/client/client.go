@@ -57,9 +57,11 @@ func New(options Options) (*Client, error) {
 	if options.pause == nil {
 		options.pause = lifecycle.Sleep
 	}
+
 	transport := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, ResponseHeaderTimeout: headerTimeout, TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true,
 	}
+
 	// A redirect would send the key to an address that the user did not name.
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &Client{
@@ -124,6 +126,7 @@ func (c *Client) once(ctx context.Context, request Request) (*Answer, error) {
 		return nil, err
 	}
 	defer func() { _ = response.Body.Close() }() // either read to the end or no longer needed
+
 	body, err := io.ReadAll(io.LimitReader(response.Body, largestAnswer+1))
 	if err != nil {
 		return nil, c.unreachable(err)
@@ -141,15 +144,18 @@ func (c *Client) send(ctx context.Context, request Request) (*http.Response, err
 	if err != nil {
 		return nil, err
 	}
+
 	response, err := c.http.Do(req)
 	if err != nil {
 		return nil, c.unreachable(err)
 	}
+
 	c.reached.Store(true)
 	if response.StatusCode < http.StatusMultipleChoices {
 		return response, nil
 	}
 	defer func() { _ = response.Body.Close() }() // read as far as needed
+
 	body, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
 	if err != nil {
 		return nil, c.unreachable(err)
@@ -169,27 +175,33 @@ func (c *Client) build(ctx context.Context, request Request) (*http.Request, err
 		}
 		payload = bytes.NewReader(raw)
 	}
+
 	address := c.base + request.Path
 	if len(request.Query) > 0 {
 		address += "?" + request.Query.Encode()
 	}
+
 	req, err := http.NewRequestWithContext(ctx, request.Method, address, payload)
 	if err != nil {
 		return nil, fmt.Errorf("making request: %w", err)
 	}
+
 	req.Header.Set("User-Agent", "parley-cli")
 	if request.Body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
+
 	for name, value := range request.Header {
 		req.Header.Set(name, value)
 	}
+
 	switch {
 	case c.options.Demo:
 		req.Header.Set("X-Tenant-Id", "tenant_demo")
 	case c.options.Key != "":
 		req.Header.Set("X-Api-Key", c.options.Key)
 	}
+
 	if c.options.Organization != "" && !c.options.Demo {
 		req.Header.Set("X-Organization-Id", c.options.Organization)
 	}

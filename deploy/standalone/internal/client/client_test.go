@@ -26,6 +26,7 @@ func served(t *testing.T, options Options, handler http.HandlerFunc) (*Client, *
 		pauses = append(pauses, wait)
 		return nil
 	}
+
 	c, err := New(options)
 	if err != nil {
 		t.Fatal(err)
@@ -55,6 +56,7 @@ func TestWhatIsSentAgain(t *testing.T) {
 	answer := func(status int, code, after string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { problem(w, status, code, after) }
 	}
+
 	broken := func(w http.ResponseWriter, _ *http.Request) { breakOff(w) }
 	for name, c := range map[string]struct {
 		method string
@@ -101,6 +103,7 @@ func TestPausesGrowAndRetryAfterCounts(t *testing.T) {
 		}
 		breakOff(w)
 	})
+
 	_, err := client.Get(t.Context(), "/x", nil, nil)
 	if !errors.Is(err, ErrAway) || len(*pauses) != 4 {
 		t.Fatalf("%d calls, pauses %v: %v", calls.Load(), *pauses, err)
@@ -115,6 +118,7 @@ func TestAKeyGoesNowhereElse(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		t.Errorf("a redirect was followed, with the key %q", r.Header.Get("X-Api-Key"))
 	}))
+
 	t.Cleanup(elsewhere.Close)
 	client, _ := served(t, Options{Key: "ak_x", Organization: "org_x"}, func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("X-Api-Key") != "ak_x" || r.Header.Get("X-Organization-Id") != "org_x" {
@@ -122,6 +126,7 @@ func TestAKeyGoesNowhereElse(t *testing.T) {
 		}
 		http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
 	})
+
 	_, err := client.Get(t.Context(), "/x", nil, nil)
 	if p, is := errors.AsType[*ProblemError](err); !is || p.Status != http.StatusTemporaryRedirect || p.Refused() {
 		t.Fatalf("%v", err)
@@ -134,10 +139,12 @@ func TestErrorsShowNoPassword(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	_, err = client.Get(t.Context(), "/x", url.Values{"a": {"b"}}, nil)
 	if !errors.Is(err, ErrAway) || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "127.0.0.1:1") {
 		t.Fatal(err)
 	}
+
 	for _, bad := range []string{"", "127.0.0.1:8080", "ftp://x", "http://"} {
 		if _, err := New(Options{BaseURL: bad}); err == nil {
 			t.Errorf("%q is no address", bad)
@@ -165,6 +172,7 @@ func TestStreamsAreResumed(t *testing.T) {
 		"id: 1.1\nevent: message.delta\ndata: {\"text\":\"a\"}\n\n", "id: 1.2\nevent: message.delta\ndata: {\"text\":\"b\"}\n\n",
 		"id: 1.3\nevent: run.completed\ndata: {\"run\":{}}\n\n",
 	}
+
 	whole := strings.Join(frames, "")
 	for at := range len(whole) {
 		want, end := []string(nil), 0 // the ID of the last complete event
@@ -213,6 +221,7 @@ func TestStreamsEnd(t *testing.T) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		fmt.Fprint(w, text)
 	}
+
 	for name, c := range map[string]struct {
 		handler http.HandlerFunc
 		events  int

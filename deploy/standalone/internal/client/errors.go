@@ -65,6 +65,7 @@ func (p *ProblemError) Error() string {
 	if says == "" {
 		says = http.StatusText(p.Status)
 	}
+
 	out := fmt.Sprintf("%d %s: %s", p.Status, p.Code, says)
 	if p.RequestID != "" {
 		out += " (request " + p.RequestID + ")"

@@ -94,6 +94,7 @@ func resumeRequest(request Request, last domain.EventID) Request {
 func (c *Client) read(ctx context.Context, request Request, next func(Event) bool) (over bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+
 	response, err := c.send(ctx, request)
 	if err != nil {
 		return false, err
@@ -105,8 +106,10 @@ func (c *Client) read(ctx context.Context, request Request, next func(Event) boo
 	if kind, _, err := mime.ParseMediaType(response.Header.Get("Content-Type")); err != nil || kind != "text/event-stream" {
 		return true, errors.New("the answer is no stream of events: this does not seem to be a Parley")
 	}
+
 	watchdog := time.AfterFunc(silence, cancel)
 	defer watchdog.Stop()
+
 	body := &notifyingReader{Reader: response.Body, told: func() { watchdog.Reset(silence) }}
 	if over, err = Decode(body, next); over {
 		return true, nil
@@ -154,6 +157,7 @@ func Decode(text io.Reader, next func(Event) bool) (over bool, err error) {
 			data = append(data, value)
 		}
 	}
+
 	if err := lines.Err(); err != nil {
 		return false, fmt.Errorf("reading events: %w", err)
 	}

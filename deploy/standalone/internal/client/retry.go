@@ -20,6 +20,7 @@ func (c *Client) backOff(ctx context.Context, request Request, cause error, fail
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w: %w", context.Cause(ctx), cause)
 	}
+
 	limit := c.options.Retries
 	if c.options.Dials > 0 && !c.reached.Load() {
 		limit = min(limit, c.options.Dials) // the service is not there; the user should learn that soon
@@ -27,6 +28,7 @@ func (c *Client) backOff(ctx context.Context, request Request, cause error, fail
 	if failures >= limit || !repeatable(request, cause) {
 		return cause
 	}
+
 	wait := backoff(failures)
 	if p, is := errors.AsType[*ProblemError](cause); is && p.RetryAfter > 0 {
 		if p.RetryAfter > c.options.Patience {

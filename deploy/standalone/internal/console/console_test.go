@@ -12,6 +12,7 @@ func TestWhatIsShown(t *testing.T) {
 	if got := OneLine(" a\tb\n\x1b[31mc\u009b\x7f  d "); got != "a b [31mc d" {
 		t.Errorf("one line: %q", got)
 	}
+
 	for text, want := range map[string]string{
 		"a\n\tb\r\x00ü":                       "a\n\tbü",
 		"\u202aa\u202bb\u202cc\u202dd\u202ee": "abcde",
@@ -22,6 +23,7 @@ func TestWhatIsShown(t *testing.T) {
 			t.Errorf("of %q is safe: %q", text, got)
 		}
 	}
+
 	for width, want := range map[int]string{3: "üb…", 5: "über…", 6: "überal", 9: "überal"} {
 		if got := Clip("überal", width); got != want {
 			t.Errorf("cut to %d: %q, want %q", width, got, want)
@@ -58,6 +60,7 @@ func TestProgressMakesRoom(t *testing.T) {
 	if err := c.Printf("printed\n"); err != nil {
 		t.Fatal(err)
 	}
+
 	want := clearLine + "working" + clearLine + "noted\n" + clearLine + "working" + clearLine + "printed\n"
 	if both.String() != want {
 		t.Errorf("%q, want %q", both.String(), want)

@@ -47,6 +47,7 @@ func (p *Progress) tick() {
 	ticker := time.NewTicker(250 * time.Millisecond)
 	defer ticker.Stop()
 	defer func() { p.console.begin()() }()
+
 	for {
 		p.mu.Lock()
 		line := fmt.Sprintf("%s  %s", p.text, time.Since(p.began).Round(time.Second))

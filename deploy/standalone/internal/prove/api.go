@@ -44,6 +44,7 @@ func (a *api) send(ctx context.Context, method, path string, header map[string]s
 		}
 		payload = bytes.NewReader(raw)
 	}
+
 	req, err := http.NewRequestWithContext(ctx, method, a.base+path, payload)
 	if err != nil {
 		return response{}, fmt.Errorf("making request: %w", err)
@@ -54,14 +55,17 @@ func (a *api) send(ctx context.Context, method, path string, header map[string]s
 	if a.key != "" {
 		req.Header.Set("X-Api-Key", a.key)
 	}
+
 	for name, value := range header {
 		req.Header.Set(name, value)
 	}
+
 	res, err := a.http.Do(req)
 	if err != nil {
 		return response{}, err
 	}
 	defer func() { _ = res.Body.Close() }() // read to the end below
+
 	raw, err := io.ReadAll(res.Body)
 	return response{res.StatusCode, res.Header, raw}, err
 }
@@ -101,11 +105,13 @@ func (a *api) signUp(ctx context.Context, ledger string) error {
 	if err != nil {
 		return err
 	}
+
 	bearer := map[string]string{"Authorization": "Bearer " + token}
 	a.key, err = a.make(ctx, "/api/keys", bearer, map[string]any{"name": "prove", "scope": "organization"}, "key")
 	if err != nil {
 		return err
 	}
+
 	endpoint := map[string]any{
 		"name": tool, "description": "Books a trigger.", "method": http.MethodPost, "url": "http://" + ledger + effectPath,
 		"sideEffect": "idempotent",
@@ -113,10 +119,12 @@ func (a *api) signUp(ctx context.Context, ledger string) error {
 			"type": "object", "required": []string{"trigger"}, "properties": map[string]any{"trigger": map[string]any{"type": "integer"}},
 		},
 	}
+
 	agent := map[string]any{
 		"name": "Booker", "systemPrompt": "Book what you are told.", "model": "offline", "allowedCallers": []string{"system"},
 		"tools": map[string]any{"httpRequest": map[string]any{"enabled": true, "endpoints": []any{endpoint}}},
 	}
+
 	a.agent, err = a.make(ctx, "/api/agents", nil, agent, "id")
 	return err
 }
@@ -170,6 +178,7 @@ func readAnswer(raw []byte) (Answer, bool) {
 	if json.Unmarshal(raw, &run) != nil || run.ID == "" {
 		return Answer{}, false
 	}
+
 	effect := false
 	for _, call := range run.ToolCalls {
 		effect = effect || call.Name == tool && call.Status == "completed"

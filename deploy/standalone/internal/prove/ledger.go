@@ -90,14 +90,17 @@ func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		l.open--
 		l.mu.Unlock()
 	}()
+
 	var body struct {
 		Trigger int `json:"trigger"`
 	}
+
 	raw, err := io.ReadAll(io.LimitReader(r.Body, 1<<16))
 	if err != nil || json.Unmarshal(raw, &body) != nil || body.Trigger < 0 {
 		w.WriteHeader(http.StatusBadRequest) // an incomplete request has no effect
 		return
 	}
+
 	pause := pauses[body.Trigger%len(pauses)]
 	l.wait(pause.before)
 	l.book(entry{body.Trigger, r.Header.Get("Idempotency-Key")})

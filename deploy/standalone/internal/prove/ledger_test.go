@@ -19,6 +19,7 @@ func book(t *testing.T, l *ledger, key, body string) int {
 	if key != "" {
 		req.Header.Set("Idempotency-Key", key)
 	}
+
 	res, err := new(http.Client).Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -60,6 +61,7 @@ func TestLedgerHonoursKeysAndNothingElse(t *testing.T) {
 			t.Errorf("%s %s: %d", c.key, c.body, got)
 		}
 	}
+
 	got := l.bookings()
 	slices.SortFunc(got, func(a, b Booking) int { return cmp.Or(a.Trigger-b.Trigger, strings.Compare(a.Key, b.Key)) })
 	want := []Booking{{3, "a", 1}, {6, "a", 2}, {6, "b", 1}, {13, "(none, request 5)", 1}, {13, "(none, request 6)", 1}}

@@ -23,9 +23,11 @@ func (f *flakyService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var body struct {
 		IdempotencyKey string `json:"idempotencyKey"`
 	}
+
 	_ = json.NewDecoder(r.Body).Decode(&body)
 	f.mu.Lock()
 	defer f.mu.Unlock()
+
 	n := len(f.keys)
 	f.keys = append(f.keys, body.IdempotencyKey)
 	if n < len(f.tries) {
@@ -36,6 +38,7 @@ func (f *flakyService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write([]byte(`{"id":"run_early","status":"running"}`))
 		return
 	}
+
 	_, _ = w.Write([]byte(`{"id":"run_1","status":"completed","toolCalls":[{"name":"book","status":"completed"}]}`))
 }
 
@@ -84,6 +87,7 @@ func TestReplayIsWhatComesNow(t *testing.T) {
 	f := &flakyService{}
 	server := httptest.NewServer(f)
 	defer server.Close()
+
 	s := newLoad(newAPI(server.URL, 1), 2, false)
 	s.run(t.Context(), 1)
 	f.tries = []int{200, 200, 503, 500, 200} // two were sent before

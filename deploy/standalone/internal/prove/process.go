@@ -44,15 +44,18 @@ func (c command) start(ctx context.Context) (*process, error) {
 	if err := os.MkdirAll(filepath.Dir(c.log), 0o700); err != nil {
 		return nil, fmt.Errorf("making directory of logs: %w", err)
 	}
+
 	log, err := os.OpenFile(c.log, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("opening log: %w", err)
 	}
 	defer log.Close()
+
 	from, err := log.Seek(0, io.SeekEnd)
 	if err != nil {
 		return nil, fmt.Errorf("measuring log: %w", err)
 	}
+
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), c.path, c.args...)
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = c.dir, c.env, log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -69,10 +72,13 @@ func (c command) launch(ctx context.Context) (instance, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
+
 	tick := time.NewTicker(readyPoll)
 	defer tick.Stop()
+
 	for {
 		if bytes.Contains(p.output(), []byte(c.ready)) {
 			return p, nil
@@ -94,12 +100,14 @@ func (c command) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	select {
 	case <-p.child.Done():
 	case <-ctx.Done():
 		p.End()
 		return context.Cause(ctx)
 	}
+
 	if p.child.Err() != nil {
 		return fmt.Errorf("%s ended: %s", c.args[0], p.Why())
 	}
@@ -143,6 +151,7 @@ func (p *process) output() []byte {
 	if _, err := log.Seek(p.from, io.SeekStart); err != nil {
 		return nil
 	}
+
 	text, err := io.ReadAll(log)
 	if err != nil {
 		return nil

@@ -45,6 +45,7 @@ func TestProcessThatDoesNotComeUp(t *testing.T) {
 	if _, err := script(t, "is ready", "echo no port; exit 3").launch(t.Context()); err == nil || !strings.Contains(err.Error(), "exit status 3: no port") {
 		t.Errorf("it ended: %v", err)
 	}
+
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := script(t, "is ready", "read never </dev/zero").launch(ctx); err == nil || !strings.Contains(err.Error(), "deadline") {

@@ -55,10 +55,12 @@ func (p *Prove) Run(ctx context.Context, c *console.Console) error {
 	if p.Seed != nil {
 		seed = *p.Seed
 	}
+
 	dir, err := os.MkdirTemp("", "parley-prove-")
 	if err != nil {
 		return fmt.Errorf("making directory: %w", err)
 	}
+
 	report := p.reporter(c)
 	report.begin(p, seed, dir)
 	result, err := p.prove(ctx, report, seed, dir)
@@ -103,11 +105,13 @@ func (p *Prove) Validate() error {
 func (p *Prove) prove(ctx context.Context, report *reporter, seed uint64, dir string) (r Result, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+
 	book, err := startLedger(ctx, p.Sabotage == "ledger")
 	if err != nil {
 		return r, err
 	}
 	defer book.close()
+
 	size := sizesFor(p.Triggers, p.Workers)
 	parts, ending := context.WithCancelCause(ctx)
 	s, err := startService(parts, dir, p.Workers, size, book.address, cancel)
@@ -118,16 +122,19 @@ func (p *Prove) prove(ctx context.Context, report *reporter, seed uint64, dir st
 	if err != nil {
 		return r, preferCause(ctx, err)
 	}
+
 	a := newAPI(s.base, size.clients)
 	if err := a.signUp(ctx, book.address); err != nil {
 		return r, preferCause(ctx, err)
 	}
+
 	report.ready(p.Workers)
 	t := &trial{load: newLoad(a, p.Triggers, p.Sabotage == "keys"), service: s, ledger: book, report: report}
 	kills := schedule(seed, p.Triggers, p.Workers, p.Kill)
 	if err := t.run(ctx, kills, p.Timeout); err != nil {
 		return r, preferCause(ctx, err)
 	}
+
 	r = t.result()
 	r.Seed, r.Sabotage, r.Workers = seed, p.Sabotage, p.Workers
 	return r, nil

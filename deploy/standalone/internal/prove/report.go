@@ -129,6 +129,7 @@ func table(r Result) string {
 		line := fmt.Sprintf("%-10s %6d  %s", name, n, fmt.Sprintf(format, values...))
 		b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
+
 	b.WriteString("\n")
 	row("triggers", r.Triggers, "")
 	row("answered", r.Answered, "in %d requests%s", r.Requests, again(r.Retries))
@@ -142,6 +143,7 @@ func table(r Result) string {
 	for _, fault := range r.Faults {
 		fmt.Fprintf(&b, "fault: %s\n", fault)
 	}
+
 	if more := r.faults - len(r.Faults); more > 0 {
 		fmt.Fprintf(&b, "and %d more\n", more)
 	}

@@ -16,6 +16,7 @@ func TestTable(t *testing.T) {
 		Verdict: judge(proved(1000)), OK: true, Seed: 7, Workers: 2, Requests: 1503, DurationMS: 41_530, Repeated: 12,
 		Killed: map[string]int{kindWorker: 4, kindNATS: 2}, Kills: make([]Struck, 6), Retries: map[string]int{"503": 3, "connection lost": 500},
 	}
+
 	want := `
 triggers     1000
 answered     1000  in 1503 requests; sent again after: 503 3×, connection lost 500×
@@ -32,6 +33,7 @@ Proved: every trigger was answered, by one run with one effect; asked again, eac
 	if got := table(r); got != want {
 		t.Errorf("printed:\n%s", got)
 	}
+
 	r.Verdict, r.OK, r.Kept = judge(Evidence{Answers: make([]Answer, 9)}), false, "/tmp/x"
 	got := table(r)
 	for _, part := range []string{"lost            9", "fault: trigger 0 has no effect\n", "fault: trigger 2 has no answer: out of time\nand 12 more\n", "kept in /tmp/x"} {
@@ -39,6 +41,7 @@ Proved: every trigger was answered, by one run with one effect; asked again, eac
 			t.Errorf("%q is missing in:\n%s", part, got)
 		}
 	}
+
 	if strings.Contains(got, "Proved") {
 		t.Errorf("it says that it proved something:\n%s", got)
 	}
@@ -58,6 +61,7 @@ func TestJSONIsOneObjectAndNothingElse(t *testing.T) {
 	if err := report.result(Result{Verdict: judge(proved(3)), OK: true, Seed: 1}); err != nil {
 		t.Fatal(err)
 	}
+
 	var got map[string]any
 	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
 		t.Fatalf("%v: %s", err, out.String())
@@ -90,6 +94,7 @@ func TestArguments(t *testing.T) {
 	if err := good.Validate(); err != nil {
 		t.Error(err)
 	}
+
 	for says, spoil := range map[string]func(p *Prove){
 		"--triggers must be between 1 and 100000, not 0":      func(p *Prove) { p.Triggers = 0 },
 		"--triggers must be between 1 and 100000, not 100001": func(p *Prove) { p.Triggers = maxTriggers + 1 },

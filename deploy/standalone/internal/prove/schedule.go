@@ -53,11 +53,13 @@ func schedule(seed uint64, triggers, workers int, kinds []string) []Strike {
 			}
 		}
 	}
+
 	random.Shuffle(len(kills), func(i, j int) { kills[i], kills[j] = kills[j], kills[i] })
 	points := make([]int, len(kills))
 	for i := range points {
 		points[i] = triggers/20 + random.IntN(max(1, triggers/2-triggers/20))
 	}
+
 	slices.Sort(points)
 	for i := range kills {
 		kills[i].After = points[i]

@@ -81,6 +81,7 @@ func TestEveryScheduleHitsEverythingInTime(t *testing.T) {
 			}
 		}
 	}
+
 	if len(seen) < 190 {
 		t.Errorf("200 seeds give %d orders", len(seen))
 	}
@@ -97,6 +98,7 @@ func TestRunsThatWaitForLeasesAreAMinority(t *testing.T) {
 	) bool {
 		return k.kind == kindWorker
 	})].times
+
 	for _, triggers := range []int{1, 2, 50, 100, 999, 1000, maxTriggers} {
 		for workers := 1; workers <= maxWorkers; workers++ {
 			s := sizesFor(triggers, workers)

@@ -33,27 +33,33 @@ func startService(ctx context.Context, dir string, workers int, size sizes, ledg
 	if s.exe, err = os.Executable(); err != nil {
 		return nil, fmt.Errorf("finding this program: %w", err)
 	}
+
 	ports, err := freePorts(ctx, 3)
 	if err != nil {
 		return nil, err
 	}
+
 	dsn, err := s.startPostgres(ctx, ports[0], workers+1)
 	if err != nil {
 		return s, err
 	}
+
 	s.base = "http://127.0.0.1:" + strconv.Itoa(ports[2])
 	s.env = settings(dsn, "nats://127.0.0.1:"+strconv.Itoa(ports[1]), ledger, size)
 	if err := s.command("migrate", "", "migrate").run(ctx); err != nil {
 		return s, err
 	}
+
 	store := filepath.Join(dir, "nats")
 	if err := s.addAndWait(ctx, s.part(kindNATS, kindNATS, natsReady, "nats", "--port", strconv.Itoa(ports[1]), "--dir", store)); err != nil {
 		return s, err
 	}
+
 	s.add(ctx, s.part(kindIngress, kindIngress, "ingress ready", "serve", "--roles=ingress", "--port", strconv.Itoa(ports[2])))
 	for _, name := range partsFor(kindWorker, workers) {
 		s.add(ctx, s.part(kindWorker, name, "agent worker ready", "serve", "--roles=agent,tool,sweep"))
 	}
+
 	for _, p := range s.parts {
 		if _, err := p.await(ctx); err != nil {
 			return s, err
@@ -75,10 +81,12 @@ func (s *service) startPostgres(ctx context.Context, port, processes int) (dsn s
 	if err := s.addAndWait(ctx, first); err != nil {
 		return "", err
 	}
+
 	l, err := first.await(ctx)
 	if err != nil {
 		return "", err
 	}
+
 	p, ok := l.(postgres)
 	if !ok {
 		return "", errors.New("starting PostgreSQL: it is none")
@@ -109,6 +117,7 @@ func settings(dsn, nats, ledger string, size sizes) []string {
 		"OUTBOUND_ALLOW=" + ledger, "LIMIT_USER=1000000", "LIMIT_SYSTEM=2000000",
 		"WORKER_CONCURRENCY=" + strconv.Itoa(size.slots), "ORG_DISPATCH_WINDOW=" + strconv.Itoa(2*size.clients),
 	}
+
 	for _, name := range []string{"PATH", "HOME", "TMPDIR", "LANG", "TZ", "LD_LIBRARY_PATH", "GOCOVERDIR"} {
 		if value, set := os.LookupEnv(name); set {
 			env = append(env, name+"="+value)

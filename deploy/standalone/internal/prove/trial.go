@@ -42,6 +42,7 @@ func (t *trial) run(ctx context.Context, kills []Strike, within time.Duration) e
 	began := time.Now()
 	loading, over := context.WithTimeoutCause(ctx, within, errLate)
 	defer over()
+
 	sent := make(chan struct{})
 	go func() {
 		defer close(sent)
@@ -52,10 +53,12 @@ func (t *trial) run(ctx context.Context, kills []Strike, within time.Duration) e
 		<-sent
 		return err
 	}
+
 	t.await(loading, sent)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+
 	t.elapsed = time.Since(began)
 	return t.askAgain(ctx)
 }
@@ -64,6 +67,7 @@ func (t *trial) run(ctx context.Context, kills []Strike, within time.Duration) e
 func (t *trial) killAll(ctx context.Context, kills []Strike, sent <-chan struct{}) error {
 	tick := time.NewTicker(watchPause)
 	defer tick.Stop()
+
 	for _, s := range kills {
 		p, err := t.service.of(s.Part)
 		if err != nil {
@@ -129,9 +133,11 @@ func (t *trial) await(ctx context.Context, sent <-chan struct{}) {
 	if slices.ContainsFunc(t.killed, func(s Struck) bool { return s.Kind == kindWorker }) {
 		after = "what killed workers had in hand is taken over when their leases end, within 30 s"
 	}
+
 	t.report.sayf("%d kills are done; %s", len(t.killed), after)
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
+
 	for {
 		select {
 		case <-tick.C:
@@ -150,17 +156,20 @@ func (t *trial) await(ctx context.Context, sent <-chan struct{}) {
 func (t *trial) askAgain(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, drainTime, errLate)
 	defer cancel()
+
 	for _, p := range t.service.parts { // the last killed part may still be restarting
 		if _, err := p.await(ctx); err != nil {
 			return err
 		}
 	}
+
 	t.report.sayf("%d of %d triggers are answered; asking for all of them again, and for the list of runs",
 		t.load.answered.Load(), len(t.load.answers))
 	t.load.replay(ctx, t.service.sizes.clients)
 	if ctx.Err() != nil {
 		return fmt.Errorf("asking again: %w", context.Cause(ctx))
 	}
+
 	var err error
 	t.listed, err = t.load.api.runs(ctx)
 	return err

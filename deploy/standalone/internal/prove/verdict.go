@@ -115,6 +115,7 @@ func (v *Verdict) judgeEffects(e Evidence) {
 		}
 		keys[b.Trigger] = append(keys[b.Trigger], b.Key)
 	}
+
 	for n, of := range keys {
 		slices.Sort(of)
 		switch {
@@ -134,6 +135,7 @@ func (v *Verdict) judgeRuns(e Evidence) {
 			byKey[*r.Key] = append(byKey[*r.Key], r.ID)
 		}
 	}
+
 	found := 0
 	for n, a := range e.Answers {
 		runs := byKey[keyFor(n)]
@@ -145,6 +147,7 @@ func (v *Verdict) judgeRuns(e Evidence) {
 			v.faultf(&v.Unlisted, 1, "trigger %d was answered with run %s, which is not listed with its key", n, a.Run)
 		}
 	}
+
 	if strange := len(e.Runs) - found; strange > 0 {
 		v.faultf(&v.Unasked, strange, "%d runs have a key that no trigger has", strange)
 	}

@@ -44,6 +44,7 @@ func (b *banner) present(ctx context.Context) error {
 	if b.json {
 		return b.presentJSON(creds)
 	}
+
 	var out strings.Builder
 	err = bannerText.Execute(&out, struct {
 		credentials
@@ -58,6 +59,7 @@ func (b *banner) present(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("rendering banner: %w", err)
 	}
+
 	_, err = os.Stdout.WriteString(out.String())
 	if err != nil {
 		return fmt.Errorf("printing banner: %w", err)

@@ -97,6 +97,7 @@ func missingError(findings []finding) error {
 			missing = append(missing, f.Name)
 		}
 	}
+
 	if len(missing) > 0 {
 		errs = append(errs, fmt.Errorf("required and missing: %s", strings.Join(missing, ", ")))
 	}
@@ -112,6 +113,7 @@ func (d *Doctor) print(findings []finding) error {
 		}
 		return nil
 	}
+
 	for _, f := range findings {
 		if _, err := fmt.Fprintf(d.out, "  %-8s %-12s %s\n", f.State, f.Name, f.Says); err != nil {
 			return fmt.Errorf("printing what was found: %w", err)
@@ -126,6 +128,7 @@ func (d *Doctor) examine(ctx context.Context) []finding {
 	if err := errors.Join(d.Ingress.Check(), d.Documents.Check(), d.Telemetry.Check(), d.checkSecrets()); err != nil {
 		all = append(all, finding{stateMissing, "settings", strings.ReplaceAll(err.Error(), "\n", "; "), true})
 	}
+
 	all = append(all, d.database(ctx), d.stream())
 	known := map[string]workers.Capability{}
 	var notes []finding
@@ -135,9 +138,11 @@ func (d *Doctor) examine(ctx context.Context) []finding {
 		}
 		known[c.Name] = c
 	}
+
 	if c, is := known["settings"]; is { // invalid settings: nothing else was examined
 		return append(all, finding{stateMissing, "settings", c.State, true})
 	}
+
 	all = append(all, d.model(known["model"]), d.search(), d.bubblewrap(), d.gvisor())
 	all = append(all, cgroups(known["cgroups"]), sandboxed(known["sandbox"]))
 	all = append(all, notes...)
@@ -146,6 +151,7 @@ func (d *Doctor) examine(ctx context.Context) []finding {
 		reader("poppler", known, "poppler-utils", "PDF documents are not read"),
 		reader("tesseract", known, "tesseract-ocr tesseract-ocr-eng", "scanned pages are not read"),
 		d.embeddings(known["embeddings"]))
+
 	return append(all, voice(known["voice"]),
 		d.speechProgram("espeak", "espeak-ng", "espeak-ng", "SPEECH_MODEL", config.OfflineSpeak, d.Voice().SpeechModel),
 		d.speechProgram("pocketsphinx", "pocketsphinx_batch", "pocketsphinx pocketsphinx-en-us", "TRANSCRIPTION_MODEL", config.OfflineListen,
@@ -186,6 +192,7 @@ func (d *Doctor) model(c workers.Capability) finding {
 	if !c.Ok {
 		return finding{stateMissing, "model", c.State, true}
 	}
+
 	var set []string
 	for _, s := range []struct{ name, value string }{
 		{"DEFAULT_MODEL", d.DefaultModel},
@@ -198,6 +205,7 @@ func (d *Doctor) model(c workers.Capability) finding {
 			set = append(set, s.name)
 		}
 	}
+
 	f := finding{State: stateOK, Name: "model", Says: c.State + "; set: " + strings.Join(set, ", "), Required: true}
 	if len(set) == 0 {
 		f.Says = c.State + "; OPENAI_API_KEY or ANTHROPIC_API_KEY bring a real one"

@@ -174,10 +174,12 @@ func TestDoctorOnThisMachine(t *testing.T) {
 	if err := d.Run(t.Context()); err != nil {
 		t.Error(err)
 	}
+
 	var findings []finding
 	if err := json.Unmarshal(out.Bytes(), &findings); err != nil || len(findings) < 15 {
 		t.Fatal(err, out.String())
 	}
+
 	for _, f := range findings {
 		if !slices.Contains([]string{stateOK, stateMissing, stateOff}, f.State) || f.Name == "" || f.Says == "" {
 			t.Errorf("%+v", f)
@@ -195,10 +197,12 @@ func TestBannerSaysWhatCanBeDone(t *testing.T) {
 		{Name: "voice", State: "espeak-ng, openai/x", Ok: true},
 		{Name: "voice", State: "off"},
 	})
+
 	var out strings.Builder
 	if err := bannerText.Execute(&out, map[string]any{"Busy": "", "Can": lines, "Search": "wikipedia"}); err != nil {
 		t.Fatal(err)
 	}
+
 	want := `  search      wikipedia
   sandbox     bubblewrap   (Python 3.11.2)
   sandbox     none: no program bwrap   (parley doctor says more)

@@ -64,6 +64,7 @@ func listeners(table string, port int) (inodes []string) {
 		return nil
 	}
 	defer func() { _ = f.Close() }() // opened for reading only
+
 	const stateListen = "0A"
 	suffix := fmt.Sprintf(":%04X", port)
 	lines := bufio.NewScanner(f)
@@ -81,6 +82,7 @@ func processWithSocket(inode string) string {
 	if err != nil {
 		return ""
 	}
+
 	for _, link := range links {
 		target, err := os.Readlink(link)
 		if err != nil || target != "socket:["+inode+"]" {

@@ -50,8 +50,10 @@ func (p *privatePostgres) run(ctx context.Context) error {
 		return errors.Join(err, p.stop(ctx))
 	}
 	defer func() { _ = st.Close() }() // no writes are pending
+
 	tick := time.NewTicker(p.every)
 	defer tick.Stop()
+
 	failed, restarts := 0, 0
 	for {
 		var cause error

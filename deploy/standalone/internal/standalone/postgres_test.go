@@ -88,6 +88,7 @@ func awaitRestart(t *testing.T, dsn string, ended <-chan error) {
 		t.Fatal(err)
 	}
 	defer func() { _ = st.Close() }()
+
 	for time.Since(began) < time.Minute {
 		select {
 		case err := <-ended:
@@ -100,5 +101,6 @@ func awaitRestart(t *testing.T, dsn string, ended <-chan error) {
 			return
 		}
 	}
+
 	t.Fatal("the server was not restarted")
 }

@@ -37,6 +37,7 @@ func (r *Reset) Run(ctx context.Context, con *console.Console) error {
 	if _, err := os.Stat(filepath.Join(r.DataDir, lockName)); err != nil {
 		return fmt.Errorf("%w: %s", errNoData, r.DataDir)
 	}
+
 	lock, err := lockData(r.DataDir)
 	if err != nil {
 		return err
@@ -65,6 +66,7 @@ func (r *Reset) confirmed(ctx context.Context, con *console.Console) bool {
 		}
 		answers <- answer
 	}()
+
 	select {
 	case answer := <-answers:
 		return strings.TrimSpace(answer) == "yes"

@@ -47,23 +47,28 @@ func (r *ResetPassword) Run(ctx context.Context) error {
 	if err := r.complete(); err != nil {
 		return err
 	}
+
 	st, err := store.Open(r.DatabaseURL, 2)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = st.Close() }() // the process ends
+
 	userID, err := r.user(ctx, st)
 	if err != nil {
 		return err
 	}
+
 	token, ends := secrets.NewResetToken(), time.Now().Add(resetLinkLife)
 	if err := st.Accounts.CreateReset(ctx, userID, secrets.Hash(token), ends); err != nil {
 		return err
 	}
+
 	out := r.out
 	if out == nil {
 		out = os.Stdout
 	}
+
 	link := strings.TrimRight(r.PublicURL, "/") + "/reset?token=" + token
 	if r.JSON {
 		err = json.NewEncoder(out).Encode(map[string]string{"url": link, "expiresAt": ends.UTC().Format(time.RFC3339)})
@@ -86,6 +91,7 @@ func (r *ResetPassword) user(ctx context.Context, st *store.Store) (string, erro
 		}
 		return user.ID, err
 	}
+
 	accounts, err := st.Accounts.AccountsAt(ctx, r.Account)
 	switch {
 	case err != nil:
@@ -95,6 +101,7 @@ func (r *ResetPassword) user(ctx context.Context, st *store.Store) (string, erro
 	case len(accounts) == 1:
 		return accounts[0].User.ID, nil
 	}
+
 	var list strings.Builder
 	for _, account := range accounts {
 		state := "holds the address"

@@ -48,6 +48,7 @@ func TestResetDeletesWhenItIsToldTo(t *testing.T) {
 			t.Errorf("%s: %v, the directory: %v, printed %q", name, err, there, out.String())
 		}
 	}
+
 	other := Reset{DataDir: t.TempDir(), Yes: true}
 	if err := other.Run(t.Context(), &console.Console{}); !errors.Is(err, errNoData) {
 		t.Errorf("deleted what is no data directory: %v", err)

@@ -51,6 +51,7 @@ func (s *sealedDatabase) open() (*store.Store, *secrets.Box, error) {
 		}
 		key = string(raw)
 	}
+
 	box, err := secrets.NewBox(key)
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading SECRETS_KEY: %w", err)
@@ -60,6 +61,7 @@ func (s *sealedDatabase) open() (*store.Store, *secrets.Box, error) {
 			return nil, nil, err
 		}
 	}
+
 	st, err := store.Open(dsn, 2)
 	return st, box, err
 }
@@ -88,10 +90,12 @@ func (s *SecretsStatus) Run(ctx context.Context, con *console.Console) error {
 		return err
 	}
 	defer func() { _ = st.Close() }() // the process ends
+
 	keys, err := countSealed(ctx, con, st, box, s.JSON)
 	if err != nil {
 		return err
 	}
+
 	running, err := st.RunningKeys(ctx)
 	if err != nil {
 		return err
@@ -150,10 +154,12 @@ func (s *SecretsReseal) Run(ctx context.Context, con *console.Console) error {
 		return err
 	}
 	defer func() { _ = st.Close() }() // the process ends
+
 	outcome, err := resealAll(ctx, con, st, box, s.JSON)
 	if err != nil {
 		return fmt.Errorf("stopped after %d resealed values; the command goes on when it is started again: %w", outcome.Resealed, err)
 	}
+
 	keys, err := countSealed(ctx, con, st, box, s.JSON)
 	if err != nil {
 		return err
@@ -165,6 +171,7 @@ func (s *SecretsReseal) Run(ctx context.Context, con *console.Console) error {
 	} else {
 		err = errors.Join(con.Printf("%d values resealed\n\n", outcome.Resealed), printKeys(con, keys))
 	}
+
 	switch {
 	case err != nil:
 		return err
@@ -233,6 +240,7 @@ func printKeys(con *console.Console, keys []sealed.Key) error {
 		}
 		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\n", view.ID, place, view.State, view.Total, removable, strings.Join(needed, ", "))
 	}
+
 	_ = table.Flush()
 	for line := range strings.Lines(text.String()) {
 		if err := con.Printf("%s\n", strings.TrimRight(line, " \n")); err != nil {
@@ -252,9 +260,11 @@ func missingKeys(keys []sealed.Key) error {
 			values += key.Total()
 		}
 	}
+
 	if len(ids) == 0 {
 		return nil
 	}
+
 	return fmt.Errorf("%d values need a key that SECRETS_KEY does not have (%s); add it after the first key, then run parley secrets reseal",
 		values, strings.Join(ids, ", "))
 }

@@ -41,6 +41,7 @@ func TestSecretsRetireAKey(t *testing.T) {
 	in := func(setting string) sealedDatabase {
 		return sealedDatabase{Secrets: config.Secrets{SecretsKey: setting}, DatabaseURL: dsn}
 	}
+
 	a, b := sealedtest.Box(t, sealedtest.KeyA).KeyIDs()[0], sealedtest.Box(t, sealedtest.KeyB).KeyIDs()[0]
 	const needed = "tool 1, tool_version 2, widget 1, hook 1, notification 1, delivery 1, content 2"
 
@@ -48,6 +49,7 @@ func TestSecretsRetireAKey(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "9 values need a key that SECRETS_KEY does not have ("+a+")") {
 		t.Errorf("without the old key: %v", err)
 	}
+
 	want := "KEY       PLACE  STATE    VALUES  REMOVABLE  NEEDED BY\n" +
 		b + "  1      current  0       no\n" +
 		a + "  -      missing  9       no         " + needed + "\n"
@@ -58,10 +60,12 @@ func TestSecretsRetireAKey(t *testing.T) {
 		!strings.Contains(notes, "cannot be opened: hook "+house.HookID+" of "+house.Organization+" (key "+a+")") || !strings.HasPrefix(out, "0 values resealed\n") {
 		t.Errorf("resealing without the old key: %v, %s, %s", err, notes, out)
 	}
+
 	both := in(sealedtest.KeyB + "," + sealedtest.KeyA)
 	if out, notes, err := command(t, reseal, both); err != nil || notes != "" || !strings.HasPrefix(out, "9 values resealed\n") {
 		t.Errorf("resealing: %v, %s, %s", err, notes, out)
 	}
+
 	both.JSON = true
 	out, _, err = command(t, status, both)
 	var got struct {
@@ -95,10 +99,12 @@ func TestSecretsOfRunningProcesses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { _ = running.Close() })
 	if err := running.Ping(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+
 	a, b := sealedtest.Box(t, sealedtest.KeyA).KeyIDs()[0], sealedtest.Box(t, sealedtest.KeyB).KeyIDs()[0]
 	for setting, want := range map[string]string{
 		sealedtest.KeyA:                         "",

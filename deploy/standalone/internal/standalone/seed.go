@@ -50,19 +50,23 @@ type seeder struct {
 func (s seeder) seed(ctx context.Context) (credentials, error) {
 	ctx, cancel := context.WithTimeout(ctx, seedTimeout)
 	defer cancel()
+
 	creds, err := s.known()
 	if err != nil {
 		return creds, err
 	}
+
 	owner, err := s.owner(ctx)
 	if err != nil {
 		return creds, fmt.Errorf("seeding: %w", err)
 	}
+
 	for _, ensure := range []func(context.Context, string, *credentials) error{s.ensureKey, s.ensureAgent} {
 		if err := ensure(ctx, owner, &creds); err != nil {
 			return creds, fmt.Errorf("seeding: %w", err)
 		}
 	}
+
 	creds.BaseURL = s.baseURL
 	if s.publicURL != "" {
 		creds.BaseURL = s.publicURL
@@ -99,11 +103,13 @@ func (s seeder) owner(ctx context.Context) (string, error) {
 	if apierr.CodeFor(err) != apierr.NotFound {
 		return "", err
 	}
+
 	var account struct {
 		User struct {
 			ID string `json:"id"`
 		} `json:"user"`
 	}
+
 	user := map[string]any{"email": ownerEmail, "password": rand.Text(), "name": "Owner"}
 	if err := s.call(ctx, http.MethodPost, "/api/auth/signup", header{}, user, &account); err != nil {
 		return "", err
@@ -119,15 +125,18 @@ func (s seeder) ensureKey(ctx context.Context, owner string, creds *credentials)
 			return err
 		}
 	}
+
 	token := secrets.NewSessionToken()
 	login := accountdb.NewLogin{TokenHash: secrets.Hash(token), ExpiresAt: time.Now().Add(seedTimeout)}
 	account, err := s.store.Accounts.LogIn(ctx, owner, login)
 	if err != nil {
 		return fmt.Errorf("logging owner in: %w", err)
 	}
+
 	var key struct {
 		Key string `json:"key"`
 	}
+
 	bearer := header{"Authorization", "Bearer " + token}
 	err = s.call(ctx, http.MethodPost, "/api/keys", bearer, map[string]any{"name": "first key", "scope": "organization"}, &key)
 	creds.APIKey, creds.OrganizationID = key.Key, account.Organization.ID
@@ -143,6 +152,7 @@ func (s seeder) ensureAgent(ctx context.Context, _ string, creds *credentials) e
 			return err
 		}
 	}
+
 	var found struct {
 		Data []struct {
 			ID string `json:"id"`
@@ -155,10 +165,12 @@ func (s seeder) ensureAgent(ctx context.Context, _ string, creds *credentials) e
 		creds.AgentID = found.Data[0].ID
 		return nil
 	}
+
 	err := s.documents(ctx, key) // first, because existing agents mean that seeding is complete
 	if err != nil {
 		return err
 	}
+
 	creds.AgentID, err = s.agents(ctx, key)
 	return err
 }
@@ -175,6 +187,7 @@ func (s seeder) documents(ctx context.Context, key header) error {
 	if err != nil {
 		return fmt.Errorf("reading documents: %w", err)
 	}
+
 	for _, file := range files {
 		content, err := shop.ReadFile("shop/" + file.Name())
 		if err != nil {
@@ -201,18 +214,22 @@ func (s seeder) agents(ctx context.Context, key header) (string, error) {
 		"systemPrompt": "You are a helpful agent. Answer briefly and cite your sources.", "allowedCallers": both,
 		"tools": map[string]any{"webSearch": on, "codeExecution": on, "knowledge": on, "voice": on},
 	}
+
 	echo := map[string]any{
 		"name": "Echo agent", "description": "Repeats each message: for tests and benchmarks.",
 		"systemPrompt": "Repeat the message.", "model": "offline/echo", "allowedCallers": both,
 	}
+
 	var made struct {
 		ID string `json:"id"`
 	}
+
 	for _, agent := range []map[string]any{echo, demo} {
 		if err := s.call(ctx, http.MethodPost, "/api/agents", key, agent, &made); err != nil {
 			return "", err
 		}
 	}
+
 	question := map[string]any{"message": "What is 6 times 7?"}
 	run := map[string]any{"target": made.ID, "input": question, "idempotencyKey": "first-run-" + made.ID}
 	return made.ID, s.call(ctx, http.MethodPost, "/api/internal/run-automation", key, run, nil)
@@ -267,6 +284,7 @@ func (s seeder) call(ctx context.Context, method, path string, auth header, body
 		}
 		payload = bytes.NewReader(raw)
 	}
+
 	req, err := http.NewRequestWithContext(ctx, method, s.baseURL+path, payload)
 	if err != nil {
 		return fmt.Errorf("making request: %w", err)
@@ -277,11 +295,13 @@ func (s seeder) call(ctx context.Context, method, path string, auth header, body
 	if auth.name != "" {
 		req.Header.Set(auth.name, auth.value)
 	}
+
 	res, err := loopback.Do(req)
 	if err != nil {
 		return fmt.Errorf("calling %s: %w", path, err)
 	}
 	defer func() { _ = res.Body.Close() }() // read to the end below
+
 	raw, err := io.ReadAll(res.Body)
 	if err != nil {
 		return fmt.Errorf("reading answer of %s: %w", path, err)

@@ -53,11 +53,13 @@ func (s *Serve) Run(ctx context.Context) error {
 		return err
 	}
 	defer tracer.Close(ctx)
+
 	servers, err := connect.Open(s.Servers, s.Secrets, "parley", databaseConns, tracer, log)
 	if err != nil {
 		return err
 	}
 	defer servers.Close()
+
 	var group lifecycle.Group
 	group.StopTimeout = s.StopGrace + 3*stopTime
 	if err := s.add(&group, servers, tracer, log); err != nil { //nolint:contextcheck // it has its own timeouts
@@ -75,9 +77,11 @@ func (s *Serve) add(group *lifecycle.Group, servers *connect.Servers, tracer *tr
 		}
 		roles = append(roles, workers.Role(role))
 	}
+
 	if len(s.Roles) == 0 {
 		return fmt.Errorf("ROLES names no role")
 	}
+
 	metrics := servers.Metrics(slices.Contains(s.Roles, roleIngress) || slices.Contains(roles, workers.RoleSweep))
 	if len(roles) > 0 {
 		w, err := workers.New(workers.Config{

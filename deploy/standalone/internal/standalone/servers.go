@@ -44,6 +44,7 @@ func startServers(
 		group.Add("postgres", pg.run)
 		dsn = pg.dsn
 	}
+
 	b, err := connectBus(cfg.NATSURL, dir, log, group)
 	if err != nil {
 		return nil, err
@@ -51,10 +52,12 @@ func startServers(
 	if err := migrateDatabase(ctx, dsn); err != nil {
 		return nil, err
 	}
+
 	st, err := connect.Store(dsn, keys, databaseConns, tracer)
 	if err != nil {
 		return nil, err
 	}
+
 	srv := &connect.Servers{Store: st, Bus: b}
 	group.Add("connections", func(ctx context.Context) error {
 		<-ctx.Done()
@@ -68,10 +71,12 @@ func connectBus(url, dir string, log zerolog.Logger, group *lifecycle.Group) (*b
 	if url != "" {
 		return bus.Dial(url, "parley", log)
 	}
+
 	nats, err := embedded.Start(embedded.Config{Dir: filepath.Join(dir, "nats"), Log: log})
 	if err != nil {
 		return nil, fmt.Errorf("starting NATS: %w", err)
 	}
+
 	group.Add("nats", lifecycle.Hold(nil, nats.Stop, stopTime))
 	nc, err := nats.Conn(bus.Options("parley", log)...)
 	if err != nil {

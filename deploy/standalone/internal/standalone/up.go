@@ -56,6 +56,7 @@ func (u *Up) Run(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("finding data directory: %w", err)
 	}
+
 	lock, err := lockData(dir)
 	if err != nil {
 		return err
@@ -66,16 +67,19 @@ func (u *Up) Run(ctx context.Context) (err error) {
 			return err
 		}
 	}
+
 	listener, busy, err := listen(ctx, u.Host, u.Port)
 	if err != nil {
 		return err
 	}
+
 	log := telemetry.Logger(u.Logging, "parley")
 	tracer, err := tracing.Open(ctx, u.Telemetry, "parley", log)
 	if err != nil {
 		return err
 	}
 	defer tracer.Close(ctx)
+
 	group := &lifecycle.Group{StopTimeout: u.StopGrace + 3*stopTime}
 	b, err := u.assemble(ctx, dir, listener, tracer, log, group)
 	if err != nil {
@@ -88,6 +92,7 @@ func (u *Up) Run(ctx context.Context) (err error) {
 		}
 		return errors.Join(err, stopped)
 	}
+
 	b.busy, b.began, b.json = busy, began, u.JSON
 	group.Add("banner", func(ctx context.Context) error {
 		if err := b.present(ctx); err != nil {
@@ -107,6 +112,7 @@ func (u *Up) assemble(
 	if err != nil {
 		return nil, err
 	}
+
 	metrics := srv.Metrics(true)
 	w, err := workers.New(workers.Config{ //nolint:contextcheck // it has its own timeouts
 		Runs: u.Runs, Secrets: u.Secrets, Documents: u.Documents, Workers: u.Workers, Telemetry: u.Telemetry, Roles: workers.Roles,
@@ -115,6 +121,7 @@ func (u *Up) assemble(
 	if err != nil {
 		return nil, err
 	}
+
 	group.Add("workers", w.Run)
 	u.DefaultModel = w.DefaultModel()
 	in, err := ingress.New(ingress.Config{Runs: u.Runs, Secrets: u.Secrets, Documents: u.Documents, Outbound: u.Outbound, Ingress: u.Ingress},
@@ -122,6 +129,7 @@ func (u *Up) assemble(
 	if err != nil {
 		return nil, err
 	}
+
 	group.Add("ingress", in.Run)
 	return &banner{
 		seeds: seeder{
@@ -152,6 +160,7 @@ func secretsKey(path string) (string, error) {
 	if !errors.Is(err, os.ErrNotExist) {
 		return "", fmt.Errorf("reading secrets key: %w", err)
 	}
+
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails
 	text := base64.StdEncoding.EncodeToString(key)

@@ -28,6 +28,7 @@ func (p *parked) park(c *gin.Context) {
 		refuse(c, http.StatusBadRequest, err)
 		return
 	}
+
 	p.mu.Lock()
 	released := p.released
 	p.mu.Unlock()

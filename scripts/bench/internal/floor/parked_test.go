@@ -19,6 +19,7 @@ func TestParkedKeepsRequestsUntilTheyAreReleased(t *testing.T) {
 	if w := send(t.Context(), Path, `{}`); w.Code != http.StatusBadRequest {
 		t.Errorf("a request without a message: %d", w.Code)
 	}
+
 	const request = `{"target":"ag_1","input":{"message":"hello"}}`
 	for range 2 { // also after a release
 		left, leave := context.WithCancel(t.Context())

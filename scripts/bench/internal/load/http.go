@@ -29,9 +29,11 @@ func (r Request) Send(ctx context.Context, base string) (*http.Response, error) 
 	if r.Body != nil {
 		req.Header.Set("Content-Type", "application/json") // unless the request has another
 	}
+
 	for name, value := range r.Headers {
 		req.Header.Set(name, value)
 	}
+
 	res, err := waiting.Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("requesting %s: %w", r.Path, err)

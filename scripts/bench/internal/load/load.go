@@ -79,6 +79,7 @@ func Execute(ctx context.Context, s Spec, d Duration) (*Result, error) {
 		Addr: s.Address, MaxConns: d.Clients, MaxIdemponentCallAttempts: 1, ReadTimeout: patience,
 	}
 	defer connections.CloseIdleConnections()
+
 	start := time.Now().Add(d.WarmUp)
 	end := start.Add(d.Measured)
 	clients := make([]*client, d.Clients)
@@ -87,9 +88,11 @@ func Execute(ctx context.Context, s Spec, d Duration) (*Result, error) {
 		clients[i] = newClient(s, i)
 		group.Go(func() error { return clients[i].work(ctx, connections, start, end) })
 	}
+
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
+
 	result := &Result{Elapsed: d.Measured, Latencies: NewLatencies()}
 	for _, c := range clients {
 		result.Answered += c.answered
@@ -97,6 +100,7 @@ func Execute(ctx context.Context, s Spec, d Duration) (*Result, error) {
 			_ = result.Latencies.RecordValue(took.Nanoseconds()) // patience is below the histogram's limit
 		}
 	}
+
 	if result.Answered == 0 {
 		return nil, errors.New("no request was answered")
 	}
@@ -134,12 +138,14 @@ func (c *client) work(ctx context.Context, connections *fasthttp.HostClient, sta
 	req, res := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(req)
 	defer fasthttp.ReleaseResponse(res)
+
 	req.SetRequestURI("http://" + c.spec.Address + c.spec.Path)
 	req.Header.SetMethod(fasthttp.MethodPost)
 	req.Header.SetContentType("application/json")
 	for name, value := range c.spec.Headers {
 		req.Header.Set(name, value)
 	}
+
 	for now := time.Now(); now.Before(end); {
 		counter(c.seq, c.next())
 		copy(c.inBody, c.key)

@@ -37,6 +37,7 @@ func (t *Transcript) read(stream io.Reader) error {
 			}
 		}
 	}
+
 	if err := lines.Err(); err != nil {
 		return fmt.Errorf("reading events: %w", err)
 	}
@@ -51,6 +52,7 @@ func (t *Transcript) event(kind, raw string) error {
 	if err := json.Unmarshal([]byte(raw), &data); err != nil {
 		return fmt.Errorf("reading event %s: %w", kind, err)
 	}
+
 	t.events[kind]++
 	switch kind {
 	case "run.started":

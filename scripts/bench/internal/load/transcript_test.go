@@ -33,6 +33,7 @@ func TestTranscript(t *testing.T) {
 		"ended badly":         {strings.ReplaceAll(created+started+first+second+ended, `"completed"`, `"failed"`), "is failed"},
 		"at a second attempt": {strings.ReplaceAll(created+started+first+second+ended, `"attempts":1`, `"attempts":2`), "attempt 2"},
 	}
+
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -40,10 +40,12 @@ func Start(ctx context.Context, delay time.Duration) (*Model, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listening: %w", err)
 	}
+
 	m := &Model{
 		stub: openaistub.New(), delay: delay, url: "http://" + listener.Addr().String() + "/v1",
 		ended: make(chan error, 1), held: make(chan struct{}),
 	}
+
 	close(m.held)
 	m.stub.Respond(m.respond)
 	m.server = &http.Server{Handler: m.stub, ReadHeaderTimeout: headerTimeout}

@@ -90,6 +90,7 @@ func Module(ctx context.Context, path string) (string, error) {
 func (p *Parley) WriteProfiles(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, profileTimeout)
 	defer cancel()
+
 	for _, process := range p.Processes() {
 		last := filepath.Join(p.config.ProfilesDir, process.Name+"-memory.json")
 		if err := os.Remove(last); err != nil && !errors.Is(err, fs.ErrNotExist) {

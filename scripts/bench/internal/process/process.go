@@ -52,12 +52,14 @@ func Start(ctx context.Context, c Config) (*Process, error) {
 		return nil, fmt.Errorf("opening log of %s: %w", c.Name, err)
 	}
 	defer log.Close() // the process has its own descriptor
+
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), c.Path, c.Args...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}
 	for name, value := range c.Env {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}
+
 	// Ctrl-C in a terminal reaches only the bench, which stops the processes in order.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	child, err := lifecycle.StartChild(cmd, syscall.SIGKILL)
@@ -114,6 +116,7 @@ func (p *Process) Await(ctx context.Context, ready func(context.Context) bool) e
 func (p *Process) AwaitOK(ctx context.Context, url string) error {
 	client := &http.Client{Timeout: time.Second}
 	defer client.CloseIdleConnections()
+
 	return p.Await(ctx, func(ctx context.Context) bool {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 		if err != nil {
@@ -133,14 +136,17 @@ func (p *Process) Stop() error {
 	if p.child.Ended() {
 		return p.Err()
 	}
+
 	err := p.child.Signal(syscall.SIGTERM)
 	late := time.NewTimer(patience)
 	defer late.Stop()
+
 	select {
 	case <-p.child.Done():
 		return err
 	case <-late.C:
 	}
+
 	err = errors.Join(err, fmt.Errorf("%s did not stop within %s and was killed", p.Name, patience), p.child.Signal(syscall.SIGKILL))
 	<-p.child.Done()
 	return err

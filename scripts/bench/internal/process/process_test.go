@@ -81,10 +81,12 @@ func TestAwaitOKWaitsForTheStatus(t *testing.T) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 	})}
+
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	go func() { _ = server.Serve(listener) }() // returns when it is closed
 	defer server.Close()
 	if err := shell(t, `exec sleep 60`).AwaitOK(t.Context(), "http://"+listener.Addr().String()); err != nil || asked != 3 {
@@ -117,6 +119,7 @@ func TestGroupStopsAllAndCountsTheirTime(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	if _, err := g.Start(t.Context(), Config{Name: "none", Path: "/no/such/program", LogsDir: t.TempDir()}); err == nil {
 		t.Error("a program that is not there was started")
 	}
@@ -138,6 +141,7 @@ func TestGroupRestarts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	second, err := g.Restart(t.Context(), first)
 	if err != nil {
 		t.Fatal(err)

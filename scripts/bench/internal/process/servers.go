@@ -54,20 +54,24 @@ func (s *Servers) startPostgres(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	settings := map[string]string{"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"}
 	if s.config.Statements {
 		settings["shared_preload_libraries"], settings["pg_stat_statements.track_planning"] = "pg_stat_statements", "on"
 	}
+
 	s.postgres, err = pgserver.Start(ctx, pgserver.Config{
 		Dir: filepath.Join(s.config.Dir, "postgres"), Log: s.config.Log, Port: port, Settings: settings,
 	})
 	if err != nil {
 		return fmt.Errorf("starting PostgreSQL: %w", err)
 	}
+
 	connector, err := pq.NewConnector(s.postgres.DSN("postgres"))
 	if err != nil {
 		return fmt.Errorf("reading database address: %w", err)
 	}
+
 	s.admin = sql.OpenDB(connector)
 	s.admin.SetMaxOpenConns(1)
 	if s.config.Statements {
@@ -81,20 +85,24 @@ func (s *Servers) startPostgres(ctx context.Context) error {
 func (s *Servers) StartNATS(ctx context.Context, name string) (natsURL string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
+
 	port, err := FreePort(ctx)
 	if err != nil {
 		return "", err
 	}
+
 	monitor, err := FreePort(ctx)
 	if err != nil {
 		return "", err
 	}
+
 	config := filepath.Join(s.config.Dir, name+".conf")
 	text := fmt.Sprintf("listen: \"127.0.0.1:%d\"\nhttp: \"127.0.0.1:%d\"\njetstream { store_dir: %q }\n",
 		port, monitor, filepath.Join(s.config.Dir, name))
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		return "", fmt.Errorf("writing configuration of nats-server: %w", err)
 	}
+
 	server, err := s.nats.Start(ctx, Config{Name: name, Path: s.config.NATS, Args: []string{"-c", config}, LogsDir: s.config.Dir})
 	if err != nil {
 		return "", err
@@ -161,6 +169,7 @@ func (s *Servers) Statements(ctx context.Context, load, database string) (out []
 		return nil, fmt.Errorf("reading statements: %w", err)
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
+
 	for rows.Next() {
 		st := Statement{Load: load}
 		if err := rows.Scan(&st.Query, &st.Calls, &st.Rows, &st.Millis, &st.WAL); err != nil {

@@ -52,10 +52,12 @@ func TreeCPU(pid int) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
+
 	dirs, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
 		return 0, fmt.Errorf("listing processes: %w", err)
 	}
+
 	sum := root.all
 	for _, dir := range dirs {
 		if child, err := readStat(filepath.Base(dir)); err == nil && child.parent == pid { // else it has just ended
@@ -87,6 +89,7 @@ func parseStat(raw []byte) (stat, error) {
 	if len(fields) < fieldsTotal {
 		return stat{}, fmt.Errorf("reading CPU time: %d fields", len(fields))
 	}
+
 	var numbers [fieldsTotal]int64
 	for i := fieldParent; i < fieldsTotal; i++ {
 		n, err := strconv.ParseInt(string(fields[i]), 10, 64)
@@ -95,6 +98,7 @@ func parseStat(raw []byte) (stat, error) {
 		}
 		numbers[i] = n
 	}
+
 	own := numbers[fieldUser] + numbers[fieldUser+1]
 	children := numbers[fieldUser+2] + numbers[fieldUser+3]
 	return stat{parent: int(numbers[fieldParent]), own: time.Duration(own) * tick, all: time.Duration(own+children) * tick}, nil
@@ -109,10 +113,12 @@ func Memory(pid int) (int64, error) {
 	if !hasProc() {
 		return 0, ErrNoProc
 	}
+
 	raw, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
 	if err != nil {
 		return 0, fmt.Errorf("reading memory: %w", err)
 	}
+
 	for line := range bytes.Lines(raw) {
 		if value, found := bytes.CutPrefix(line, anonymous); found {
 			kibibytes, err := strconv.ParseInt(string(bytes.TrimSuffix(bytes.TrimSpace(value), []byte(" kB"))), 10, 64)

@@ -51,6 +51,7 @@ func Gather(root string, sections int) ([]Document, error) {
 	if err != nil {
 		return nil, fmt.Errorf("looking for packages: %w", err)
 	}
+
 	var all []Document
 	seen, found := map[string]bool{}, 0
 	for _, dir := range dirs {
@@ -82,6 +83,7 @@ func read(root, dir string) (out Document, err error) {
 	if err != nil {
 		return out, nil //nolint:nilerr // no package for this system
 	}
+
 	files := token.NewFileSet()
 	var sources []*ast.File
 	for _, name := range pkg.GoFiles {
@@ -91,14 +93,17 @@ func read(root, dir string) (out Document, err error) {
 		}
 		sources = append(sources, file)
 	}
+
 	path, err := filepath.Rel(root, dir)
 	if err != nil {
 		return out, fmt.Errorf("naming package: %w", err)
 	}
+
 	documented, err := doc.NewFromFiles(files, sources, path)
 	if err != nil {
 		return out, fmt.Errorf("reading documentation of %s: %w", path, err)
 	}
+
 	out.Name = strings.ReplaceAll(filepath.ToSlash(path), "/", ".")
 	out.add("Package "+pkg.Name, documented.Doc)
 	functions := documented.Funcs
@@ -106,6 +111,7 @@ func read(root, dir string) (out Document, err error) {
 		out.add(t.Name, t.Doc)
 		functions = slices.Concat(functions, t.Funcs, t.Methods)
 	}
+
 	for _, f := range functions {
 		out.add(strings.TrimSpace(f.Recv+" "+f.Name), f.Doc)
 	}

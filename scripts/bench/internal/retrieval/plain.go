@@ -23,6 +23,7 @@ func OpenPlain(ctx context.Context, dsn string) (*Plain, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting to database: %w", err)
 	}
+
 	for _, statement := range []string{
 		`DROP TABLE IF EXISTS plain`,
 		`CREATE TABLE plain AS SELECT c.id, d.name, c.text,

@@ -29,6 +29,7 @@ func Ask(documents []Document, questions int, seed uint64) []Question {
 			}
 		}
 	}
+
 	rng := newRandom(seed)
 	rng.Shuffle(len(places), func(i, j int) { places[i], places[j] = places[j], places[i] })
 	var all []Question
@@ -74,6 +75,7 @@ func keywords(section Section, seen map[string]int) (rare, common []string) {
 	for _, word := range words(section.Text()) {
 		in[word]++
 	}
+
 	all := seen[sections]
 	for word := range in {
 		n := seen[word]
@@ -85,6 +87,7 @@ func keywords(section Section, seen map[string]int) (rare, common []string) {
 			common = append(common, word)
 		}
 	}
+
 	weight := func(word string) float64 { return float64(in[word]) / math.Sqrt(float64(seen[word])) }
 	order := func(a, b string) int { return cmp.Or(cmp.Compare(weight(b), weight(a)), strings.Compare(a, b)) }
 	slices.SortFunc(rare, order)

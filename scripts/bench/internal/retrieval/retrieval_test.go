@@ -71,6 +71,7 @@ func TestAsk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	one := Ask(documents, 60, 1)
 	if two := Ask(documents, 60, 1); !slices.Equal(one, two) {
 		t.Error("the same seed asks other questions")
@@ -81,6 +82,7 @@ func TestAsk(t *testing.T) {
 	if len(one) != 60 {
 		t.Fatalf("%d questions", len(one))
 	}
+
 	asked := map[string]bool{}
 	for _, q := range one {
 		place := fmt.Sprint(q.Document, q.Section)
