@@ -105,7 +105,7 @@ func (a answer) want(t *testing.T, status int) answer {
 func (a answer) into(t *testing.T, value any) {
 	t.Helper()
 	if err := json.Unmarshal(a.body, value); err != nil {
-		t.Fatalf("answer %d is no JSON: %v: %s", a.status, err, a.shown())
+		t.Fatalf("answer %d is not JSON: %v: %s", a.status, err, a.shown())
 	}
 }
 

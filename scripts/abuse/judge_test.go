@@ -114,7 +114,7 @@ func (s *service) judge(t *testing.T, p plan, v *victim, a attack) {
 		switch {
 		case len(v.refused) > 0: // ended the measurements
 		case quiet[name] >= quietMax:
-			t.Errorf("above the bound each of %d times: %s", quiet[name], last[name])
+			t.Errorf("above the bound in all %d measurements: %s", quiet[name], last[name])
 		default:
 			t.Logf("NOT TESTED in %s, because other programs use the machine: %s", t.Name(), last[name])
 		}
@@ -140,7 +140,7 @@ func (s *service) measure(t *testing.T, p plan, v *victim, a attack) *measured {
 	for _, probe := range v.probes {
 		t.Log(m.text(probe.name))
 	}
-	t.Logf("alone %s; beside the attack %s", &m.usedAlone, &m.usedBeside)
+	t.Logf("alone %s; during the attack %s", &m.usedAlone, &m.usedBeside)
 	return m
 }
 
@@ -156,7 +156,7 @@ func (a attack) continueAttack(t *testing.T) {
 		return nil
 	})
 	for _, what := range a.missing() {
-		t.Errorf("it was no attack: %s", what)
+		t.Errorf("the attack had no effect: %s", what)
 	}
 }
 

@@ -211,7 +211,7 @@ func TestOneBenchAtATime(t *testing.T) { //nolint:paralleltest // see above
 			t.Fatal(err)
 		}
 		if _, err := o.prepare(); err == nil {
-			t.Error("a second bench was let in")
+			t.Error("a second bench was started")
 		}
 		if err := release(); err != nil {
 			t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-func TestAudienceMeasuresWhatArrives(t *testing.T) {
+func TestAudienceMeasuresDelays(t *testing.T) {
 	t.Parallel()
 	received := make([]int, 5)
 	var a *audience

@@ -95,14 +95,14 @@ func TestAnswerStreams(t *testing.T) {
 	turn.sees("echo: slowly w1 w2 w3")
 	p.is("button", "Stop the run")
 	if shown, err := turn.text(); err != nil || strings.Count(shown, "w70") > 1 {
-		t.Errorf("it is whole at once: %s, %v", shown, err)
+		t.Errorf("the answer is complete immediately: %s, %v", shown, err)
 	}
 
 	p.reload()
 	turn.sees("echo: slowly " + said)
 	turn.is("link", "Run details")
 	if shown, err := turn.text(); err != nil || strings.Count(shown, "echo: slowly") != 1 {
-		t.Errorf("the answer is not there once: %s, %v", shown, err)
+		t.Errorf("the answer does not appear exactly once: %s, %v", shown, err)
 	}
 
 	p.fill("Message", "again slowly "+numbered(200))

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestDialogKeepsWhatWasTyped closes a dialog in every way. Typed text is only discarded after a
+// TestDialogKeepsTypedText closes a dialog in every way. Typed text is only discarded after a
 // confirmation.
-func TestDialogKeepsWhatWasTyped(t *testing.T) {
+func TestDialogKeepsTypedText(t *testing.T) {
 	t.Parallel()
 	p := open(t).signIn(signUp(t))
 	p.visit("/dashboard")
@@ -63,7 +63,7 @@ func TestDialogFootStays(t *testing.T) {
 			return foot.top - field.bottom;
 		}`)
 		if room < 0 {
-			t.Errorf("with %v the field is %.0f pixels behind the buttons", s, -room)
+			t.Errorf("with %v the buttons cover %.0f pixels of the field", s, -room)
 		}
 		p.press("Escape")
 		p.isNot("dialog", "New agent")

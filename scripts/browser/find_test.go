@@ -454,5 +454,5 @@ func (p *page) tabTo(role, name string, limit int) {
 		}
 		seen = append(seen, at.String())
 	}
-	p.t.Fatalf("%d times Tab did not lead to %s, but to %s", limit, want, strings.Join(seen, ", "))
+	p.t.Fatalf("%d presses of Tab did not reach %s, but %s", limit, want, strings.Join(seen, ", "))
 }

@@ -55,7 +55,7 @@ func TestHarnessNotices(t *testing.T) {
 		"it asks another host: GET http://other.invalid/", "exception: ", "a mistake", "img-src of the content security policy forbids",
 	} {
 		if !strings.Contains(faults, want) {
-			t.Errorf("nobody noticed %q", want)
+			t.Errorf("%q was not detected", want)
 		}
 	}
 	p.watch.forget()
@@ -76,11 +76,11 @@ func TestHarnessNotices(t *testing.T) {
 	}
 	p.resize(phone)
 	if wide := p.tooWide(); !strings.Contains(wide, "p.null to 5") {
-		t.Errorf("nobody noticed what is too wide, but %q", wide)
+		t.Errorf("too wide content was not detected, but %q", wide)
 	}
 	p.is("heading", "Wrong")
 	if p.has("heading", "Right") || p.has("button", "…") {
-		t.Error("it finds what is not there")
+		t.Error("it finds missing text")
 	}
 }
 

@@ -64,6 +64,6 @@ func TestOwnInvitations(t *testing.T) {
 	p.arrives("/dashboard")
 	p.is("heading", "Agents")
 	if p.has("link", "Shared agent") {
-		t.Error("somebody who left still sees the organization's agents")
+		t.Error("a former member still sees the organization's agents")
 	}
 }

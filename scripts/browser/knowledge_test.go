@@ -55,7 +55,7 @@ func TestFoundPassageIsCut(t *testing.T) {
 		var shown string
 		p.js(&shown, `() => document.querySelector(".found li").innerText`)
 		if said := strings.HasSuffix(strings.TrimSpace(shown), "…"); said != more {
-			t.Errorf("that more stands there is said: %t, want %t: %s", said, more, shown)
+			t.Errorf("the truncation is marked: %t, want %t: %s", said, more, shown)
 		}
 	}
 }

@@ -306,14 +306,14 @@ func (p *page) settled() {
 // verdict fails the test for the page's faults, and prints the page's text if the test failed.
 func (p *page) verdict() {
 	for _, fault := range p.watch.told() {
-		p.t.Errorf("the page did wrong: %s", fault)
+		p.t.Errorf("the page has a fault: %s", fault)
 	}
 	if !p.t.Failed() || p.t.Skipped() {
 		return
 	}
 	var stood struct{ Address, Text string }
 	if err := p.try(&stood, `() => ({Address: location.href, Text: shown(document)})`); err != nil {
-		p.t.Logf("the page tells nothing any more: %v", err)
+		p.t.Logf("the page does not respond any more: %v", err)
 		return
 	}
 	p.t.Logf("at %s\n%s\n--- on the page:\n%s", stood.Address, p.picture(), shortened(stood.Text))

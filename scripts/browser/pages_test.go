@@ -125,7 +125,7 @@ func furnish(t *testing.T, name func(plain string) string) furnished {
 	f.call(t, http.MethodPost, "/api/budgets", map[string]any{"scope": "automation", "subjectId": name("nightly"), "metric": "runs", "period": "day", "limit": 9}, nil)
 	f.waiting = f.chat(t, payer, name("third"), `Use payBill with {"bill": `+quoted(name("17"))+`}`)
 	if f.waiting.Status != "requires_action" {
-		t.Fatalf("the payer waits for nobody: %+v", f.waiting)
+		t.Fatalf("the payer does not wait for a person: %+v", f.waiting)
 	}
 	return f
 }
@@ -325,7 +325,7 @@ func quoted(text string) string {
 func (p *page) unharmed() {
 	p.t.Helper()
 	if promised[bool](p, `Promise.resolve("owned" in window)`) {
-		p.t.Error("a script that came as text was carried out")
+		p.t.Error("a script in a text was executed")
 	}
 
 	var made []string

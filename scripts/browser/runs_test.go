@@ -82,7 +82,7 @@ func TestApprovalInChat(t *testing.T) {
 		const [badge, line] = [s.getBoundingClientRect(), s.closest("summary").getBoundingClientRect()];
 		return badge.left >= line.left - 1 && badge.right <= line.right + 1 && s.scrollWidth <= s.clientWidth + 1 })`)
 	if !whole {
-		t.Error("how a call stands is cut off in a narrow window")
+		t.Error("a call's status is truncated in a narrow window")
 	}
 
 	turn.click("button", "Approve")

@@ -194,7 +194,7 @@ func TestSpeak(t *testing.T) {
 	p.until("the service is told what was heard", func() error {
 		_, _, others := p.spoke()
 		if !strings.Contains(strings.Join(others, " "), "conversation.item.truncate") {
-			return fmt.Errorf("it was told %q", others)
+			return fmt.Errorf("the client was sent %q", others)
 		}
 		return nil
 	})
@@ -255,7 +255,7 @@ func TestSpeakEnd(t *testing.T) {
 	panel.click("button", "End speaking")
 	p.focusIs("textbox", "Message")
 	if _, _, others := p.spoke(); !slices.Contains(others, "conversation.item.truncate") {
-		t.Errorf("the service is told %q", others)
+		t.Errorf("the service was sent %q", others)
 	}
 
 	turn.sees("Interrupted")

@@ -78,7 +78,7 @@ func TestWidgetElsewhere(t *testing.T) {
 	chat.sees("echo: slowly " + said)
 	shown, err := chat.in("log", "Messages").text()
 	if err != nil || strings.Count(shown, "echo: slowly") != 1 {
-		t.Errorf("the answer is not there once: %s, %v", shown, err)
+		t.Errorf("the answer does not appear exactly once: %s, %v", shown, err)
 	}
 
 	p.inspect("widget")

@@ -247,7 +247,7 @@ func (r *trial) drain(ctx context.Context, t *testing.T, until time.Time) {
 	select {
 	case <-answered:
 	case <-ctx.Done():
-		t.Error("there are clients who have no answer")
+		t.Error("some clients have no answer")
 	}
 
 	for ctx.Err() == nil {

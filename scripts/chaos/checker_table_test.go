@@ -53,7 +53,7 @@ func sound() *evidence {
 	return e
 }
 
-func TestCheckerPassesWhatIsSound(t *testing.T) {
+func TestCheckerPassesSoundEvidence(t *testing.T) {
 	t.Parallel()
 	v := check(sound())
 	if len(v.Violations) != 0 {
@@ -168,11 +168,11 @@ func TestCheckerFindsEachViolation(t *testing.T) {
 			row.plant(e)
 			found := slices.Sorted(maps.Keys(check(e).Violations))
 			if !slices.Contains(found, row.rule) {
-				t.Errorf("%q was not noticed, but %q", row.rule, found)
+				t.Errorf("%q was not detected, but %q", row.rule, found)
 			}
 			for _, other := range found {
 				if other != row.rule && !slices.Contains(row.also, other) {
-					t.Errorf("%q was noticed, too", other)
+					t.Errorf("%q was detected, too", other)
 				}
 			}
 		})
@@ -278,13 +278,13 @@ func TestScheduleIsDrawnFromItsSeed(t *testing.T) {
 			t.Errorf("out of time: %s", f)
 		}
 		if f.Kind == kill && p.spared(f.Part, f.At) {
-			t.Errorf("it is to be spared: %s", f)
+			t.Errorf("its part is spared: %s", f)
 		}
 		if lasts := slices.Contains([]string{freeze, cut, requests, replies, delay, fill, skew, lock, snapshot}, f.Kind); lasts != (f.For > 0) {
-			t.Errorf("it lasts for a time, or does not: %s", f)
+			t.Errorf("its duration is wrong: %s", f)
 		}
 		if f.Kind == delay && f.By == 0 {
-			t.Errorf("it delays by nothing: %s", f)
+			t.Errorf("its delay is zero: %s", f)
 		}
 		if f.Kind == skew && f.By.Abs() > leeway/2 && !strings.HasPrefix(f.Part, cluster.Sweep) {
 			t.Errorf("calls are refused: %s", f)

@@ -26,6 +26,6 @@ func TestAttach(t *testing.T) {
 	var runs struct{ Data []struct{ ID, Status string } }
 	s.call(t, http.MethodGet, "/api/runs?agentId="+agent, nil, &runs)
 	if n := s.model.Count(message); n != 1 || len(runs.Data) != 1 || runs.Data[0].ID != told.RunID || runs.Data[0].Status != "completed" {
-		t.Errorf("the model was asked %d times; %+v, answered %s", n, runs.Data, told.RunID)
+		t.Errorf("the model was called %d times; %+v, answered %s", n, runs.Data, told.RunID)
 	}
 }

@@ -47,13 +47,13 @@ func TestDashboardExamples(t *testing.T) {
 		language, runs := kinds[e.Language]
 		switch {
 		case e.Language == "OpenAI, Python":
-			t.Logf("NOT TESTED: %s, %s: its package cannot be had here; the same requests are made by the other clients of OpenAI", e.Name, e.Language)
+			t.Logf("NOT TESTED: %s, %s: its package is not available here; the same requests are made by the other clients of OpenAI", e.Name, e.Language)
 			continue
 		case e.Name == "speak" && !speaks():
 			t.Logf("NOT TESTED: %s, %s: there is no espeak-ng (scripts/setup test installs it)", e.Name, e.Language)
 			continue
 		case !runs:
-			t.Errorf("nobody runs examples in %s", e.Language)
+			t.Errorf("no test runs examples in %s", e.Language)
 			continue
 		}
 		languages[language](r, t, fenced.Block{Document: e.Name + ", " + e.Language, Language: language, Text: e.Text + "\n"})

@@ -53,7 +53,7 @@ func TestDocuments(t *testing.T) {
 			for _, b := range blocks {
 				run, known := languages[b.Language]
 				if !known {
-					t.Errorf("%s: nobody runs blocks of the language %q", b, b.Language)
+					t.Errorf("%s: no test runs blocks of the language %q", b, b.Language)
 					continue
 				}
 				if run(r, t, b); t.Failed() {

@@ -22,7 +22,7 @@ func TestLedger(t *testing.T) {
 		t.Errorf("%+v; %d requests, %d effects", run, requests, effects)
 	}
 	if requests, effects := s.ledger.of("L-2"); requests != 0 || effects != 0 {
-		t.Errorf("what nobody asked for: %d requests, %d effects", requests, effects)
+		t.Errorf("an unknown bill has %d requests, %d effects", requests, effects)
 	}
 }
 
@@ -78,7 +78,7 @@ func TestLockFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		if text := string(raw); strings.Contains(text, `"resolved": "http`) || strings.Contains(text, "registry") {
-			t.Errorf("%s names a registry: put omit-lockfile-registry-resolved=true into .npmrc and make it anew", file)
+			t.Errorf("%s names a registry: put omit-lockfile-registry-resolved=true into .npmrc and recreate it", file)
 		}
 		var lock struct{ Packages map[string]json.RawMessage }
 		decode(t, raw, &lock)

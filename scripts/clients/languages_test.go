@@ -95,7 +95,7 @@ func (r *reader) cron(t *testing.T, b fenced.Block) {
 		case line == "", strings.HasPrefix(line, "#"), settings.MatchString(line):
 			continue // the variables come from the reader
 		case when == "":
-			t.Errorf("%s: %q is no line of a crontab", b, line)
+			t.Errorf("%s: %q is not a line of a crontab", b, line)
 			continue
 		}
 		command := line[len(when):]
@@ -131,7 +131,7 @@ func (r *reader) sql(t *testing.T, b fenced.Block) {
 func (r *reader) html(t *testing.T, b fenced.Block) {
 	t.Helper()
 	if !strings.Contains(b.Text, "<script") {
-		t.Errorf("%s: there is no script in it, so that no test runs it", b)
+		t.Errorf("%s: it contains no script, so no test runs it", b)
 	}
 }
 

@@ -34,7 +34,7 @@ func TestPostman(t *testing.T) {
 	writeCollection(t, s, filepath.Join(root, "docs", "parley.postman_collection.json"), collection)
 	decode(t, []byte(s.node(t, "newman.mjs", "COLLECTION="+collection)), &told)
 	if len(told.Failures) > 0 {
-		t.Errorf("newman complains: %s", strings.Join(told.Failures, "\n"))
+		t.Errorf("newman reports failures: %s", strings.Join(told.Failures, "\n"))
 	}
 
 	documented := documentedStatuses(t, root)
@@ -46,7 +46,7 @@ func TestPostman(t *testing.T) {
 			continue
 		}
 		if !slices.Contains(documented.of(answer.Method, answer.Path), answer.Status) {
-			t.Errorf("%s / %s: %s answers %d, which the document does not say: %s", answer.Folder, answer.Name, is, answer.Status, answer.Body)
+			t.Errorf("%s / %s: %s answers %d, which the document does not list: %s", answer.Folder, answer.Name, is, answer.Status, answer.Body)
 		}
 		if answer.Status < http.StatusMultipleChoices {
 			succeeded[answer.Folder+" / "+answer.Name] = true

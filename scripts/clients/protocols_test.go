@@ -56,7 +56,7 @@ func TestAISDK(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if _, effects := s.ledger.of("AISDK-1"); effects != 1 {
-		t.Errorf("what was approved was booked %d times", effects)
+		t.Errorf("the approved bill was booked %d times", effects)
 	}
 }
 

@@ -373,7 +373,7 @@ func sameEvents(t *testing.T, cut, uncut reading) {
 	for _, id := range cut.IDs {
 		var at [2]int
 		if _, err := fmt.Sscanf(id, "%d.%d", &at[0], &at[1]); err != nil || slices.Compare(at[:], before[:]) <= 0 {
-			t.Errorf("%s comes behind %v: %v", id, before, err)
+			t.Errorf("%s comes after %v: %v", id, before, err)
 		}
 		before = at
 	}

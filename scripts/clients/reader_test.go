@@ -116,7 +116,7 @@ func (s *testEnv) ranOnce(t *testing.T, own quickstart.Credentials) string {
 func (r *reader) save(t *testing.T, name string, content []byte) {
 	t.Helper()
 	if !filepath.IsLocal(name) {
-		t.Fatalf("%s is no name of a file", name)
+		t.Fatalf("%s is not a file name", name)
 	}
 	path := filepath.Join(r.dir, name)
 	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, content, 0o700)); err != nil {
@@ -254,7 +254,7 @@ func (r *reader) endAll(t *testing.T) {
 	for _, group := range groups {
 		pid, err := strconv.Atoi(group)
 		if err != nil || pid < 2 {
-			t.Errorf("%q is no process", group)
+			t.Errorf("%q is not a process", group)
 			continue
 		}
 		_ = syscall.Kill(-pid, syscall.SIGTERM) // most have ended

@@ -230,7 +230,7 @@ func TestTypeScriptReadme(t *testing.T) {
 	installedTypeScript(t)
 	for _, b := range typeScriptBlocks(t) {
 		if b.Language != "ts" && b.Language != "sh" {
-			t.Errorf("%s: nobody runs blocks of the language %q", b, b.Language)
+			t.Errorf("%s: no test runs blocks of the language %q", b, b.Language)
 		}
 	}
 
@@ -279,7 +279,7 @@ func TestTypeScriptSurface(t *testing.T) {
 	stub := s.agent(t, map[string]any{"model": "openai/stub"})
 	s.typeScriptScript(t, "surface.mjs", "STUB_ID="+stub, "ASKS_ID="+s.asks(t), "ASKS_MESSAGE="+booksFor("TS-asks"))
 	if requests, _ := s.ledger.of("TS-asks"); requests != 0 {
-		t.Errorf("what was denied was carried out %d times", requests)
+		t.Errorf("the denied call was executed %d times", requests)
 	}
 }
 

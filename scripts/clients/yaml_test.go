@@ -76,7 +76,7 @@ func (r *reader) yaml(t *testing.T, b fenced.Block) {
 	}
 
 	if done == 0 {
-		t.Errorf("%s: nothing in it was run: is it a structure that the test does not know?", b)
+		t.Errorf("%s: no part of it was run: the test may not know its structure", b)
 	}
 }
 
@@ -273,7 +273,7 @@ func (r *reader) node(t *testing.T, b fenced.Block, n node) {
 
 	body := fill(n.Parameters.JSONBody)
 	if !json.Valid([]byte(body)) {
-		t.Fatalf("%s: the body of %s is no JSON: %s", b, n.Name, body)
+		t.Fatalf("%s: the body of %s is not JSON: %s", b, n.Name, body)
 	}
 
 	req, err := http.NewRequestWithContext(t.Context(), n.Parameters.Method, fill(n.Parameters.URL), strings.NewReader(body))
@@ -315,7 +315,7 @@ func (r *reader) server(t *testing.T, b fenced.Block, s server) {
 				url = arg
 			}
 		}
-		t.Logf("NOT TESTED: the program that %s names, because it would be fetched; only the address is", b)
+		t.Logf("NOT TESTED: the program that %s names, because it would be downloaded; only its address is tested", b)
 		s.Headers = map[string]string{"x-api-key": r.variable(t, b, "PARLEY_API_KEY")}
 	}
 

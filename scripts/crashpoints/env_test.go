@@ -168,7 +168,7 @@ func (b *testEnv) awaitReached(r role, at failpoint.Point) {
 func (b *testEnv) awaitDeath(r role) {
 	b.Helper()
 	if err := b.parts[r].Wait(patience); err == nil {
-		b.Fatalf("%s ended by itself", r)
+		b.Fatalf("%s ended unexpectedly", r)
 	}
 }
 

@@ -221,7 +221,7 @@ func TestClientGone(t *testing.T) {
 	b.awaitReached(agent, failpoint.TurnBefore)
 	hangUp()
 	if got := <-gone; got.err == nil {
-		t.Fatalf("answered before it hung up: %s", got.body)
+		t.Fatalf("answered before the client disconnected: %s", got.body)
 	}
 
 	release()
@@ -268,7 +268,7 @@ func TestBusDiskFull(t *testing.T) {
 	b.eventually("runs are accepted while the bus has no room", accepted)
 	for more := 0; !strings.Contains(b.bus.Output(), "no space left"); more++ { // the first job messages fit into the allocated block
 		if more == 300 {
-			t.Fatal("the bus writes on although its disk is full")
+			t.Fatal("the bus still writes although its disk is full")
 		}
 		calls = append(calls, b.begin(call{name: "more " + strconv.Itoa(more)}))
 		b.eventually("runs are accepted while the bus has no room", accepted)
@@ -347,9 +347,9 @@ func (c cut) run(t *testing.T, way func(*testkit.FaultProxy)) {
 	b.settleAll(nil, calls...)
 }
 
-// TestTakenOverBehindAPartition cuts an agent worker off from PostgreSQL until another one has
+// TestTakenOverDuringAPartition cuts an agent worker off from PostgreSQL until another one has
 // finished its run. Its late statements arrive and change nothing.
-func TestTakenOverBehindAPartition(t *testing.T) {
+func TestTakenOverDuringAPartition(t *testing.T) {
 	t.Parallel()
 	for name, way := range map[string]func(*testkit.FaultProxy){
 		"requests": (*testkit.FaultProxy).CutRequests, "both": (*testkit.FaultProxy).Cut,

@@ -261,7 +261,7 @@ func TestPairsAreOfThePath(t *testing.T) {
 	t.Logf("%d pairs", len(all))
 	for _, p := range shortPairs {
 		if !slices.Contains(all, p) {
-			t.Errorf("%s is none of the pairs", p.name())
+			t.Errorf("%s is not a pair", p.name())
 		}
 	}
 }

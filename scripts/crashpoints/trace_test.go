@@ -76,16 +76,16 @@ func TestEveryPointIsOfUse(t *testing.T) {
 
 	for name, value := range constants(t) {
 		if !called[name] {
-			t.Errorf("no code comes by %s", name)
+			t.Errorf("no code reaches %s", name)
 		}
 		if !struck[value] {
-			t.Errorf("no row strikes at %s", name)
+			t.Errorf("no row has a fault at %s", name)
 		}
 		delete(called, name)
 	}
 
 	for name := range called {
-		t.Errorf("%s is called, and is no point", name)
+		t.Errorf("%s is called, but is not a failpoint", name)
 	}
 }
 

@@ -54,9 +54,9 @@ func TestBackupUnderLoadIsRestored(t *testing.T) {
 	again.script(t, "restore.sh", file, again.postgres.DSN())
 	again.wantSchema(t, c)
 	r := again.restored(t)
-	t.Logf("%d runs in the back-up, %d of them open, %d behind it", len(r.status), r.open, u.answers()+useLine-len(r.status))
+	t.Logf("%d runs in the backup, %d of them open, %d after it", len(r.status), r.open, u.answers()+useLine-len(r.status))
 	if r.open == 0 || len(r.status) <= r.open {
-		t.Fatalf("a back-up with %d runs, %d of them open, shows nothing", len(r.status), r.open)
+		t.Fatalf("a backup with %d runs, %d of them open, proves nothing", len(r.status), r.open)
 	}
 
 	owner = owner.at(again.ingress(t))
@@ -89,7 +89,7 @@ func (c *cluster) backupLogin(t *testing.T) (address string) {
 	database := strings.TrimPrefix(at.Path, "/")
 	statements := backupStatements.FindAllString(string(page), -1)
 	if len(statements) != 2 {
-		t.Fatalf("docs/operations.md makes the login by %q", statements)
+		t.Fatalf("docs/operations.md creates the login with %q", statements)
 	}
 
 	for _, statement := range append([]string{"REVOKE ALL ON DATABASE parley FROM PUBLIC;"}, statements...) {
@@ -260,7 +260,7 @@ func (b inBackup) wantRuns(t *testing.T, owner account, u *workload) {
 		default:
 			owner.result(t, id, 2*lease+time.Minute)
 			if r := owner.post(t.Context(), keyedUse(n)).replayed(t).run(t); r.ID != id || r.Status != "completed" {
-				t.Errorf("trigger %d was %s when the back-up was taken, and is %+v", n, status, r)
+				t.Errorf("trigger %d was %s when the backup was taken, and is %+v", n, status, r)
 			}
 		}
 	}
@@ -275,13 +275,13 @@ func (b inBackup) wantSession(t *testing.T, owner account, u *workload, model *l
 	for n, id := range u.chats {
 		at := strings.Index(history, "user: "+chatUse(n)+"\n")
 		if _, kept := b.status[id]; kept != (at >= 0) || kept && at < last {
-			t.Errorf("message %d, in the back-up: %t, is at %d of the history, behind %d", n, kept, at, last)
+			t.Errorf("message %d, in the backup: %t, is at %d of the history, after %d", n, kept, at, last)
 		}
 		last = max(last, at)
 	}
 
 	if last < 0 {
-		t.Errorf("no message of the session is in the back-up: %s", history)
+		t.Errorf("no message of the session is in the backup: %s", history)
 	}
 }
 
@@ -304,7 +304,7 @@ func (b inBackup) wantDocuments(t *testing.T, owner account, u *workload) {
 	}
 
 	if kept == 0 {
-		t.Error("no document is in the back-up")
+		t.Error("no document is in the backup")
 	}
 }
 

@@ -170,12 +170,12 @@ func checkMarks(t *testing.T, c *cluster, bus *wiretap, m, other markedOrg) {
 		}
 		prompts++
 		if strings.Contains(body, other.word) {
-			t.Errorf("a prompt holds words of two organizations: %s", body)
+			t.Errorf("a prompt contains words of two organizations: %s", body)
 		}
 	}
 
 	if prompts < 5 {
-		t.Errorf("%d prompts hold the organization's word: the model was not asked as it should have been", prompts)
+		t.Errorf("%d prompts contain the organization's word: the model was not called as expected", prompts)
 	}
 
 	carried := bus.with(m.word)

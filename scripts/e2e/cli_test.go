@@ -205,7 +205,7 @@ func cliChatStreams(t *testing.T, s *terminal) { //nolint:thelper // a subtest, 
 		t.Fatal(err)
 	}
 	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 143 {
-		t.Fatalf("told to end: %v", err)
+		t.Fatalf("read to the end: %v", err)
 	}
 }
 
@@ -254,7 +254,7 @@ func cliTriggerRetries(t *testing.T, s *terminal) { //nolint:thelper // a subtes
 	dropped := proxy.DropFirst()
 	s.in(t, key, "", "trigger", "--url", dropped.URL, s.stub, "dropped").wants(t, 0, "echo: dropped\n")
 	if dropped.Faults() == 0 || s.model.Count("dropped") != 1 {
-		t.Fatalf("after %d answers that were lost the model was asked %d times", dropped.Faults(), s.model.Count("dropped"))
+		t.Fatalf("after %d lost answers the model was called %d times", dropped.Faults(), s.model.Count("dropped"))
 	}
 	busy := proxy.Refuse(2, http.StatusServiceUnavailable, http.Header{"Retry-After": {"1"}}, `{"code":"overloaded","status":503}`)
 	s.in(t, key, "", "trigger", "--url", busy.URL, s.stub, "busy").wants(t, 0, "echo: busy\n")
@@ -546,14 +546,14 @@ func cliDocs(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a h
 			}
 		case "json":
 			if !json.Valid([]byte(b.Text)) {
-				t.Errorf("%s is no JSON", b)
+				t.Errorf("%s is not JSON", b)
 			}
 		case "text":
 			if command := fenced.Command(b.Text); command != "" {
 				t.Errorf("%s: %q looks like a command, in a block that is not run", b, command)
 			}
 		default:
-			t.Errorf("%s: nobody runs blocks of the language %q", b, b.Language)
+			t.Errorf("%s: no test runs blocks of the language %q", b, b.Language)
 		}
 	}
 

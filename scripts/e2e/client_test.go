@@ -124,7 +124,7 @@ func (a answer) replayed(t *testing.T) answer {
 func (a answer) into(t *testing.T, value any) {
 	t.Helper()
 	if err := json.Unmarshal(a.body, value); err != nil {
-		t.Fatalf("answer %d is no JSON: %v: %s", a.status, err, a.body)
+		t.Fatalf("answer %d is not JSON: %v: %s", a.status, err, a.body)
 	}
 }
 
@@ -147,7 +147,7 @@ func (a answer) run(t *testing.T) run {
 	var r run
 	a.into(t, &r)
 	if r.ID == "" {
-		t.Fatalf("answer %d is no run: %s", a.status, a.body)
+		t.Fatalf("answer %d is not a run: %s", a.status, a.body)
 	}
 	return r
 }

@@ -156,7 +156,7 @@ func TestChaosCode(t *testing.T) {
 	orphans := commands(t, mark)
 	at := slices.IndexFunc(tools, func(worker *testkit.Process) bool { return descends(orphans[0], worker.PID()) })
 	if at < 0 {
-		t.Fatalf("%s runs beneath no tool worker", orphans[0])
+		t.Fatalf("%s runs without a tool worker", orphans[0])
 	}
 
 	tools[at].Kill9()

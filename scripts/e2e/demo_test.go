@@ -328,7 +328,7 @@ func demoSessions(t *testing.T, first, second *edge) { //nolint:thelper // a sub
 
 	for _, in := range []*edge{first, second} {
 		if got := two.says(t, in, "same", askCodeWord); strings.Contains(got, codeWord) {
-			t.Fatalf("a visitor was told what another one had said: %s", got)
+			t.Fatalf("a visitor received another visitor's message: %s", got)
 		}
 	}
 
@@ -336,7 +336,7 @@ func demoSessions(t *testing.T, first, second *edge) { //nolint:thelper // a sub
 		t.Fatalf("a visitor's session begins with another one's words: %s", got)
 	}
 	if got := one.says(t, first, "other", askCodeWord); strings.Contains(got, codeWord) {
-		t.Fatalf("a visitor's other session knows it: %s", got)
+		t.Fatalf("a visitor's other session contains it: %s", got)
 	}
 }
 

@@ -266,7 +266,7 @@ func TestApprovals(t *testing.T) {
 			t.Errorf("%s: %d effects, want %d", decision, len(effects), want.effects)
 		}
 		if log := bytesFor(events.rest(t)); !strings.Contains(log, "run.requires_action") || !strings.Contains(log, "run.completed") {
-			t.Errorf("%s: the stream told %s", decision, log)
+			t.Errorf("%s: the stream contains %s", decision, log)
 		}
 		owner.decide(t, id, "approve", "call_other").refused(t, http.StatusBadRequest, "invalid_request")
 	}

@@ -131,7 +131,7 @@ func TestChaosCollecting(t *testing.T) {
 	ingresses[0].Kill9()
 	<-sent
 	if taken := s.taken.Load(); taken != deliveries {
-		t.Fatalf("%d of %d deliveries were taken", taken, deliveries)
+		t.Fatalf("%d of %d deliveries were accepted", taken, deliveries)
 	}
 
 	eventually(t, 40*time.Second, "what was collected is released", func() bool { return c.number(t, "SELECT count(*) FROM collecting") == 0 })
@@ -151,7 +151,7 @@ func (s *source) checkRuns(t *testing.T, c *cluster, owner account) {
 	}
 
 	if made := c.number(t, "SELECT count(*) FROM runs"); made != len(runs) || made > 3 {
-		t.Fatalf("%d runs were made, and the source knows of %d", made, len(runs))
+		t.Fatalf("%d runs were created, and the source received %d", made, len(runs))
 	}
 
 	for id, want := range runs {

@@ -205,14 +205,14 @@ func (b *chatter) compare(t *testing.T, alone, disturbed []time.Duration) {
 	slices.Sort(alone)
 	slices.Sort(disturbed)
 	at := func(took []time.Duration, percent int) time.Duration { return took[(len(took)-1)*percent/100] }
-	t.Logf("beside it, %d turns: p50 %s, p95 %s, worst %s; alone, %d turns: p50 %s, p95 %s; who listens waited for %s", len(disturbed),
+	t.Logf("during the attacks, %d turns: p50 %s, p95 %s, worst %s; alone, %d turns: p50 %s, p95 %s; a listener waited for %s", len(disturbed),
 		at(disturbed, 50), at(disturbed, 95), at(disturbed, 100), len(alone), at(alone, 50), at(alone, 95), b.hurt)
 	// The attackers use the same two cores and may delay single turns.
 	if at(disturbed, 50) > 2*at(alone, 50)+margin || at(disturbed, 100) > 5*time.Second+5*margin {
 		t.Error("the conversation beside was disturbed")
 	}
 	if b.hurt > time.Duration(len(disturbed))*waited {
-		t.Errorf("who listens waited for %s", b.hurt)
+		t.Errorf("a listener waited for %s", b.hurt)
 	}
 }
 
@@ -290,7 +290,7 @@ func (k *talk) wantClosed(code int) (all []realtimeclient.Event) {
 	k.t.Helper()
 	got, all := k.closed(patience)
 	if got != code {
-		k.t.Errorf("closed with %d, want %d, behind %s", got, code, realtimeclient.Types(all))
+		k.t.Errorf("closed with %d, want %d, after %s", got, code, realtimeclient.Types(all))
 	}
 	return all
 }
@@ -567,7 +567,7 @@ func tooMany(t *testing.T, owner account, in *edge) {
 	close(refused)
 	for err := range refused {
 		if refusal, ok := errors.AsType[*realtimeclient.RefusedError](err); !ok || refusal.Status != http.StatusTooManyRequests || !strings.Contains(refusal.Body, `"error"`) {
-			t.Fatalf("a connection too many: %v", err)
+			t.Fatalf("one connection too many: %v", err)
 		}
 	}
 

@@ -117,7 +117,7 @@ func strikeIngest(t *testing.T, signal string) {
 	close(shelf.release)
 	for point, id := range ids {
 		d := owner.processed(t, id, 90*time.Second)
-		t.Logf("%s is %s %s after the strike", point, d.Status, time.Since(struck).Round(time.Second))
+		t.Logf("%s is %s %s after the fault", point, d.Status, time.Since(struck).Round(time.Second))
 		if point == "failed" {
 			if d.Status != "failed" || d.Error == nil || d.Error.Code != "damaged" || d.Chunks != 0 {
 				t.Errorf("%s: %+v", point, d)
@@ -152,7 +152,7 @@ func storedOnce(t *testing.T, c *cluster, owner account, ids map[string]string) 
 	for point, id := range ids {
 		n := c.number(t, `SELECT count(*) FROM document_chunks WHERE document_id = $1`, id)
 		if d := owner.document(t, id); n != d.Chunks {
-			t.Errorf("%s: %d passages are stored, and it says %d", point, n, d.Chunks)
+			t.Errorf("%s: %d passages are stored, the document says %d", point, n, d.Chunks)
 		}
 		if distinct := c.number(t, `SELECT count(DISTINCT (page, start_at)) FROM document_chunks WHERE document_id = $1`, id); distinct != n {
 			t.Errorf("%s: of %d passages %d are different", point, n, distinct)
@@ -164,6 +164,6 @@ func storedOnce(t *testing.T, c *cluster, owner account, ids map[string]string) 
 
 	// The count of a term equals the number of passages with it, whatever was killed.
 	if wrong := c.number(t, `SELECT count(*) FROM knowledge_terms k WHERE k.chunks <= 0`); wrong != 0 {
-		t.Errorf("%d terms are counted that nothing has", wrong)
+		t.Errorf("%d counted terms occur in no passage", wrong)
 	}
 }

@@ -46,7 +46,7 @@ func TestChaosIngressKilledWithWaiters(t *testing.T) {
 	}
 }
 
-func TestIngressToldToStopAnswersItsWaiters(t *testing.T) {
+func TestStoppingIngressAnswersItsWaiters(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	leaving, other := c.ingress(t), c.ingress(t)

@@ -188,7 +188,7 @@ func TestInjections(t *testing.T) {
 	}
 
 	if seen := evil.requests(); len(seen) != 0 {
-		t.Errorf("%d requests reached a host that nobody listed: %q", len(seen), seen[0])
+		t.Errorf("%d requests reached an unlisted host: %q", len(seen), seen[0])
 	}
 
 	checkShop(t, listed)

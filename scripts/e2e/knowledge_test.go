@@ -186,7 +186,7 @@ func TestAnswersCiteTheirPage(t *testing.T) {
 	r := owner.chats(t, "about the lamp", "How long is the warranty of the Heron lamp?")
 	opensItsPage(t, owner, r, sent.ID)
 	if none := owner.chats(t, "about whales", "How many whales live in the Baltic Sea?"); len(none.Citations) != 0 || !strings.Contains(none.Message, "do not say") {
-		t.Errorf("an answer that no document supports: %+v", none)
+		t.Errorf("an answer without a supporting document: %+v", none)
 	}
 
 	stranger := signUp(t, in.url).reader(t, "offline", nil)
@@ -275,7 +275,7 @@ func leavesNothing(t *testing.T, c *cluster, mark string, logs ...string) {
 		}
 		looked++
 		if found += n; n > 0 {
-			t.Errorf("%d rows of %s have it still", n, where)
+			t.Errorf("%d rows of %s still contain it", n, where)
 		}
 	}
 	if looked < 100 {
@@ -287,7 +287,7 @@ func leavesNothing(t *testing.T, c *cluster, mark string, logs ...string) {
 		}
 		content, err := os.ReadFile(path)
 		if bytes.Contains(content, []byte(mark)) {
-			t.Errorf("%s has it still", path)
+			t.Errorf("%s still contains it", path)
 		}
 		return err
 	})

@@ -52,14 +52,14 @@ func TestWindowKeepsAFloodFromDelayingOthers(t *testing.T) {
 
 	for range singles {
 		took := timeOne(t, other)
-		t.Logf("a run beside the flood took %s, alone %s", took.Round(time.Millisecond), alone.Round(time.Millisecond))
+		t.Logf("a run during the flood took %s, alone %s", took.Round(time.Millisecond), alone.Round(time.Millisecond))
 		if took > bound {
-			t.Fatalf("a run beside the flood took %s, alone %s", took, alone)
+			t.Fatalf("a run during the flood took %s, alone %s", took, alone)
 		}
 	}
 
 	if done := len(c.model.of(prompts...)); done > flood*3/4 {
-		t.Fatalf("%d of the flood's %d runs were carried out before: it was no flood", done, flood)
+		t.Fatalf("%d of the flood's %d runs were executed before: it was no flood", done, flood)
 	}
 
 	eventually(t, 90*time.Second, "the flood ends", func() bool { return c.number(t, "SELECT count(*) FROM open_runs") == 0 })
@@ -70,7 +70,7 @@ func TestWindowKeepsAFloodFromDelayingOthers(t *testing.T) {
 	// Processes that dispatch simultaneously may both use the last free slot. An excess that is
 	// never corrected would affect most of the calls.
 	if over := countBeyond(calls[flood/4:], window); over > flood/10 {
-		t.Errorf("%d of %d model calls began while %d runs of the organization were carried out: the window leaks", over, flood*3/4, window)
+		t.Errorf("%d of %d model calls began while %d runs of the organization were executing: the dispatch limit leaks", over, flood*3/4, window)
 	}
 }
 
@@ -120,9 +120,9 @@ func TestFloodLeavesTheWaitOfOthers(t *testing.T) { //nolint:paralleltest // it 
 	}
 
 	t.Logf("alone:            %s", &alone)
-	t.Logf("beside the flood: %s", &beside)
+	t.Logf("during the flood: %s", &beside)
 	if others, own := percentile(beside.answered, 0.99), percentile(alone.answered, 0.99); others.Seconds() > limit*own.Seconds() {
-		t.Errorf("beside the flood the p99 wait is %s, more than %.0f times what it is alone, %s", others, limit, own)
+		t.Errorf("during the flood the p99 wait is %s, more than %.0f times that alone, %s", others, limit, own)
 	}
 }
 

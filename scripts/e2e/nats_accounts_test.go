@@ -150,15 +150,15 @@ var refusals = map[string]struct{ publish, subscribe []string }{
 	},
 }
 
-// TestUsersOfTheBusAreRefusedWhatTheyDoNotNeed tries, as each user, the actions of other parts of
+// TestBusUsersHaveLeastRights tries, as each user, the actions of other parts of
 // the service, and actions of none.
-func TestUsersOfTheBusAreRefusedWhatTheyDoNotNeed(t *testing.T) {
+func TestBusUsersHaveLeastRights(t *testing.T) {
 	t.Parallel()
 	bus := testkit.NATSWith(t, busConfig(t, "single.conf"), busSecrets())
 	for _, address := range []string{bus.URL, strings.Replace(busURL("agent", bus), "passagent", "passtool", 1)} {
 		if nc, err := nats.Connect(address); err == nil {
 			nc.Close()
-			t.Error("the bus let in somebody who is nobody")
+			t.Error("the bus accepted an unknown user")
 		}
 	}
 

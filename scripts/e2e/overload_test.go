@@ -210,13 +210,13 @@ func TestOverloadKeepsGoodput(t *testing.T) { //nolint:paralleltest // it measur
 		peak := o.peak(t, round)
 		seen := o.offer(t, round, overloadTimes*peak, 6*time.Second)
 		peaks, goodputs = append(peaks, peak), append(goodputs, seen.goodput)
-		t.Logf("peak %.0f/s; offered %.0f/s: %.0f/s carried out, at most %d waiting; ingress %d MiB, worker %d MiB",
+		t.Logf("peak %.0f/s; offered %.0f/s: %.0f/s executed, at most %d waiting; ingress %d MiB, worker %d MiB",
 			peak, seen.rate, seen.goodput, seen.waiting, seen.ingress>>20, seen.worker>>20)
 		if seen.rate < 0.8*overloadTimes*peak {
 			t.Errorf("only %.0f/s could be offered: the machine is too busy to say anything", seen.rate)
 		}
 		if seen.waiting > maxOverload {
-			t.Errorf("%d runs waited, where %d may", seen.waiting, overloadBacklog)
+			t.Errorf("%d runs waited, limit %d", seen.waiting, overloadBacklog)
 		}
 		if seen.ingress > before.ingress+overloadMemory || seen.worker > before.worker+overloadMemory {
 			t.Errorf("an ingress of %d MiB came to %d, a worker of %d to %d", before.ingress>>20, seen.ingress>>20, before.worker>>20, seen.worker>>20)

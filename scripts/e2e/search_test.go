@@ -216,7 +216,7 @@ func TestCitationsHold(t *testing.T) {
 		}
 		owner.get(t.Context(), "/api/sources?id="+cited.SourceID).want(t, http.StatusOK).into(t, &source)
 		if cited.CitedText == "" || !strings.Contains(source.Text, cited.CitedText) || source.URL != cited.URL || source.ID != cited.SourceID {
-			t.Errorf("citation %d does not stand in its source: %+v in %+v", i, cited, source)
+			t.Errorf("citation %d does not occur in its source: %+v in %+v", i, cited, source)
 		}
 	}
 	for _, gone := range []string{"[99", "painted green", `"330`} {

@@ -13,9 +13,9 @@ import (
 	"parley/shared/testkit"
 )
 
-// TestParleyUpComesBackWithoutWhatItMade removes the seeds of the first start one after the other,
+// TestParleyUpRecreatesMissingSeeds removes the seeds of the first start one after the other,
 // as users may, or as after an interrupted start. The next start creates each again.
-func TestParleyUpComesBackWithoutWhatItMade(t *testing.T) { //nolint:tparallel // each subtest depends on the previous one
+func TestParleyUpRecreatesMissingSeeds(t *testing.T) { //nolint:tparallel // each subtest depends on the previous one
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
 	parley := up(t, dir, testkit.FreePort(t))
@@ -81,9 +81,9 @@ func loseKeys(t *testing.T, _ string, creds quickstart.Credentials) {
 	a.send(t, http.MethodDelete, creds.BaseURL+"/api/keys?id="+own, nil).want(t, http.StatusOK)
 }
 
-// TestParleyUpToldToStopWhileItStarts interrupts a first start at several points, as Ctrl-C may. It
+// TestParleyUpStoppedWhileItStarts interrupts a first start at several points, as Ctrl-C may. It
 // exits with status 0, leaves nothing behind, and does not prevent the next start.
-func TestParleyUpToldToStopWhileItStarts(t *testing.T) {
+func TestParleyUpStoppedWhileItStarts(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
 	port := testkit.FreePort(t)
@@ -97,10 +97,10 @@ func TestParleyUpToldToStopWhileItStarts(t *testing.T) {
 		})
 		starting.Term()
 		if err := starting.Wait(40 * time.Second); err != nil {
-			t.Errorf("told to stop when %s was there, parley did not exit with 0: %v", sign, err)
+			t.Errorf("stopped at %s, parley did not exit with 0: %v", sign, err)
 		}
 		if left := processesBelow(t, dir); len(left) > 0 {
-			t.Errorf("told to stop when %s was there, parley left processes behind: %v", sign, left)
+			t.Errorf("stopped at %s, parley left processes behind: %v", sign, left)
 		}
 	}
 

@@ -178,7 +178,7 @@ func behind(events []event, found func(event) bool) []event {
 	return nil
 }
 
-func TestChaosWorkerKilledMidAnswerIsToldToItsReaders(t *testing.T) {
+func TestChaosWorkerKilledMidAnswerNotifiesItsReaders(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	here, there := c.ingress(t), c.ingress(t)
@@ -209,7 +209,7 @@ func TestChaosWorkerKilledMidAnswerIsToldToItsReaders(t *testing.T) {
 
 	again := behind(after, ofKind("run.restarted"))
 	if got := answerIn(t, again); got != echoed(text) {
-		t.Fatalf("behind run.restarted the stream says %q", got)
+		t.Fatalf("after run.restarted the stream contains %q", got)
 	}
 	if !strings.Contains(bytesFor(after), `"afterStep":0`) {
 		t.Errorf("no step was recorded, and the stream says %q", bytesFor(after))
@@ -241,7 +241,7 @@ func checkFinalLog(t *testing.T, owner account, there *edge, runID string, endin
 	}
 	for i, e := range final[:len(final)-1] {
 		if got := bytesFor(owner.at(there).watch(t, runID, e.id).rest(t)); got != bytesFor(final[i+1:]) {
-			t.Errorf("resumed behind %s came\n%s", e.id, got)
+			t.Errorf("resumed after %s, the stream is\n%s", e.id, got)
 		}
 	}
 	last := map[string]string{"x-api-key": owner.key, "Last-Event-ID": final[len(final)-1].id}

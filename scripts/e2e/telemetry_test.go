@@ -160,10 +160,10 @@ func TestTelemetry(t *testing.T) {
 
 	wantTrace(t, sent, traceFor(wanted))
 	if got := sent.of(traceFor(unwanted)); len(got) > 0 {
-		t.Errorf("a trace that its caller does not want was sent: %v", got)
+		t.Errorf("an unsampled trace was sent: %v", got)
 	}
 	if found := sent.with(canary); len(found) > 0 {
-		t.Errorf("what was said is in a trace: %s", found)
+		t.Errorf("a trace contains a message: %s", found)
 	}
 
 	wantMetrics(t, shown)
@@ -315,7 +315,7 @@ func wantMetrics(t *testing.T, urls []string) {
 		return !slices.ContainsFunc(lacking, func(name string) bool { return strings.Contains(name, "queue") || strings.Contains(name, "doorbells") })
 	})
 	if len(lacking) > 0 {
-		t.Errorf("the board or the alerts ask for what nobody shows: %s", strings.Join(lacking, ", "))
+		t.Errorf("the dashboard or the alerts query missing metrics: %s", strings.Join(lacking, ", "))
 	}
 }
 

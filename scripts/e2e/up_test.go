@@ -50,7 +50,7 @@ func TestParleyUpStartsStopsAndStartsAgain(t *testing.T) {
 	secondStart := time.Since(began)
 	t.Logf("first start %s, second %s", firstStart.Round(time.Millisecond), secondStart.Round(time.Millisecond))
 	if kept, err := os.Stat(cluster); err != nil || !kept.ModTime().Equal(made.ModTime()) {
-		t.Errorf("the second start has made its database anew: %v", err)
+		t.Errorf("the second start created a new database: %v", err)
 	}
 
 	second := readCredentials(t, dir)

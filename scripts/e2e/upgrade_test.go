@@ -283,7 +283,7 @@ func endsWell(t *testing.T, p *testkit.Process) {
 	t.Helper()
 	p.Term()
 	if err := p.Wait(time.Minute); err != nil {
-		t.Fatalf("told to stop, it did not exit with 0: %v", err)
+		t.Fatalf("after SIGTERM it did not exit with 0: %v", err)
 	}
 }
 

@@ -146,7 +146,7 @@ func checkUndisturbed(t *testing.T, s workerFault, struck disturbed, whole realt
 	}
 
 	pause, behind := got.Longest()
-	t.Logf("%s: the longest pause was %s, %s before the end; who listens waited for %s",
+	t.Logf("%s: the longest pause was %s, %s before the end; a listener waited for %s",
 		s.name, pause, got.Frames[len(got.Frames)-1].At.Sub(got.Frames[behind].At).Round(time.Millisecond), got.Starved())
 	gap, limit := s.pause, s.starved
 	if testing.Short() { // other packages' tests use the same two cores, and audio is sent seconds ahead
@@ -156,7 +156,7 @@ func checkUndisturbed(t *testing.T, s workerFault, struck disturbed, whole realt
 		t.Errorf("%s: no audio came for %s, %s after it", s.name, pause, got.Frames[behind-1].At.Sub(struck.at))
 	}
 	if starved := got.Starved(); starved > limit {
-		t.Errorf("%s: who listens waited for %s", s.name, starved)
+		t.Errorf("%s: a listener waited for %s", s.name, starved)
 	}
 	if last := got.Frames[len(got.Frames)-1].At; !last.After(struck.at.Add(time.Second)) {
 		t.Errorf("%s: the answer was over %s after it: nothing was tested", s.name, last.Sub(struck.at))
@@ -238,7 +238,7 @@ func TestChaosVoiceWorkerLostMidSpeech(t *testing.T) {
 	heard := l.uploads() // includes uploads for turns that only might have ended
 	want := slices.MaxFunc(heard, func(a, b []byte) int { return len(a) - len(b) })
 	if n := alike(heard, want); n < 2 {
-		t.Fatalf("%d of %d uploads say it all: the first of them %s, the last %s", n, len(heard), lasts(heard[0]), lasts(heard[len(heard)-1]))
+		t.Fatalf("%d of %d uploads are complete: the first of them %s, the last %s", n, len(heard), lasts(heard[0]), lasts(heard[len(heard)-1]))
 	}
 
 	k.Leave() // its worker is then the only one with a free slot
@@ -252,7 +252,7 @@ func TestChaosVoiceWorkerLostMidSpeech(t *testing.T) {
 	checkTurn(t, k)
 	all := l.uploads() // an upload is retried if the machine is too busy to answer in time
 	if n := alike(all, want); n < 4 {
-		t.Errorf("%d of %d uploads say it all; the last: %s, undisturbed %s", n, len(all), lasts(all[len(all)-1]), lasts(want))
+		t.Errorf("%d of %d uploads are complete; the last: %s, undisturbed %s", n, len(all), lasts(all[len(all)-1]), lasts(want))
 	}
 
 	for _, session := range []string{"mid-speech", "mid-transcription"} {
@@ -311,7 +311,7 @@ func TestChaosIngressKilledMidConversation(t *testing.T) {
 	k.part(5 * time.Second)
 	dying.Kill9()
 	if code, _ := k.closed(5 * time.Second); code != -1 {
-		t.Errorf("an ingress that was killed said goodbye: %d", code)
+		t.Errorf("a killed ingress sent the close code %d", code)
 	}
 
 	there := owner.at(other)
@@ -330,9 +330,9 @@ func TestChaosIngressKilledMidConversation(t *testing.T) {
 	}
 }
 
-// TestIngressToldToStopSpeaksToTheEnd finishes an answer in progress, and closes idle
+// TestStoppingIngressFinishesItsSpeech finishes an answer in progress, and closes idle
 // conversations.
-func TestIngressToldToStopSpeaksToTheEnd(t *testing.T) {
+func TestStoppingIngressFinishesItsSpeech(t *testing.T) {
 	t.Parallel()
 	needsVoice(t)
 	const goingAway = 1012 // close code "service restart"
@@ -349,7 +349,7 @@ func TestIngressToldToStopSpeaksToTheEnd(t *testing.T) {
 	part := k.part(5 * time.Second)
 	leaving.Term()
 	if code, _ := idle.closed(6 * time.Second); code != goingAway { // calm still plays its answer
-		t.Errorf("a conversation in which nothing is under way was closed with %d", code)
+		t.Errorf("an idle conversation was closed with %d", code)
 	}
 
 	sameAnswer(t, k.rest(part), whole)

@@ -182,7 +182,7 @@ func TestChaosPoisonRunFailsAfterFiveDeaths(t *testing.T) {
 	}
 }
 
-func TestWorkerToldToStopFinishesItsRun(t *testing.T) {
+func TestStoppingWorkerFinishesItsRun(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	in := c.ingress(t)
@@ -201,7 +201,7 @@ func TestWorkerToldToStopFinishesItsRun(t *testing.T) {
 	}
 }
 
-func TestWorkerToldToStopHandsItsRunOn(t *testing.T) {
+func TestStoppingWorkerRequeuesItsRun(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	in := c.ingress(t)

@@ -28,7 +28,7 @@ var core sync.Mutex
 func TestSchedule(t *testing.T) {
 	t.Parallel()
 	if *seedFlag == 0 {
-		t.Skip("NOT RUN: -args -model.seed=N carries out the schedule of that seed")
+		t.Skip("NOT RUN: -args -model.seed=N runs the schedule of that seed")
 	}
 
 	m := mutant{}

@@ -41,7 +41,7 @@ func (m mutant) overlay(t *testing.T) (path string) {
 			text = string(raw)
 		}
 		if n := strings.Count(text, e.old); n != 1 {
-			t.Fatalf("%s: the rule that this mutant leaves out stands there %d times, not once; look where it is now:\n%s", e.file, n, e.old)
+			t.Fatalf("%s: the text of this mutant's rule occurs %d times, want 1; find its new place:\n%s", e.file, n, e.old)
 		}
 		files[e.file] = strings.Replace(text, e.old, e.new, 1)
 	}
@@ -168,9 +168,9 @@ func (m mutant) mustFail(t *testing.T) {
 	case err == nil:
 		t.Errorf("no test notices it: %s", strings.Join(m.tests, ", "))
 	case !errors.As(err, &exit), found == nil, !slices.Contains(m.tests, found[1]):
-		t.Errorf("%v, but by no failing test\n%s", err, out)
+		t.Errorf("%v, but no test failed\n%s", err, out)
 	case broken.MatchString(out):
-		t.Errorf("%s fails by an error, not by what it looks at: %s\n%s", found[1], broken.FindString(out), out)
+		t.Errorf("%s fails with an error, not in its assertion: %s\n%s", found[1], broken.FindString(out), out)
 	default:
 		t.Logf("%s fails", found[1])
 	}

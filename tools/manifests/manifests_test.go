@@ -10,7 +10,7 @@ import (
 // repository is the path of this repository.
 const repository = "../.."
 
-func TestWhatIsDeployedIsRight(t *testing.T) {
+func TestDeploymentFilesAreValid(t *testing.T) {
 	t.Parallel()
 	for _, c := range checks {
 		for _, problem := range c.check(repository) {
@@ -64,7 +64,7 @@ func TestMistakesAreFound(t *testing.T) {
 				}
 			}
 			if !strings.Contains(all.String(), mistake.found) {
-				t.Errorf("%q is not said, but:\n%s", mistake.found, all.String())
+				t.Errorf("%q is not printed, but:\n%s", mistake.found, all.String())
 			}
 		})
 	}

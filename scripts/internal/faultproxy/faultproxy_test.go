@@ -94,7 +94,7 @@ func TestPass(t *testing.T) {
 		t.Errorf("recorded %+v, %d faults", door.Requests(), door.Faults())
 	}
 	if got, _, err := ask(t, http.MethodGet, strings.TrimSuffix(door.URL, "1")+"7/x", "", ""); err != nil || got.status != http.StatusNotFound {
-		t.Errorf("a door that is none: %+v, %v", got, err)
+		t.Errorf("an unknown door: %+v, %v", got, err)
 	}
 }
 
@@ -122,7 +122,7 @@ func TestDropFirst(t *testing.T) {
 			t.Errorf("%d: %+v: answer %v, error %v", i, row, got, err)
 		}
 		if got := int(s.asked.Load()); got != i+1 {
-			t.Errorf("%d: the service was asked %d times", i, got)
+			t.Errorf("%d: the service was called %d times", i, got)
 		}
 	}
 

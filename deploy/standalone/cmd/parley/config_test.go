@@ -138,8 +138,8 @@ func TestConfigSaysWhereValuesCameFrom(t *testing.T) { //nolint:paralleltest // 
 	}
 }
 
-// TestConfigHasWhatItsRolesRead checks that settings of unselected roles are omitted.
-func TestConfigHasWhatItsRolesRead(t *testing.T) { //nolint:paralleltest // uses the process's environment
+// TestConfigHasSettingsOfItsRoles checks that settings of unselected roles are omitted.
+func TestConfigHasSettingsOfItsRoles(t *testing.T) { //nolint:paralleltest // uses the process's environment
 	for roles, want := range map[string][2]bool{"ingress": {true, false}, "agent,tool": {false, true}, "ingress,sweep": {true, true}} {
 		got, _ := configured(t, nil, "--roles", roles)
 		_, ingress := got["LIMIT_DEMO"]

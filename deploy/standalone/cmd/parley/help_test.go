@@ -70,8 +70,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestEveryCommandSaysAllOfItself parses the examples of every command.
-func TestEveryCommandSaysAllOfItself(t *testing.T) {
+// TestEveryCommandHasExamples parses the examples of every command.
+func TestEveryCommandHasExamples(t *testing.T) {
 	t.Parallel()
 	for _, node := range newParser(new(commands)).Model.Leaves(true) {
 		shows, is := reflect.TypeAssert[interface{ Examples() string }](node.Target.Addr())
@@ -92,8 +92,8 @@ func TestEveryCommandSaysAllOfItself(t *testing.T) {
 	}
 }
 
-// TestHelpIsAskedForInThreeWays tries -h, --help and the command help.
-func TestHelpIsAskedForInThreeWays(t *testing.T) {
+// TestThreeWaysToAskForHelp tries -h, --help and the command help.
+func TestThreeWaysToAskForHelp(t *testing.T) {
 	t.Parallel()
 	want := pages(newParser(new(commands)))["keys-create"]
 	for _, args := range [][]string{{"keys", "create", "-h"}, {"keys", "create", "--help"}, {"help", "keys", "create"}} {

@@ -12,9 +12,9 @@ import (
 	"parley/deploy/standalone/internal/cli"
 )
 
-// TestWhatIsNotUnderstoodIsSaidLast passes an invalid setting and invalid arguments to every
+// TestUsageErrorsAreSaidLast passes an invalid setting and invalid arguments to every
 // command.
-func TestWhatIsNotUnderstoodIsSaidLast(t *testing.T) {
+func TestUsageErrorsAreSaidLast(t *testing.T) {
 	wrong := func(args ...string) (lines []string, code int) {
 		var out bytes.Buffer
 		k := newParser(new(commands), kong.Writers(&out, &out))

@@ -19,7 +19,7 @@ import (
 	"parley/shared/lifecycle"
 )
 
-func TestAnswersThatWereToldTwice(t *testing.T) {
+func TestRepeatedAnswers(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		first, second []string // "-" between attempts

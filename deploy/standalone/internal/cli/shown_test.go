@@ -41,7 +41,7 @@ func TestFolded(t *testing.T) {
 	}
 
 	if got := foldRow([]string{"id", "b", ""}, []int{4, 9, 30}, 13); got != "id\n    b\n" {
-		t.Errorf("a column without a text: %q", got)
+		t.Errorf("a column without text: %q", got)
 	}
 }
 
@@ -61,7 +61,7 @@ func TestRunsOnATerminal(t *testing.T) {
 		plain, long := runLine(&run, width), runLine(&scheduled, width)
 		for _, says := range []string{"2030-01-02T03:04:05Z", id, "requires_action", "1.5s", agent, "schedule night-watch", answer} {
 			if says != "schedule night-watch" && !strings.Contains(plain, says) || !strings.Contains(strings.ReplaceAll(long, "…", "h"), says) {
-				t.Errorf("%d columns do not say %q:\n%s%s", width, says, plain, long)
+				t.Errorf("%d columns do not contain %q:\n%s%s", width, says, plain, long)
 			}
 		}
 		for _, says := range []string{agent, answer} {

@@ -51,7 +51,7 @@ func problem(w http.ResponseWriter, status int, code, retryAfter string) {
 	fmt.Fprintf(w, `{"status":%d,"code":%q,"detail":"because","requestId":"R1"}`, status, code)
 }
 
-func TestWhatIsSentAgain(t *testing.T) {
+func TestWhichRequestsAreRetried(t *testing.T) {
 	t.Parallel()
 	answer := func(status int, code, after string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { problem(w, status, code, after) }
@@ -147,7 +147,7 @@ func TestErrorsShowNoPassword(t *testing.T) {
 
 	for _, bad := range []string{"", "127.0.0.1:8080", "ftp://x", "http://"} {
 		if _, err := New(Options{BaseURL: bad}); err == nil {
-			t.Errorf("%q is no address", bad)
+			t.Errorf("%q is not an address", bad)
 		}
 	}
 }

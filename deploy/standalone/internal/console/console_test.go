@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestWhatIsShown(t *testing.T) {
+func TestSafeText(t *testing.T) {
 	t.Parallel()
 	if got := OneLine(" a\tb\n\x1b[31mc\u009b\x7f  d "); got != "a b [31mc d" {
 		t.Errorf("one line: %q", got)
@@ -31,9 +31,9 @@ func TestWhatIsShown(t *testing.T) {
 	}
 }
 
-// TestNothingPassingWithoutTerminal prints without a terminal: lines are not truncated, and there
+// TestNoProgressWithoutTerminal prints without a terminal: lines are not truncated, and there
 // is no progress.
-func TestNothingPassingWithoutTerminal(t *testing.T) {
+func TestNoProgressWithoutTerminal(t *testing.T) {
 	t.Parallel()
 	var out, complaints bytes.Buffer
 	c := &Console{In: strings.NewReader(""), Out: &out, Err: &complaints}
@@ -67,8 +67,8 @@ func TestProgressMakesRoom(t *testing.T) {
 	}
 }
 
-// TestNothingThatIsPrintedRulesATerminal prints control characters of a service in all ways.
-func TestNothingThatIsPrintedRulesATerminal(t *testing.T) {
+// TestOutputDoesNotControlTheTerminal prints control characters of a service in all ways.
+func TestOutputDoesNotControlTheTerminal(t *testing.T) {
 	t.Parallel()
 	const sent, shown = "a\x1b[2J\u202eb", "a[2Jb"
 	var out, complaints bytes.Buffer

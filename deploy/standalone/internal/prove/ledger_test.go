@@ -69,7 +69,7 @@ func TestLedgerHonoursKeysAndNothingElse(t *testing.T) {
 		t.Errorf("booked %+v", got)
 	}
 	if l.underWay() != 0 {
-		t.Errorf("%d are still under way", l.underWay())
+		t.Errorf("%d are still in progress", l.underWay())
 	}
 }
 

@@ -82,7 +82,7 @@ func TestTriggerIsSentUntilItIsAnswered(t *testing.T) {
 	}
 }
 
-func TestReplayIsWhatComesNow(t *testing.T) {
+func TestReplayIsTheCurrentAnswer(t *testing.T) {
 	t.Parallel()
 	f := &flakyService{}
 	server := httptest.NewServer(f)

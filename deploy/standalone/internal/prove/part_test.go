@@ -43,14 +43,14 @@ func TestPartComesBack(t *testing.T) {
 		}
 		began, seen := time.Now(), false
 		if err := p.kill(ctx, time.Second, func() { seen = len(lives) == 1 }); err != nil || !seen {
-			t.Fatalf("struck: %v, looked at before: %t", err, seen)
+			t.Fatalf("killed: %v, before called: %t", err, seen)
 		}
 		synctest.Wait()
 		if _, err := p.await(ctx); err != nil || len(lives) != 2 || time.Since(began) != time.Second {
-			t.Fatalf("%d lives after %s: %v", len(lives), time.Since(began), err)
+			t.Fatalf("%d runs after %s: %v", len(lives), time.Since(began), err)
 		}
 		if all := p.unexpectedEnds(); len(all) != 0 {
-			t.Fatalf("a strike is told as an end of its own: %v", all)
+			t.Fatalf("a kill is recorded as an unexpected end: %v", all)
 		}
 		close(lives[1].done) // a crash
 		synctest.Wait()

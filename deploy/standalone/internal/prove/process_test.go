@@ -58,6 +58,6 @@ func TestProcessThatDoesNotComeUp(t *testing.T) {
 		t.Errorf("it failed: %v", err)
 	}
 	if err := script(t, "", "read never </dev/zero").run(ctx); err == nil {
-		t.Error("it was told to stop and says that it came to its end")
+		t.Error("the output of a stopped process says that it completed")
 	}
 }

@@ -61,7 +61,7 @@ func TestEveryScheduleHitsEverythingInTime(t *testing.T) {
 				for i, s := range kills {
 					hits[s.Part]++
 					if s.After < triggers/20 || s.After > triggers/2 || i > 0 && s.After < kills[i-1].After || s.Down < 0 || s.Down > maxDown {
-						t.Fatalf("seed %d, %d triggers, %d workers: strike %d is %+v", seed, triggers, workers, i, s)
+						t.Fatalf("seed %d, %d triggers, %d workers: kill %d is %+v", seed, triggers, workers, i, s)
 					}
 				}
 				want := map[string]int{kindNATS: 2, kindIngress: 2, kindPostgres: 1}
@@ -69,7 +69,7 @@ func TestEveryScheduleHitsEverythingInTime(t *testing.T) {
 					want[w] = 2
 				}
 				if !reflect.DeepEqual(hits, want) {
-					t.Fatalf("seed %d, %d workers: strikes at %v", seed, workers, hits)
+					t.Fatalf("seed %d, %d workers: kills at %v", seed, workers, hits)
 				}
 				if triggers == 1000 && workers == 2 {
 					order := ""

@@ -150,6 +150,6 @@ func TestNothingProvesNothing(t *testing.T) {
 		t.Errorf("judged %+v", v)
 	}
 	if len(v.Faults) != 2*maxFaults {
-		t.Errorf("%d faults are told", len(v.Faults))
+		t.Errorf("%d faults are described", len(v.Faults))
 	}
 }

@@ -66,7 +66,7 @@ func sound() Doctor {
 	return d
 }
 
-func TestDoctorSaysWhatThereIsAndWhatIsNot(t *testing.T) {
+func TestDoctorReportsFoundAndMissing(t *testing.T) {
 	t.Setenv("RUNSC", "")
 	for name, c := range map[string]struct { //nolint:paralleltest // RUNSC affects the whole process
 		machine machine

@@ -25,7 +25,7 @@ func TestParkedKeepsRequestsUntilTheyAreReleased(t *testing.T) {
 		left, leave := context.WithCancel(t.Context())
 		leave()
 		if w := send(left, Path, request); w.Body.Len() > 0 {
-			t.Errorf("a request that nobody has released was answered: %s", w.Body)
+			t.Errorf("a request was answered before its release: %s", w.Body)
 		}
 		answered := make(chan string, 1)
 		go func() { answered <- send(t.Context(), Path, request).Body.String() }()

@@ -38,7 +38,7 @@ func TestStopEndsAProcess(t *testing.T) {
 		t.Errorf("stopping: %v", err)
 	}
 	if !strings.Contains(p.Tail(), "told") {
-		t.Errorf("it was not told to stop: %q", p.Tail())
+		t.Errorf("the process did not receive SIGTERM: %q", p.Tail())
 	}
 }
 
@@ -50,7 +50,7 @@ func TestAProcessThatEndsIsAnErrorWithItsLog(t *testing.T) {
 		t.Errorf("error is %v", err)
 	}
 	if err := p.Stop(); !errors.Is(err, ErrEnded) {
-		t.Errorf("stopping what has ended by itself: %v", err)
+		t.Errorf("stopping an ended process: %v", err)
 	}
 }
 
@@ -121,7 +121,7 @@ func TestGroupStopsAllAndCountsTheirTime(t *testing.T) {
 	}
 
 	if _, err := g.Start(t.Context(), Config{Name: "none", Path: "/no/such/program", LogsDir: t.TempDir()}); err == nil {
-		t.Error("a program that is not there was started")
+		t.Error("a missing program was started")
 	}
 	if used, err := g.CPU(); err == nil && len(used) != 3 {
 		t.Errorf("CPU times are %v", used)

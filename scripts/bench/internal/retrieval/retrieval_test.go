@@ -87,7 +87,7 @@ func TestAsk(t *testing.T) {
 	for _, q := range one {
 		place := fmt.Sprint(q.Document, q.Section)
 		if asked[place] {
-			t.Errorf("%s is asked about twice", place)
+			t.Errorf("%s is decided twice", place)
 		}
 		asked[place] = true
 		at := slices.IndexFunc(documents, func(d Document) bool { return d.Name == q.Document })
