@@ -132,7 +132,7 @@ func (b *bench) find(ctx context.Context) (err error) {
 	return err
 }
 
-// measureLoad measures a load on servers of its own.
+// measureLoad measures a load on separate servers.
 func (b *bench) measureLoad(ctx context.Context, load Load) (err error) {
 	s := &loadEnv{bench: b, load: load.Name(), dir: filepath.Join(b.Dir, load.Name())}
 	if err := os.MkdirAll(s.dir, 0o750); err != nil {

@@ -49,7 +49,7 @@ func TestHarnessNotices(t *testing.T) {
 	p.visitURL(server.URL)
 	p.sees("Late")
 	p.settled()
-	faults := strings.Join(p.watch.told(), "\n")
+	faults := strings.Join(p.watch.allFaults(), "\n")
 	for _, want := range []string{
 		"console: ", "a complaint", "500 for GET " + server.URL + "/broken", "404 for GET " + server.URL + "/missing.png",
 		"it asks another host: GET http://other.invalid/", "exception: ", "a mistake", "img-src of the content security policy forbids",
@@ -92,8 +92,8 @@ func TestHarnessClosesDialogs(t *testing.T) {
 	p.visit("/dashboard")
 	p.js(nil, `() => { addEventListener("beforeunload", (e) => e.preventDefault()); setTimeout(() => alert("Look here")); }`)
 	p.until("the alert is noticed", func() error {
-		if faults := strings.Join(p.watch.told(), "\n"); !strings.Contains(faults, `a alert opened: "Look here"`) {
-			return fmt.Errorf("told: %q", faults)
+		if faults := strings.Join(p.watch.allFaults(), "\n"); !strings.Contains(faults, `a alert opened: "Look here"`) {
+			return fmt.Errorf("faults: %q", faults)
 		}
 		return nil
 	})
@@ -109,8 +109,8 @@ func TestHarnessClosesDialogs(t *testing.T) {
 	})
 
 	p.visit("/dashboard")
-	if faults := strings.Join(p.watch.told(), "\n"); !strings.Contains(faults, "a beforeunload opened") {
-		t.Errorf("told: %q", faults)
+	if faults := strings.Join(p.watch.allFaults(), "\n"); !strings.Contains(faults, "a beforeunload opened") {
+		t.Errorf("faults: %q", faults)
 	}
 
 	p.watch.forget()

@@ -305,7 +305,7 @@ func (p *page) settled() {
 
 // verdict fails the test for the page's faults, and prints the page's text if the test failed.
 func (p *page) verdict() {
-	for _, fault := range p.watch.told() {
+	for _, fault := range p.watch.allFaults() {
 		p.t.Errorf("the page has a fault: %s", fault)
 	}
 	if !p.t.Failed() || p.t.Skipped() {

@@ -79,8 +79,8 @@ func (w *watch) forbidden() bool {
 	return w.refused
 }
 
-// told returns the faults.
-func (w *watch) told() []string {
+// allFaults returns the faults.
+func (w *watch) allFaults() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.faults)

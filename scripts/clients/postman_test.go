@@ -22,7 +22,7 @@ func TestPostman(t *testing.T) {
 	needsNode(t)
 	s := withTestEnv(t)
 	root := testkit.Root(t)
-	var told struct {
+	var output struct {
 		Answers []struct {
 			Folder, Name, Method, Path, Target, Error, Body string
 			Status, Ms                                      int
@@ -32,14 +32,14 @@ func TestPostman(t *testing.T) {
 
 	collection := filepath.Join(s.dir, "collection.json")
 	writeCollection(t, s, filepath.Join(root, "docs", "parley.postman_collection.json"), collection)
-	decode(t, []byte(s.node(t, "newman.mjs", "COLLECTION="+collection)), &told)
-	if len(told.Failures) > 0 {
-		t.Errorf("newman reports failures: %s", strings.Join(told.Failures, "\n"))
+	decode(t, []byte(s.node(t, "newman.mjs", "COLLECTION="+collection)), &output)
+	if len(output.Failures) > 0 {
+		t.Errorf("newman reports failures: %s", strings.Join(output.Failures, "\n"))
 	}
 
 	documented := documentedStatuses(t, root)
 	succeeded := map[string]bool{}
-	for _, answer := range told.Answers {
+	for _, answer := range output.Answers {
 		is := answer.Method + " " + answer.Target
 		if answer.Error != "" || answer.Status >= http.StatusInternalServerError && answer.Path != "/readyz" {
 			t.Errorf("%s / %s: %s: %d %s %s", answer.Folder, answer.Name, is, answer.Status, answer.Error, answer.Body)
@@ -61,7 +61,7 @@ func TestPostman(t *testing.T) {
 		}
 	}
 
-	t.Logf("%d of %d requests succeeded: %s", len(succeeded), len(told.Answers), strings.Join(slices.Sorted(maps.Keys(succeeded)), ", "))
+	t.Logf("%d of %d requests succeeded: %s", len(succeeded), len(output.Answers), strings.Join(slices.Sorted(maps.Keys(succeeded)), ", "))
 }
 
 // mainRequests must succeed in a service that only has an agent. The others need values that only a

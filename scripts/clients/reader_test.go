@@ -159,7 +159,7 @@ set -a; cd "$READER"; [ ! -e "$READER/.state" ] || . "$READER/.state"; cd "$PWD"
 [ -e handbook.pdf ] || cp "$READER/handbook.pdf" .
 curl() {
 	local patience=60 code=0 fail=--fail-with-body
-	case "$*" in *'%{http_code}'*) fail=--no-fail-with-body ;; esac # whoever asks for the status looks at it
+	case "$*" in *'%{http_code}'*) fail=--no-fail-with-body ;; esac # the caller checks the status
 	case " $* " in *" -N "*|*" -sN "*) patience=5 ;; esac # a stream that goes on is left
 	command curl $fail --max-time $patience "$@" || code=$?
 	[ "$code.$patience" = 28.5 ] || return $code

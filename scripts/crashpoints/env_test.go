@@ -180,9 +180,9 @@ func (b *testEnv) loseLeases() {
 	}
 }
 
-// behind puts a fault proxy between a role's process, not started yet, and PostgreSQL or NATS.
+// withProxy puts a fault proxy between a role's process, not started yet, and PostgreSQL or NATS.
 // setting selects the server.
-func (b *testEnv) behind(r role, setting string) *testkit.FaultProxy {
+func (b *testEnv) withProxy(r role, setting string) *testkit.FaultProxy {
 	b.Helper()
 	at := slices.IndexFunc(b.settings[r], func(s string) bool { return strings.HasPrefix(s, setting+"=") })
 	_, address, _ := strings.Cut(b.settings[r][at], "=")

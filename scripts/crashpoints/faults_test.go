@@ -79,7 +79,7 @@ func (b *testEnv) noneAsked(all []settled) {
 func TestCommitReplyLost(t *testing.T) {
 	t.Parallel()
 	var toPostgres *testkit.FaultProxy
-	b := newTestEnv(t, options{dsn: testkit.PostgresProcess(t).DSN(), extra: func(b *testEnv) { toPostgres = b.behind(ingress, "DATABASE_URL") }})
+	b := newTestEnv(t, options{dsn: testkit.PostgresProcess(t).DSN(), extra: func(b *testEnv) { toPostgres = b.withProxy(ingress, "DATABASE_URL") }})
 	armed, release := b.hold(failpoint.AcceptBefore)
 	b.replace(ingress, armed+"@2")
 	// A first call of the same kind prepares the statement, for which the ingress needs
@@ -102,7 +102,7 @@ func TestPubAckAndReplyLost(t *testing.T) {
 	t.Parallel()
 	testkit.Long(t)
 	var toBus *testkit.FaultProxy
-	b := newTestEnv(t, options{extra: func(b *testEnv) { toBus = b.behind(ingress, "NATS_URL") }})
+	b := newTestEnv(t, options{extra: func(b *testEnv) { toBus = b.withProxy(ingress, "NATS_URL") }})
 	release := b.rearm(ingress, failpoint.AcceptAfter)
 	done := b.struck(chat, ingress, failpoint.AcceptAfter)
 	toBus.CutReplies()
@@ -323,7 +323,7 @@ func TestPartition(t *testing.T) {
 func (c cut) run(t *testing.T, way func(*testkit.FaultProxy)) {
 	t.Helper()
 	var proxy *testkit.FaultProxy
-	o := options{extra: func(b *testEnv) { proxy = b.behind(c.role, c.setting) }}
+	o := options{extra: func(b *testEnv) { proxy = b.withProxy(c.role, c.setting) }}
 	if c.setting == "DATABASE_URL" {
 		o.dsn = testkit.PostgresProcess(t).DSN()
 	}
@@ -358,7 +358,7 @@ func TestTakenOverDuringAPartition(t *testing.T) {
 			t.Parallel()
 			testkit.Long(t)
 			var proxy *testkit.FaultProxy
-			b := newTestEnv(t, options{dsn: testkit.PostgresProcess(t).DSN(), extra: func(b *testEnv) { proxy = b.behind(agent, "DATABASE_URL") }})
+			b := newTestEnv(t, options{dsn: testkit.PostgresProcess(t).DSN(), extra: func(b *testEnv) { proxy = b.withProxy(agent, "DATABASE_URL") }})
 			release := b.rearm(agent, failpoint.FinishBefore)
 			done := b.struck(chat, agent, failpoint.FinishBefore)
 			way(proxy)

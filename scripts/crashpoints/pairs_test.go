@@ -64,16 +64,16 @@ func (p pair) name() string { return fmt.Sprintf("%s then %s", p.first.at, p.sec
 // first one.
 func pairs() (all []pair) {
 	for n, first := range path {
-		for _, second := range behind(n) {
+		for _, second := range pointsAfter(n) {
 			all = append(all, pair{first, second})
 		}
 	}
 	return all
 }
 
-// behind returns the points that a run still passes, or passes again, after its process has died at
+// pointsAfter returns the points that a run still passes, or passes again, after its process has died at
 // the n-th point.
-func behind(n int) []place {
+func pointsAfter(n int) []place {
 	at := func(p failpoint.Point) int {
 		return slices.IndexFunc(path, func(of place) bool { return of.at == p })
 	}

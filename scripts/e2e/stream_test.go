@@ -168,8 +168,8 @@ func answerIn(t *testing.T, events []event) string {
 	return out.String()
 }
 
-// behind returns the events after the first one that found selects.
-func behind(events []event, found func(event) bool) []event {
+// eventsAfter returns the events after the first one that found selects.
+func eventsAfter(events []event, found func(event) bool) []event {
 	for i, e := range events {
 		if found(e) {
 			return events[i+1:]
@@ -207,7 +207,7 @@ func TestChaosWorkerKilledMidAnswerNotifiesItsReaders(t *testing.T) {
 		t.Fatalf("the stream ended with %q", bytesFor(after))
 	}
 
-	again := behind(after, ofKind("run.restarted"))
+	again := eventsAfter(after, ofKind("run.restarted"))
 	if got := answerIn(t, again); got != echoed(text) {
 		t.Fatalf("after run.restarted the stream contains %q", got)
 	}
@@ -217,7 +217,7 @@ func TestChaosWorkerKilledMidAnswerNotifiesItsReaders(t *testing.T) {
 	if got := bytesFor(resumed.rest(t)); got != bytesFor(after) {
 		t.Errorf("resumed on the other ingress:\n%s\nwho stayed saw\n%s", got, bytesFor(after))
 	}
-	if got := answerIn(t, behind(late.rest(t), ofKind("run.restarted"))); got != echoed(text) {
+	if got := answerIn(t, eventsAfter(late.rest(t), ofKind("run.restarted"))); got != echoed(text) {
 		t.Errorf("who came late saw %q", got)
 	}
 
@@ -236,7 +236,7 @@ func TestChaosWorkerKilledMidAnswerNotifiesItsReaders(t *testing.T) {
 func checkFinalLog(t *testing.T, owner account, there *edge, runID string, ending []event) {
 	t.Helper()
 	final := owner.watch(t, runID, "").rest(t)
-	if got := bytesFor(behind(final, ofKind("run.restarted"))); got != bytesFor(ending) {
+	if got := bytesFor(eventsAfter(final, ofKind("run.restarted"))); got != bytesFor(ending) {
 		t.Errorf("the log ends with\n%s\nlive came\n%s", got, bytesFor(ending))
 	}
 	for i, e := range final[:len(final)-1] {

@@ -437,8 +437,8 @@ func (i *ingress) read(t *task, due []int) {
 	}
 }
 
-// told models Dispatcher.tell: runs were ended from outside, and their slots become free.
-func (i *ingress) told(t *task, all []ended) {
+// runsEnded models Dispatcher.tell: runs were ended from outside, and their slots become free.
+func (i *ingress) runsEnded(t *task, all []ended) {
 	for _, e := range all {
 		i.sim.bus.cancel(e.run.id)
 		i.sim.bus.done(e.run.id, e.replyTo, e.run.status, e.run.result)

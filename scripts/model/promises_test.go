@@ -110,9 +110,9 @@ func (s *sim) waited(w *waiter) {
 	from := max(w.settled, r.ended)
 	switch took := s.now - from; {
 	case s.quiet() && took > time.Second:
-		s.brokenf("a wait ends with its run", "whoever waited for run %d was told %v later, and nothing was wrong", w.id, took)
+		s.brokenf("a wait ends with its run", "a waiter of run %d was notified %v later, and nothing was wrong", w.id, took)
 	case s.now-max(from, s.calm+slowest) > 3*pollEvery:
-		s.brokenf("a wait ends with its run", "whoever waited for run %d was told %v later", w.id, took)
+		s.brokenf("a wait ends with its run", "a waiter of run %d was notified %v later", w.id, took)
 	}
 }
 
@@ -138,7 +138,7 @@ func (s *sim) learns(o order, a answer, asked time.Duration) {
 		s.keys[o.hash()] = max(known, a.run)
 	}
 
-	known := s.told[a.run]
+	known := s.results[a.run]
 	if a.result == "" {
 		a.result = known.result
 	}
@@ -146,7 +146,7 @@ func (s *sim) learns(o order, a answer, asked time.Duration) {
 		s.brokenf("equal answers per key", "run %d: %q for one and %q for another", a.run, known.result, a.result)
 	}
 
-	s.told[a.run] = a
+	s.results[a.run] = a
 }
 
 // retained reports whether a run still holds its key.
@@ -199,7 +199,7 @@ func (s *sim) atTheEnd() {
 		s.brokenf("every accepted run ends", "%d clients know no end", s.clients)
 	}
 
-	for id, a := range s.told {
+	for id, a := range s.results {
 		r := s.db.byID(id)
 		switch {
 		case r == nil:

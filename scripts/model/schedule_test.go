@@ -51,7 +51,7 @@ type sim struct {
 
 	ids, calls, kills, effects int
 	clients                    int            // unsatisfied clients
-	told                       map[int]answer // results known to clients, by run
+	results                    map[int]answer // results known to clients, by run
 	keys                       map[string]int // the run of each key, as known to clients
 	deadly                     map[int]int
 	fences                     map[intent]bool
@@ -66,7 +66,7 @@ func (s *sim) quiet() bool { return s.calm == 0 }
 
 func newSim(seed uint64, m mutant) *sim {
 	s := &sim{
-		seed: seed, rng: rng{seed}, mutant: m, told: map[int]answer{}, keys: map[string]int{}, deadly: map[int]int{},
+		seed: seed, rng: rng{seed}, mutant: m, results: map[int]answer{}, keys: map[string]int{}, deadly: map[int]int{},
 		fences: map[intent]bool{}, free: map[int]int{}, receiver: newReceiver(),
 	}
 
@@ -292,7 +292,7 @@ func (s *sim) client(t *task, o order) {
 					return nil
 				})
 				if err == nil {
-					i.told(t, all)
+					i.runsEnded(t, all)
 				}
 				return answer{}
 			})
@@ -333,7 +333,7 @@ func (s *sim) person(t *task) {
 		s.request(t, i, func(t *task) answer {
 			d, err := ask(t, fmt.Sprintf("Decide %s about run %d", how, r.id), func() ruling { return s.db.decide(r, call, unknown, how) })
 			if err == nil {
-				i.told(t, d.ended)
+				i.runsEnded(t, d.ended)
 			}
 			if err == nil && d.resumed {
 				i.handOver(t, r.org)
