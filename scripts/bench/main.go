@@ -1,9 +1,11 @@
-// Command bench measures Parley beside the floor of the performance page, both as real processes on loopback: `make bench`.
+// Command bench compares Parley to the floor of the performance page. Both run as real processes on
+// loopback: `make bench`.
 //
-// Each thing that is measured is a Load in a file of its own. A Load has PostgreSQL and NATS to itself and adds rows to the report: a
-// figure of Parley, beside it the same figure of the floor in the same run, their ratio, and the goal.
+// Each measurement is a Load in its own file. A Load has exclusive PostgreSQL and NATS servers and
+// adds rows to the report: Parley's figure, the floor's figure of the same run, their ratio, and
+// the goal.
 //
-// The hidden command is the processes of the floor, so that the bench is one binary.
+// A hidden command runs the floor's processes, so that the bench is one binary.
 package main
 
 import (
@@ -46,7 +48,7 @@ func (c *commands) loads() []Load {
 	}
 }
 
-// shortLoads are for before and after a change, not for the performance page.
+// shortLoads are for comparisons before and after a change, not for the performance page.
 func shortLoads() []Load {
 	return []Load{
 		&automation{closedLoop{Clients: []int{1, 16, 128}, Rounds: 2, Seconds: 1.5}},

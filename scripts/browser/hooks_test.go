@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// TestWebhook makes a hook, sends it the very deliveries that the page shows, and follows one to its run.
+// TestWebhook creates a hook, sends it the deliveries shown on the page, and follows one to its
+// run.
 func TestWebhook(t *testing.T) {
 	t.Parallel()
 	for _, program := range []string{"curl", "openssl"} {
@@ -18,6 +19,7 @@ func TestWebhook(t *testing.T) {
 			t.Skipf("NOT TESTED: deliveries that the pages show: %v", err)
 		}
 	}
+
 	a := signUp(t)
 	a.agent(t, "Clerk", map[string]any{"model": "offline/echo"})
 	p := open(t).signIn(a)
@@ -46,6 +48,7 @@ func TestWebhook(t *testing.T) {
 			t.Fatalf("%s\nanswers %s", command, out)
 		}
 	}
+
 	if out := delivered(t, command, "another"); !strings.Contains(out, `"unauthenticated"`) {
 		t.Fatalf("with another secret it answers %s", out)
 	}
@@ -87,7 +90,7 @@ func TestWebhookSettings(t *testing.T) {
 	p.sees("A delivery like this is filtered out")
 	p.click("switch", "Coalesce deliveries into one run")
 	p.fill("Wait at most (seconds)", "5")
-	p.watch.expect(http.StatusBadRequest) // shorter than the window
+	p.watch.expect(http.StatusBadRequest) // shorter than the coalescing window
 	p.click("button", "Save")
 	p.is("alert", "")
 	p.fill("Wait at most (seconds)", "30")
@@ -103,14 +106,15 @@ func TestWebhookSettings(t *testing.T) {
 	p.in("dialog", "Disable Issues?").click("button", "Disable")
 	p.sees("This webhook is disabled")
 	p.click("button", "Enable")
-	p.is("button", "Disable") // the buttons stand elsewhere by then
+	p.is("button", "Disable") // the buttons have moved by then
 	p.click("button", "Delete")
 	p.in("dialog", "Delete Issues?").click("button", "Delete")
 	p.arrives("/dashboard/automations")
 	p.sees("No webhooks yet")
 }
 
-// delivered is what a command prints that somebody pastes into a shell, with the hook's secret in the variable that it names.
+// delivered returns the output of a command pasted into a shell, with the hook's secret in the
+// variable that it uses.
 func delivered(t *testing.T, command, secret string) string {
 	t.Helper()
 	run := exec.CommandContext(t.Context(), "sh", "-c", command)
@@ -124,7 +128,7 @@ func delivered(t *testing.T, command, secret string) string {
 	return string(printed)
 }
 
-// hook makes one for GitHub that lets everything through.
+// hook creates a hook for GitHub without a filter.
 func (a *account) hook(t *testing.T, name, agent string) (id string) {
 	t.Helper()
 	var key, made struct{ ID string }
@@ -135,7 +139,7 @@ func (a *account) hook(t *testing.T, name, agent string) (id string) {
 	return made.ID
 }
 
-// deliver sends a delivery as the hook's source would.
+// deliver sends a delivery like the hook's source.
 func (a *account) deliver(t *testing.T, hook, title string) {
 	t.Helper()
 	payload := map[string]any{"action": "opened", "issue": map[string]any{"title": title}}

@@ -23,7 +23,7 @@ func TestRunsAppear(t *testing.T) {
 	p.sees("echo: Write the report")
 }
 
-// TestApproval lets a person decide what an agent may do: once yes, once no.
+// TestApproval approves one action of an agent and rejects another.
 func TestApproval(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -58,7 +58,7 @@ func TestApproval(t *testing.T) {
 	}
 }
 
-// TestApprovalInChat decides where the question came up.
+// TestApprovalInChat decides an approval in the chat.
 func TestApprovalInChat(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -73,6 +73,7 @@ func TestApprovalInChat(t *testing.T) {
 	if paid := a.s.outside.payments(bill); paid != 0 {
 		t.Errorf("paid %d times before anybody decided", paid)
 	}
+
 	p.inspect("approval-in-chat")
 	p.resize(phone)
 	p.settled()
@@ -81,8 +82,9 @@ func TestApprovalInChat(t *testing.T) {
 		const [badge, line] = [s.getBoundingClientRect(), s.closest("summary").getBoundingClientRect()];
 		return badge.left >= line.left - 1 && badge.right <= line.right + 1 && s.scrollWidth <= s.clientWidth + 1 })`)
 	if !whole {
-		t.Error("how a call stands is cut off in a narrow window")
+		t.Error("a call's status is truncated in a narrow window")
 	}
+
 	turn.click("button", "Approve")
 	turn.is("button", "Copy answer")
 	if paid := a.s.outside.payments(bill); paid != 1 {

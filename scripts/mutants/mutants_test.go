@@ -1,13 +1,15 @@
 package mutants
 
-// edit replaces a text that stands in a file exactly once. Files are named from the repository's root.
+// edit replaces a text that occurs exactly once in a file. Paths are relative to the repository's
+// root.
 type edit struct{ file, old, new string }
 
-// mutant is the product without a rule. One of the tests must fail then; together they pass as it is.
+// mutant is the product with a rule omitted. At least one of its tests must fail, and all must pass
+// without the mutant.
 type mutant struct {
 	name  string
 	edits []edit
-	in    string // the tests' package, from the root; its first part is the module
+	in    string // the tests' package, relative to the root; its first element is the module
 	tests []string
 }
 
@@ -20,7 +22,7 @@ const (
 	naming    = "shared/contract/contract.go"
 )
 
-// sql is the file of a function of the schema.
+// sql returns the path of a schema function's file.
 func sql(function string) string { return "migrations/functions/" + function + ".sql" }
 
 var all = []mutant{

@@ -1,7 +1,8 @@
-// Command parley is Parley in one binary: everything in one process with `parley up`, the parts against servers of your own
-// with `parley serve`, and what is done at a running service.
+// Command parley is Parley in one binary. `parley up` runs everything in one process, `parley
+// serve` runs selected roles against existing servers, and the other commands call a running
+// service.
 //
-// What it exits with: docs/cli.md.
+// docs/cli.md lists the exit statuses.
 package main
 
 import (
@@ -46,7 +47,7 @@ type commands struct {
 	Complete   cli.Complete   `cmd:"" hidden:"" help:"Print completions for a command line, for shells."`
 }
 
-// groups are how an overview puts the commands together.
+// groups are the sections of the command overview.
 var groups = []kong.Group{
 	{Key: "serve", Title: "Run the service"},
 	{Key: "use", Title: "Use a running service"},
@@ -59,22 +60,25 @@ func main() {
 	var c commands
 	k := newParser(&c)
 	if len(os.Args) < 2 {
-		_, _ = io.WriteString(os.Stdout, cli.Overview(k.Model)) // there is nowhere to complain
+		_, _ = io.WriteString(os.Stdout, cli.Overview(k.Model)) // nowhere to report the error
 		return
 	}
+
 	chosen, err := k.Parse(words(os.Args[1:]))
 	ctx, stop := lifecycle.Context(context.Background())
 	if err == nil {
 		chosen.BindTo(ctx, (*context.Context)(nil))
 		err = chosen.Run(console.Standard())
 	}
+
 	code := cli.Code(ctx, err)
 	stop()
 	cli.Complain(k, err)
 	os.Exit(code)
 }
 
-// words are a command line's. --version is a command where a command stands, and no option of any: a message may be about it.
+// words returns the leading arguments that name a command. A leading --version is treated as the
+// command "version", because no command has such an option.
 func words(args []string) []string {
 	if args[0] != "--version" {
 		return args
@@ -82,8 +86,8 @@ func words(args []string) []string {
 	return append([]string{"version"}, args[1:]...)
 }
 
-// newParser reads arguments and the environment. What it does not understand it says last, after a line or two on usage: a
-// whole page of settings would hide it.
+// newParser returns the parser of arguments and environment. A usage error prints the short usage
+// first and the error last, because a whole page of settings would hide the error.
 func newParser(c *commands, options ...kong.Option) *kong.Kong {
 	own := []kong.Option{
 		kong.Name("parley"), kong.Description("A self-hosted service for AI agents."), kong.ExplicitGroups(groups),

@@ -13,14 +13,14 @@ import (
 	"parley/shared/domain"
 )
 
-// Keys makes, lists and revokes API keys.
+// Keys creates, lists and revokes API keys.
 type Keys struct {
 	Create KeysCreate `cmd:"" help:"Create an API key and print it once."`
 	List   KeysList   `cmd:"" help:"List API keys, without their secrets."`
 	Revoke KeysRevoke `cmd:"" help:"Revoke an API key permanently."`
 }
 
-// KeysCreate makes a key.
+// KeysCreate creates a key.
 type KeysCreate struct {
 	Service
 	Name    string `arg:"" help:"Name of the key."`
@@ -39,7 +39,7 @@ func (*KeysCreate) Examples() string {
 KEY=$(parley keys create ci)`
 }
 
-// Run makes the key and prints it.
+// Run creates the key and prints it.
 func (k *KeysCreate) Run(ctx context.Context, con *console.Console) error {
 	body := map[string]any{"name": k.Name, "scope": k.Scope}
 	if k.Expires != "" {
@@ -49,10 +49,12 @@ func (k *KeysCreate) Run(ctx context.Context, con *console.Console) error {
 		}
 		body["expiresAt"] = at
 	}
+
 	service, err := k.connect(usual)
 	if err != nil {
 		return err
 	}
+
 	answer, err := service.Call(ctx, client.Request{Method: http.MethodPost, Path: "/api/keys", Body: body})
 	if err != nil {
 		return k.explain(err)
@@ -60,6 +62,7 @@ func (k *KeysCreate) Run(ctx context.Context, con *console.Console) error {
 	if k.JSON {
 		return con.JSON(json.RawMessage(answer.Body))
 	}
+
 	var made struct {
 		ID  string `json:"id"`
 		Key string `json:"key"`
@@ -67,13 +70,14 @@ func (k *KeysCreate) Run(ctx context.Context, con *console.Console) error {
 	if err := answer.Into(&made); err != nil {
 		return err
 	}
+
 	con.Notef("%s, shown only once:", made.ID)
 	return con.Printf("%s\n", made.Key)
 }
 
-// instant reads a time from now, or an instant, and gives it as the service reads it.
+// instant parses a duration from now, or an instant, and returns the instant in RFC 3339.
 func instant(text string, now time.Time) (string, error) {
-	if lasts, ok := lasting(text); ok {
+	if lasts, ok := parseDuration(text); ok {
 		return now.Add(lasts).UTC().Format(time.RFC3339), nil
 	}
 	at, err := time.Parse(time.RFC3339, text)
@@ -89,12 +93,13 @@ type KeysList struct{ Service }
 // Examples shows it in use.
 func (*KeysList) Examples() string { return `parley keys list` }
 
-// Run lists the keys that the caller may see.
+// Run lists the keys that are visible to the caller.
 func (k *KeysList) Run(ctx context.Context, con *console.Console) error {
 	service, err := k.connect(usual)
 	if err != nil {
 		return err
 	}
+
 	list, err := service.all(ctx, "/api/keys", url.Values{}, math.MaxInt)
 	if err != nil {
 		return k.explain(err)
@@ -102,15 +107,17 @@ func (k *KeysList) Run(ctx context.Context, con *console.Console) error {
 	if k.JSON {
 		return printList(con, list)
 	}
+
 	keys, err := entries[domain.APIKey](list)
 	if err != nil {
 		return err
 	}
+
 	rows := [][]string{{"ID", "SCOPE", "KEY", "LAST USE", "ENDS", "NAME"}}
 	for _, key := range keys {
 		rows = append(rows, []string{
-			key.ID, string(key.Scope), key.Prefix[:min(9, len(key.Prefix))] + "…" + key.LastFour, stamp(key.LastUsedAt, "never"),
-			stamp(key.ExpiresAt, "never"), console.OneLine(key.Name),
+			key.ID, string(key.Scope), key.Prefix[:min(9, len(key.Prefix))] + "…" + key.LastFour, formatTime(key.LastUsedAt, "never"),
+			formatTime(key.ExpiresAt, "never"), console.OneLine(key.Name),
 		})
 	}
 	return table(con, rows)
@@ -138,7 +145,7 @@ func (k *KeysRevoke) Run(ctx context.Context, con *console.Console) error {
 	}
 	answer, err := service.Call(ctx, client.Request{Method: http.MethodDelete, Path: "/api/keys", Query: url.Values{"id": {k.ID}}})
 	if err != nil {
-		return k.explain(sought(err, "key", k.ID))
+		return k.explain(describeNotFound(err, "key", k.ID))
 	}
 	if k.JSON {
 		return con.JSON(json.RawMessage(answer.Body))

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// proved is what a service that keeps its promises leaves after so many triggers.
+// proved returns the evidence of a correct service after so many triggers.
 func proved(triggers int) Evidence {
 	var e Evidence
 	for n := range triggers {
@@ -28,7 +28,7 @@ func TestVerdict(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		spoil func(e *Evidence)
-		want  Verdict // besides triggers, and answers, runs and effects where they are as many
+		want  Verdict // without triggers, and without answers, runs and effects where they equal the triggers
 		says  string
 	}{
 		"proved": {func(*Evidence) {}, Verdict{}, ""},
@@ -142,7 +142,7 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// TestNothingProvesNothing: a service that did nothing at all must not pass.
+// TestNothingProvesNothing checks that a service that does nothing fails.
 func TestNothingProvesNothing(t *testing.T) {
 	t.Parallel()
 	v := judge(Evidence{Answers: make([]Answer, 1000)})
@@ -150,6 +150,6 @@ func TestNothingProvesNothing(t *testing.T) {
 		t.Errorf("judged %+v", v)
 	}
 	if len(v.Faults) != 2*maxFaults {
-		t.Errorf("%d faults are told", len(v.Faults))
+		t.Errorf("%d faults are described", len(v.Faults))
 	}
 }

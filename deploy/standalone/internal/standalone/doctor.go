@@ -16,7 +16,8 @@ import (
 	"parley/workers"
 )
 
-// Doctor says what this machine has for `parley up` with the same settings. It needs no running service.
+// Doctor reports which requirements of `parley up` this machine meets with the same settings. It
+// does not call a running service.
 type Doctor struct {
 	config.Servers
 	config.Logging
@@ -29,8 +30,8 @@ type Doctor struct {
 	DataDir string `name:"data-dir" env:"DATA_DIR" default:"./.data" help:"Where parley up keeps its data."`
 	JSON    bool   `name:"json" help:"Print JSON instead of a table."`
 
-	out    io.Writer // os.Stdout unless a test says otherwise
-	around machine   // this one unless a test says otherwise
+	out  io.Writer // os.Stdout, except in tests
+	host machine   // this machine, except in tests
 }
 
 // Help is the command's description.
@@ -46,14 +47,14 @@ func (*Doctor) Examples() string {
 parley doctor --json | jq '.[] | select(.state == "missing")'`
 }
 
-// machine is what a doctor looks at.
+// machine is the part of the operating system that the doctor examines.
 type machine struct {
 	program  func(name string) (path string, err error)
 	postgres func(ctx context.Context) (pgserver.Binaries, error)
 	survey   func(workers.Config) []workers.Capability
 }
 
-// finding is a line of the table.
+// finding is a row of the table.
 type finding struct {
 	State    string `json:"state"` // ok, missing or off
 	Name     string `json:"name"`
@@ -61,17 +62,17 @@ type finding struct {
 	Required bool   `json:"required"`
 }
 
-// The states of what was looked for: what is off is not asked for by the settings, or not needed.
+// The states of a finding. Off means disabled by the settings, or not needed.
 const (
 	stateOK      = "ok"
 	stateMissing = "missing"
 	stateOff     = "off"
 )
 
-// Run prints what was found. It fails if something required to start the service is missing.
+// Run prints the findings. It returns an error if a requirement of the service is missing.
 func (d *Doctor) Run(ctx context.Context) error {
-	if d.around.program == nil {
-		d.around = machine{program: exec.LookPath, postgres: pgserver.Find, survey: workers.Survey}
+	if d.host.program == nil {
+		d.host = machine{program: exec.LookPath, postgres: pgserver.Find, survey: workers.Survey}
 	}
 	if d.out == nil {
 		d.out = os.Stdout
@@ -80,11 +81,11 @@ func (d *Doctor) Run(ctx context.Context) error {
 	if err := d.print(findings); err != nil {
 		return err
 	}
-	return lacking(findings)
+	return missingError(findings)
 }
 
-// lacking says what the service does not start without: settings that are wrong, and what is not there.
-func lacking(findings []finding) error {
+// missingError returns an error that names invalid settings and missing requirements, or nil.
+func missingError(findings []finding) error {
 	var errs []error
 	var missing []string
 	for _, f := range findings {
@@ -96,6 +97,7 @@ func lacking(findings []finding) error {
 			missing = append(missing, f.Name)
 		}
 	}
+
 	if len(missing) > 0 {
 		errs = append(errs, fmt.Errorf("required and missing: %s", strings.Join(missing, ", ")))
 	}
@@ -111,6 +113,7 @@ func (d *Doctor) print(findings []finding) error {
 		}
 		return nil
 	}
+
 	for _, f := range findings {
 		if _, err := fmt.Fprintf(d.out, "  %-8s %-12s %s\n", f.State, f.Name, f.Says); err != nil {
 			return fmt.Errorf("printing findings: %w", err)
@@ -119,24 +122,27 @@ func (d *Doctor) print(findings []finding) error {
 	return nil
 }
 
-// examine looks at everything, one after another.
+// examine collects all findings.
 func (d *Doctor) examine(ctx context.Context) []finding {
 	var all []finding
 	if err := errors.Join(d.Ingress.Check(), d.Documents.Check(), d.Telemetry.Check(), d.checkSecrets()); err != nil {
 		all = append(all, finding{stateMissing, "settings", strings.ReplaceAll(err.Error(), "\n", "; "), true})
 	}
+
 	all = append(all, d.database(ctx), d.stream())
 	known := map[string]workers.Capability{}
 	var notes []finding
-	for _, c := range d.around.survey(workers.Config{Runs: d.Runs, Secrets: d.Secrets, Documents: d.Documents, Workers: d.Workers}) {
+	for _, c := range d.host.survey(workers.Config{Runs: d.Runs, Secrets: d.Secrets, Documents: d.Documents, Workers: d.Workers}) {
 		if c.Name == "note" {
 			notes = append(notes, finding{State: stateOff, Name: "note", Says: c.State})
 		}
 		known[c.Name] = c
 	}
-	if c, is := known["settings"]; is { // nothing else was looked at
+
+	if c, is := known["settings"]; is { // invalid settings: nothing else was examined
 		return append(all, finding{stateMissing, "settings", c.State, true})
 	}
+
 	all = append(all, d.model(known["model"]), d.search(), d.bubblewrap(), d.gvisor())
 	all = append(all, cgroups(known["cgroups"]), sandboxed(known["sandbox"]))
 	all = append(all, notes...)
@@ -145,15 +151,16 @@ func (d *Doctor) examine(ctx context.Context) []finding {
 		reader("poppler", known, "poppler-utils", "PDF documents cannot be read"),
 		reader("tesseract", known, "tesseract-ocr tesseract-ocr-eng", "scanned pages cannot be read"),
 		d.embeddings(known["embeddings"]))
+
 	return append(all, voice(known["voice"]),
-		d.speaks("espeak", "espeak-ng", "espeak-ng", "SPEECH_MODEL", config.OfflineSpeak, d.Voice().SpeechModel),
-		d.speaks("pocketsphinx", "pocketsphinx_batch", "pocketsphinx pocketsphinx-en-us", "TRANSCRIPTION_MODEL", config.OfflineListen,
+		d.speechProgram("espeak", "espeak-ng", "espeak-ng", "SPEECH_MODEL", config.OfflineSpeak, d.Voice().SpeechModel),
+		d.speechProgram("pocketsphinx", "pocketsphinx_batch", "pocketsphinx pocketsphinx-en-us", "TRANSCRIPTION_MODEL", config.OfflineListen,
 			d.Voice().TranscriptionModel))
 }
 
 func (d *Doctor) checkSecrets() error {
 	if d.SecretsKey == "" {
-		return nil // parley up makes one
+		return nil // parley up creates one
 	}
 	return d.Secrets.Check()
 }
@@ -164,7 +171,7 @@ func (d *Doctor) database(ctx context.Context) finding {
 		f.Says = "the server in DATABASE_URL (not contacted)"
 		return f
 	}
-	found, err := d.around.postgres(ctx)
+	found, err := d.host.postgres(ctx)
 	if err != nil {
 		f.State, f.Says = stateMissing, err.Error()
 		return f
@@ -180,11 +187,12 @@ func (d *Doctor) stream() finding {
 	return finding{State: stateOK, Name: "nats", Says: "built in"}
 }
 
-// model names the settings that are set, never what they are: keys are among them, and addresses may hold some.
+// model names the provider settings that are set, not their values, which may contain keys.
 func (d *Doctor) model(c workers.Capability) finding {
 	if !c.Ok {
 		return finding{stateMissing, "model", c.State, true}
 	}
+
 	var set []string
 	for _, s := range []struct{ name, value string }{
 		{"DEFAULT_MODEL", d.DefaultModel},
@@ -197,6 +205,7 @@ func (d *Doctor) model(c workers.Capability) finding {
 			set = append(set, s.name)
 		}
 	}
+
 	f := finding{State: stateOK, Name: "model", Says: c.State + "; set: " + strings.Join(set, ", "), Required: true}
 	if len(set) == 0 {
 		f.Says = c.State + "; set OPENAI_API_KEY or ANTHROPIC_API_KEY for a real model"
@@ -214,7 +223,7 @@ func (d *Doctor) search() finding {
 }
 
 func (d *Doctor) bubblewrap() finding {
-	if path, err := d.around.program("bwrap"); err == nil {
+	if path, err := d.host.program("bwrap"); err == nil {
 		return finding{State: stateOK, Name: "bubblewrap", Says: path}
 	}
 	if d.SandboxKind != config.SandboxBubblewrap {
@@ -228,7 +237,7 @@ func (d *Doctor) gvisor() finding {
 	if name == "" {
 		name = "runsc"
 	}
-	if path, err := d.around.program(name); err == nil {
+	if path, err := d.host.program(name); err == nil {
 		return finding{State: stateOK, Name: "runsc", Says: path}
 	}
 	if d.SandboxKind != config.SandboxGVisor {
@@ -256,7 +265,7 @@ func sandboxed(c workers.Capability) finding {
 	}
 }
 
-// documents says whether documents are read at all.
+// documents reports which documents can be read.
 func documents(c workers.Capability) finding {
 	why, none := strings.CutPrefix(c.State, "none: ")
 	switch {
@@ -270,7 +279,7 @@ func documents(c workers.Capability) finding {
 	}
 }
 
-// reader is a program that documents are read with.
+// reader reports a program that reads documents.
 func reader(name string, known map[string]workers.Capability, debian, without string) finding {
 	if c := known[name]; c.Ok {
 		return finding{State: stateOK, Name: name, Says: c.State}
@@ -290,7 +299,7 @@ func (d *Doctor) embeddings(c workers.Capability) finding {
 	}
 }
 
-// packages are those that programs of agents see, so there are none without a sandbox.
+// packages reports the packages available to agents' programs. Without a sandbox there are none.
 func packages(known map[string]workers.Capability) (list []finding) {
 	for _, p := range []struct{ name, debian string }{
 		{"python", "python3"}, {"numpy", "python3-numpy"}, {"pandas", "python3-pandas"}, {"matplotlib", "python3-matplotlib"},
@@ -308,7 +317,7 @@ func packages(known map[string]workers.Capability) (list []finding) {
 	return list
 }
 
-// voice says what agents speak and listen with. What is missing is told by its own line.
+// voice reports the means to speak and to listen. Missing programs have their own findings.
 func voice(c workers.Capability) finding {
 	switch {
 	case isOfflineVoice(c):
@@ -322,9 +331,9 @@ func voice(c workers.Capability) finding {
 	}
 }
 
-// speaks is a program for speech; it is missing where the settings ask for it.
-func (d *Doctor) speaks(name, program, debian, setting, is, wanted string) finding {
-	if path, err := d.around.program(program); err == nil {
+// speechProgram reports a speech program. It is missing only if the settings need it.
+func (d *Doctor) speechProgram(name, program, debian, setting, is, wanted string) finding {
+	if path, err := d.host.program(program); err == nil {
 		return finding{State: stateOK, Name: name, Says: path}
 	}
 	if wanted != is {
@@ -333,5 +342,6 @@ func (d *Doctor) speaks(name, program, debian, setting, is, wanted string) findi
 	return finding{State: stateMissing, Name: name, Says: setting + "=" + is + " needs it: " + install(debian)}
 }
 
-// install is the command on Debian and Ubuntu, whose package names others mostly share.
+// install returns the command for Debian and Ubuntu. Other distributions mostly use the same
+// package names.
 func install(debian string) string { return "apt-get install -y --no-install-recommends " + debian }

@@ -15,7 +15,7 @@ import (
 	"parley/workers"
 )
 
-// healthy is a machine that has everything but the programs named.
+// healthy returns a machine that has everything except the named programs.
 func healthy(without ...string) machine {
 	return machine{
 		program: func(name string) (string, error) {
@@ -54,7 +54,7 @@ func instead(m machine, list ...workers.Capability) machine {
 	return m
 }
 
-// sound are settings as their defaults make them.
+// sound returns the default settings.
 func sound() Doctor {
 	d := Doctor{}
 	d.OrgDispatchWindow, d.SandboxKind = 64, config.SandboxBubblewrap
@@ -66,12 +66,12 @@ func sound() Doctor {
 	return d
 }
 
-func TestDoctorSaysWhatThereIsAndWhatIsNot(t *testing.T) {
+func TestDoctorReportsFoundAndMissing(t *testing.T) {
 	t.Setenv("RUNSC", "")
-	for name, c := range map[string]struct { //nolint:paralleltest // RUNSC is of the whole process
+	for name, c := range map[string]struct { //nolint:paralleltest // RUNSC affects the whole process
 		machine machine
 		change  func(*Doctor)
-		lines   []string // each is in the table: state, name, beginning or part of what is said
+		lines   []string // each must be in the table: state, name, part of the text
 		wrong   string
 	}{
 		"everything": {healthy(), nil, []string{
@@ -134,7 +134,7 @@ func TestDoctorSaysWhatThereIsAndWhatIsNot(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := sound()
 			var table, list bytes.Buffer
-			d.around, d.out = c.machine, &table
+			d.host, d.out = c.machine, &table
 			if c.change != nil {
 				c.change(&d)
 			}
@@ -142,7 +142,7 @@ func TestDoctorSaysWhatThereIsAndWhatIsNot(t *testing.T) {
 				t.Error(err)
 			}
 			d.JSON, d.out = true, &list
-			_ = d.Run(t.Context()) // the same
+			_ = d.Run(t.Context()) // only the output matters
 			var findings []finding
 			if err := json.Unmarshal(list.Bytes(), &findings); err != nil {
 				t.Fatal(err)
@@ -165,7 +165,7 @@ func TestDoctorSaysWhatThereIsAndWhatIsNot(t *testing.T) {
 	}
 }
 
-// On this machine, whatever it has: each line has a state and says something.
+// On any machine each line has a state and a text.
 func TestDoctorOnThisMachine(t *testing.T) {
 	t.Parallel()
 	d := sound()
@@ -174,10 +174,12 @@ func TestDoctorOnThisMachine(t *testing.T) {
 	if err := d.Run(t.Context()); err != nil {
 		t.Error(err)
 	}
+
 	var findings []finding
 	if err := json.Unmarshal(out.Bytes(), &findings); err != nil || len(findings) < 15 {
 		t.Fatal(err, out.String())
 	}
+
 	for _, f := range findings {
 		if !slices.Contains([]string{stateOK, stateMissing, stateOff}, f.State) || f.Name == "" || f.Says == "" {
 			t.Errorf("%+v", f)
@@ -195,10 +197,12 @@ func TestBannerSaysWhatCanBeDone(t *testing.T) {
 		{Name: "voice", State: "espeak-ng, openai/x", Ok: true},
 		{Name: "voice", State: "off"},
 	})
+
 	var out strings.Builder
 	if err := bannerText.Execute(&out, map[string]any{"Busy": "", "Can": lines, "Search": "wikipedia"}); err != nil {
 		t.Fatal(err)
 	}
+
 	want := `  search      wikipedia
   sandbox     bubblewrap   (Python 3.11.2)
   sandbox     none: no program bwrap   (see parley doctor)

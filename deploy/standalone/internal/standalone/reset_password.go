@@ -19,7 +19,7 @@ import (
 
 const resetLinkLife = 24 * time.Hour
 
-// ResetPassword prints a link by which somebody sets a new password.
+// ResetPassword prints a link to set a new password.
 type ResetPassword struct {
 	Account     string `arg:"" help:"Email address or id of the account."`
 	DatabaseURL string `name:"database-url" env:"DATABASE_URL" help:"PostgreSQL of the service, as a postgres:// URL; default: that of the parley that runs with DATA_DIR."`
@@ -27,7 +27,7 @@ type ResetPassword struct {
 	DataDir     string `name:"data-dir" env:"DATA_DIR" default:"./.data" help:"Where parley up keeps its data."`
 	JSON        bool   `name:"json" help:"Print JSON."`
 
-	out io.Writer // os.Stdout unless a test says otherwise
+	out io.Writer // os.Stdout, except in tests
 }
 
 // Help is the command's description.
@@ -42,28 +42,33 @@ parley reset-password ada@example.com --public-url https://parley.example \
     --database-url postgres://parley@db/parley`
 }
 
-// Run makes the link, which works once and for a day.
+// Run creates the link. It works once and for one day.
 func (r *ResetPassword) Run(ctx context.Context) error {
 	if err := r.complete(); err != nil {
 		return err
 	}
+
 	st, err := store.Open(r.DatabaseURL, 2)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = st.Close() }() // the process ends
+
 	userID, err := r.user(ctx, st)
 	if err != nil {
 		return err
 	}
+
 	token, ends := secrets.NewResetToken(), time.Now().Add(resetLinkLife)
 	if err := st.Accounts.CreateReset(ctx, userID, secrets.Hash(token), ends); err != nil {
 		return err
 	}
+
 	out := r.out
 	if out == nil {
 		out = os.Stdout
 	}
+
 	link := strings.TrimRight(r.PublicURL, "/") + "/reset?token=" + token
 	if r.JSON {
 		err = json.NewEncoder(out).Encode(map[string]string{"url": link, "expiresAt": ends.UTC().Format(time.RFC3339)})
@@ -76,8 +81,8 @@ func (r *ResetPassword) Run(ctx context.Context) error {
 	return nil
 }
 
-// user gives the id of the account. An address that a link of an invitation took over is that of several accounts: then
-// the operator says which one is meant.
+// user returns the account's ID. After an invitation link has taken over an address, several
+// accounts can have it. Then the error lists them, and the operator names an ID.
 func (r *ResetPassword) user(ctx context.Context, st *store.Store) (string, error) {
 	if id.Valid(id.User, r.Account) {
 		user, err := st.Accounts.User(ctx, r.Account)
@@ -86,6 +91,7 @@ func (r *ResetPassword) user(ctx context.Context, st *store.Store) (string, erro
 		}
 		return user.ID, err
 	}
+
 	accounts, err := st.Accounts.AccountsAt(ctx, r.Account)
 	switch {
 	case err != nil:
@@ -95,6 +101,7 @@ func (r *ResetPassword) user(ctx context.Context, st *store.Store) (string, erro
 	case len(accounts) == 1:
 		return accounts[0].User.ID, nil
 	}
+
 	var list strings.Builder
 	for _, account := range accounts {
 		state := "has the address"
@@ -106,7 +113,7 @@ func (r *ResetPassword) user(ctx context.Context, st *store.Store) (string, erro
 	return "", fmt.Errorf("%d accounts have had the address %s; give an id instead:%s", len(accounts), r.Account, list.String())
 }
 
-// complete takes what is not said from the parley that runs on the data directory.
+// complete fills in missing settings from the parley that runs on the data directory.
 func (r *ResetPassword) complete() (err error) {
 	if r.PublicURL == "" {
 		made, err := seeder{file: filepath.Join(r.DataDir, "credentials.json")}.known()

@@ -21,25 +21,27 @@ import (
 	"parley/shared/store/sealdb"
 )
 
-// noteEvery is how often progress is noted where no terminal shows it.
+// noteEvery is the interval of progress messages without a terminal.
 const noteEvery = 10 * time.Second
 
-// Secrets says which keys of SECRETS_KEY the database needs, and gives all values the first one.
+// Secrets shows which keys of SECRETS_KEY the database needs, and re-encrypts all values with the
+// first key.
 type Secrets struct {
 	Status SecretsStatus `cmd:"" help:"Show how many stored values need each key of SECRETS_KEY, and which keys can be removed."`
 	Reseal SecretsReseal `cmd:"" help:"Encrypt stored values of older keys with the first key of SECRETS_KEY, while the service runs."`
 }
 
-// sealedIn is where the values are, and what opens them.
-type sealedIn struct {
+// sealedDatabase is the database with the encrypted values and the keys that decrypt them.
+type sealedDatabase struct {
 	config.Secrets
 	DatabaseURL string `name:"database-url" env:"DATABASE_URL" help:"PostgreSQL of the service, as a postgres:// URL; default: that of the parley that runs with DATA_DIR."`
 	DataDir     string `name:"data-dir" env:"DATA_DIR" default:"./.data" help:"Where parley up keeps its data."`
 	JSON        bool   `name:"json" help:"Print JSON and no progress."`
 }
 
-// open gives the database and the keys. What is not said is taken from the parley that runs on the data directory.
-func (s *sealedIn) open() (*store.Store, *secrets.Box, error) {
+// open opens the database and the keys. Missing settings come from the parley that runs on the data
+// directory.
+func (s *sealedDatabase) open() (*store.Store, *secrets.Box, error) {
 	key, dsn := s.SecretsKey, s.DatabaseURL
 	if key == "" {
 		path := filepath.Join(s.DataDir, "secrets.key")
@@ -49,6 +51,7 @@ func (s *sealedIn) open() (*store.Store, *secrets.Box, error) {
 		}
 		key = string(raw)
 	}
+
 	box, err := secrets.NewBox(key)
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading SECRETS_KEY: %w", err)
@@ -58,12 +61,13 @@ func (s *sealedIn) open() (*store.Store, *secrets.Box, error) {
 			return nil, nil, err
 		}
 	}
+
 	st, err := store.Open(dsn, 2)
 	return st, box, err
 }
 
-// SecretsStatus says what needs each key.
-type SecretsStatus struct{ sealedIn }
+// SecretsStatus shows which values need each key.
+type SecretsStatus struct{ sealedDatabase }
 
 // Help is the command's description.
 func (*SecretsStatus) Help() string {
@@ -79,17 +83,19 @@ export SECRETS_KEY=new,old DATABASE_URL=postgres://parley@db/parley
 parley secrets status --json`
 }
 
-// Run counts, and prints what was counted.
+// Run prints the number of values by key.
 func (s *SecretsStatus) Run(ctx context.Context, con *console.Console) error {
 	st, box, err := s.open()
 	if err != nil {
 		return err
 	}
 	defer func() { _ = st.Close() }() // the process ends
+
 	keys, err := countSealed(ctx, con, st, box, s.JSON)
 	if err != nil {
 		return err
 	}
+
 	running, err := st.RunningKeys(ctx)
 	if err != nil {
 		return err
@@ -99,11 +105,12 @@ func (s *SecretsStatus) Run(ctx context.Context, con *console.Console) error {
 	} else {
 		err = printKeys(con, keys)
 	}
-	return errors.Join(err, missingKeys(keys), otherKeys(box.KeyIDs(), running))
+	return errors.Join(err, missingKeys(keys), checkRunningKeys(box.KeyIDs(), running))
 }
 
-// otherKeys is the error of running processes that could not read what this SECRETS_KEY seals, or seal what it cannot read.
-func otherKeys(own []string, running [][]string) error {
+// checkRunningKeys returns an error if running processes cannot decrypt values of this SECRETS_KEY, or
+// encrypt with keys that it lacks.
+func checkRunningKeys(own []string, running [][]string) error {
 	var errs []error
 	for _, theirs := range running {
 		switch {
@@ -124,8 +131,8 @@ func countSealed(ctx context.Context, con *console.Console, st *store.Store, box
 	return sealed.Count(ctx, st.Seals, box, func(read int) { progress.Sayf("counting: %d values", read) })
 }
 
-// SecretsReseal gives all values the first key.
-type SecretsReseal struct{ sealedIn }
+// SecretsReseal re-encrypts all values with the first key.
+type SecretsReseal struct{ sealedDatabase }
 
 // Help is the command's description.
 func (*SecretsReseal) Help() string {
@@ -140,17 +147,19 @@ func (*SecretsReseal) Examples() string {
 parley secrets reseal`
 }
 
-// Run reseals, and prints what needs which key after that.
+// Run re-encrypts the values and prints which values need each key afterwards.
 func (s *SecretsReseal) Run(ctx context.Context, con *console.Console) error {
 	st, box, err := s.open()
 	if err != nil {
 		return err
 	}
 	defer func() { _ = st.Close() }() // the process ends
+
 	outcome, err := resealAll(ctx, con, st, box, s.JSON)
 	if err != nil {
 		return fmt.Errorf("stopped after %d resealed values; run the command again to continue: %w", outcome.Resealed, err)
 	}
+
 	keys, err := countSealed(ctx, con, st, box, s.JSON)
 	if err != nil {
 		return err
@@ -162,6 +171,7 @@ func (s *SecretsReseal) Run(ctx context.Context, con *console.Console) error {
 	} else {
 		err = errors.Join(con.Printf("%d values resealed\n\n", outcome.Resealed), printKeys(con, keys))
 	}
+
 	switch {
 	case err != nil:
 		return err
@@ -189,10 +199,10 @@ func resealAll(ctx context.Context, con *console.Console, st *store.Store, box *
 	})
 }
 
-// keyView is a key as JSON shows it.
+// keyView is a key in the JSON output.
 type keyView struct {
 	ID        string              `json:"id"`
-	Place     int                 `json:"place,omitempty"` // in SECRETS_KEY, from 1
+	Place     int                 `json:"place,omitempty"` // position in SECRETS_KEY, from 1
 	State     sealed.State        `json:"state"`
 	Values    map[sealdb.Kind]int `json:"values"`
 	Total     int                 `json:"total"`
@@ -213,7 +223,7 @@ func keysView(keys []sealed.Key) []keyView {
 func printKeys(con *console.Console, keys []sealed.Key) error {
 	var text strings.Builder
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "KEY\tPLACE\tSTATE\tVALUES\tREMOVABLE\tNEEDED BY") // a Builder never fails
+	_, _ = fmt.Fprintln(table, "KEY\tPLACE\tSTATE\tVALUES\tREMOVABLE\tNEEDED BY") // a strings.Builder never fails
 	for _, view := range keysView(keys) {
 		var needed []string
 		for _, kind := range sealdb.Kinds {
@@ -230,6 +240,7 @@ func printKeys(con *console.Console, keys []sealed.Key) error {
 		}
 		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\n", view.ID, place, view.State, view.Total, removable, strings.Join(needed, ", "))
 	}
+
 	_ = table.Flush()
 	for line := range strings.Lines(text.String()) {
 		if err := con.Printf("%s\n", strings.TrimRight(line, " \n")); err != nil {
@@ -239,7 +250,7 @@ func printKeys(con *console.Console, keys []sealed.Key) error {
 	return nil
 }
 
-// missingKeys is the error of values that no key of SECRETS_KEY opens.
+// missingKeys returns an error if no key of SECRETS_KEY decrypts some values.
 func missingKeys(keys []sealed.Key) error {
 	var ids []string
 	values := 0
@@ -249,9 +260,11 @@ func missingKeys(keys []sealed.Key) error {
 			values += key.Total()
 		}
 	}
+
 	if len(ids) == 0 {
 		return nil
 	}
+
 	return fmt.Errorf("%d values need a key that SECRETS_KEY does not have (%s); add it after the first key, then run parley secrets reseal",
 		values, strings.Join(ids, ", "))
 }

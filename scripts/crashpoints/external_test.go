@@ -13,21 +13,22 @@ import (
 	"parley/shared/testkit/openaistub"
 )
 
-// The tools of the agent: of one a person must say what became of a call that nobody knows of, the other honours keys.
+// The agent's tools. A call of the first with an unknown outcome needs a person's decision, the
+// second honours idempotency keys.
 const (
 	once  = "payOnce"
 	byKey = "payByKey"
 )
 
-// till is a receiver of effects, which counts what reaches it.
+// till receives effects and counts them.
 type till struct {
-	host string // as in "127.0.0.1:8080"
+	host string // for example "127.0.0.1:8080"
 
 	mu   sync.Mutex
 	hits []hit
 }
 
-// hit is one request that arrived whole.
+// hit is one complete request.
 type hit struct{ key, body string }
 
 func newTill(t *testing.T) *till {
@@ -39,11 +40,11 @@ func newTill(t *testing.T) *till {
 	return l
 }
 
-// ServeHTTP counts an effect and says so.
+// ServeHTTP counts an effect and confirms it.
 func (l *till) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	raw, err := io.ReadAll(r.Body)
 	if err != nil {
-		return // half a request has no effect
+		return // an incomplete request has no effect
 	}
 	l.mu.Lock()
 	l.hits = append(l.hits, hit{key: r.Header.Get("Idempotency-Key"), body: string(raw)})
@@ -52,7 +53,7 @@ func (l *till) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, `{"paid":true}`)
 }
 
-// of gives how often a bill was paid, and under how many keys.
+// of returns how often a bill was paid, and with how many different keys.
 func (l *till) of(bill string) (times, keys int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -66,7 +67,8 @@ func (l *till) of(bill string) (times, keys int) {
 	return times, len(seen)
 }
 
-// newModel starts the provider: asked to "pay payOnce x" it calls that tool once, and says what came of it; else it echoes.
+// newModel starts the provider. On "pay payOnce x" it calls that tool once and reports the result.
+// It echoes all other messages.
 func newModel(t *testing.T) (url string) {
 	t.Helper()
 	stub := openaistub.New()
@@ -81,10 +83,12 @@ func pays(req openaistub.Request) (openaistub.Reply, bool) {
 	if n, _ := fmt.Sscanf(req.Prompt(), "pay %s %s", &tool, &bill); n != 2 {
 		return openaistub.Reply{}, false
 	}
+
 	last := req.Messages[len(req.Messages)-1]
 	if last.Role == "tool" && !strings.Contains(last.Content, "not available") {
 		return openaistub.Reply{Text: "done: " + last.Content}, true
 	}
+
 	arguments, err := json.Marshal(map[string]string{"bill": bill})
 	if err != nil {
 		return openaistub.Reply{}, false
@@ -92,7 +96,7 @@ func pays(req openaistub.Request) (openaistub.Reply, bool) {
 	return openaistub.Reply{ToolCalls: []openaistub.ToolCall{{ID: "call_pay", Name: tool, Arguments: string(arguments)}}}, true
 }
 
-// endpoints are the agent's tools.
+// endpoints returns the agent's tools.
 func endpoints(host string) map[string]any {
 	endpoint := func(name, effect string) map[string]any {
 		return map[string]any{

@@ -11,20 +11,23 @@ import (
 	"time"
 )
 
-// fickle is a service that answers each trigger's tries by a list, then with its run.
-type fickle struct {
+// flakyService is a service that answers the attempts of each trigger with a list of statuses, then with
+// its run.
+type flakyService struct {
 	mu    sync.Mutex
 	keys  []string
 	tries []int // statuses; 0 breaks the connection
 }
 
-func (f *fickle) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (f *flakyService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var body struct {
 		IdempotencyKey string `json:"idempotencyKey"`
 	}
+
 	_ = json.NewDecoder(r.Body).Decode(&body)
 	f.mu.Lock()
 	defer f.mu.Unlock()
+
 	n := len(f.keys)
 	f.keys = append(f.keys, body.IdempotencyKey)
 	if n < len(f.tries) {
@@ -35,6 +38,7 @@ func (f *fickle) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write([]byte(`{"id":"run_early","status":"running"}`))
 		return
 	}
+
 	_, _ = w.Write([]byte(`{"id":"run_1","status":"completed","toolCalls":[{"name":"book","status":"completed"}]}`))
 }
 
@@ -54,10 +58,10 @@ func TestTriggerIsSentUntilItIsAnswered(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := &fickle{tries: c.tries}
+			f := &flakyService{tries: c.tries}
 			server := httptest.NewServer(f)
 			defer server.Close()
-			s := newStorm(newAPI(server.URL, 1), 1, c.fresh)
+			s := newLoad(newAPI(server.URL, 1), 1, c.fresh)
 			s.run(t.Context(), 3)
 			if got := fmt.Sprint(f.keys); got != c.keys {
 				t.Errorf("sent with the keys %s", got)
@@ -78,17 +82,18 @@ func TestTriggerIsSentUntilItIsAnswered(t *testing.T) {
 	}
 }
 
-func TestReplayIsWhatComesNow(t *testing.T) {
+func TestReplayIsTheCurrentAnswer(t *testing.T) {
 	t.Parallel()
-	f := &fickle{}
+	f := &flakyService{}
 	server := httptest.NewServer(f)
 	defer server.Close()
-	s := newStorm(newAPI(server.URL, 1), 2, false)
+
+	s := newLoad(newAPI(server.URL, 1), 2, false)
 	s.run(t.Context(), 1)
-	f.tries = []int{200, 200, 503, 500, 200} // by now two were sent
+	f.tries = []int{200, 200, 503, 500, 200} // two were sent before
 	s.replay(t.Context(), 1)
 	if got := string(s.answers[0].Replay); got != `{"id":"run_early","status":"running"}` {
-		t.Errorf("the first is now %s", got) // refused at first, then another answer
+		t.Errorf("the first is now %s", got) // rejected at first, then a different answer
 	}
 	if got := string(s.answers[1].Replay); got != `{"id":"run_early","status":"running"}` {
 		t.Errorf("the second is now %s", got)
@@ -97,13 +102,13 @@ func TestReplayIsWhatComesNow(t *testing.T) {
 
 func TestPatience(t *testing.T) {
 	t.Parallel()
-	for value, want := range map[string]time.Duration{"1": time.Second, "2": 2 * time.Second, "60": longestPause} {
-		if got := patience(http.Header{"Retry-After": {value}}); got != want {
+	for value, want := range map[string]time.Duration{"1": time.Second, "2": 2 * time.Second, "60": maxPause} {
+		if got := retryDelay(http.Header{"Retry-After": {value}}); got != want {
 			t.Errorf("Retry-After %s: %s", value, got)
 		}
 	}
 	for _, value := range []string{"", "0", "-1", "soon"} {
-		if got := patience(http.Header{"Retry-After": {value}}); got < retryPause/2 || got > 2*retryPause {
+		if got := retryDelay(http.Header{"Retry-After": {value}}); got < retryPause/2 || got > 2*retryPause {
 			t.Errorf("Retry-After %q: %s", value, got)
 		}
 	}

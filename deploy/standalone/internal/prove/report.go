@@ -15,44 +15,44 @@ import (
 	"parley/deploy/standalone/internal/console"
 )
 
-// Result is what --json prints.
+// Result is the output of --json.
 type Result struct {
 	OK bool `json:"ok"`
 	Verdict
 	Seed       uint64         `json:"seed"`
 	Workers    int            `json:"workers"`
 	Killed     map[string]int `json:"killed"`   // by kind
-	Kills      []Struck       `json:"kills"`    // in their order
-	Requests   int            `json:"requests"` // to start runs, those that were sent again included
-	Retries    map[string]int `json:"retries"`  // why requests were sent again
-	Repeated   int            `json:"repeated"` // bookings that came again with their key, and counted once
+	Kills      []Struck       `json:"kills"`    // in order
+	Requests   int            `json:"requests"` // trigger requests, retries included
+	Retries    map[string]int `json:"retries"`  // number of retries by reason
+	Repeated   int            `json:"repeated"` // repeated bookings with a known key, not counted as effects
 	DurationMS int64          `json:"durationMs"`
 	Sabotage   string         `json:"sabotage,omitempty"`
-	Kept       string         `json:"kept,omitempty"` // the directory, when it is kept
+	Kept       string         `json:"kept,omitempty"` // the directory, if it is kept
 }
 
-// teller prints what happens, for people, and at the end the result.
-type teller struct {
+// reporter prints the progress for people, and the result.
+type reporter struct {
 	out   io.Writer
 	json  bool
 	began time.Time
 
 	mu       sync.Mutex
-	bar      *progressbar.ProgressBar // nil without a terminal
+	bar      *progressbar.ProgressBar // nil if Err is not a terminal
 	progress io.Writer
 }
 
-// teller prints to a console, and moves a bar where somebody watches.
-func (p *Prove) teller(c *console.Console) *teller {
-	t := &teller{out: c.Out, json: p.JSON, began: time.Now()}
+// reporter returns a reporter that prints to a console, with a progress bar on a terminal.
+func (p *Prove) reporter(c *console.Console) *reporter {
+	t := &reporter{out: c.Out, json: p.JSON, began: time.Now()}
 	if c.Watched() && !p.JSON {
 		t.progress = c.Err
 	}
 	return t
 }
 
-// begin says what is going to be done, and how to have it done again.
-func (t *teller) begin(p *Prove, seed uint64, dir string) {
+// begin prints the sizes and the seed that reproduces the kills, and shows the bar.
+func (t *reporter) begin(p *Prove, seed uint64, dir string) {
 	t.sayf("%d triggers, %d workers, seed %d, in %s", p.Triggers, p.Workers, seed, dir)
 	if t.progress == nil {
 		return
@@ -64,42 +64,42 @@ func (t *teller) begin(p *Prove, seed uint64, dir string) {
 		progressbar.OptionThrottle(50*time.Millisecond))
 }
 
-// sayf prints a line with the time since the start.
-func (t *teller) sayf(format string, values ...any) {
+// sayf prints a line with the elapsed time. With --json it prints nothing.
+func (t *reporter) sayf(format string, values ...any) {
 	if t.json {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.bar != nil {
-		_ = t.bar.Clear() // what cannot be shown is not missed
+		_ = t.bar.Clear() // the bar is not essential
 	}
 	_, _ = fmt.Fprintf(t.out, "%5.1f s  %s\n", time.Since(t.began).Seconds(), fmt.Sprintf(format, values...))
 }
 
-func (t *teller) ready(workers int) {
+func (t *reporter) ready(workers int) {
 	t.sayf("PostgreSQL, NATS, an ingress and %d workers are ready", workers)
 }
 
-// struck says what was killed, and what that hit.
-func (t *teller) struck(s Struck) {
+// killed prints a kill and the work it interrupted.
+func (t *reporter) killed(s Struck) {
 	t.sayf("kill -9 %-9s after %4d answers, with %3d triggers in progress, %2d of them booking; down for %d ms",
 		s.Part, s.Answered, s.UnderWay, s.Booking, s.DownMS)
 }
 
-// answered moves the bar.
-func (t *teller) answered(n int, what string) {
+// answered updates the bar.
+func (t *reporter) answered(n int, what string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.bar == nil || t.bar.IsFinished() {
 		return
 	}
 	t.bar.Describe(what)
-	_ = t.bar.Set(n) // what cannot be shown is not missed
+	_ = t.bar.Set(n) // the bar is not essential
 }
 
-// done takes the bar away.
-func (t *teller) done() {
+// done removes the bar.
+func (t *reporter) done() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.bar != nil {
@@ -108,8 +108,8 @@ func (t *teller) done() {
 	}
 }
 
-// result prints the verdict.
-func (t *teller) result(r Result) error {
+// result prints the result as JSON or as a table.
+func (t *reporter) result(r Result) error {
 	if t.json {
 		raw, err := json.MarshalIndent(r, "", "  ")
 		if err != nil {
@@ -122,13 +122,14 @@ func (t *teller) result(r Result) error {
 	return err
 }
 
-// table is the verdict for people.
+// table formats the result for people.
 func table(r Result) string {
 	var b strings.Builder
 	row := func(name string, n int, format string, values ...any) {
 		line := fmt.Sprintf("%-10s %6d  %s", name, n, fmt.Sprintf(format, values...))
 		b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
+
 	b.WriteString("\n")
 	row("triggers", r.Triggers, "")
 	row("answered", r.Answered, "in %d requests%s", r.Requests, again(r.Retries))
@@ -142,6 +143,7 @@ func table(r Result) string {
 	for _, fault := range r.Faults {
 		fmt.Fprintf(&b, "fault: %s\n", fault)
 	}
+
 	if more := r.faults - len(r.Faults); more > 0 {
 		fmt.Fprintf(&b, "and %d more\n", more)
 	}

@@ -17,24 +17,27 @@ import (
 	"parley/shared/testkit"
 )
 
-// TestParleyUpWithoutRoot runs `parley up` as "nobody" when the tests run as root; otherwise the
-// other tests have shown it already, under the account that runs them.
+// TestParleyUpWithoutRoot runs `parley up` as "nobody" if the tests run as root. Otherwise the
+// other tests already run it without root.
 func TestParleyUpWithoutRoot(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Skip("the tests do not run as root, so every test of parley up has run without it")
 	}
+
 	uid, gid := nobody(t)
-	// Where nobody can go: the build cache and the tests' own directories are root's alone.
+	// "nobody" cannot use the build cache and the tests' directories, which belong to root.
 	home := t.TempDir()
 	for _, dir := range []string{home, filepath.Dir(home)} {
 		if err := os.Chmod(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	if err := os.Chown(home, uid, gid); err != nil {
 		t.Fatal(err)
 	}
+
 	program := filepath.Join(home, "parley")
 	copyProgram(t, testkit.BuildBinary(t, "deploy/standalone/cmd/parley"), program)
 
@@ -48,10 +51,12 @@ func TestParleyUpWithoutRoot(t *testing.T) {
 		}
 		return raw
 	}
+
 	eventually(t, time.Minute, "parley is ready", func() bool { return child.Ended() || bytes.Contains(printed(), []byte(quickstart.BannerEnd)) })
 	if child.Ended() {
 		t.Fatalf("parley ended while starting: %v", child.Err())
 	}
+
 	pastesWork(t, string(printed()))
 	keyWorks(t, readCredentials(t, dir))
 	for _, pid := range processesBelow(t, dir) {
@@ -59,9 +64,11 @@ func TestParleyUpWithoutRoot(t *testing.T) {
 			t.Errorf("process %d runs as user %d, want %d", pid, owner, uid)
 		}
 	}
+
 	if err := child.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
+
 	eventually(t, 30*time.Second, "parley ends", child.Ended)
 	if err := child.Err(); err != nil {
 		t.Fatalf("parley did not exit with 0: %v", err)
@@ -71,7 +78,8 @@ func TestParleyUpWithoutRoot(t *testing.T) {
 	}
 }
 
-// startAs starts `parley up` under an account; it is killed at the test's end, and what it wrote is shown if the test failed.
+// startAs starts `parley up` as another user. It is killed at the end of the test. Its output is
+// shown if the test fails.
 func startAs(t *testing.T, uid, gid int, output, program string, env []string) *lifecycle.Child {
 	t.Helper()
 	log, err := os.Create(output)
@@ -79,6 +87,7 @@ func startAs(t *testing.T, uid, gid int, output, program string, env []string) *
 		t.Fatal(err)
 	}
 	defer log.Close()
+
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program, "up")
 	cmd.Dir = filepath.Dir(program)
 	cmd.Env = append(append(os.Environ(), env...), "HOME="+cmd.Dir)
@@ -88,9 +97,10 @@ func startAs(t *testing.T, uid, gid int, output, program string, env []string) *
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		if !child.Ended() {
-			_ = child.Signal(syscall.SIGKILL) // its PostgreSQL ends with it
+			_ = child.Signal(syscall.SIGKILL) // its PostgreSQL ends, too
 			<-child.Done()
 		}
 		if raw, err := os.ReadFile(output); t.Failed() && err == nil {
@@ -106,10 +116,12 @@ func nobody(t *testing.T) (uid, gid int) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	uid, err = strconv.Atoi(found.Uid)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	gid, err = strconv.Atoi(found.Gid)
 	if err != nil {
 		t.Fatal(err)
@@ -117,8 +129,8 @@ func nobody(t *testing.T) (uid, gid int) {
 	return uid, gid
 }
 
-// copyProgram leaves the writing to cp: had this process the copy open for writing while another
-// test forks, the copy could not be started ("text file busy").
+// copyProgram copies with cp. If this process had the copy open for writing while another test
+// forks, the copy could not be executed ("text file busy").
 func copyProgram(t *testing.T, from, to string) {
 	t.Helper()
 	if out, err := exec.CommandContext(t.Context(), "cp", from, to).CombinedOutput(); err != nil {
@@ -129,7 +141,8 @@ func copyProgram(t *testing.T, from, to string) {
 	}
 }
 
-// ownerFor gives the user that a process runs as; false when it has ended, as the server's connections do.
+// ownerFor returns a process's user, or false if the process has ended, as the server's connections
+// do.
 func ownerFor(pid int) (uid int, lives bool) {
 	info, err := os.Stat(filepath.Join("/proc", strconv.Itoa(pid)))
 	if err != nil {

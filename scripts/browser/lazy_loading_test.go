@@ -10,13 +10,15 @@ import (
 	"testing"
 )
 
-// without is the service as one sees it whose network loses answers: of requests to paths that begin so, as many as are named are answered 503.
-func (s *testEnv) without(t *testing.T, times map[string]int) (address string) {
+// lossyProxy returns the address of a proxy that loses responses: for each path prefix, so many
+// requests are answered with 503.
+func (s *testEnv) lossyProxy(t *testing.T, times map[string]int) (address string) {
 	t.Helper()
 	at, err := url.Parse(s.url)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var mu sync.Mutex
 	lost := func(path string) bool {
 		mu.Lock()
@@ -29,6 +31,7 @@ func (s *testEnv) without(t *testing.T, times map[string]int) (address string) {
 		}
 		return false
 	}
+
 	through := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(at) }, FlushInterval: -1}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if lost(r.URL.Path) {
@@ -37,17 +40,18 @@ func (s *testEnv) without(t *testing.T, times map[string]int) (address string) {
 		}
 		through.ServeHTTP(w, r)
 	}))
+
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
 	return server.URL
 }
 
-// TestLater opens pages whose code does not come at first: they say so, the rest goes on without them, and the service is asked again when
-// somebody wants it.
+// TestLater opens pages whose code fails to load at first. They report it, the rest of the page
+// works without them, and the next use loads again.
 func TestLater(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
-	// It goes when the page is closed that asks it.
-	away := a.s.without(t, map[string]int{"/assets/administration-": 2, "/dashboard/org": 1})
+	// It ends when the page that uses it is closed.
+	away := a.s.lossyProxy(t, map[string]int{"/assets/administration-": 2, "/dashboard/org": 1})
 	p := open(t).signIn(a)
 	p.watch.talksTo(strings.TrimPrefix(away, "http://"))
 	p.watch.expect(http.StatusServiceUnavailable)

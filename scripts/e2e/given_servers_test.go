@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestAnAutomationOnGivenServers sends a key to two ingresses: it runs once, and both answer the same. `make test-containers` runs it
-// on PostgreSQL and NATS in containers.
+// TestAnAutomationOnGivenServers sends a key to two ingresses. It runs once, and both responses are
+// equal. `make test-containers` runs the test on PostgreSQL and NATS in containers.
 func TestAnAutomationOnGivenServers(t *testing.T) {
 	t.Parallel()
 	c := newGivenCluster(t)

@@ -10,18 +10,18 @@ import (
 	"sync"
 )
 
-// outside is what agents reach outside: a web that can be searched, a till, and a provider that understands speech.
+// outside is the set of external services: a searchable web, a till, and a transcription provider.
 type outside struct {
 	url, host string
 
 	mu    sync.Mutex
-	paid  []string // bodies that the till was sent
+	paid  []string // request bodies of the till
 	pages map[string]webPage
 }
 
 type webPage struct{ title, text string }
 
-// publish puts a page on the web; searches for its title's words find it.
+// publish adds a web page. Searches for words of its title find it.
 func (o *outside) publish(path, title, text string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -31,7 +31,7 @@ func (o *outside) publish(path, title, text string) {
 	o.pages[path] = webPage{title, text}
 }
 
-// payments counts what the till was sent with a text in it.
+// payments counts the till's requests that contain a text.
 func (o *outside) payments(with string) (n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -43,14 +43,17 @@ func (o *outside) payments(with string) (n int) {
 	return n
 }
 
-// ServeHTTP is a SearXNG at /search, a till at /pay, a hostile service at /note, nobody any more at /gone, and pages.
+// ServeHTTP is a SearXNG at /search, a till at /pay, a hostile service at /note, a removed one at
+// /gone, and web pages.
 func (o *outside) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/v1/audio/transcriptions" {
 		ear(w, r)
 		return
 	}
+
 	o.mu.Lock()
 	defer o.mu.Unlock()
+
 	switch found, is := o.pages[r.URL.Path]; {
 	case r.URL.Path == "/search":
 		o.search(w, r.URL.Query().Get("q"))
@@ -87,6 +90,7 @@ func (o *outside) search(w http.ResponseWriter, query string) {
 			})
 		}
 	}
+
 	w.Header().Set("Content-Type", "application/json")
 	raw, err := json.Marshal(map[string]any{
 		"query": query, "number_of_results": len(results), "results": results, "answers": []any{}, "corrections": []any{},
@@ -95,5 +99,6 @@ func (o *outside) search(w http.ResponseWriter, query string) {
 	if err != nil { // strings and numbers always marshal
 		panic(err)
 	}
+
 	_, _ = w.Write(raw)
 }

@@ -16,6 +16,7 @@ func TestTable(t *testing.T) {
 		Verdict: judge(proved(1000)), OK: true, Seed: 7, Workers: 2, Requests: 1503, DurationMS: 41_530, Repeated: 12,
 		Killed: map[string]int{kindWorker: 4, kindNATS: 2}, Kills: make([]Struck, 6), Retries: map[string]int{"503": 3, "connection lost": 500},
 	}
+
 	want := `
 triggers     1000
 answered     1000  in 1503 requests; retried after: 503 3×, connection lost 500×
@@ -32,6 +33,7 @@ Passed: every trigger was answered by one run with one effect, and a replay gave
 	if got := table(r); got != want {
 		t.Errorf("printed:\n%s", got)
 	}
+
 	r.Verdict, r.OK, r.Kept = judge(Evidence{Answers: make([]Answer, 9)}), false, "/tmp/x"
 	got := table(r)
 	for _, part := range []string{"lost            9", "fault: trigger 0 has no effect\n", "fault: trigger 2 has no answer: out of time\nand 12 more\n", "kept in /tmp/x"} {
@@ -39,25 +41,27 @@ Passed: every trigger was answered by one run with one effect, and a replay gave
 			t.Errorf("%q is missing in:\n%s", part, got)
 		}
 	}
+
 	if strings.Contains(got, "Passed") {
 		t.Errorf("a failed trial is printed as passed:\n%s", got)
 	}
 }
 
-// TestJSONIsOneObjectAndNothingElse goes through all that is told.
+// TestJSONIsOneObjectAndNothingElse calls every method of the reporter.
 func TestJSONIsOneObjectAndNothingElse(t *testing.T) {
 	t.Parallel()
 	var out, progress bytes.Buffer
 	p := &Prove{Triggers: 3, Workers: 1, JSON: true}
-	tell := p.teller(&console.Console{Out: &out})
-	tell.begin(p, 1, "/tmp/x")
-	tell.ready(1)
-	tell.struck(Struck{Part: "worker 1"})
-	tell.answered(2, "x")
-	tell.done()
-	if err := tell.result(Result{Verdict: judge(proved(3)), OK: true, Seed: 1}); err != nil {
+	report := p.reporter(&console.Console{Out: &out})
+	report.begin(p, 1, "/tmp/x")
+	report.ready(1)
+	report.killed(Struck{Part: "worker 1"})
+	report.answered(2, "x")
+	report.done()
+	if err := report.result(Result{Verdict: judge(proved(3)), OK: true, Seed: 1}); err != nil {
 		t.Fatal(err)
 	}
+
 	var got map[string]any
 	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
 		t.Fatalf("%v: %s", err, out.String())
@@ -68,18 +72,18 @@ func TestJSONIsOneObjectAndNothingElse(t *testing.T) {
 
 	out.Reset()
 	p.JSON = false
-	tell = p.teller(&console.Console{Out: &out})
-	tell.progress = &progress // somebody watches
-	tell.began = time.Now().Add(-1500 * time.Millisecond)
-	tell.begin(p, 1, "/tmp/x")
-	tell.answered(2, "x")
-	tell.struck(Struck{Part: "worker 1", Answered: 57, UnderWay: 192, Booking: 16, DownMS: 125})
-	tell.done()
-	tell.answered(3, "x")
+	report = p.reporter(&console.Console{Out: &out})
+	report.progress = &progress // as on a terminal
+	report.began = time.Now().Add(-1500 * time.Millisecond)
+	report.begin(p, 1, "/tmp/x")
+	report.answered(2, "x")
+	report.killed(Struck{Part: "worker 1", Answered: 57, UnderWay: 192, Booking: 16, DownMS: 125})
+	report.done()
+	report.answered(3, "x")
 	if want := "  1.5 s  kill -9 worker 1  after   57 answers, with 192 triggers in progress, 16 of them booking; down for 125 ms\n"; !strings.Contains(out.String(), want) {
 		t.Errorf("printed %s", out.String())
 	}
-	if !strings.Contains(progress.String(), "(0/3)") { // it moves no more often than people can see
+	if !strings.Contains(progress.String(), "(0/3)") { // the bar is throttled
 		t.Errorf("the bar shows %q", progress.String())
 	}
 }
@@ -90,6 +94,7 @@ func TestArguments(t *testing.T) {
 	if err := good.Validate(); err != nil {
 		t.Error(err)
 	}
+
 	for says, spoil := range map[string]func(p *Prove){
 		"--triggers must be between 1 and 100000, not 0":      func(p *Prove) { p.Triggers = 0 },
 		"--triggers must be between 1 and 100000, not 100001": func(p *Prove) { p.Triggers = maxTriggers + 1 },

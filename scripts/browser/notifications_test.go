@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestNotifications makes an endpoint, tests it, and reads what was sent; another one, which is gone, is disabled and says so.
+// TestNotifications creates an endpoint, tests it, and reads its deliveries. A removed endpoint is
+// disabled and reported.
 func TestNotifications(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -23,6 +24,7 @@ func TestNotifications(t *testing.T) {
 	if secret := made.in("region", "the secret").snippet(); !strings.HasPrefix(secret, "whsec_") {
 		t.Errorf("the secret is %s", secret)
 	}
+
 	made.click("button", "I have saved it")
 	p.click("button", "Send a test to "+a.s.outside.url+"/pay")
 	p.click("button", "Messages to "+a.s.outside.url+"/pay")
@@ -43,7 +45,7 @@ func TestNotifications(t *testing.T) {
 	p.sees("Endpoint enabled. Waiting messages are being sent.")
 }
 
-// TestBudget sets a cap with the keyboard alone, and sees it used up.
+// TestBudget sets a cap with the keyboard alone, and uses it up.
 func TestBudget(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -70,6 +72,7 @@ func TestBudget(t *testing.T) {
 		!strings.Contains(err.Error(), "budget_exceeded") {
 		t.Errorf("a run beyond the budget: %v", err)
 	}
+
 	p.in("row", "…Spender…").sees("1")
 	p.inspect("usage")
 	p.click("button", "Edit Spender: runs per month")

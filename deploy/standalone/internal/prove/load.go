@@ -14,32 +14,34 @@ import (
 	"parley/shared/lifecycle"
 )
 
-// storm is the triggers on their way. Each is sent, and sent again with its key, until it is answered.
-type storm struct {
+// load sends the triggers. It retries each with the same key until it is answered.
+type load struct {
 	api       *api
-	freshKeys bool // sabotage: a retry has another key
+	freshKeys bool // sabotage: retries use a new key
 	answers   []Answer
 
 	next, begun, answered atomic.Int64
 
 	mu      sync.Mutex
 	posts   int
-	retries map[string]int // why requests were sent again
+	retries map[string]int // number of retries by reason
 }
 
 const (
-	// retryPause is about what lies between a try and the next.
+	// retryPause is the mean delay before a retry.
 	retryPause = 150 * time.Millisecond
-	// longestPause bounds what a Retry-After may ask for: the service must bear a client that is less patient.
-	longestPause = 2 * time.Second
+	// maxPause bounds the obeyed Retry-After, because the service must cope with less patient
+	// clients.
+	maxPause = 2 * time.Second
 )
 
-func newStorm(a *api, triggers int, freshKeys bool) *storm {
-	return &storm{api: a, freshKeys: freshKeys, answers: make([]Answer, triggers), retries: map[string]int{}}
+func newLoad(a *api, triggers int, freshKeys bool) *load {
+	return &load{api: a, freshKeys: freshKeys, answers: make([]Answer, triggers), retries: map[string]int{}}
 }
 
-// run sends all triggers, so many at a time, and returns when all are answered or ctx ends.
-func (s *storm) run(ctx context.Context, clients int) {
+// run sends all triggers with this many concurrent clients. It returns when all are answered or
+// rejected, or ctx ends.
+func (s *load) run(ctx context.Context, clients int) {
 	var wg sync.WaitGroup
 	for range clients {
 		wg.Go(func() {
@@ -52,8 +54,8 @@ func (s *storm) run(ctx context.Context, clients int) {
 	wg.Wait()
 }
 
-// ask sends one trigger until there is an answer.
-func (s *storm) ask(ctx context.Context, n int) Answer {
+// ask sends trigger n until it is answered or rejected.
+func (s *load) ask(ctx context.Context, n int) Answer {
 	key, problem := keyFor(n), ""
 	for try := 1; ctx.Err() == nil; try++ {
 		got, err := s.api.trigger(ctx, n, key)
@@ -76,7 +78,7 @@ func (s *storm) ask(ctx context.Context, n int) Answer {
 		if final {
 			break
 		}
-		_ = lifecycle.Sleep(ctx, patience(got.header))
+		_ = lifecycle.Sleep(ctx, retryDelay(got.header))
 		if s.freshKeys {
 			key = fmt.Sprintf("%s-again-%d", keyFor(n), try)
 		}
@@ -84,7 +86,7 @@ func (s *storm) ask(ctx context.Context, n int) Answer {
 	return Answer{Problem: problem}
 }
 
-// reason names why a request has to be sent again; final says that it makes no sense to.
+// reason names the reason of a retry. If final is true, a retry cannot help.
 func reason(got response, err error) (why string, final bool) {
 	switch {
 	case err != nil:
@@ -100,16 +102,16 @@ func reason(got response, err error) (why string, final bool) {
 	}
 }
 
-// patience is how long a client waits before it asks again.
-func patience(header http.Header) time.Duration {
+// retryDelay returns the delay before a retry.
+func retryDelay(header http.Header) time.Duration {
 	if seconds, err := strconv.Atoi(header.Get("Retry-After")); err == nil && seconds > 0 {
-		return min(longestPause, time.Duration(seconds)*time.Second)
+		return min(maxPause, time.Duration(seconds)*time.Second)
 	}
-	return retryPause/2 + rand.N(retryPause) //nolint:gosec // G404: clients that do not come all at once
+	return retryPause/2 + rand.N(retryPause) //nolint:gosec // G404: jitter between clients
 }
 
-// count notes a request, and why it has to be sent again if it has.
-func (s *storm) count(why string) {
+// count records a request and, if why is not empty, the reason of its retry.
+func (s *load) count(why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.posts++
@@ -118,18 +120,18 @@ func (s *storm) count(why string) {
 	}
 }
 
-// counts gives how many requests there were, and why how many were sent again.
-func (s *storm) counts() (posts int, retries map[string]int) {
+// counts returns the number of requests and the retries by reason.
+func (s *load) counts() (posts int, retries map[string]int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.posts, maps.Clone(s.retries)
 }
 
-// underWay is how many triggers are sent and not answered.
-func (s *storm) underWay() int { return int(s.begun.Load() - s.answered.Load()) }
+// underWay returns the number of triggers in progress.
+func (s *load) underWay() int { return int(s.begun.Load() - s.answered.Load()) }
 
-// replay asks for every answered trigger again, with its key.
-func (s *storm) replay(ctx context.Context, clients int) {
+// replay sends every answered trigger again with its key.
+func (s *load) replay(ctx context.Context, clients int) {
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	for range clients {
@@ -144,15 +146,16 @@ func (s *storm) replay(ctx context.Context, clients int) {
 	wg.Wait()
 }
 
-// again asks for a trigger that was answered. Nothing is struck any more: what is not an answer at once is a fault.
-func (s *storm) again(ctx context.Context, n int) []byte {
+// again sends an answered trigger again. No part is killed at this time, so any response except the
+// answer is a fault.
+func (s *load) again(ctx context.Context, n int) []byte {
 	for ctx.Err() == nil {
 		got, err := s.api.trigger(ctx, n, keyFor(n))
 		switch {
 		case err != nil:
 			return []byte(err.Error())
 		case got.status == http.StatusTooManyRequests || got.status == http.StatusServiceUnavailable:
-			_ = lifecycle.Sleep(ctx, patience(got.header))
+			_ = lifecycle.Sleep(ctx, retryDelay(got.header))
 		default:
 			return got.body
 		}

@@ -10,15 +10,15 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// axeScript is axe-core, which looks for what keeps people out.
+// axeScript is axe-core, an accessibility checker.
 //
 //go:embed testdata/axe/axe.min.js
 var axeScript string
 
-// rules are the sets of axe-core's rules that pages are held to.
+// rules are the sets of axe-core rules that pages must satisfy.
 var rules = []string{"wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"}
 
-// violation is what axe-core found against one rule.
+// violation is a violation of one axe-core rule.
 type violation struct {
 	ID, Help string
 	Nodes    []struct {
@@ -28,23 +28,27 @@ type violation struct {
 	}
 }
 
-// inspect looks at what the page shows now, as all people may see it: nothing that axe-core finds fault with, on a desktop in light and
-// on a phone in dark; nothing that is wider than the phone; and pictures of all four, if somebody wants them.
+// inspect checks the current page with axe-core, on a desktop in light and on a phone in dark. It
+// also checks that nothing is wider than the phone, and takes pictures of all four combinations if
+// requested.
 func (p *page) inspect(name string) {
 	p.t.Helper()
 	p.settled()
-	// What is only rendered once one scrolls to it has neither place nor colour, and cannot be judged.
+	// Content that is rendered only after scrolling has no position or colour yet, and cannot be
+	// checked.
 	p.js(nil, `() => {
 		const all = new CSSStyleSheet();
 		all.replaceSync("* { content-visibility: visible !important }");
 		document.adoptedStyleSheets.push(all);
 	}`)
-	// Of the reference's operations and schemas, each built like the others, some stand for all: checking them all takes a minute.
+
+	// A sample of the reference's operations and schemas is enough, because all are built alike.
+	// Checking all takes a minute.
 	p.js(nil, `() => [...document.querySelectorAll("article.schema")].slice(8).concat([...document.querySelectorAll("article:not(.schema)")].slice(12)).forEach((a) => a.remove())`)
 	for _, scheme := range []string{"light", "dark"} {
 		p.scheme(scheme)
 		p.resize(phone)
-		p.settled() // pages that measure themselves are drawn once more
+		p.settled() // pages that measure themselves are drawn again
 		p.fits(name)
 		p.shot(name, phone, scheme)
 		if scheme == "dark" {
@@ -57,10 +61,11 @@ func (p *page) inspect(name string) {
 			p.axe(name + ", on a desktop in light")
 		}
 	}
+
 	p.scheme("light")
 }
 
-// axe fails the test for each violation of what the page shows now.
+// axe fails the test for each violation on the current page.
 func (p *page) axe(what string) {
 	p.t.Helper()
 	for _, v := range p.violations() {
@@ -72,7 +77,7 @@ func (p *page) axe(what string) {
 	}
 }
 
-// violations is what axe-core finds fault with.
+// violations returns axe-core's findings.
 func (p *page) violations() (found []violation) {
 	p.t.Helper()
 	p.until("running axe-core", func() error {
@@ -93,7 +98,7 @@ func (p *page) violations() (found []violation) {
 	return found
 }
 
-// fits fails the test when one would have to scroll sideways.
+// fits fails the test if the page scrolls horizontally.
 func (p *page) fits(what string) {
 	p.t.Helper()
 	if wide := p.tooWide(); wide != "" {
@@ -101,13 +106,14 @@ func (p *page) fits(what string) {
 	}
 }
 
-// tooWide tells what does not fit the window, if anything.
+// tooWide describes the elements that do not fit the window, or returns "".
 func (p *page) tooWide() string {
 	p.t.Helper()
 	var at struct {
 		Page, Window int
 		Wide         []string
 	}
+
 	p.js(&at, `() => {
 		const cut = (e) => e !== null && e !== document.documentElement && (getComputedStyle(e).overflowX !== "visible" || cut(e.parentElement));
 		const wide = [...document.querySelectorAll("body *")].filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !cut(e.parentElement));
@@ -122,7 +128,7 @@ func (p *page) tooWide() string {
 	return fmt.Sprintf("the page is %d pixels wide, the window %d: %s", at.Page, at.Window, strings.Join(at.Wide, ", "))
 }
 
-// shot takes a picture of the whole page, if BROWSER_SHOTS names a directory.
+// shot takes a picture of the whole page if BROWSER_SHOTS names a directory.
 func (p *page) shot(name string, s screen, scheme string) {
 	p.t.Helper()
 	dir := os.Getenv("BROWSER_SHOTS")

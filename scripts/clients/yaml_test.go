@@ -15,8 +15,8 @@ import (
 	"parley/scripts/internal/fenced"
 )
 
-// structure is what documents show in YAML: the configuration of something that calls Parley. What it says is done here as that
-// something does it.
+// structure is a YAML block of a document: the configuration of a program that calls Parley. The
+// test executes it as that program would.
 type structure struct {
 	Jobs map[string]struct { // of GitHub Actions
 		Env   map[string]string
@@ -44,7 +44,7 @@ type structure struct {
 	Services map[string]struct{ Environment map[string]string } // of Compose, for Open WebUI
 }
 
-// container is one of a pod.
+// container is a container of a pod.
 type container struct {
 	Command, Args []string
 	Env           []struct {
@@ -61,29 +61,32 @@ func (r *reader) yaml(t *testing.T, b fenced.Block) {
 	if err := yaml.Unmarshal([]byte(r.text(b)), &s); err != nil {
 		t.Fatalf("%s: %v", b, err)
 	}
+
 	done := r.workflow(t, b, s) + r.cronJob(t, b, s)
 	for _, endpoint := range s.Endpoints.Custom {
 		r.asOpenAIClient(t, b, endpoint.BaseURL, endpoint.APIKey)
 		done++
 	}
+
 	for _, service := range s.Services {
 		if base := service.Environment["OPENAI_API_BASE_URL"]; base != "" {
 			r.asOpenAIClient(t, b, base, service.Environment["OPENAI_API_KEY"])
 			done++
 		}
 	}
+
 	if done == 0 {
-		t.Errorf("%s: nothing in it was run: is it a structure that the test does not know?", b)
+		t.Errorf("%s: no part of it was run: the test may not know its structure", b)
 	}
 }
 
-// workflow runs the steps of a workflow of GitHub Actions as a runner does.
+// workflow runs the steps of a GitHub Actions workflow as a runner does.
 func (r *reader) workflow(t *testing.T, b fenced.Block, s structure) (done int) {
 	t.Helper()
 	for _, job := range s.Jobs {
 		for _, step := range job.Steps {
 			if step.Run == "" {
-				continue // an action of somebody else's
+				continue // a third-party action
 			}
 			var set strings.Builder
 			for _, env := range []map[string]string{job.Env, step.Env} {
@@ -101,7 +104,7 @@ func (r *reader) workflow(t *testing.T, b fenced.Block, s structure) (done int) 
 
 var expression = regexp.MustCompile(`\$\{\{\s*([\w.]+)\s*\}\}`)
 
-// expressions fills in what a runner knows: secrets and variables are those of the reader.
+// expressions replaces a runner's expressions. Secrets and variables are the reader's.
 func (r *reader) expressions(t *testing.T, b fenced.Block, text string) string {
 	t.Helper()
 	return expression.ReplaceAllStringFunc(text, func(found string) string {
@@ -118,19 +121,20 @@ func (r *reader) expressions(t *testing.T, b fenced.Block, text string) string {
 	})
 }
 
-// cronJob runs what the containers of a Kubernetes CronJob run.
+// cronJob runs the commands of a Kubernetes CronJob's containers.
 func (r *reader) cronJob(t *testing.T, b fenced.Block, s structure) (done int) {
 	t.Helper()
 	if s.Kind != "CronJob" {
 		return 0
 	}
+
 	for _, c := range s.Spec.JobTemplate.Spec.Template.Spec.Containers {
 		args := []string{"-i", "PATH=" + os.Getenv("PATH")}
 		for _, e := range c.Env {
 			if key := e.ValueFrom.SecretKeyRef.Key; key != "" {
 				e.Value = r.variable(t, b, key)
 			}
-			if e.Name == "AGENT_ID" { // an id that stands for one's own
+			if e.Name == "AGENT_ID" { // the placeholder of the user's agent
 				e.Value = r.variable(t, b, e.Name)
 			}
 			args = append(args, e.Name+"="+e.Value)
@@ -141,7 +145,7 @@ func (r *reader) cronJob(t *testing.T, b fenced.Block, s structure) (done int) {
 	return done
 }
 
-// variable gives one of the reader's.
+// variable returns one of the reader's variables.
 func (r *reader) variable(t *testing.T, b fenced.Block, name string) string {
 	t.Helper()
 	value, known := "", false
@@ -158,7 +162,7 @@ func (r *reader) variable(t *testing.T, b fenced.Block, name string) string {
 
 var reference = regexp.MustCompile(`\$\{(\w+)\}`)
 
-// variables fills in the references to the reader's variables.
+// variables replaces references to the reader's variables.
 func (r *reader) variables(t *testing.T, b fenced.Block, text string) string {
 	t.Helper()
 	return reference.ReplaceAllStringFunc(text, func(found string) string { return r.variable(t, b, found[2:len(found)-1]) })
@@ -166,7 +170,7 @@ func (r *reader) variables(t *testing.T, b fenced.Block, text string) string {
 
 func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// dotenv is the settings of a client of OpenAI's API.
+// dotenv is the configuration of a client of OpenAI's API.
 func (r *reader) dotenv(t *testing.T, b fenced.Block) {
 	t.Helper()
 	set := map[string]string{}
@@ -179,7 +183,8 @@ func (r *reader) dotenv(t *testing.T, b fenced.Block) {
 	r.asOpenAIClient(t, b, base, set["OPENAI_API_KEY"])
 }
 
-// asOpenAIClient does what a program does in which somebody has entered the address and the key: it lists the models, and asks the first.
+// asOpenAIClient acts like a program with this address and key: it lists the models, and calls the
+// first.
 func (r *reader) asOpenAIClient(t *testing.T, b fenced.Block, base, key string) {
 	t.Helper()
 	base, key = r.variables(t, b, base), r.variables(t, b, key)
@@ -190,9 +195,11 @@ func (r *reader) asOpenAIClient(t *testing.T, b fenced.Block, base, key string) 
 	for _, m := range models.Data {
 		found = found || m.ID == agent
 	}
+
 	if !found {
 		t.Errorf("%s: the demo agent is not among the models", b)
 	}
+
 	answer := r.asked(t, b, http.MethodPost, base+"/chat/completions", key, map[string]any{
 		"model": agent, "stream": true, "temperature": 0.7, "messages": []any{map[string]any{"role": "user", "content": "What is 6 * 7?"}},
 	})
@@ -201,13 +208,14 @@ func (r *reader) asOpenAIClient(t *testing.T, b fenced.Block, base, key string) 
 	}
 }
 
-// asked sends a request, which must succeed.
+// asked sends a request. It must succeed.
 func (r *reader) asked(t *testing.T, b fenced.Block, method, url, key string, body any) []byte {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, bytes.NewReader(encoded(t, body)))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	req.Header.Set("Authorization", "Bearer "+key)
 	req.Header.Set("Content-Type", "application/json")
 	res, err := http.DefaultClient.Do(req)
@@ -215,6 +223,7 @@ func (r *reader) asked(t *testing.T, b fenced.Block, method, url, key string, bo
 		t.Fatalf("%s: %v", b, err)
 	}
 	defer res.Body.Close()
+
 	raw, err := io.ReadAll(res.Body)
 	if err != nil || res.StatusCode >= http.StatusBadRequest {
 		t.Fatalf("%s: %s %s: %d %s %v", b, method, url, res.StatusCode, raw, err)
@@ -222,7 +231,7 @@ func (r *reader) asked(t *testing.T, b fenced.Block, method, url, key string, bo
 	return raw
 }
 
-// node is one of a workflow of n8n.
+// node is a node of an n8n workflow.
 type node struct {
 	Name       string `json:"name"`
 	Type       string `json:"type"`
@@ -239,15 +248,16 @@ type node struct {
 	} `json:"parameters"`
 }
 
-// inBraces finds the expressions of n8n.
+// inBraces matches the expressions of n8n.
 var inBraces = regexp.MustCompile(`\{\{\s*(\$env\.(\w+)|\$execution\.id)\s*\}\}`)
 
-// node sends the request that a node of n8n sends.
+// node sends the request of an n8n node.
 func (r *reader) node(t *testing.T, b fenced.Block, n node) {
 	t.Helper()
 	if n.Type != "n8n-nodes-base.httpRequest" {
 		return
 	}
+
 	fill := func(text string) string {
 		text = inBraces.ReplaceAllStringFunc(strings.TrimPrefix(text, "="), func(found string) string {
 			if name := inBraces.FindStringSubmatch(found)[2]; name != "" {
@@ -260,37 +270,42 @@ func (r *reader) node(t *testing.T, b fenced.Block, n node) {
 		}
 		return text
 	}
+
 	body := fill(n.Parameters.JSONBody)
 	if !json.Valid([]byte(body)) {
-		t.Fatalf("%s: the body of %s is no JSON: %s", b, n.Name, body)
+		t.Fatalf("%s: the body of %s is not JSON: %s", b, n.Name, body)
 	}
+
 	req, err := http.NewRequestWithContext(t.Context(), n.Parameters.Method, fill(n.Parameters.URL), strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	req.Header.Set("Content-Type", "application/json")
 	for _, header := range n.Parameters.HeaderParameters.Parameters {
 		req.Header.Set(header.Name, fill(header.Value))
 	}
+
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
+
 	raw, err := io.ReadAll(res.Body)
 	if err != nil || res.StatusCode != http.StatusOK || !bytes.Contains(raw, []byte(`"status":"completed"`)) {
 		t.Errorf("%s: %s: %d %s %v", b, n.Name, res.StatusCode, raw, err)
 	}
 }
 
-// server is one of an assistant's settings for MCP.
+// server is an MCP server in an assistant's settings.
 type server struct {
 	URL     string            `json:"url"`
 	Headers map[string]string `json:"headers"`
 	Args    []string          `json:"args"` // of a program that connects it
 }
 
-// server connects as the assistant does, with the reader's key for the one that is shown.
+// server connects like the assistant, with the reader's key instead of the document's.
 func (r *reader) server(t *testing.T, b fenced.Block, s server) {
 	t.Helper()
 	url := s.URL
@@ -300,20 +315,23 @@ func (r *reader) server(t *testing.T, b fenced.Block, s server) {
 				url = arg
 			}
 		}
-		t.Logf("NOT TESTED: the program that %s names, because it would be fetched; only the address is", b)
+		t.Logf("NOT TESTED: the program that %s names, because it would be downloaded; only its address is tested", b)
 		s.Headers = map[string]string{"x-api-key": r.variable(t, b, "PARLEY_API_KEY")}
 	}
+
 	const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},` +
 		`"clientInfo":{"name":"reader","version":"1"}}}`
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(initialize))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
 	for name, value := range s.Headers {
 		req.Header.Set(name, strings.NewReplacer("ak_…", r.variable(t, b, "PARLEY_API_KEY"), "ak_...", r.variable(t, b, "PARLEY_API_KEY")).Replace(value))
 	}
+
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)
