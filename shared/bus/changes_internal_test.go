@@ -192,7 +192,7 @@ func TestTheLastChangesArePublishedAtTheEnd(t *testing.T) {
 		c := newChanges(w.publish)
 		c.markDue(change{domain.ChangedRuns, "org_a"}) // publishing has not started
 		c.markDue(change{domain.ChangedRuns, "org_b"})
-		c.tell(c.due(time.Now()))
+		c.publishAll(c.due(time.Now()))
 		c.markDue(change{domain.ChangedRuns, "org_b"})
 		c.markDue(change{domain.ChangedDocuments, "org_a"})
 		w.expect(t, "at first", "0 runs.org_a", "0 runs.org_b")

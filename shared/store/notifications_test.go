@@ -254,7 +254,7 @@ func TestDocumentsAreNotified(t *testing.T) {
 	}
 	b.deleteDocument(doc)
 	if n := b.number(`SELECT count(*) FROM notifications`); n != 0 {
-		t.Errorf("%d notifications tell of a document that was deleted", n)
+		t.Errorf("%d notifications exist about a deleted document", n)
 	}
 }
 
