@@ -52,7 +52,7 @@ type appliedFunction struct{ function, triggers string }
 
 // applyFunctions creates or replaces the functions that differ from those in the database, all
 // of them or none. It does nothing if the schema is newer than newest, the newest version that
-// this release knows: binaries of a later release may be running and need their own functions.
+// this release has: binaries of a later release may be running and need their own functions.
 func applyFunctions(ctx context.Context, db *sql.DB, functions []functionFile, newest int64) (err error) {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {

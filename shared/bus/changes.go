@@ -101,7 +101,7 @@ func (c *changes) run(stopped <-chan struct{}, connected <-chan nats.Status) {
 	timer := time.NewTimer(changeInterval)
 	defer timer.Stop()
 	for {
-		c.tell(c.due(time.Now()))
+		c.publishAll(c.due(time.Now()))
 		if len(c.published) > 0 {
 			timer.Reset(time.Until(c.published[0].at.Add(changeInterval)))
 		}
@@ -140,7 +140,9 @@ func (c *changes) due(now time.Time) []change {
 	return due
 }
 
-func (c *changes) tell(due []change) {
+// publishAll publishes the changes. If one cannot be published, its kind becomes due for all
+// organizations.
+func (c *changes) publishAll(due []change) {
 	for _, of := range due {
 		if c.publish(contract.ChangeSubject(of.kind, of.org)) != nil {
 			c.markDue(change{of.kind, contract.AllOrganizations})

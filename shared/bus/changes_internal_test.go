@@ -77,7 +77,7 @@ func runChanges(t *testing.T, limit int, test func(c *changes, w *wire, connecte
 
 func pass(d time.Duration) { <-time.After(d) }
 
-func TestChangesAreToldAtOnceAndThenInPace(t *testing.T) {
+func TestChangesArePublishedAtOnceAndThenInPace(t *testing.T) {
 	t.Parallel()
 	runChanges(t, maxChanges, func(c *changes, w *wire, _ chan nats.Status) {
 		a, other := change{domain.ChangedRuns, "org_a"}, change{domain.ChangedDocuments, "org_a"}
@@ -106,7 +106,7 @@ func TestChangesAreToldAtOnceAndThenInPace(t *testing.T) {
 	})
 }
 
-func TestChangesWithoutEndAreToldFourTimesASecond(t *testing.T) {
+func TestChangesWithoutEndArePublishedFourTimesASecond(t *testing.T) {
 	t.Parallel()
 	runChanges(t, maxChanges, func(c *changes, w *wire, _ chan nats.Status) {
 		for range 1000 {
@@ -142,7 +142,7 @@ func TestNoChangeIsLostBehindAnother(t *testing.T) {
 	})
 }
 
-func TestWhatDoesNotGetOutIsToldToEverybody(t *testing.T) {
+func TestUnsentChangesArePublishedForAll(t *testing.T) {
 	t.Parallel()
 	runChanges(t, maxChanges, func(c *changes, w *wire, connected chan nats.Status) {
 		w.set(true)
@@ -185,14 +185,14 @@ func TestChangesTakeBoundedMemory(t *testing.T) {
 	})
 }
 
-func TestTheLastChangesAreToldAtTheEnd(t *testing.T) {
+func TestTheLastChangesArePublishedAtTheEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{began: time.Now()}
 		c := newChanges(w.publish)
 		c.markDue(change{domain.ChangedRuns, "org_a"}) // publishing has not started
 		c.markDue(change{domain.ChangedRuns, "org_b"})
-		c.tell(c.due(time.Now()))
+		c.publishAll(c.due(time.Now()))
 		c.markDue(change{domain.ChangedRuns, "org_b"})
 		c.markDue(change{domain.ChangedDocuments, "org_a"})
 		w.expect(t, "at first", "0 runs.org_a", "0 runs.org_b")

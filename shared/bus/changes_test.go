@@ -58,7 +58,7 @@ func awaitChange(t *testing.T, heard chan bus.Change, want bus.Change) {
 	}
 }
 
-func TestChangesAreHeardOfWatchedOrganizationsOnly(t *testing.T) {
+func TestChangesAreReceivedOfWatchedOrganizationsOnly(t *testing.T) {
 	t.Parallel()
 	server := testkit.NATS(t)
 	worker, ingress := dial(t, server), dial(t, server)
@@ -81,7 +81,7 @@ func TestChangesAreHeardOfWatchedOrganizationsOnly(t *testing.T) {
 }
 
 // A process that ends publishes its remaining changes.
-func TestTheLastChangeIsHeardOfAProcessThatEnds(t *testing.T) {
+func TestTheLastChangeOfAnEndingProcessIsReceived(t *testing.T) {
 	t.Parallel()
 	server := testkit.NATS(t)
 	_, heard := listenForChanges(t, dial(t, server), "org_a")
@@ -93,7 +93,7 @@ func TestTheLastChangeIsHeardOfAProcessThatEnds(t *testing.T) {
 	awaitChange(t, heard, bus.Change{OrganizationID: "org_a", Kind: domain.ChangedRuns})
 }
 
-func TestEverybodyIsToldAfterAnOutage(t *testing.T) {
+func TestChangesForAllAreReportedAfterAnOutage(t *testing.T) {
 	t.Parallel()
 	server := testkit.NATSProcess(t, t.TempDir())
 	worker, ingress := dial(t, server.URL), dial(t, server.URL)
@@ -125,7 +125,7 @@ func through(t *testing.T, server string) (*testkit.FaultProxy, string) {
 
 // After the outage of a worker's connection, changes for all organizations are published,
 // because the worker's messages may be lost.
-func TestEverybodyIsToldAfterAWorkersOutage(t *testing.T) {
+func TestChangesForAllArePublishedAfterAWorkersOutage(t *testing.T) {
 	t.Parallel()
 	server := testkit.NATS(t)
 	proxy, way := through(t, server)
@@ -170,16 +170,16 @@ func TestChangesThatDidNotFitAreMissedAloud(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	heard, told := 0, false
+	heard, lost := 0, false
 	watch.Run(ctx, func(c bus.Change) {
 		if c == (bus.Change{OrganizationID: "org_a"}) {
-			told = true
+			lost = true
 			cancel()
 			return
 		}
 		heard++
 	})
-	if !told || heard == 0 || heard >= 10_000 {
-		t.Errorf("%d messages were received, loss reported: %v", heard, told)
+	if !lost || heard == 0 || heard >= 10_000 {
+		t.Errorf("%d messages were received, loss reported: %v", heard, lost)
 	}
 }

@@ -109,7 +109,7 @@ func TestAWatchMissesNothingInSilence(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	events, told := 0, false
+	events, lost := 0, false
 	go func() {
 		<-time.After(20 * time.Second)
 		cancel()
@@ -119,11 +119,11 @@ func TestAWatchMissesNothingInSilence(t *testing.T) {
 			events++
 			return
 		}
-		told = h.RunID == "run_1"
+		lost = h.RunID == "run_1"
 		cancel()
 	})
-	if !told || events == 0 || events >= sent {
-		t.Errorf("%d of %d messages were received, loss reported: %v", events, sent, told)
+	if !lost || events == 0 || events >= sent {
+		t.Errorf("%d of %d messages were received, loss reported: %v", events, sent, lost)
 	}
 }
 

@@ -101,18 +101,18 @@ func (e *follower) listen(ctx context.Context, handleMessage func(*nats.Msg), mi
 }
 
 // missed reports the ids about which messages may have been missed.
-func (e *follower) missed(tell func(id string), what func(*followed) bool) {
+func (e *follower) missed(notify func(id string), selected func(*followed) bool) {
 	var ids []string
 	e.mu.Lock()
 	for id, f := range e.followed {
 		late := f.sub == nil && e.ensure(id, f) == nil // messages before this subscription are lost
-		if late || f.sub != nil && what(f) {
+		if late || f.sub != nil && selected(f) {
 			ids = append(ids, id)
 		}
 	}
 	e.mu.Unlock()
 	for _, id := range ids {
-		tell(id)
+		notify(id)
 	}
 }
 

@@ -51,7 +51,7 @@ func newSlotPool(cfg ToolServing) *slotPool {
 	if p.observe == nil {
 		p.observe = func(int, int) {}
 	}
-	p.tell()
+	p.reportCounts()
 	return p
 }
 
@@ -60,7 +60,7 @@ func newSlotPool(cfg ToolServing) *slotPool {
 func (p *slotPool) acquire(owner string) *toolTurn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	defer p.tell()
+	defer p.reportCounts()
 	turn := &toolTurn{owner: owner, begin: make(chan struct{})}
 	switch {
 	case p.closed:
@@ -81,7 +81,7 @@ func (p *slotPool) release(turn *toolTurn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	defer p.closeIfIdle()
-	defer p.tell()
+	defer p.reportCounts()
 	if !turn.begun {
 		p.waiting = slices.DeleteFunc(p.waiting, func(t *toolTurn) bool { return t == turn })
 		return
@@ -115,8 +115,8 @@ func (p *slotPool) close() (idle <-chan struct{}) {
 	return p.idle
 }
 
-// tell reports the current numbers of calls. The caller must hold p.mu.
-func (p *slotPool) tell() { p.observe(p.running, len(p.waiting)) }
+// reportCounts reports the current numbers of calls. The caller must hold p.mu.
+func (p *slotPool) reportCounts() { p.observe(p.running, len(p.waiting)) }
 
 // mayQueue reports whether one more call of an owner may wait.
 func (p *slotPool) mayQueue(owner string) bool {

@@ -79,7 +79,7 @@ func TestClosedPlacesTellOnceTheyAreIdle(t *testing.T) {
 	running, waiting := p.acquire("a"), p.acquire("b")
 	idle := p.close()
 	if p.acquire("c") != nil {
-		t.Error("a place was given by closed places")
+		t.Error("a closed pool gave a slot")
 	}
 	for _, turn := range []*toolTurn{running, waiting} {
 		select {

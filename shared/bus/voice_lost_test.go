@@ -36,7 +36,7 @@ func TestASilentVoiceWorkerIsLost(t *testing.T) {
 	receive(t, ended) // it is notified
 }
 
-func TestAnIngressIsHeardOfAsLongAsItIsThere(t *testing.T) {
+func TestAnIngressKeepsItsLineAliveWhileItRuns(t *testing.T) {
 	t.Parallel()
 	server := testkit.NATS(t)
 	ends := make(chan string, 2)
@@ -197,8 +197,8 @@ func TestLinesAreOpenedAgainWhenTheServerIsBack(t *testing.T) {
 	}
 }
 
-// TestAWorkerThatTakesAnOldOfferIsTold has a worker accept an offer that has expired.
-func TestAWorkerThatTakesAnOldOfferIsTold(t *testing.T) {
+// TestAWorkerThatTakesAnOldOfferIsNotified has a worker accept an offer that has expired.
+func TestAWorkerThatTakesAnOldOfferIsNotified(t *testing.T) {
 	t.Parallel()
 	server := testkit.NATS(t)
 	nc := raw(t, server)

@@ -250,7 +250,7 @@ func TestAClosedLineGivesItsPlaceBack(t *testing.T) {
 	}
 }
 
-func TestALineThatTheWorkerEndsIsClosedBehindItsFrames(t *testing.T) {
+func TestALineThatTheWorkerEndsIsClosedAfterItsFrames(t *testing.T) {
 	t.Parallel()
 	url := testkit.NATS(t)
 	serveVoice(t, url, 1, func(_ context.Context, _ string, line *bus.VoiceEnd) {

@@ -113,7 +113,7 @@ func TestCredentialDefinersGiveNothingOfOthers(t *testing.T) {
 			continue
 		}
 		for _, acting := range []string{"", ada["organization"], bob["organization"], ada["organization"] + "," + bob["organization"]} {
-			given := c.given(t, s, raw, acting, ada[c.credential])
+			given := c.result(t, s, raw, acting, ada[c.credential])
 			if given == "" {
 				t.Errorf("%s gives nothing by its credential", name)
 			}
@@ -125,7 +125,7 @@ func TestCredentialDefinersGiveNothingOfOthers(t *testing.T) {
 			for _, sent := range slices.Concat(
 				[]string{"", "%", "{}", "00"}, without(ada, c.credential), without(bob, c.credential), []string{bob[c.credential] + " ", bob[c.credential][1:]},
 			) {
-				if given := c.given(t, s, raw, acting, sent); given != "" {
+				if given := c.result(t, s, raw, acting, sent); given != "" {
 					t.Errorf("%s(%q) gave a transaction that acts for %q: %s", name, sent, acting, given)
 				}
 			}
@@ -140,9 +140,9 @@ func without(of holder, name string) []string {
 	return slices.Collect(maps.Values(rest))
 }
 
-// given returns the function's result, or the ids of what it changes, in a transaction of the
+// result returns the function's result, or the ids of what it changes, in a transaction of the
 // service that acts for some organizations.
-func (c credentialCall) given(t *testing.T, s *store.Store, raw *sql.DB, acting, credential string) (given string) {
+func (c credentialCall) result(t *testing.T, s *store.Store, raw *sql.DB, acting, credential string) (given string) {
 	t.Helper()
 	if strings.Contains(c.call, "decode(") {
 		if _, err := hex.DecodeString(credential); err != nil {

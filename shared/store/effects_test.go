@@ -112,7 +112,7 @@ func (b *testEnv) wantEffect(runID, want string) {
 	}
 }
 
-// What the attempts after the first find of a call, and what they may do with it.
+// Later attempts find the state of a call's effect, and may run the call only if it is safe.
 func TestAnEffectGoesOnWhereItWas(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

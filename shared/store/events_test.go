@@ -187,7 +187,7 @@ func TestAChunkThatIsRejectedSparesItsNeighbours(t *testing.T) {
 
 // During a rollout, an attempt of this release publishes events, and the previous
 // release ends the run.
-func TestAnOlderBinarysEndComesBehindWhatWasTold(t *testing.T) {
+func TestAnOlderBinarysEndComesAfterTheSentEvents(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	runID := b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID

@@ -62,7 +62,7 @@ func (b *testEnv) pages(function string, places int) int {
 }
 
 // Sixty thousand runs behind one that waits for a person cost the others nothing.
-func TestHandingOverPassesByWhatWaitsBehindOne(t *testing.T) {
+func TestHandingOverSkipsRunsThatWaitForAnother(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	b.handOver(1) // plans the statement while the tables are empty

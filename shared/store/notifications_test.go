@@ -33,7 +33,7 @@ func (b *testEnv) endpointFor(events ...string) domain.NotificationEndpoint {
 	return e
 }
 
-// claims claims due notifications and renders them.
+// claims takes due notifications and renders them.
 func (b *testEnv) claims(maximum int) []notificationdb.ClaimedNotification {
 	b.Helper()
 	claimed, err := b.s.Notifications.ClaimNotifications(b.Context(), maximum, 4, time.Minute)
@@ -104,7 +104,7 @@ func (b *testEnv) taken() *executiondb.Claimed {
 
 // However a run ends, one notification is sent, with the run object that callers see. Events
 // that no endpoint wants are not recorded.
-func TestEndsOfRunsAreTold(t *testing.T) {
+func TestEndsOfRunsAreNotified(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	c := b.taken()
@@ -168,7 +168,7 @@ func TestEndsOfRunsAreTold(t *testing.T) {
 
 // The notification about a waiting run describes it as it waits, even if it has continued by
 // the time it is sent.
-func TestWaitingRunsAreTold(t *testing.T) {
+func TestWaitingRunsAreNotified(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	b.endpointFor(domain.NotifyRunRequiresAction)
@@ -197,7 +197,7 @@ func TestWaitingRunsAreTold(t *testing.T) {
 }
 
 // If the run has ended by then, the notification has its usage and tool calls, but not its result.
-func TestWaitingRunsThatHaveEndedAreTold(t *testing.T) {
+func TestWaitingRunsThatHaveEndedAreNotified(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	b.endpointFor(domain.NotifyRunRequiresAction)
@@ -230,7 +230,7 @@ func TestWaitingRunsThatHaveEndedAreTold(t *testing.T) {
 	}
 }
 
-func TestDocumentsAreTold(t *testing.T) {
+func TestDocumentsAreNotified(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	b.endpointFor(domain.NotifyKnowledgeReady, domain.NotifyKnowledgeFailed)
@@ -254,7 +254,7 @@ func TestDocumentsAreTold(t *testing.T) {
 	}
 	b.deleteDocument(doc)
 	if n := b.number(`SELECT count(*) FROM notifications`); n != 0 {
-		t.Errorf("%d notifications tell of a document that was deleted", n)
+		t.Errorf("%d notifications exist about a deleted document", n)
 	}
 }
 
@@ -290,7 +290,7 @@ func TestAnEndpointDelaysNoOther(t *testing.T) {
 }
 
 // No notification is claimed twice, and one whose worker died is sent again under its id.
-func TestNotificationsAreInOneHand(t *testing.T) {
+func TestNotificationsHaveOneHolder(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	for range 5 {
@@ -394,7 +394,7 @@ func TestEndpointsAreDisabled(t *testing.T) {
 
 // Nothing is sent about erased subjects. A notification about a run that was removed after its
 // retention fails with that reason if it was not sent before.
-func TestWhatIsGoneIsNotTold(t *testing.T) {
+func TestRemovedResourcesAreNotNotified(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	b.endpointFor()
@@ -403,7 +403,7 @@ func TestWhatIsGoneIsNotTold(t *testing.T) {
 	_, err := b.s.Sessions.EraseSession(t.Context(), sessiondb.SessionName{OrganizationID: b.org, TargetID: b.agent, SessionID: "s", Key: contract.Hash(b.org, b.agent, "s")})
 	b.must(err)
 	if n := b.number(`SELECT count(*) FROM notifications`); n != 0 {
-		t.Errorf("%d notifications tell of what was erased", n)
+		t.Errorf("%d notifications exist about erased subjects", n)
 	}
 	sent, waiting := b.taken(), b.taken()
 	b.finish(sent, "sent")
@@ -432,7 +432,7 @@ func TestWhatIsGoneIsNotTold(t *testing.T) {
 // Nothing is sent or shown about a run whose retention is over, even before it is removed; that
 // does not count as a failure of the endpoint. A notification that is being sent meanwhile ends
 // as its attempt does.
-func TestNothingIsToldPastRetention(t *testing.T) {
+func TestNothingIsNotifiedPastRetention(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	e := b.endpointFor(domain.NotifyRunCompleted)

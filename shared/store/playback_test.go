@@ -31,7 +31,7 @@ func (r *storedEnv) interruptedRun(run queuedb.NewRun) string {
 	return runID
 }
 
-func TestASessionGoesOnFromWhatWasHeard(t *testing.T) {
+func TestASessionContinuesFromThePlayedAnswer(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnvFor(t)
 	ctx := t.Context()
@@ -88,7 +88,7 @@ func TestASessionGoesOnFromWhatWasHeard(t *testing.T) {
 
 // The first record is removed when the client reports that the whole answer was played: it was
 // not interrupted.
-func TestAnAnswerThatWasHeardWholeWasNotInterrupted(t *testing.T) {
+func TestAnAnswerThatWasPlayedWholeWasNotInterrupted(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnvFor(t)
 	whole := r.said(r.chat("usr_1", "s", "q1"), "this is a long answer\n")
@@ -111,7 +111,7 @@ func TestAnAnswerThatWasHeardWholeWasNotInterrupted(t *testing.T) {
 	}
 }
 
-func TestWhatWasHeardIsOfLivingRunsOnly(t *testing.T) {
+func TestPlaybackIsOfLivingRunsOnly(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnvFor(t)
 	refused := func(what, org, runID string) {
@@ -136,7 +136,7 @@ func TestWhatWasHeardIsOfLivingRunsOnly(t *testing.T) {
 
 // The playback record is removed with the run's answer, by any release, and whether or not
 // the run has steps.
-func TestWhatWasHeardGoesWithItsRun(t *testing.T) {
+func TestPlaybackGoesWithItsRun(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)
 	ctx := t.Context()

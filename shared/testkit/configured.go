@@ -6,7 +6,7 @@ import "os"
 
 // configuredPostgres returns the URL of the PostgreSQL that the tests share, or "" if each test
 // process starts a private one.
-func configuredPostgres() (string, error) { return os.Getenv("TEST_DATABASE_URL"), nil } //nolint:unparam // with containers there are errors
+func configuredPostgres() (string, error) { return os.Getenv("TEST_DATABASE_URL"), nil } //nolint:unparam // containers fail
 
 // configuredNATS returns the URL of the NATS that the tests share, or "" if each test
 // starts a private one.

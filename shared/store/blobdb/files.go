@@ -135,7 +135,9 @@ func fileRows(held lease.Held, callID string, made []NewFile, contents []Blob, r
 }
 
 // writeAndLink tries once to store a call's files. After ErrBlobGone the caller must try again.
-func (s *Store) writeAndLink(ctx context.Context, held lease.Held, callID string, blobs []Blob, rows []fileRow, maximum int64) (bool, error) {
+func (s *Store) writeAndLink(
+	ctx context.Context, held lease.Held, callID string, blobs []Blob, rows []fileRow, maximum int64,
+) (bool, error) {
 	parts := batches(blobs)
 	if len(rows) > 0 {
 		kept, err := lease.UnderFence(ctx, s.db, held, func(tx *sqlx.Tx, _ time.Time) error {

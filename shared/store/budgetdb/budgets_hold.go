@@ -69,7 +69,7 @@ func (s *Store) Budgeted(ctx context.Context, org string) (bool, error) {
 	return hasBudgets, nil
 }
 
-// Amounts are what a call may use at most, or what it has used. Costs are in millionths
+// Amounts are the most that a call may use, or the amounts it has used. Costs are in millionths
 // of the currency.
 type Amounts struct {
 	CostMicros int64

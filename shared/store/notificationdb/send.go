@@ -209,12 +209,12 @@ type Attempt struct {
 	ResponseStatus int           // 0: there was no response
 	Error          string        // "" if it was delivered
 	Next           time.Duration // time until the next attempt, if it is pending
-	Gone           bool          // the endpoint wants no more notifications
+	Gone           bool          // the endpoint asked for no more notifications
 	Unsent         bool          // nothing was sent, and the endpoint is not at fault
 }
 
 // SettleNotification records the result of an attempt. It disables the endpoint, and returns
-// true, if the endpoint wants no more notifications or has failed for too long. It writes
+// true, if the endpoint asked for no more notifications or has failed for too long. It writes
 // nothing if the worker no longer holds the notification. A notification that would be retried
 // after its run's retention is over fails instead.
 func (s *Store) SettleNotification(ctx context.Context, held HeldNotification, a Attempt) (disabled bool, err error) {

@@ -225,7 +225,7 @@ func TestServerEndsWithItsSupervisor(t *testing.T) {
 	}
 }
 
-func TestOrphanThatNobodyTold(t *testing.T) {
+func TestOrphanWithoutStopSignal(t *testing.T) {
 	t.Parallel()
 	dir := clusterDir(t)
 	deserter, orphan, _ := run(t, "deserter", dir)
@@ -400,7 +400,7 @@ func TestOtherUser(t *testing.T) {
 	defer binary.Close()
 	// By its descriptor, because the path leads through directories of root.
 	tests := exec.CommandContext(t.Context(), inheritedData, "-test.v", "-test.parallel=2",
-		"-test.run=^(TestFirstStartAndRestart|TestNothingAboveTheDataIsOpened|TestPortWithPassword|TestLongPath|TestOrphanThatNobodyTold|TestRecordedIdOfAnotherProgram|TestPostmasterKilled)$")
+		"-test.run=^(TestFirstStartAndRestart|TestNothingAboveTheDataIsOpened|TestPortWithPassword|TestLongPath|TestOrphanWithoutStopSignal|TestRecordedIdOfAnotherProgram|TestPostmasterKilled)$")
 	tests.ExtraFiles = []*os.File{binary}
 	tests.Env = append(os.Environ(), "TMPDIR="+base)
 	tests.Dir = base

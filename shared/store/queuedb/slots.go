@@ -55,7 +55,7 @@ func newSlots(count func(context.Context, []Lane, int) (map[Lane]int, error)) *s
 
 // refresh counts the lanes whose estimate is too old. If counting fails, a lane keeps its
 // estimate. A lane that was never counted has no free slots, and the sweeper dispatches its
-// runs. filling says that the caller wants to fill free slots.
+// runs. filling means that the caller is going to fill free slots.
 func (s *slots) refresh(ctx context.Context, lanes []Lane, limit int, filling bool) {
 	due := s.due(lanes, limit, filling)
 	if len(due) == 0 {

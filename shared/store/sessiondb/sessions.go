@@ -171,7 +171,7 @@ const sessionBytes = 1 << 20
 
 // turnsQuery reads a page of turns. Texts that do not fit are null and stay in the database.
 // The newest turn always fits into a whole page. Exact sizes of inputs are computed only if
-// the stored sizes, which PostgreSQL knows without reading the texts, leave room; so rejecting
+// the stored sizes, which PostgreSQL has without reading the texts, leave room; so rejecting
 // a page is cheap.
 const turnsQuery = `SELECT id, seq, status, created_at, finished_at, fits, heard, bytes,
 	CASE WHEN fits THEN coalesce(input->>'message', '') ELSE '' END AS message, CASE WHEN fits THEN answer END AS answer,

@@ -43,8 +43,8 @@ func (t durationHistogram) add(bucket int, n int64, ms sql.NullInt64) {
 	}
 }
 
-// percentile returns the duration, in milliseconds, that percent percent of the runs did not
-// exceed: the mean of its bucket. It returns nil if there are no runs.
+// percentile returns the duration, in milliseconds, that the given percentage of the runs did
+// not exceed: the mean of its bucket. It returns nil if there are no runs.
 func (t durationHistogram) percentile(percent int64) *int64 {
 	var all, until int64
 	for _, of := range t {

@@ -165,7 +165,7 @@ func Child(ctx context.Context, kind Kind, operation, object string) (context.Co
 	if object != "" {
 		operation += " " + object
 	}
-	//nolint:spancheck // whoever asked for it ends it
+	//nolint:spancheck // the caller ends it
 	ctx, span := parent.TracerProvider().Tracer(scope).Start(ctx, operation, trace.WithSpanKind(kind))
 	return ctx, Span{span} //nolint:spancheck // as above
 }
