@@ -19,6 +19,7 @@ export PARLEY_NATS_SERVER := $(CURDIR)/bin/nats-server
 ARGS ?=# arguments of run and bench
 RACE ?=# 1: use the race detector
 LONG ?=# 1: include tests that take a minute or more, some of them ten
+CACHED ?=# 1: use cached results, for the packages that scripts/cacheable.sh lists
 PACKAGES ?= $(MODULES:%=./%/...)
 FIX ?=# 1: lint fixes what it can
 TESTFLAGS ?=# further flags of go test, such as -run TestName
@@ -29,10 +30,11 @@ FUZZTIME ?= 10s# for each fuzz target
 
 race := $(filter-out 0 no,$(RACE))
 long := $(filter-out 0 no,$(LONG))
+cached := $(filter-out 0 no,$(CACHED))
 # -count=1: no cached results, because tests start real processes.
 # -vet=off, -w: lint vets, and test binaries are not debugged.
 gotest = bin/gotestsum --format $(FORMAT) --format-hide-empty-pkg -- \
-	$(if $(race),-race) $(if $(long),-timeout 90m,-short -timeout 40m) -count=1 -vet=off -ldflags=-w
+	$(if $(race),-race) $(if $(long),-timeout 90m,-short -timeout 40m) $(if $(cached),,-count=1) -vet=off -ldflags=-w
 # $(call run-tests,FLAGS,PACKAGES)
 run-tests = $(if $(FLAKY),bin/retest -flaky $(FLAKY) -packages "$(2)" -- $(gotest) $(1),$(gotest) $(1) $(2))
 

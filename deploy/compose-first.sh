@@ -34,7 +34,7 @@ for document in standalone/internal/standalone/shop/*.md; do
 done
 call POST /api/agents "x-api-key: $key" '{"name":"Echo agent","description":"Repeats each message: for tests and benchmarks.","systemPrompt":"Repeat the message.",
 	"model":"offline/echo","allowedCallers":["user","system"]}' >/dev/null
-agent=$(call POST /api/agents "x-api-key: $key" '{"name":"Demo agent","description":"Answers chats and automations; change it or make your own.",
+agent=$(call POST /api/agents "x-api-key: $key" '{"name":"Demo agent","description":"Answers chats and automations; change it or create another one.",
 	"systemPrompt":"You are a helpful agent. Answer briefly and cite your sources.","allowedCallers":["user","system"],
 	"tools":{"webSearch":{"enabled":true},"codeExecution":{"enabled":true},"knowledge":{"enabled":true},"voice":{"enabled":true}}}' |
 	sed -n 's/.*"id": *"\(ag_[^"]*\)".*/\1/p')

@@ -19,7 +19,7 @@ const (
 	refusalTime = time.Second
 
 	refusalBody = `{"type":"/docs/errors#rate_limited","title":"Rate limited","status":429,` +
-		`"detail":"this client address has too many connections open","code":"rate_limited","retryable":true}`
+		`"detail":"too many open connections from this client address","code":"rate_limited","retryable":true}`
 )
 
 // addressLimit is a listener that limits the open connections of each client address, including

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// health asks a connection for /healthz, and gives the status and body of the answer.
+// health requests /healthz over conn and returns the status and body of the response.
 func health(t *testing.T, conn net.Conn) (status int, body string) {
 	t.Helper()
 	if _, err := io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: parley.test\r\n\r\n"); err != nil {
@@ -20,7 +20,7 @@ func health(t *testing.T, conn net.Conn) (status int, body string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = res.Body.Close() }() // it is read to its end
+	defer func() { _ = res.Body.Close() }() // the body is read to its end
 	raw, err := io.ReadAll(res.Body)
 	if err != nil {
 		t.Fatal(err)
@@ -31,7 +31,8 @@ func health(t *testing.T, conn net.Conn) (status int, body string) {
 	return res.StatusCode, string(raw)
 }
 
-// One client address cannot take all connections: beyond its share it is refused, and other clients are not.
+// A client address can hold only its share of the connections. Further connections from it are
+// refused, and other addresses still connect.
 func TestConnectionsAreBoundedByAddress(t *testing.T) {
 	t.Parallel()
 	const limit = 6
@@ -58,14 +59,14 @@ func TestConnectionsAreBoundedByAddress(t *testing.T) {
 		if status, body := health(t, conn); status != http.StatusOK {
 			t.Fatalf("within the limit: %d %s", status, body)
 		}
-		open = append(open, conn) // idle from now on
+		open = append(open, conn) // stays idle
 	}
 	if status, body := health(t, dial()); status != http.StatusTooManyRequests || !strings.Contains(body, `"code":"rate_limited"`) {
-		t.Errorf("one more: %d %s", status, body)
+		t.Errorf("a connection over the limit: %d %s", status, body)
 	}
 	for range 10 {
 		if res := r.call(http.MethodGet, "/api/agents", r.asKey(), ""); res.status != http.StatusOK {
-			t.Errorf("of another client: %d %s", res.status, res.body)
+			t.Errorf("another client: %d %s", res.status, res.body)
 		}
 	}
 	if err := open[0].Close(); err != nil {
@@ -76,7 +77,7 @@ func TestConnectionsAreBoundedByAddress(t *testing.T) {
 			break
 		}
 		if time.Since(began) > time.Minute {
-			t.Fatal("the slot of a connection that is closed is not free")
+			t.Fatal("the slot of a closed connection is not free")
 		}
 	}
 }

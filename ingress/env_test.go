@@ -24,18 +24,18 @@ import (
 	"parley/shared/testkit"
 )
 
-// testEnv is a real ingress on loopback, with a database and a bus, and an organization that calls it. Where a
-// test wants answers, echo stands in for the workers, on the real bus and the real tables.
+// testEnv is a real ingress on loopback, with a database, a bus and an organization that calls it.
+// There are no workers. echo answers runs in their place, on the real bus and the real tables.
 type testEnv struct {
 	*testing.T
-	dsn   string // of the database, as its owner
+	dsn   string // data source of the database's owner
 	url   string
 	store *store.Store
 	bus   *bus.Bus
-	token string // login session of the owner
+	token string // login token of the organization's owner
 	org   string
-	key   string // organization key
-	agent string // allows users and systems
+	key   string // API key of the organization
+	agent string // ID of an agent that users and systems may call
 }
 
 func defaults() ingress.Config {
@@ -57,7 +57,7 @@ func newTestEnv(t *testing.T, cfg ingress.Config) *testEnv {
 	return newTestEnvOn(t, cfg, testkit.NATS(t))
 }
 
-// newTestEnvOn makes a rig on the NATS server of this address.
+// newTestEnvOn creates a test environment on the NATS server at natsURL.
 func newTestEnvOn(t *testing.T, cfg ingress.Config, natsURL string) *testEnv {
 	t.Helper()
 	dsn := testkit.Postgres(t)
@@ -78,7 +78,7 @@ func newTestEnvOn(t *testing.T, cfg ingress.Config, natsURL string) *testEnv {
 	return r
 }
 
-// serve runs an ingress until the test or the returned function ends it.
+// serve runs an ingress until stop is called or the test ends.
 func (r *testEnv) serve(cfg ingress.Config, log zerolog.Logger) (url string, stop func()) {
 	r.Helper()
 	listener, err := new(net.ListenConfig).Listen(r.Context(), "tcp", "127.0.0.1:0")
@@ -139,7 +139,7 @@ func (r *testEnv) asKey(more ...string) head {
 	return h
 }
 
-// answer is a response, read to its end.
+// answer is a response whose body is read completely.
 type answer struct {
 	t      *testing.T
 	status int
@@ -152,7 +152,7 @@ func (r *testEnv) call(method, path string, headers head, body string) answer {
 	return r.callAt(r.url, method, path, headers, body)
 }
 
-// loopback calls ingresses of this process.
+// loopback is the HTTP client that calls the ingresses of this process.
 var loopback = &http.Client{Transport: &http.Transport{}}
 
 func (r *testEnv) callAt(base, method, path string, headers head, body string) answer {
@@ -203,7 +203,7 @@ func (a answer) run(status int) domain.Run {
 	return run
 }
 
-// problem is what a test looks at in problem+json.
+// problem contains the fields of application/problem+json that tests check.
 type problem struct {
 	Code   string
 	Errors []struct{ Field, Code string }
@@ -260,7 +260,7 @@ func (r *testEnv) answer(ctx context.Context, d *bus.Doorbell) {
 	if err != nil {
 		r.Errorf("rendering: %v", err)
 	}
-	ending.EndN = 3 // behind the start and the answer
+	ending.EndN = 3 // after the start (1) and the answer (2)
 	finished, err := r.store.Executions.Finish(ctx, []executiondb.Ending{ending})
 	if err != nil {
 		r.Errorf("finishing: %v", err)

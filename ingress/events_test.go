@@ -13,19 +13,19 @@ import (
 	"parley/shared/testkit"
 )
 
-// soon is within what time a change is told: a second, and as much again.
+// soon is how long a change may take to reach a watcher: one second, doubled for a busy machine.
 const soon = 2 * time.Second
 
-// quietTime is longer than what has changed can wait to be told.
+// quietTime is longer than a change can be delayed before it is published to watchers.
 const quietTime = 1500 * time.Millisecond
 
-// watcher is a client that listens to an organization's changes.
+// watcher is a client that reads the stream of an organization's changes.
 type watcher struct {
 	*follower
-	heard chan string // what comes, event by event; closed at the stream's end
+	heard chan string // the events in order; closed when the stream ends
 }
 
-// watch opens the stream of an organization's changes, and returns when they are heard.
+// watch opens the stream of an organization's changes and returns once it is ready.
 func (r *testEnv) watch(headers head) *watcher {
 	r.Helper()
 	w := &watcher{r.follow("GET", r.url+"/api/events", headers, ""), make(chan string, 1024)}
@@ -34,7 +34,7 @@ func (r *testEnv) watch(headers head) *watcher {
 		defer close(w.heard)
 		for event := ""; ; {
 			line, err := w.in.ReadString('\n')
-			if err != nil { // the stream's end, or the test's
+			if err != nil { // the stream or the test has ended
 				return
 			}
 			if event += line; line == "\n" {
@@ -49,7 +49,8 @@ func (r *testEnv) watch(headers head) *watcher {
 	return w
 }
 
-// expect takes the next events, which must come in time, be of these kinds in any order, and say nothing more.
+// expect reads one event of each kind, in any order, within the time. Any other event fails the
+// test.
 func (w *watcher) expect(within time.Duration, kinds ...string) {
 	w.Helper()
 	late := time.After(testkit.Within(within))
@@ -62,12 +63,12 @@ func (w *watcher) expect(within time.Duration, kinds ...string) {
 			}
 			kinds = slices.Delete(kinds, i, i+1)
 		case <-late:
-			w.Fatalf("%s were not told within %s", kinds, within)
+			w.Fatalf("no %s within %s", kinds, within)
 		}
 	}
 }
 
-// settle takes what comes until nothing does any more.
+// settle reads events until none arrives for quietTime.
 func (w *watcher) settle() {
 	for {
 		select {
@@ -78,16 +79,17 @@ func (w *watcher) settle() {
 	}
 }
 
-// hears does something, of which nothing but the kinds is to be told soon.
-func (w *watcher) hears(do func(), kinds ...string) {
+// expectAfter calls do and expects exactly these kinds of events soon after it.
+func (w *watcher) expectAfter(do func(), kinds ...string) {
 	w.Helper()
 	w.settle()
 	do()
 	w.expect(soon, kinds...)
 }
 
-// another makes an account of another organization, and gives the headers of its owner and its id.
-func (r *testEnv) another(email string) (headers head, org string) {
+// otherOrganization signs up a user with an organization. It returns the user's headers and the
+// organization's ID.
+func (r *testEnv) otherOrganization(email string) (headers head, org string) {
 	r.Helper()
 	var account struct {
 		Token        string
@@ -97,11 +99,11 @@ func (r *testEnv) another(email string) (headers head, org string) {
 	return head{"Authorization": "Bearer " + account.Token}, account.Organization.ID
 }
 
-func TestWhoeverWatchesHearsOfRunsAndDocumentsAndNothingMore(t *testing.T) {
+func TestWatchersReceiveChangesOfRunsAndDocuments(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
-	grace, elsewhere := r.another("grace@example.com")
-	stranger := r.watch(grace) // of her own organization
+	grace, elsewhere := r.otherOrganization("grace@example.com")
+	stranger := r.watch(grace) // in her own organization
 	var invited struct{ URL string }
 	r.call("POST", "/api/organizations/members", head{"Authorization": "Bearer " + r.token}, `{"email":"grace@example.com","role":"member"}`).into(&invited, 201)
 	_, token, _ := strings.Cut(invited.URL, "?token=")
@@ -110,20 +112,20 @@ func TestWhoeverWatchesHearsOfRunsAndDocumentsAndNothingMore(t *testing.T) {
 	f := r.watch(r.asKey())
 
 	var runID, documentID string
-	f.hears(func() { runID = r.enqueued() }, "runs")
-	member.expect(soon, "runs") // though it is another's run
+	f.expectAfter(func() { runID = r.enqueued() }, "runs")
+	member.expect(soon, "runs") // although another member started the run
 	h := r.take()
-	h.finish("done") // as a worker that died before it could tell
+	h.finish("done") // publishes no change, as a worker that died after it saved the result
 	runID = r.enqueued()
-	f.hears(func() { r.call("POST", "/api/runs?action=cancel&id="+runID, r.asKey(), "").want(200) }, "runs")
-	f.hears(func() {
+	f.expectAfter(func() { r.call("POST", "/api/runs?action=cancel&id="+runID, r.asKey(), "").want(200) }, "runs")
+	f.expectAfter(func() {
 		var doc struct{ ID string }
 		r.call("POST", "/api/knowledge", r.asKey(), `{"name":"a.txt","content":"some text"}`).into(&doc, 202)
 		documentID = doc.ID
 	}, "documents")
 	change := func(method, query, body string, status int, kinds ...string) {
 		t.Helper()
-		f.hears(func() {
+		f.expectAfter(func() {
 			t.Helper()
 			r.call(method, "/api/knowledge?id="+documentID+query, r.asKey(), body).want(status)
 		}, kinds...)
@@ -133,29 +135,29 @@ func TestWhoeverWatchesHearsOfRunsAndDocumentsAndNothingMore(t *testing.T) {
 	change("PUT", "", `{"content":"another text"}`, 202, "documents")
 	change("POST", "&action=retry", "", 202, "documents")
 	change("DELETE", "", "", 200, "documents", "runs")
-	f.hears(func() {
+	f.expectAfter(func() {
 		r.call("DELETE", "/api/sessions?id="+h.claim.SessionID+"&agentId="+r.agent, r.asKey(), "").want(200)
 	}, "runs")
 
-	// What is heard elsewhere first is what happens there.
+	// The stranger has received nothing from the first organization: these are the first events.
 	r.call("POST", "/api/knowledge", grace, `{"name":"a.txt","content":"some text"}`).want(202)
 	stranger.expect(soon, "documents")
 	r.bus.Changed(domain.ChangedRuns, elsewhere)
 	stranger.expect(soon, "runs")
 }
 
-func TestADecisionAndADeletedAgentAreHeard(t *testing.T) {
+func TestDecisionsAndDeletedAgentsPublishChanges(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
 	runID := r.enqueued()
 	r.take().park("call_1", true)
 	r.enqueued()
 	f := r.watch(r.asKey())
-	f.hears(func() { r.decide(runID, "approve", "call_1") }, "runs")
-	f.hears(func() { r.call("DELETE", "/api/agents?id="+r.agent, r.asKey(), "").want(200) }, "runs") // its queued runs end
+	f.expectAfter(func() { r.decide(runID, "approve", "call_1") }, "runs")
+	f.expectAfter(func() { r.call("DELETE", "/api/agents?id="+r.agent, r.asKey(), "").want(200) }, "runs") // its queued runs are cancelled
 }
 
-func TestStreamsOfChangesEnd(t *testing.T) {
+func TestChangeStreamsEnd(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
 	var key struct{ ID, Key string }
@@ -164,7 +166,7 @@ func TestStreamsOfChangesEnd(t *testing.T) {
 	r.call("DELETE", "/api/keys?id="+key.ID, r.asKey(), "").want(200)
 	revoked := time.Now()
 	if got, ok := <-f.heard; ok {
-		t.Errorf("a revoked key's stream tells %q", got)
+		t.Errorf("the stream of a revoked key sent %q", got)
 	}
 	if took := time.Since(revoked); took > 15*time.Second {
 		t.Errorf("it ended after %s", took)
@@ -177,11 +179,11 @@ func TestStreamsOfChangesEnd(t *testing.T) {
 	}
 	stop()
 	if got, ok := drained.next(); ok {
-		t.Errorf("a stopping service tells %q", got.raw)
+		t.Errorf("a stopping service sent %q", got.raw)
 	}
 }
 
-func TestStreamsOfChangesTakeSeats(t *testing.T) {
+func TestChangeStreamsCountTowardsStreamLimits(t *testing.T) {
 	t.Parallel()
 	cfg := defaults()
 	cfg.StreamsPerCredential, cfg.StreamsPerOrganization = 1, 2
@@ -189,10 +191,10 @@ func TestStreamsOfChangesTakeSeats(t *testing.T) {
 	f := r.watch(r.asKey())
 	refused := r.call("GET", "/api/events", r.asKey(), "")
 	if p := refused.problem(http.StatusTooManyRequests); p.Code != "rate_limited" || refused.header.Get("Retry-After") == "" {
-		t.Errorf("one too many: %s", refused.body)
+		t.Errorf("a stream over the limit: %s", refused.body)
 	}
 	f.leave()
-	for deadline := time.Now().Add(20 * time.Second); ; { // the seat is free once the service has noticed
+	for deadline := time.Now().Add(20 * time.Second); ; { // the seat is free once the service notices the closed connection
 		again := r.follow("GET", r.url+"/api/events", r.asKey(), "")
 		status := again.res.StatusCode
 		again.leave()
@@ -200,7 +202,7 @@ func TestStreamsOfChangesTakeSeats(t *testing.T) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("the seat of a stream that was left is still taken: %d", status)
+			t.Fatalf("a closed stream still counts: status %d", status)
 		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// wire is a connection to an ingress on which a test writes bytes, not requests.
+// wire is a connection to an ingress on which a test writes raw bytes.
 type wire struct {
 	net.Conn
 	t      *testing.T
@@ -36,7 +36,7 @@ func (r *testEnv) dial(t *testing.T) *wire {
 	return &wire{Conn: conn, t: t, reader: bufio.NewReader(conn)}
 }
 
-// write sends bytes; a server that has closed the connection already does not fail it.
+// write sends bytes. It ignores the error of a connection that the server has closed.
 func (w *wire) write(text string) {
 	w.t.Helper()
 	if _, err := io.WriteString(w.Conn, text); err != nil && !errors.Is(err, syscall.EPIPE) && !errors.Is(err, syscall.ECONNRESET) {
@@ -44,8 +44,8 @@ func (w *wire) write(text string) {
 	}
 }
 
-// responses reads statuses until the server closes the connection or says nothing for a while: until as many have come as are due, and
-// the connection's end if that is, it has longer.
+// responses reads response statuses until the server closes the connection or is quiet. It waits up
+// to 10 s for each of the due responses and, if end is set, for the close.
 func (w *wire) responses(due int, end bool) (statuses []int, closed bool) {
 	w.t.Helper()
 	for {
@@ -69,17 +69,18 @@ func (w *wire) responses(due int, end bool) (statuses []int, closed bool) {
 	}
 }
 
-// hardened is one ingress that the tests of this file share.
+// hardened is a test environment with default settings.
 func hardened(t *testing.T) *testEnv {
 	t.Helper()
 	return newTestEnv(t, defaults())
 }
 
-const quiet = 300 * time.Millisecond // in which a server on loopback says what it has to say, unless the machine is busy
+const quiet = 300 * time.Millisecond // longer than a server on loopback takes to respond, unless the machine is busy
 
-// Requests that two readers could take for different ones: refused, with the connection, or read in the one way
-// that RFC 9112 allows. A request with chunks ends its connection: net/http does not tell whether it had a length as
-// well, and those that have must.
+// Requests that two parsers could split differently are refused and their connection is closed, or
+// they are parsed in the only way that RFC 9112 allows. A chunked request always closes its
+// connection: RFC 9112 requires that if the request also has a Content-Length, which net/http does
+// not report.
 func TestSmuggling(t *testing.T) {
 	t.Parallel()
 	r := hardened(t)
@@ -112,8 +113,8 @@ func TestSmuggling(t *testing.T) {
 		"chunked by two names":       {post("Transfer-Encoding: chunked, identity\r\n", chunked), []int{501}, true},
 		"unknown coding":             {post("Transfer-Encoding: xchunked\r\n", chunked), []int{501}, true},
 		"coding in quotes":           {post("Transfer-Encoding: \"chunked\"\r\n", chunked), []int{501}, true},
-		"coding behind a tab":        {post("Transfer-Encoding:\tchunked\r\n", chunked), []int{201}, true},
-		"coding behind VT":           {post("Transfer-Encoding: \x0bchunked\r\n", chunked), []int{400}, true},
+		"coding after a tab":         {post("Transfer-Encoding:\tchunked\r\n", chunked), []int{201}, true},
+		"coding after VT":            {post("Transfer-Encoding: \x0bchunked\r\n", chunked), []int{400}, true},
 		"chunk size not a number":    {post("Transfer-Encoding: chunked\r\n", "zz\r\n"+body+"\r\n0\r\n\r\n"), []int{400}, true},
 		"chunk size negative":        {post("Transfer-Encoding: chunked\r\n", "-1\r\n"+body+"\r\n0\r\n\r\n"), []int{400}, true},
 		"chunk size with 0x":         {post("Transfer-Encoding: chunked\r\n", "0x1f\r\n"+body+"\r\n0\r\n\r\n"), []int{400}, true},
@@ -165,7 +166,7 @@ func TestSmuggling(t *testing.T) {
 		"upgrade":                    {get("Host: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n"), []int{200, 200}, false},
 		"connection names a header":  {get("Host: x\r\nConnection: X-Api-Key, close\r\n"), []int{200}, true},
 		"expectation":                {post("Expect: 200-ok\r\nContent-Length: "+n+"\r\n", body), []int{417}, true},
-		"ten at once":                {strings.Repeat(next, 10), slices.Repeat([]int{200}, 10), false},
+		"ten pipelined":              {strings.Repeat(next, 10), slices.Repeat([]int{200}, 10), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -179,11 +180,11 @@ func TestSmuggling(t *testing.T) {
 	}
 }
 
-// Headers are bounded, in all and each, and so is the address.
+// Single headers, all headers together and the request target are limited in size.
 func TestHeaderCap(t *testing.T) {
 	t.Parallel()
 	r := hardened(t)
-	const room = 40 << 10 // the cap and what net/http adds to it
+	const room = 40 << 10 // exceeds the limit plus the bytes that net/http adds to it
 	for name, c := range map[string]struct {
 		sent string
 		want []int
@@ -207,7 +208,7 @@ func TestHeaderCap(t *testing.T) {
 	}
 }
 
-// Whoever does not send their headers within 5 s is cut off.
+// A connection without complete headers after 5 s is closed.
 func TestSlowHeaders(t *testing.T) {
 	t.Parallel()
 	r := hardened(t)
@@ -227,8 +228,8 @@ func TestSlowHeaders(t *testing.T) {
 	}
 }
 
-// Two thousand clients that send half a request each leave room for the others.
-func TestSlowClientsStopNobody(t *testing.T) {
+// Two thousand clients that each send half a request do not slow the others down.
+func TestSlowClientsDoNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	r := hardened(t)
 	const clients = 2000
@@ -260,11 +261,12 @@ func TestSlowClientsStopNobody(t *testing.T) {
 		r.call("POST", "/api/agents", r.asKey(), `{"name":"a","systemPrompt":"p"}`).want(201)
 	}
 	if took := time.Since(began); took > testkit.Within(5*time.Second) {
-		t.Errorf("150 requests beside %d slow clients took %v", clients, took)
+		t.Errorf("150 requests with %d slow clients took %v", clients, took)
 	}
 }
 
-// A body may have 262,144 bytes, however it is sent, and a client that sends on does not hold the server up.
+// A body is limited to 262,144 bytes with and without a Content-Length. A client that keeps sending
+// does not occupy the server.
 func TestBodyCap(t *testing.T) {
 	t.Parallel()
 	r := hardened(t)
@@ -291,7 +293,8 @@ func TestBodyCap(t *testing.T) {
 	}
 }
 
-// Clients that go away at any point harm nobody: what they began is not half done, and others are answered.
+// A client may disconnect after any byte of its request: an incomplete request has no effect, and
+// other clients are answered.
 func TestEarlyClose(t *testing.T) {
 	t.Parallel()
 	r := hardened(t)
@@ -308,7 +311,7 @@ func TestEarlyClose(t *testing.T) {
 					t.Errorf("after %d closes: %v", n, err)
 					return
 				}
-				_, _ = io.WriteString(conn, request[:n]) // the server may be faster
+				_, _ = io.WriteString(conn, request[:n]) // the server may close first
 				_ = conn.Close()
 			}
 		})
@@ -317,7 +320,7 @@ func TestEarlyClose(t *testing.T) {
 	var agents struct{ Data []struct{ Name string } }
 	r.call("GET", "/api/agents?limit=100&q=left", r.asKey(), "").into(&agents, 200)
 	if len(agents.Data) > 1 {
-		t.Errorf("%d agents were made of cut requests", len(agents.Data))
+		t.Errorf("%d agents were created from incomplete requests", len(agents.Data))
 	}
 	r.call("GET", "/readyz", nil, "").want(200)
 }

@@ -267,7 +267,7 @@ func (i *Ingress) Run(ctx context.Context) error {
 	listener = limitConnections(listener, i.proxies, i.cfg.ConnectionsPerAddress)
 	streamErr := i.makeStream(ctx)
 	if streamErr != nil {
-		i.deps.Log.Warn().Err(streamErr).Msg("cannot prepare the job stream yet")
+		i.deps.Log.Warn().Err(streamErr).Msg("cannot create the job stream yet, retrying")
 	}
 
 	group := lifecycle.Group{StopTimeout: i.cfg.StopGrace + stopTimeout}

@@ -14,8 +14,9 @@ import (
 	"parley/shared/testkit"
 )
 
-// littleNATS runs a NATS server whose streams may have so many MiB together. resize restarts it with another size.
-func littleNATS(t *testing.T, size string) (server *testkit.NATSServer, resize func(size string)) {
+// smallNATS runs a NATS server whose streams together are limited to size. resize restarts it with
+// another limit.
+func smallNATS(t *testing.T, size string) (server *testkit.NATSServer, resize func(size string)) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "little.conf")
 	write := func(size string) {
@@ -32,7 +33,8 @@ func littleNATS(t *testing.T, size string) (server *testkit.NATSServer, resize f
 	}
 }
 
-// wantJobs waits until the ingress reports the job stream as it should, and its bus as one that answers, in /readyz and in /metrics.
+// wantJobs waits until /readyz and /metrics report the job stream as working, or as failing, and
+// NATS as reachable.
 func (r *testEnv) wantJobs(when string, work bool) {
 	r.Helper()
 	result, up, status := "ok", "1", 200
@@ -46,7 +48,7 @@ func (r *testEnv) wantJobs(when string, work bool) {
 		ready = r.call("GET", "/readyz", nil, "")
 		ready.into(&told, ready.status)
 		metrics = r.call("GET", "/metrics", nil, "").want(200)
-		if ready.status == status && told.Checks["jobs"] == result && told.Checks["nats"] == "ok" && // each has its turn
+		if ready.status == status && told.Checks["jobs"] == result && told.Checks["nats"] == "ok" && // every check has run
 			strings.Contains(metrics.body, want[0]+"\n") && strings.Contains(metrics.body, want[1]+"\n") {
 			return
 		}
@@ -58,7 +60,7 @@ func (r *testEnv) wantJobs(when string, work bool) {
 	r.Fatalf("%s: %d %s, want %d with jobs %s, and metrics with %q:\n%s", when, ready.status, ready.body, status, result, want, dependencies(metrics.body))
 }
 
-// dependencies are the lines of metrics that say which servers answer.
+// dependencies returns the lines of metrics that report which dependencies are up.
 func dependencies(metrics string) string {
 	var out []string
 	for line := range strings.SplitSeq(metrics, "\n") {
@@ -69,12 +71,12 @@ func dependencies(metrics string) string {
 	return strings.Join(out, "\n")
 }
 
-// A NATS server whose store is full answers, and stores no jobs. /readyz and the metrics say so, and that it stores again once there is
-// space, without a restart of anything.
-func TestAFullStoreOfTheBusIsReported(t *testing.T) {
+// A NATS server with a full store answers but accepts no jobs. /readyz and the metrics report this,
+// and report the recovery once there is space, without a restart.
+func TestAFullJobStoreIsReported(t *testing.T) {
 	t.Parallel()
-	server, _ := littleNATS(t, "24M")
-	js := jetStream(t, server.URL) // another stream of the server, which reserves nothing and takes what there is
+	server, _ := smallNATS(t, "24M")
+	js := jetStream(t, server.URL) // a second stream, which reserves nothing and fills the store
 	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "OTHERS", Subjects: []string{"others"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -99,14 +101,15 @@ func TestAFullStoreOfTheBusIsReported(t *testing.T) {
 	r.wantJobs("with space again", true)
 }
 
-// A NATS server that has less space than the smallest job stream reserves answers, and has no stream. It has one after it was restarted
-// with more space, without a restart of the ingress.
-func TestABusTooSmallForTheStreamIsReported(t *testing.T) {
+// A NATS server with less space than the smallest job stream reserves answers but has no job
+// stream. After a restart of NATS with more space the stream is created, without a restart of the
+// ingress.
+func TestABusTooSmallForTheJobStreamIsReported(t *testing.T) {
 	t.Parallel()
-	server, resize := littleNATS(t, "4M")
+	server, resize := smallNATS(t, "4M")
 	r := newTestEnvOn(t, defaults(), server.URL)
 	if _, err := r.bus.EnsureStream(t.Context()); err == nil {
-		t.Fatal("a server with 4 MiB has a stream")
+		t.Fatal("a server with 4 MiB accepted the stream")
 	}
 	r.wantJobs("with 4 MiB", false)
 

@@ -8,13 +8,14 @@ import (
 	"parley/shared/testkit"
 )
 
-// An ingress that starts before NATS makes the job stream once NATS answers, without a worker.
-func TestIngressMakesTheJobStreamLate(t *testing.T) {
+// An ingress that starts before NATS creates the job stream once NATS answers. It needs no worker
+// for that.
+func TestTheJobStreamIsCreatedOnceNATSStarts(t *testing.T) {
 	t.Parallel()
 	server := testkit.NATSProcess(t, "")
 	server.Kill9()
 	r := newTestEnvOn(t, defaults(), server.URL)
-	<-time.After(7 * time.Second) // longer than one attempt
+	<-time.After(7 * time.Second) // longer than one attempt to connect
 	server.Restart()
 	deadline := time.Now().Add(testkit.Within(20 * time.Second))
 	for r.call("GET", "/readyz", nil, "").status != http.StatusOK {

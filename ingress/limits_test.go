@@ -7,7 +7,7 @@ import (
 	"parley/ingress"
 )
 
-func TestAServiceWhoseLimitsDoNotRiseDoesNotStart(t *testing.T) {
+func TestLimitsMustIncreaseWithTheTier(t *testing.T) {
 	t.Parallel()
 	for name, limits := range map[string][3]int{
 		"none for the demo": {0, 300, 6000}, "user like demo": {300, 300, 6000}, "user below demo": {400, 300, 6000},

@@ -13,9 +13,9 @@ import (
 	"parley/shared/testkit"
 )
 
-// park lets the run wait for a person, as a worker does that must ask for leave to make a call: written first, told then.
-// Nobody is told when it is silent.
-func (h *hand) park(callID string, silent bool) {
+// park parks the run until a person approves a tool call, as a worker does: it saves the state,
+// then publishes it. If silent is set, it publishes nothing.
+func (h *scriptedWorker) park(callID string, silent bool) {
 	h.Helper()
 	input := json.RawMessage(`{"text":"hi"}`)
 	effect := domain.Effect{CallID: callID, Name: "publish", Input: input, SideEffect: domain.SideEffectUnsafe, Key: callID}
@@ -49,8 +49,8 @@ func (r *testEnv) decide(runID, action, callID string) domain.Run {
 	return r.call("POST", "/api/runs?id="+runID+"&action="+action+"&toolCallId="+callID, r.asKey(), "").run(200)
 }
 
-// answered sends a request in the background.
-func (r *testEnv) answered(method, path string, headers head, body string) chan answer {
+// inBackground sends a request in the background and delivers its response.
+func (r *testEnv) inBackground(method, path string, headers head, body string) chan answer {
 	out := make(chan answer, 1)
 	go func() { out <- r.call(method, path, headers, body) }()
 	return out
@@ -58,24 +58,25 @@ func (r *testEnv) answered(method, path string, headers head, body string) chan 
 
 const waiting = `{"sessionId":"s","message":"hi"}`
 
-// Whoever waits for a run is answered when it comes to wait for a person itself: by the worker's reply, by its notice to
-// others, and, when both are lost, by the poll.
+// Requests that wait for a run are answered when the run starts to wait for a person. The worker's
+// reply, its notice to other waiters or, if both are lost, the poll ends the wait.
 func TestAWaitEndsWhenItsRunRequiresAnAction(t *testing.T) {
 	t.Parallel()
-	for name, silent := range map[string]bool{"told": false, "not told": true} {
+	for name, silent := range map[string]bool{"published": false, "not published": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newTestEnv(t, defaults())
-			posted := r.answered("POST", r.chatPath(), r.asKey("Idempotency-Key", "k"), waiting)
+			posted := r.inBackground("POST", r.chatPath(), r.asKey("Idempotency-Key", "k"), waiting)
 			h := r.take()
 			runID := h.bell.RunID
-			attached := r.answered("POST", r.chatPath(), r.asKey("Idempotency-Key", "k"), waiting)
-			polled := r.answered("GET", "/api/runs?wait=10&id="+runID, r.asKey(), "")
-			r.pollsWaiting(3)
+			attached := r.inBackground("POST", r.chatPath(), r.asKey("Idempotency-Key", "k"), waiting)
+			polled := r.inBackground("GET", "/api/runs?wait=10&id="+runID, r.asKey(), "")
+			r.awaitRequests(3)
 			h.park("call_1", silent)
 			began := time.Now()
-			// A poll may have begun with what there is to tell, and goes on then: it comes last, for the others' times are
-			// taken when they are read. Package dispatch has a test without that chance.
+			// The long poll may have read the run after it was parked. It then waits for the next
+			// change, so it is checked last and its time is not measured. Package dispatch tests
+			// long polls without this race.
 			for _, c := range []struct {
 				what   string
 				got    chan answer
@@ -102,8 +103,9 @@ func TestAWaitEndsWhenItsRunRequiresAnAction(t *testing.T) {
 	}
 }
 
-// A long poll of a run that waits for a person already goes on until it ends, or asks for something else.
-func TestALongPollWaitsBeyondWhatItKnew(t *testing.T) {
+// A long poll of a run that already waits for a person continues until the run finishes or requires
+// another action.
+func TestALongPollWaitsForTheNextChange(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
 	runID := r.enqueued()
@@ -111,39 +113,39 @@ func TestALongPollWaitsBeyondWhatItKnew(t *testing.T) {
 	if run := r.call("GET", "/api/runs?wait=1&id="+runID, r.asKey(), "").run(200); run.RequiredAction == nil {
 		t.Errorf("the run is %+v", run)
 	}
-	next := r.answered("GET", "/api/runs?wait=10&id="+runID, r.asKey(), "")
-	r.pollsWaiting(1)
+	next := r.inBackground("GET", "/api/runs?wait=10&id="+runID, r.asKey(), "")
+	r.awaitRequests(1)
 	if run := r.decide(runID, "approve", "call_1"); run.Status != domain.RunQueued {
-		t.Errorf("approved it is %s", run.Status)
+		t.Errorf("after the approval the run is %s", run.Status)
 	}
 	r.take().park("call_2", false)
 	if run := (<-next).run(200); run.RequiredAction == nil || run.RequiredAction.ToolCallID != "call_2" {
-		t.Errorf("the next action is not told: %+v", run)
+		t.Errorf("the long poll missed the next action: %+v", run)
 	}
-	end := r.answered("GET", "/api/runs?wait=10&id="+runID, r.asKey(), "")
-	r.pollsWaiting(1)
+	end := r.inBackground("GET", "/api/runs?wait=10&id="+runID, r.asKey(), "")
+	r.awaitRequests(1)
 	if run := r.decide(runID, "deny", "call_2"); run.Status != domain.RunQueued || run.RequiredAction != nil {
-		t.Errorf("denied it is %+v", run)
+		t.Errorf("after the denial the run is %+v", run)
 	}
 	r.take().finish("done")
 	if run := (<-end).run(200); run.Status != domain.RunCompleted {
-		t.Errorf("the end is not told: %+v", run)
+		t.Errorf("the long poll missed the end: %+v", run)
 	}
 }
 
-// pollsWaiting returns once that many requests beside its own are in hand.
-func (r *testEnv) pollsWaiting(n int) {
+// awaitRequests returns once n requests are in flight in addition to its own.
+func (r *testEnv) awaitRequests(n int) {
 	r.Helper()
-	want := "requests_in_flight " + string(rune('1'+n)) + "\n" // the question counts itself
+	want := "requests_in_flight " + string(rune('1'+n)) + "\n" // n and the request for the metrics
 	for deadline := time.Now().Add(10 * time.Second); !strings.Contains(r.call("GET", "/metrics", nil, "").want(200).body, want); {
 		if time.Now().After(deadline) {
-			r.Fatalf("no %d requests wait", n)
+			r.Fatalf("there are no %d waiting requests", n)
 		}
 	}
 }
 
-// A run that a decision ends is told like any other end.
-func TestAbandoningEndsWaits(t *testing.T) {
+// If a decision finishes a run, waiting requests and streams report it like any other result.
+func TestAbandoningARunAnswersWaitingRequests(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
 	runID := r.enqueued()
@@ -161,23 +163,23 @@ func TestAbandoningEndsWaits(t *testing.T) {
 	}
 	h.bell.Ack()
 	f := r.events(r.url, runID, "")
-	polled := r.answered("GET", "/api/runs?wait=10&id="+runID, r.asKey(), "")
-	r.pollsWaiting(2)
+	polled := r.inBackground("GET", "/api/runs?wait=10&id="+runID, r.asKey(), "")
+	r.awaitRequests(2)
 	run := r.decide(runID, "abandon", "call_1")
 	if run.Status != domain.RunFailed || run.Error == nil || run.Error.Code != "outcome_unknown_abandoned" {
-		t.Errorf("abandoned it is %+v", run)
+		t.Errorf("the abandoned run is %+v", run)
 	}
 	if got := (<-polled).run(200); got.Status != domain.RunFailed {
 		t.Errorf("a long poll gave %+v", got)
 	}
 	if frames := f.all(); len(frames) == 0 || frames[len(frames)-1].kind != "run.failed" {
-		t.Errorf("the stream told %s", summary(frames))
+		t.Errorf("the stream sent %s", summary(frames))
 	}
 }
 
-// A stream goes on while its run waits for a person and after that; and a reader that was cut off behind any event, at
-// any ingress, sees the same.
-func TestAStreamGoesOnThroughADecision(t *testing.T) {
+// A stream continues while its run waits for a person, and after the decision. A reader that
+// resumes after any event, on any ingress, receives the same events.
+func TestAStreamContinuesAfterADecision(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
 	second, _ := r.serve(defaults(), zerolog.Nop())
@@ -194,15 +196,15 @@ func TestAStreamGoesOnThroughADecision(t *testing.T) {
 		RequiredAction domain.RequiredAction `json:"requiredAction"`
 	}
 	if err := json.Unmarshal([]byte(asked.data), &data); err != nil || data.RunID != runID || data.RequiredAction.ToolCallID != "call_1" {
-		t.Errorf("told was %s, %v", asked.data, err)
+		t.Errorf("the event is %s, %v", asked.data, err)
 	}
-	// While it waits its log can be read, and waited for.
+	// While the run waits, readers can read its log and follow it.
 	cut := r.events(second, runID, "")
 	parked := []frame{}
 	for range 4 {
 		got, ok := cut.next()
 		if !ok {
-			t.Fatal("the log of a run that waits has ended")
+			t.Fatal("the log of a waiting run has ended")
 		}
 		parked = append(parked, got)
 	}
@@ -213,20 +215,20 @@ func TestAStreamGoesOnThroughADecision(t *testing.T) {
 	before := r.events(r.url, runID, parked[2].id)
 	cut.leave()
 	if run := r.decide(runID, "approve", "call_1"); run.Status != domain.RunQueued {
-		t.Errorf("approved it is %s", run.Status)
+		t.Errorf("after the approval the run is %s", run.Status)
 	}
 	h = r.take()
 	h.say("Published.")
 	h.finish("Published.")
 	rest := behind.all()
 	if got := summary(rest); got != "3.1 run.restarted, 3.2 message.delta, 3.3 run.completed" {
-		t.Errorf("behind the decision came %s", got)
+		t.Errorf("after the decision the stream sent %s", got)
 	}
 	if got := before.all(); raw(got) != asked.raw+raw(rest) {
-		t.Errorf("a reader from before it saw %s", summary(got))
+		t.Errorf("a reader from before the action received %s", summary(got))
 	}
 	if got := whole.all(); raw(got) != raw(rest) {
-		t.Errorf("the first reader saw\n%s\nthe others\n%s", raw(got), raw(rest))
+		t.Errorf("the first reader received\n%s\nthe others\n%s", raw(got), raw(rest))
 	}
 	r.sameEverywhere(bases, runID)
 }

@@ -56,7 +56,7 @@ func TestAutomationReplaysAttachesAndRefusesByKey(t *testing.T) {
 	}
 	wg.Wait()
 	if len(bodies) != 1 {
-		t.Fatalf("one key gave %d different answers: %v", len(bodies), bodies)
+		t.Fatalf("one key got %d different answers: %v", len(bodies), bodies)
 	}
 	again := r.call("POST", runPath, r.asKey("Idempotency-Key", "k"), trigger(r.agent, "")).want(200)
 	if again.header.Get("Idempotency-Replayed") != "true" || bodies[again.body] != 50 {
@@ -68,7 +68,7 @@ func TestAutomationReplaysAttachesAndRefusesByKey(t *testing.T) {
 	if p.Code != "idempotency_key_reused" {
 		t.Errorf("code %s", p.Code)
 	}
-	// A replay stays what it was, whatever became of the agent.
+	// A replay does not change when the agent is deleted.
 	r.call("DELETE", "/api/agents?id="+r.agent, r.asKey(), "").want(200)
 	r.call("POST", runPath, r.asKey(), trigger(r.agent, keyed)).want(200)
 	r.call("POST", runPath, r.asKey(), trigger(r.agent, "")).problem(400)
@@ -141,7 +141,7 @@ func TestAutomationRefusesBadRequestsNamingTheField(t *testing.T) {
 	}
 }
 
-func TestARunThatIsNotDoneInTimeIsAccepted(t *testing.T) {
+func TestARunThatExceedsTheWaitIsAccepted(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
 	keyed := trigger(r.agent, `,"idempotencyKey":"k"`)
@@ -151,7 +151,7 @@ func TestARunThatIsNotDoneInTimeIsAccepted(t *testing.T) {
 		t.Errorf("%v %s", a.header, a.body)
 	}
 	if again := r.call("POST", runPath, r.asKey("Prefer", "wait=0"), keyed).run(202); again.ID != run.ID {
-		t.Errorf("the key gave another run")
+		t.Errorf("the key started another run")
 	}
 	began := time.Now()
 	if open := r.call("GET", "/api/runs?wait=1&id="+run.ID, r.asKey(), "").run(200); open.Status != domain.RunQueued || time.Since(began) < time.Second {
@@ -190,7 +190,7 @@ func TestCancelEndsARunForEveryWaiter(t *testing.T) {
 	}
 }
 
-func TestRunsAreSeenByTheirOrganizationOnly(t *testing.T) {
+func TestRunsAreVisibleOnlyToTheirOrganization(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
 	r.echo()
@@ -210,7 +210,7 @@ func TestRunsAreSeenByTheirOrganizationOnly(t *testing.T) {
 	}
 	r.call("GET", "/api/runs", foreign, "").into(&list, 200)
 	if len(list.Data) != 0 {
-		t.Errorf("a stranger sees %d runs", len(list.Data))
+		t.Errorf("another organization sees %d runs", len(list.Data))
 	}
 	r.call("GET", "/api/runs?limit=1", r.asKey(), "").into(&list, 200)
 	if len(list.Data) != 1 || !list.HasMore {
@@ -252,7 +252,7 @@ func TestChatRunsAgentsAndTemplates(t *testing.T) {
 		t.Errorf("replay %s", again.body)
 	}
 	if other := r.call("POST", chat, head{"Authorization": "Bearer " + r.token, "Idempotency-Key": "k"}, body).run(200); other.ID == run.ID {
-		t.Error("another principal's key gave the same run")
+		t.Error("the same key of another caller returned the same run")
 	}
 	systemOnly := r.newAgent(`"system"`)
 	for name, tc := range map[string]struct {
@@ -268,7 +268,7 @@ func TestChatRunsAgentsAndTemplates(t *testing.T) {
 		"two targets":    {"&template=tpl_support&id=" + r.agent, r.asKey(), body, 400, "invalid_request", "id"},
 		"no session":     {"&id=" + r.agent, r.asKey(), `{"message":"hi"}`, 400, "invalid_request", "sessionId"},
 		"no message":     {"&id=" + r.agent, r.asKey(), `{"sessionId":"s"}`, 400, "invalid_request", "message"},
-		"nobody":         {"&id=" + r.agent, head{}, body, 401, "unauthenticated", ""},
+		"no credential":  {"&id=" + r.agent, head{}, body, 401, "unauthenticated", ""},
 		"demo and agent": {"&id=" + r.agent, head{"x-tenant-id": "tenant_demo"}, body, 403, "demo_restricted", ""},
 		"no template":    {"&template=tpl_none", r.asKey(), body, 404, "not_found", ""},
 		"no agent":       {"&id=" + id.New(id.Agent), r.asKey(), body, 404, "not_found", ""},
@@ -280,7 +280,7 @@ func TestChatRunsAgentsAndTemplates(t *testing.T) {
 	}
 }
 
-func TestStoppingAnswersThoseWhoWait(t *testing.T) {
+func TestStoppingAnswersWaitingRequests(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
 	second, stop := r.serve(defaults(), zerolog.Nop())
@@ -290,7 +290,7 @@ func TestStoppingAnswersThoseWhoWait(t *testing.T) {
 	for range 2 {
 		go func() { answered <- r.callAt(second, "POST", runPath, r.asKey(), body) }()
 	}
-	for { // the question counts itself
+	for { // the two requests and the one for the metrics
 		if metrics := r.callAt(second, "GET", "/metrics", nil, "").want(200).body; strings.Contains(metrics, "requests_in_flight 3") {
 			break
 		}
@@ -298,13 +298,14 @@ func TestStoppingAnswersThoseWhoWait(t *testing.T) {
 	stop()
 	for range 2 {
 		if got := <-answered; got.status != 202 || got.run(202).ID != run.ID {
-			t.Errorf("a waiter was answered %d %s", got.status, got.body)
+			t.Errorf("a waiting request got %d %s", got.status, got.body)
 		}
 	}
 }
 
-// TestAStoppingIngressServesOnForItsGrace is what a load balancer finds: first that no more is to be sent, and only later a closed port.
-func TestAStoppingIngressServesOnForItsGrace(t *testing.T) {
+// A load balancer that watches a stopping ingress first sees /readyz fail. The port closes later,
+// after the grace period.
+func TestAStoppingIngressServesDuringItsGracePeriod(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
 	cfg := defaults()
@@ -315,7 +316,7 @@ func TestAStoppingIngressServesOnForItsGrace(t *testing.T) {
 	go func() { stop(); close(stopped) }()
 	for r.callAt(second, "GET", "/readyz", nil, "").status != 503 {
 		if time.Since(began) > cfg.StopGrace {
-			t.Fatal("an ingress that is told to stop stays ready")
+			t.Fatal("a stopping ingress stays ready")
 		}
 	}
 	late := r.follow("POST", second+runPath, r.asKey("Prefer", "respond-async"), trigger(r.agent, "")).res
@@ -328,7 +329,7 @@ func TestAStoppingIngressServesOnForItsGrace(t *testing.T) {
 	}
 }
 
-func TestABacklogThatIsFullRefusesNewRunsAndReplaysOldOnes(t *testing.T) {
+func TestAFullBacklogRefusesNewRunsAndReplaysOldOnes(t *testing.T) {
 	t.Parallel()
 	cfg := defaults()
 	cfg.BacklogMax, cfg.OrgBacklogMax = 8, 2
@@ -346,7 +347,7 @@ func TestABacklogThatIsFullRefusesNewRunsAndReplaysOldOnes(t *testing.T) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("a full backlog refuses nothing")
+			t.Fatal("a full backlog refused no run")
 		}
 	}
 	r.call("POST", runPath, r.asKey("Prefer", "respond-async"), trigger(r.agent, `,"idempotencyKey":"0"`)).want(202)

@@ -35,7 +35,7 @@ func (r *testEnv) asPerson(more ...string) head {
 	return h
 }
 
-// chat says something in the session s and gives the run.
+// chat sends a message in the session s and returns its run.
 func (r *testEnv) chat(target, text string, headers head) domain.Run {
 	r.Helper()
 	return r.call("POST", "/api/agents?action=chat&"+target, headers, fmt.Sprintf(`{"sessionId":"s","message":%q}`, text)).run(200)
@@ -59,15 +59,15 @@ func (r *testEnv) sessions(query string, headers head) string {
 	return strings.TrimSpace(out)
 }
 
-func TestSessionsHoldWhatWasSaid(t *testing.T) {
+func TestSessionsContainTheirMessages(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
 	r.echo()
 	ada := r.asPerson()
 	first := r.chat("id="+r.agent, "one", ada)
 	r.chat("id="+r.agent, "two", ada)
-	r.chat("id="+r.newAgent(`"user"`), "three", ada) // the same name, another target
-	r.chat("id="+r.agent, "four", r.asKey())         // another principal
+	r.chat("id="+r.newAgent(`"user"`), "three", ada) // the same session name, another agent
+	r.chat("id="+r.agent, "four", r.asKey())         // another caller
 	r.call("POST", runPath, r.asKey(), trigger(r.agent, `,"sessionId":"nightly"`)).want(200)
 	const all = "nightly@ag/system:1 s@ag/key:1 s@ag/usr:1 s@ag/usr:2"
 	if got := r.sessions("", ada); got != all {
@@ -94,7 +94,7 @@ func TestSessionsHoldWhatWasSaid(t *testing.T) {
 	seen := map[string]bool{}
 	for _, m := range s.Messages {
 		if !id.Valid(id.Message, m.ID) || seen[m.ID] {
-			t.Errorf("message id %q is malformed or double", m.ID)
+			t.Errorf("message id %q is malformed or repeated", m.ID)
 		}
 		seen[m.ID] = true
 	}
@@ -115,7 +115,7 @@ func TestSessionsHoldWhatWasSaid(t *testing.T) {
 	r.call("POST", "/api/auth/signup", nil, `{"email":"eve@example.com","password":"correct horse battery"}`).into(&foreign, 201)
 	eve := head{"Authorization": "Bearer " + foreign.Token}
 	if got := r.sessions("", eve); got != "" {
-		t.Errorf("a stranger sees %q", got)
+		t.Errorf("another user sees %q", got)
 	}
 	r.call("GET", path, eve, "").problem(404)
 	r.call("DELETE", path, eve, "").problem(404)
@@ -126,7 +126,7 @@ func TestSessionsHoldWhatWasSaid(t *testing.T) {
 	}
 }
 
-func TestErasingASessionAnswersThoseWhoWait(t *testing.T) {
+func TestErasingASessionAnswersWaitingRequests(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
 	ada := r.asPerson()
@@ -139,12 +139,12 @@ func TestErasingASessionAnswersThoseWhoWait(t *testing.T) {
 		go func() { answered <- r.call(method, path, headers, body) }()
 	}
 	run := r.call("POST", chat, r.asPerson("Idempotency-Key", "k", "Prefer", "respond-async"), body).run(202)
-	ask("POST", chat, keyed, body)                      // attaches
-	ask("POST", chat, ada, body)                        // owns a run of its own
-	ask("GET", "/api/runs?wait=10&id="+run.ID, ada, "") // polls
+	ask("POST", chat, keyed, body)                      // attaches to the run
+	ask("POST", chat, ada, body)                        // starts another run
+	ask("GET", "/api/runs?wait=10&id="+run.ID, ada, "") // polls the run
 	for !strings.Contains(r.call("GET", "/metrics", nil, "").want(200).body, "requests_in_flight 4") {
 		if t.Context().Err() != nil {
-			t.Fatal("nobody waits")
+			t.Fatal("no request waits")
 		}
 	}
 	var open sessionPage
@@ -152,14 +152,14 @@ func TestErasingASessionAnswersThoseWhoWait(t *testing.T) {
 		r.call("GET", path, ada, "").into(&open, 200)
 	}
 	if len(open.Messages) != 2 || open.Messages[0].Role != "user" || open.Messages[1].Role != "user" || open.Messages[0].Status != "queued" {
-		t.Errorf("open runs show as %+v", open.Messages)
+		t.Errorf("unfinished runs are shown as %+v", open.Messages)
 	}
 	if got := r.call("DELETE", path, ada, "").want(200).body; got != `{"id":"s","deleted":true}` {
 		t.Errorf("erasing: %s", got)
 	}
 	for range 3 {
 		if p := (<-answered).problem(410); p.Code != "erased" {
-			t.Errorf("a waiter got %+v", p)
+			t.Errorf("a waiting request got %+v", p)
 		}
 	}
 	r.call("POST", chat, keyed, body).problem(410)
@@ -176,6 +176,6 @@ func TestErasingASessionAnswersThoseWhoWait(t *testing.T) {
 	var s sessionPage
 	r.call("GET", path, ada, "").into(&s, 200)
 	if s.Runs != 1 || len(s.Messages) != 2 || s.Messages[0].RunID != fresh.ID {
-		t.Errorf("the fresh session %+v", s)
+		t.Errorf("the new session %+v", s)
 	}
 }

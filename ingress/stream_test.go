@@ -27,7 +27,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// frame is one server-sent event: its bytes, and what they say.
+// frame is one server-sent event: its bytes and its parsed fields.
 type frame struct{ raw, id, kind, data string }
 
 // follower is a client that reads a stream.
@@ -38,7 +38,7 @@ type follower struct {
 	cancel context.CancelFunc
 }
 
-// follow sends a request and returns when the response has begun.
+// follow sends a request and returns when the response has started.
 func (r *testEnv) follow(method, url string, headers head, body string) *follower {
 	r.Helper()
 	ctx, cancel := context.WithTimeout(r.Context(), time.Minute)
@@ -53,7 +53,7 @@ func (r *testEnv) follow(method, url string, headers head, body string) *followe
 	for name, value := range headers {
 		req.Header.Set(name, value)
 	}
-	res, err := openapitest.Do(r.T, loopback, req) //nolint:bodyclose // leave does, at the latest at the test's end
+	res, err := openapitest.Do(r.T, loopback, req) //nolint:bodyclose // leave closes it
 	if err != nil {
 		r.Fatalf("%s %s: %v", method, url, err)
 	}
@@ -62,7 +62,7 @@ func (r *testEnv) follow(method, url string, headers head, body string) *followe
 	return f
 }
 
-// events follows a run at one of the ingresses, from behind an event.
+// events opens the event stream of a run on the ingress at base, after the event last.
 func (r *testEnv) events(base, runID, last string) *follower {
 	r.Helper()
 	headers := r.asKey()
@@ -83,13 +83,13 @@ func (f *follower) isStream() {
 	}
 }
 
-// leave ends the connection; it may be called again.
+// leave closes the connection. It may be called more than once.
 func (f *follower) leave() {
 	f.cancel()
 	_ = f.res.Body.Close()
 }
 
-// next gives the next event; false at the stream's end.
+// next returns the next event. It returns false at the end of the stream.
 func (f *follower) next() (frame, bool) {
 	f.Helper()
 	var out frame
@@ -99,7 +99,7 @@ func (f *follower) next() (frame, bool) {
 			return out, false
 		}
 		if err != nil {
-			f.Fatalf("reading stream: %v behind %q", err, out.raw+line)
+			f.Fatalf("reading stream: %v after %q", err, out.raw+line)
 		}
 		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
 		switch {
@@ -121,7 +121,7 @@ func (f *follower) next() (frame, bool) {
 	}
 }
 
-// until reads on to an event of the type.
+// until reads up to the next event of this kind and returns it.
 func (f *follower) until(kind string) frame {
 	f.Helper()
 	for {
@@ -135,7 +135,7 @@ func (f *follower) until(kind string) frame {
 	}
 }
 
-// all reads to the stream's end.
+// all reads to the end of the stream.
 func (f *follower) all() (frames []frame) {
 	f.Helper()
 	for {
@@ -155,7 +155,7 @@ func raw(frames []frame) string {
 	return out.String()
 }
 
-// summary gives ids and types.
+// summary lists the IDs and types of frames.
 func summary(frames []frame) string {
 	out := make([]string, len(frames))
 	for i, f := range frames {
@@ -164,8 +164,8 @@ func summary(frames []frame) string {
 	return strings.Join(out, ", ")
 }
 
-// hand is a worker that does what a test tells it to.
-type hand struct {
+// scriptedWorker is a worker that a test controls step by step.
+type scriptedWorker struct {
 	*testEnv
 	bell  *bus.Doorbell
 	claim *executiondb.Claimed
@@ -175,9 +175,9 @@ type hand struct {
 }
 
 // take claims the next run of the chat lane.
-func (r *testEnv) take() *hand {
+func (r *testEnv) take() *scriptedWorker {
 	r.Helper()
-	h := &hand{testEnv: r}
+	h := &scriptedWorker{testEnv: r}
 	for lane, tries := r.bus.Lane(domain.LaneChat), 0; h.bell == nil; tries++ {
 		if err := lane.Fetch(r.Context(), 1, time.Second, func(d *bus.Doorbell) { h.bell = d }); err != nil || tries > 20 {
 			r.Fatalf("no doorbell: %v", err)
@@ -187,8 +187,8 @@ func (r *testEnv) take() *hand {
 	return h
 }
 
-// begin claims the run, again after another attempt was put back.
-func (h *hand) begin() {
+// begin claims the run, the first time or after an attempt was requeued.
+func (h *scriptedWorker) begin() {
 	h.Helper()
 	claims, err := h.store.Executions.Claim(h.Context(), []string{h.bell.RunID})
 	if err != nil || claims[0].Run == nil {
@@ -204,14 +204,14 @@ func (h *hand) begin() {
 	h.tell(domain.EventRunRestarted, string(domain.RestartedData(0)))
 }
 
-func (h *hand) tell(kind, data string) {
+func (h *scriptedWorker) tell(kind, data string) {
 	line := domain.AppendEventLine(nil, kind, []byte(data))
 	h.bus.Events(h.bell.RunID, domain.EventChunk{Fence: h.claim.Fence, First: h.next, Lines: line})
 	h.lines = append(h.lines, line...)
 	h.next++
 }
 
-func (h *hand) say(text string) {
+func (h *scriptedWorker) say(text string) {
 	h.Helper()
 	data, err := domain.DeltaData(text)
 	if err != nil {
@@ -220,7 +220,7 @@ func (h *hand) say(text string) {
 	h.tell(domain.EventMessageDelta, string(data))
 }
 
-func (h *hand) chunk() executiondb.Chunk {
+func (h *scriptedWorker) chunk() executiondb.Chunk {
 	if h.first == h.next {
 		return executiondb.Chunk{}
 	}
@@ -229,7 +229,7 @@ func (h *hand) chunk() executiondb.Chunk {
 	return c
 }
 
-func (h *hand) checkpoint() {
+func (h *scriptedWorker) checkpoint() {
 	h.Helper()
 	kept, err := h.store.Executions.SaveEvents(h.Context(), []executiondb.Checkpoint{{Held: h.claim.Held(), Chunk: h.chunk()}})
 	if err != nil || !kept.Saved[h.bell.RunID] {
@@ -237,8 +237,8 @@ func (h *hand) checkpoint() {
 	}
 }
 
-// die gives the run up as a worker does that is lost; another takes it over at once.
-func (h *hand) die() {
+// die requeues the run, as if its worker was lost, and claims it for the next attempt.
+func (h *scriptedWorker) die() {
 	h.Helper()
 	if _, err := h.store.Executions.PutBack(h.Context(), h.claim.Held(), 0, nil); err != nil {
 		h.Fatal(err)
@@ -246,13 +246,13 @@ func (h *hand) die() {
 	h.begin()
 }
 
-func (h *hand) finish(answer string) {
+func (h *scriptedWorker) finish(answer string) {
 	h.Helper()
 	h.end(answer, func(*domain.Run) {})
 }
 
-// end is finish with whatever else the run comes to.
-func (h *hand) end(answer string, more func(*domain.Run)) {
+// end finishes the run after more has changed its result.
+func (h *scriptedWorker) end(answer string, more func(*domain.Run)) {
 	h.Helper()
 	run := h.claim.Run()
 	run.Message, run.Output = &answer, &domain.Output{Message: answer}
@@ -275,7 +275,7 @@ func (r *testEnv) chatPath() string { return "/api/agents?action=chat&id=" + r.a
 
 const streamed = `{"sessionId":"s","message":"hi","stream":true}`
 
-// enqueued starts a chat whose answer nobody waits for.
+// enqueued starts a chat without waiting for its answer and returns the run's ID.
 func (r *testEnv) enqueued() string {
 	r.Helper()
 	return r.call("POST", r.chatPath(), r.asKey("Prefer", "respond-async"), `{"sessionId":"`+id.New(id.Message)+`","message":"hi"}`).run(202).ID
@@ -329,7 +329,7 @@ func TestAChatIsStreamedAsItIsAnswered(t *testing.T) {
 	result := r.call("GET", "/api/runs?id="+runID, r.asKey(), "").want(200).body
 	expect(`1.6 run.completed {"runId":"` + runID + `","run":` + result + `}`)
 	if rest := f.all(); len(rest) > 0 {
-		t.Errorf("behind the end came %s", summary(rest))
+		t.Errorf("after the end the stream sent %s", summary(rest))
 	}
 	again := r.follow("POST", r.url+r.chatPath(), r.asKey("Idempotency-Key", "k", "Accept", "text/event-stream"), `{"sessionId":"s","message":"hi"}`)
 	if got := again.all(); raw(got) != raw(seen) || again.res.Header.Get("Idempotency-Replayed") != "true" {
@@ -340,15 +340,16 @@ func TestAChatIsStreamedAsItIsAnswered(t *testing.T) {
 	}
 }
 
-// A stream is cut at every event boundary and resumed on the other ingress, while attempts die.
-func TestAStreamGoesOnAtAnotherIngress(t *testing.T) {
+// A reader that disconnects after every event and resumes on the other ingress misses nothing, even
+// across attempts.
+func TestAStreamResumesOnAnotherIngress(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
 	second, _ := r.serve(defaults(), zerolog.Nop())
 	bases := []string{r.url, second}
 	runID := r.enqueued()
 	whole := r.events(r.url, runID, "")
-	var told []frame // by a reader that is cut off behind every event
+	var told []frame // the events of a reader that resumes after each
 	last := ""
 	hop := func(want int) {
 		t.Helper()
@@ -356,7 +357,7 @@ func TestAStreamGoesOnAtAnotherIngress(t *testing.T) {
 			f := r.events(bases[len(told)%2], runID, last)
 			got, ok := f.next()
 			if !ok {
-				t.Fatalf("the stream ended behind %q", last)
+				t.Fatalf("the stream ended after %q", last)
 			}
 			f.leave()
 			told, last = append(told, got), got.id
@@ -386,15 +387,16 @@ func TestAStreamGoesOnAtAnotherIngress(t *testing.T) {
 	const want = "0.1 run.created, 1.1 run.started, 1.2 message.delta, 1.3 message.delta, 1.4 message.delta, 1.5 message.delta, 1.6 message.delta, 1.7 message.delta, " +
 		"3.1 run.restarted, 3.2 message.delta, 3.3 message.delta, 3.4 message.delta, 3.5 message.delta, 3.6 message.delta, 3.7 message.delta, 3.8 run.completed"
 	if got := summary(told); got != want {
-		t.Errorf("told\n%s\nwant\n%s", got, want)
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	if live := whole.all(); raw(live) != raw(told) {
-		t.Errorf("a reader that stayed saw\n%s\none that was cut off\n%s", raw(live), raw(told))
+		t.Errorf("a connected reader received\n%s\na resuming reader\n%s", raw(live), raw(told))
 	}
 	r.sameEverywhere(bases, runID)
 }
 
-// sameEverywhere reads an ended run's log on all ingresses, as a whole and cut at every event boundary.
+// sameEverywhere reads the log of a finished run on all ingresses, from the start and after each
+// event.
 func (r *testEnv) sameEverywhere(bases []string, runID string) {
 	r.Helper()
 	final := r.events(bases[0], runID, "").all()
@@ -408,12 +410,13 @@ func (r *testEnv) sameEverywhere(bases []string, runID string) {
 			break
 		}
 		if got := raw(r.events(there, runID, cut.id).all()); got != raw(final[i+1:]) {
-			r.Errorf("resumed behind %s came\n%s", cut.id, got)
+			r.Errorf("resumed after %s:\n%s", cut.id, got)
 		}
 	}
 }
 
-// Each of many readers is cut off somewhere in a run that is told of quickly, without a checkpoint being due.
+// Many readers of a fast run, each disconnected several times, receive the complete log. Most
+// events are published long before their checkpoint.
 func TestManyReadersOfARunMissNothing(t *testing.T) {
 	t.Parallel()
 	const readers, events = 20, 300
@@ -457,13 +460,13 @@ func TestManyReadersOfARunMissNothing(t *testing.T) {
 	final := r.events(second, runID, "").all()
 	for n, got := range transcripts {
 		if got != raw(final) {
-			t.Errorf("reader %d saw %d bytes, the log has %d", n, len(got), len(raw(final)))
+			t.Errorf("reader %d received %d bytes, the log has %d", n, len(got), len(raw(final)))
 		}
 	}
 	r.sameEverywhere(bases, runID)
 }
 
-func TestAnEchoIsStreamedThoughNothingIsStoredOfIt(t *testing.T) {
+func TestAnAnswerWithoutCheckpointsIsStreamed(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
 	r.echo()
@@ -473,7 +476,7 @@ func TestAnEchoIsStreamedThoughNothingIsStoredOfIt(t *testing.T) {
 	}
 }
 
-func TestAReaderThatNeverReadsHoldsUpNobody(t *testing.T) {
+func TestAStalledReaderDoesNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
 	runID := r.enqueued()
@@ -485,29 +488,29 @@ func TestAReaderThatNeverReadsHoldsUpNobody(t *testing.T) {
 	if _, err := fmt.Fprintf(conn, "GET /api/runs?stream=1&id=%s HTTP/1.1\r\nHost: x\r\nX-Api-Key: %s\r\n\r\n", runID, r.key); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := conn.Read(make([]byte, 1)); err != nil { // it has begun, and reads no further
+	if _, err := conn.Read(make([]byte, 1)); err != nil { // the response has started; nothing more is read
 		t.Fatal(err)
 	}
 	f := r.events(r.url, runID, "")
 	h := r.take()
 	f.until("run.started")
 	piece, began := strings.Repeat("x", 24<<10), time.Now()
-	const pieces = 1000 // more than any socket's buffers
+	const pieces = 1000 // more than the buffers of any socket
 	for n := range pieces {
 		h.say(piece)
 		if n%20 == 0 {
 			h.checkpoint()
 		}
 		if got, ok := f.next(); !ok || got.kind != "message.delta" {
-			t.Fatalf("a reader beside it got %.100s", got.raw)
+			t.Fatalf("another reader received %.100s", got.raw)
 		}
 	}
 	h.finish("done")
 	if got, ok := f.next(); !ok || got.kind != "run.completed" {
-		t.Fatalf("a reader beside it got %.100s", got.raw)
+		t.Fatalf("another reader received %.100s", got.raw)
 	}
 	limit := 20 * time.Second
-	if testkit.Race { // under which each of these bytes costs several times as much
+	if testkit.Race { // the race detector makes each byte several times as expensive
 		limit = time.Minute
 	}
 	if took := time.Since(began); took > limit {
@@ -515,7 +518,7 @@ func TestAReaderThatNeverReadsHoldsUpNobody(t *testing.T) {
 	}
 }
 
-func TestACancelledRunEndsItsStreamsAndALeftStreamEndsNoRun(t *testing.T) {
+func TestCancellingEndsStreamsAndLeavingAStreamEndsNoRun(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
 	second, _ := r.serve(defaults(), zerolog.Nop())
@@ -529,23 +532,23 @@ func TestACancelledRunEndsItsStreamsAndALeftStreamEndsNoRun(t *testing.T) {
 	other := r.events(second, runID, "")
 	other.until("message.delta")
 	if run := r.call("GET", "/api/runs?id="+runID, r.asKey(), "").run(200); run.Status != domain.RunRunning {
-		t.Fatalf("a client that left ended its run: %s", run.Status)
+		t.Fatalf("a client that disconnected ended its run: %s", run.Status)
 	}
 	began := time.Now()
 	result := r.call("POST", "/api/runs?action=cancel&id="+runID, r.asKey(), "").want(200).body
 	got := other.until("run.cancelled")
 	if took := time.Since(began); took > testkit.Within(2*time.Second) || got.id != "2.1" || got.data != `{"runId":"`+runID+`","run":`+result+`}` {
-		t.Errorf("after %s came %s", took, got.raw)
+		t.Errorf("after %s the stream sent %s", took, got.raw)
 	}
 	if rest := other.all(); len(rest) > 0 {
-		t.Errorf("behind the end came %s", summary(rest))
+		t.Errorf("after the end the stream sent %s", summary(rest))
 	}
 	if log := r.events(r.url, runID, "").all(); summary(log) != "0.1 run.created, 1.1 run.started, 1.2 message.delta, 2.1 run.cancelled" {
 		t.Errorf("the log is %s", summary(log))
 	}
 }
 
-func TestStoppingEndsStreamsThatGoOnElsewhere(t *testing.T) {
+func TestStoppingEndsStreamsThatResumeElsewhere(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
 	second, stop := r.serve(defaults(), zerolog.Nop())
@@ -556,7 +559,7 @@ func TestStoppingEndsStreamsThatGoOnElsewhere(t *testing.T) {
 	ended := make(chan struct{})
 	go func() { stop(); close(ended) }()
 	if rest := f.all(); len(rest) > 0 {
-		t.Errorf("an ingress that stops told %s", summary(rest))
+		t.Errorf("a stopping ingress sent %s", summary(rest))
 	}
 	<-ended
 	other := r.events(r.url, h.bell.RunID, last.id)
@@ -595,7 +598,7 @@ func TestAnErasureEndsStreams(t *testing.T) {
 	r.call("DELETE", "/api/sessions?id=s&agentId="+r.agent, r.asKey(), "").want(200)
 	for _, e := range f.all() {
 		if e.kind != "run.cancelled" {
-			t.Errorf("an erased run told %s", e.raw)
+			t.Errorf("the stream of an erased run sent %s", e.raw)
 		}
 	}
 }
@@ -623,7 +626,7 @@ func TestEventsTooLargeForAMessageAreReadFromTheLog(t *testing.T) {
 	f.until("run.completed")
 }
 
-func TestAVisitorOfTheDemoResumesByItsKey(t *testing.T) {
+func TestADemoVisitorResumesWithItsIdempotencyKey(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
 	owner, err := store.OpenOwner(r.dsn, 1)
@@ -648,7 +651,7 @@ func TestAVisitorOfTheDemoResumesByItsKey(t *testing.T) {
 	f.leave()
 	again := r.follow("POST", r.url+path, visitor("Last-Event-ID", last.id), streamed)
 	if again.res.Header.Get("Idempotency-Replayed") != "" {
-		t.Error("a run that goes on was called a replay")
+		t.Error("a resumed run was marked as a replay")
 	}
 	h.say("b")
 	h.finish("ab")
@@ -666,7 +669,7 @@ func (r *testEnv) exec(query string) {
 	}
 }
 
-func TestAnAcceptedChatIsShownThoughItsLogCannotBeRead(t *testing.T) {
+func TestAnAcceptedChatIsStreamedWhileItsLogCannotBeRead(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
 	r.exec(`ALTER FUNCTION event_logs_that_fit RENAME TO away`)
@@ -684,7 +687,8 @@ func TestAnAcceptedChatIsShownThoughItsLogCannotBeRead(t *testing.T) {
 	f.until("run.completed")
 }
 
-// Elsewhere, for an ingress that revokes a credential forgets it at once.
+// A revoked key ends its streams on other ingresses, too. The ingress that revokes it ends them
+// immediately.
 func TestARevokedKeyEndsItsStreamsEverywhere(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
@@ -700,8 +704,8 @@ func TestARevokedKeyEndsItsStreamsEverywhere(t *testing.T) {
 	f.until("message.delta")
 	r.call("DELETE", "/api/keys?id="+key.ID, head{"Authorization": "Bearer " + r.token}, "").want(200)
 	began := time.Now()
-	if rest := f.all(); len(rest) > 0 || time.Since(began) > testkit.Within(8*time.Second) { // 5 s, and what a busy machine takes
-		t.Errorf("a revoked key's stream went on for %s: %s", time.Since(began), summary(rest))
+	if rest := f.all(); len(rest) > 0 || time.Since(began) > testkit.Within(8*time.Second) { // 5 s, and a margin for a busy machine
+		t.Errorf("the stream of a revoked key continued for %s: %s", time.Since(began), summary(rest))
 	}
 	h.finish("a")
 	if rest := other.all(); summary(rest) != "1.3 run.completed" {
@@ -709,7 +713,7 @@ func TestARevokedKeyEndsItsStreamsEverywhere(t *testing.T) {
 	}
 }
 
-func TestACredentialHasSoManyStreamsOpen(t *testing.T) {
+func TestOpenStreamsAreLimitedByCredential(t *testing.T) {
 	t.Parallel()
 	cfg := defaults()
 	cfg.StreamsPerCredential, cfg.StreamsPerOrganization = 1, 2
@@ -721,11 +725,11 @@ func TestACredentialHasSoManyStreamsOpen(t *testing.T) {
 		r.call("POST", r.chatPath(), r.asKey(), streamed),
 	} {
 		if p := a.problem(429); p.Code != "rate_limited" || a.header.Get("Retry-After") == "" || a.header.Get("Ratelimit") == "" {
-			t.Errorf("one stream too many gave %s, %v", a.body, a.header)
+			t.Errorf("a stream over the limit got %s, %v", a.body, a.header)
 		}
 	}
 	if page := r.call("GET", "/api/runs?limit=10", r.asKey(), "").want(200).body; strings.Count(page, `"id":"run_`) != 1 {
-		t.Errorf("a refused stream's run was accepted: %s", page)
+		t.Errorf("the run of a refused stream was accepted: %s", page)
 	}
 	r.follow("GET", r.url+"/api/runs?stream=1&id="+runID, head{"Authorization": "Bearer " + r.token}, "").isStream()
 	f.leave()
@@ -736,7 +740,7 @@ func TestACredentialHasSoManyStreamsOpen(t *testing.T) {
 		}
 		again.leave()
 		if time.Since(began) > 20*time.Second {
-			t.Fatal("a stream that was left is counted for ever")
+			t.Fatal("a closed stream still counts")
 		}
 	}
 }
@@ -766,7 +770,7 @@ func TestStreamsRefuseBadRequestsBeforeTheirFirstByte(t *testing.T) {
 		"no run":            {"GET", "/api/runs?stream=1&id=run_x", r.asKey(), "", 404, ""},
 		"no such agent":     {"POST", "/api/agents?action=chat&id=" + id.New(id.Agent), r.asKey(), streamed, 404, ""},
 		"key of another":    {"POST", r.chatPath(), r.asKey("Idempotency-Key", "k"), strings.Replace(streamed, "hi", "ho", 1), 422, ""},
-		"nobody":            {"GET", get + "&stream=1", head{}, "", 401, ""},
+		"no credential":     {"GET", get + "&stream=1", head{}, "", 401, ""},
 	} {
 		a := r.call(tc.method, tc.path, tc.headers, tc.body)
 		if p := a.problem(tc.status); tc.field != "" && (len(p.Errors) != 1 || p.Errors[0].Field != tc.field) {

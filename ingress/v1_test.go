@@ -17,7 +17,7 @@ import (
 
 const completionsPath = "/v1/chat/completions"
 
-// v1Error is an error as OpenAI's clients read it.
+// v1Error is an error response as OpenAI's clients decode it.
 type v1Error struct {
 	Error struct {
 		Message, Type, Code string
@@ -25,7 +25,7 @@ type v1Error struct {
 	}
 }
 
-// v1 checks an error of OpenAI's shape: "type code param".
+// v1 checks an error response in OpenAI's format; want is "type code param".
 func (a answer) v1(status int, want string) v1Error {
 	a.t.Helper()
 	var e v1Error
@@ -40,7 +40,7 @@ func (a answer) v1(status int, want string) v1Error {
 	return e
 }
 
-// completion is what a test looks at in a completion.
+// completion contains the fields of a chat completion that tests check.
 type completion struct {
 	ID, Object, Model string
 	Created           int64
@@ -64,12 +64,12 @@ func (r *testEnv) ask(model, more string, messages ...string) string {
 func said(role, text string) string {
 	content, err := json.Marshal(text)
 	if err != nil {
-		panic(err) // a text has a JSON form
+		panic(err) // a string always has a JSON form
 	}
 	return `{"role":"` + role + `","content":` + string(content) + `}`
 }
 
-// withTemplates gives the database its templates.
+// withTemplates inserts the agent templates into the database.
 func (r *testEnv) withTemplates() {
 	r.Helper()
 	owner, err := store.OpenOwner(r.dsn, 1)
@@ -81,7 +81,7 @@ func (r *testEnv) withTemplates() {
 	}
 }
 
-// row reads a value of the database.
+// row reads one value from the database.
 func (r *testEnv) row(value any, query string, args ...any) {
 	r.Helper()
 	if err := testkit.SQL(r.T, r.dsn).QueryRowContext(r.Context(), query, args...).Scan(value); err != nil {
@@ -89,7 +89,7 @@ func (r *testEnv) row(value any, query string, args ...any) {
 	}
 }
 
-// asked is what a run was asked, as its worker reads it.
+// asked returns the input of a run as its worker reads it.
 func (r *testEnv) asked(runID string) domain.Input {
 	r.Helper()
 	var raw string
@@ -123,11 +123,12 @@ func TestACompletionIsARun(t *testing.T) {
 	var template completion
 	r.call("POST", completionsPath, r.asKey(), r.ask("tpl_support", "", said("user", "hi"))).into(&template, 200)
 	if template.Model != "tpl_support" || template.Choices[0].Message.Content != "echo: hi" {
-		t.Errorf("of a template: %+v", template)
+		t.Errorf("template: %+v", template)
 	}
 }
 
-// Without a session the request is the conversation; with one, Parley remembers it.
+// Without a session name the request contains the whole conversation. With one, Parley stores the
+// conversation.
 func TestWhatACompletionAsks(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
@@ -141,7 +142,7 @@ func TestWhatACompletionAsks(t *testing.T) {
 	history := []domain.Exchange{{Message: "one\n\ntwo", Answer: "three"}, {Message: "four", Answer: "five"}}
 	for name, tt := range map[string]struct {
 		more    string
-		session string // "" is one of its own
+		session string // "" means a new session for the request
 		want    domain.Input
 	}{
 		"no session":          {"", "", domain.Input{Message: "six\n\nseven\neight", History: history, Instructions: instructions}},
@@ -164,7 +165,7 @@ func TestWhatACompletionAsks(t *testing.T) {
 	run := r.call("POST", r.chatPath(), r.asKey(), `{"sessionId":"u-1","message":"hi"}`).run(200)
 	turns, err := r.store.Sessions.History(t.Context(), r.org, r.sessionFor(run.ID), 100, 10)
 	if err != nil || len(turns) != 2 || turns[0].Message != "six\n\nseven\neight" {
-		t.Errorf("a chat of the same session follows %+v, %v", turns, err)
+		t.Errorf("the history of a chat in the same session is %+v, %v", turns, err)
 	}
 }
 
@@ -194,7 +195,7 @@ func TestCompletionsRefuseBadRequestsNamingTheField(t *testing.T) {
 		"content of no type":      {r.ask(r.agent, "", `{"role":"user","content":5}`), invalid + "messages[0].content"},
 		"a part without text":     {r.ask(r.agent, "", `{"role":"user","content":[{"type":"text"}]}`), invalid + "messages[0].content[0].text"},
 		"a name twice":            {`{"model":"m","model":"n","messages":[` + hi + `]}`, invalid + "model"},
-		"more behind the end":     {r.ask(r.agent, "", hi) + "x", invalid + "body"},
+		"text after the end":      {r.ask(r.agent, "", hi) + "x", invalid + "body"},
 		"stream of no type":       {r.ask(r.agent, `,"stream":"yes"`, hi), invalid + "stream"},
 		"a session of no type":    {r.ask(r.agent, `,"metadata":{"session_id":5}`, hi), invalid + "metadata.session_id"},
 		"an empty session":        {r.ask(r.agent, `,"metadata":{"session_id":""}`, hi), invalid + "metadata.session_id"},
@@ -225,7 +226,7 @@ func TestCompletionsRefuseBadRequestsNamingTheField(t *testing.T) {
 		got := r.call("POST", completionsPath, r.asKey(), tt.body)
 		e := got.v1(status, tt.want)
 		if got.header.Get("X-Should-Retry") != "false" {
-			t.Errorf("%s: clients retry: %v", name, got.header)
+			t.Errorf("%s: clients would retry: %v", name, got.header)
 		}
 		if name == "more than one mistake" && (!strings.Contains(e.Error.Message, "stop: ") || !strings.Contains(e.Error.Message, "messages[0].role: ")) {
 			t.Errorf("%s: %q", name, e.Error.Message)
@@ -277,9 +278,9 @@ func TestACompletionIsIdempotent(t *testing.T) {
 		}
 		got.v1(422, "invalid_request_error idempotency_key_reused null")
 	}
-	// Another agent's key is another key, and so is a chat's.
+	// Idempotency keys are separate for each agent, and separate from those of chats.
 	if other := r.call("POST", completionsPath, key, strings.Replace(body, r.agent, r.newAgent(`"user"`), 1)).want(200); other.body == first.body {
-		t.Error("a key met another agent's")
+		t.Error("an idempotency key matched a run of another agent")
 	}
 	r.call("POST", r.chatPath(), key, `{"sessionId":"s","message":"c"}`).run(200)
 	r.call("DELETE", "/api/sessions?agentId="+r.agent+"&id=auto_"+strings.TrimPrefix(first.header.Get("X-Parley-Run-Id"), "run_"), r.asKey(), "").want(200)
@@ -291,22 +292,22 @@ func TestARunWithoutAnAnswer(t *testing.T) {
 	r := newTestEnv(t, defaults())
 	body := r.ask(r.agent, "", said("user", "hi"))
 	for name, tt := range map[string]struct {
-		end  func(h *hand)
+		end  func(h *scriptedWorker)
 		want string
 	}{
-		"failed": {func(h *hand) {
+		"failed": {func(h *scriptedWorker) {
 			h.end("", func(run *domain.Run) {
 				run.Status, run.Message, run.Output = domain.RunFailed, nil, nil
 				run.Error = &domain.RunError{Code: "model_rejected", Message: "the provider refuses"}
 			})
 		}, "run_error model_rejected null"},
-		"cancelled": {func(h *hand) {
+		"cancelled": {func(h *scriptedWorker) {
 			r.call("POST", "/api/runs?action=cancel&id="+h.bell.RunID, r.asKey(), "").want(200)
 			h.bell.Ack()
 		}, "run_error cancelled null"},
-		"waits for a person": {func(h *hand) { h.park("call_1", false) }, "run_error requires_action null"},
+		"waits for a person": {func(h *scriptedWorker) { h.park("call_1", false) }, "run_error requires_action null"},
 	} {
-		plain := r.answered("POST", completionsPath, r.asKey(), body)
+		plain := r.inBackground("POST", completionsPath, r.asKey(), body)
 		h := r.take()
 		tt.end(h)
 		got := <-plain
@@ -317,7 +318,7 @@ func TestARunWithoutAnAnswer(t *testing.T) {
 		if name == "waits for a person" && (!strings.Contains(e.Error.Message, "publish") || !strings.Contains(e.Error.Message, h.bell.RunID)) {
 			t.Errorf("%s: %q", name, e.Error.Message)
 		}
-		streaming := r.answered("POST", completionsPath, r.asKey(), r.ask(r.agent, `,"stream":true`, said("user", "hi")))
+		streaming := r.inBackground("POST", completionsPath, r.asKey(), r.ask(r.agent, `,"stream":true`, said("user", "hi")))
 		h = r.take()
 		h.say("some")
 		tt.end(h)
@@ -330,7 +331,7 @@ func TestARunWithoutAnAnswer(t *testing.T) {
 	}
 }
 
-// chunks gives what a stream's chunks say, in short.
+// chunks returns a short form of each chunk of a stream.
 func chunks(t *testing.T, body string) (out []string) {
 	t.Helper()
 	for frame := range strings.SplitSeq(strings.TrimSuffix(body, "\n\n"), "\n\n") {
@@ -370,25 +371,25 @@ func chunks(t *testing.T, body string) (out []string) {
 	return out
 }
 
-func TestACompletionIsStreamedAsItIsTold(t *testing.T) {
+func TestACompletionIsStreamed(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
 	for name, tt := range map[string]struct {
 		more string
-		tell func(h *hand)
+		tell func(h *scriptedWorker)
 		want string
 	}{
-		"plain": {"", func(h *hand) {
+		"plain": {"", func(h *scriptedWorker) {
 			h.say("Hello")
 			h.tell("tool.started", `{"toolCall":{"id":"c","name":"webSearch","status":"running","input":{},"output":null,"durationMs":0}}`)
 			h.say(" there")
 			h.finish("Hello there")
 		}, `{"role":"assistant","content":""} {"content":"Hello"} {"content":" there"} {}stop [DONE]`},
-		"with usage": {`,"stream_options":{"include_usage":true}`, func(h *hand) {
+		"with usage": {`,"stream_options":{"include_usage":true}`, func(h *scriptedWorker) {
 			h.say("Hello")
 			h.end("Hello", func(run *domain.Run) { run.Usage = domain.Usage{InputTokens: 3, OutputTokens: 4} })
 		}, `null{"role":"assistant","content":""} null{"content":"Hello"} null{}stop {"prompt_tokens":3,"completion_tokens":4,"total_tokens":7} [DONE]`},
-		"citations": {"", func(h *hand) {
+		"citations": {"", func(h *scriptedWorker) {
 			h.say("It is so.")
 			h.end("It is so.", func(run *domain.Run) {
 				document := "doc_01k9z9f0v4ex6t2m8r5n1p7q3w"
@@ -399,8 +400,8 @@ func TestACompletionIsStreamedAsItIsTold(t *testing.T) {
 			})
 		}, `{"role":"assistant","content":""} {"content":"It is so."} {"annotations":[{"type":"url_citation","url_citation":{"start_index":0,"end_index":2,"title":"T","url":"https://example.com/"}},` +
 			`{"type":"file_citation","file_citation":{"file_id":"doc_01k9z9f0v4ex6t2m8r5n1p7q3w","filename":"n.pdf","start_index":3,"end_index":9}}]}stop [DONE]`},
-		"told at the end": {"", func(h *hand) { h.finish("All") }, `{"role":"assistant","content":""} {"content":"All"} {}stop [DONE]`},
-		"another attempt says the same": {"", func(h *hand) {
+		"whole answer at the end": {"", func(h *scriptedWorker) { h.finish("All") }, `{"role":"assistant","content":""} {"content":"All"} {}stop [DONE]`},
+		"another attempt says the same": {"", func(h *scriptedWorker) {
 			h.say("One an")
 			h.checkpoint()
 			h.die()
@@ -408,14 +409,14 @@ func TestACompletionIsStreamedAsItIsTold(t *testing.T) {
 			h.say(" and two")
 			h.finish("One and two")
 		}, `{"role":"assistant","content":""} {"content":"One an"} {"content":"d two"} {}stop [DONE]`},
-		"another attempt says something else": {"", func(h *hand) {
+		"another attempt says something else": {"", func(h *scriptedWorker) {
 			h.say("One")
 			h.checkpoint()
 			h.die()
 			h.say("Two")
 			h.finish("Two")
 		}, `{"role":"assistant","content":""} {"content":"One"} error stream_restarted`},
-		"another attempt says less": {"", func(h *hand) {
+		"another attempt says less": {"", func(h *scriptedWorker) {
 			h.say("One and")
 			h.checkpoint()
 			h.die()
@@ -430,7 +431,7 @@ func TestACompletionIsStreamedAsItIsTold(t *testing.T) {
 		if f.res.Header.Get("X-Parley-Run-Id") != h.bell.RunID {
 			t.Errorf("%s: headers %v", name, f.res.Header)
 		}
-		first, _ := f.next() // so that what is told comes as it is told
+		first, _ := f.next() // the stream is open before the worker publishes
 		tt.tell(h)
 		got := first.raw + raw(f.all())
 		if joined := strings.Join(chunks(t, got), " "); joined != tt.want {
@@ -442,7 +443,8 @@ func TestACompletionIsStreamedAsItIsTold(t *testing.T) {
 	}
 }
 
-// Whoever waits when the service stops is told so; a retry without a key would run the agent again.
+// Requests that wait when the service stops get 503. A retry without an idempotency key would run
+// the agent twice, so X-Should-Retry is false for it.
 func TestStoppingEndsCompletions(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())

@@ -17,8 +17,8 @@ import (
 
 const inWriting = `{"type":"session.update","session":{"type":"realtime","output_modalities":["text"]}}`
 
-// listens serves voice lines, and says nothing on them but that it is there, until the test ends.
-func (r *testEnv) listens() {
+// serveVoice serves voice sessions until the test ends. Its worker reports only that it is alive.
+func (r *testEnv) serveVoice() {
 	r.Helper()
 	stop, err := r.bus.ServeVoice(bus.VoiceServing{
 		Places: 100,
@@ -50,14 +50,14 @@ func (r *testEnv) listens() {
 	r.Cleanup(func() { stop(context.WithoutCancel(r.Context())) })
 }
 
-// voice is a voice connection.
+// voice is a client's voice connection.
 type voice struct {
 	*testEnv
 	socket *websocket.Conn
 }
 
-// speak opens a voice connection with an agent of its own, at an ingress.
-func (r *testEnv) speak(base string) *voice {
+// openVoice creates an agent and opens a voice connection with it on the ingress at base.
+func (r *testEnv) openVoice(base string) *voice {
 	r.Helper()
 	var agent struct{ ID string }
 	r.call("POST", "/api/agents", r.asKey(), `{"name":"a","systemPrompt":"p","tools":{"voice":{"enabled":true}}}`).into(&agent, 201)
@@ -85,7 +85,7 @@ func (v *voice) send(events ...string) {
 	}
 }
 
-// event is what the tests look at in one.
+// event contains the fields of a realtime event that tests check.
 type event struct {
 	Type  string `json:"type"`
 	Delta string `json:"delta"`
@@ -97,7 +97,7 @@ type event struct {
 	} `json:"response"`
 }
 
-// until reads to an event of that type.
+// until reads up to the next event of this kind and returns it.
 func (v *voice) until(kind string) event {
 	v.Helper()
 	ctx, cancel := context.WithTimeout(v.Context(), 20*time.Second)
@@ -117,29 +117,29 @@ func (v *voice) until(kind string) event {
 	}
 }
 
-// ends reads an error of that code, and the connection's end.
+// ends expects an error event with this code, then the close frame with this status.
 func (v *voice) ends(code string, status websocket.StatusCode) {
 	v.Helper()
 	if got := v.until("error").Error.Code; got != code {
-		v.Errorf("it ends with %q, not %q", got, code)
+		v.Errorf("the connection ended with %q, want %q", got, code)
 	}
 	ctx, cancel := context.WithTimeout(v.Context(), 20*time.Second)
 	defer cancel()
 	if _, raw, err := v.socket.Read(ctx); websocket.CloseStatus(err) != status {
-		v.Errorf("behind the end came %s, %v", raw, err)
+		v.Errorf("after the error: %s, %v", raw, err)
 	}
 }
 
-func TestVoiceIsLimitedAsIsSet(t *testing.T) {
+func TestVoiceDurationAndIdleTimeLimits(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
-	r.listens()
+	r.serveVoice()
 	short, quiet := defaults(), defaults()
 	short.VoiceMaxDuration, quiet.VoiceIdleTimeout = 3*time.Second, 3*time.Second
 	long, _ := r.serve(short, zerolog.Nop())
 	idle, _ := r.serve(quiet, zerolog.Nop())
 	began := time.Now()
-	one, other := r.speak(long), r.speak(idle)
+	one, other := r.openVoice(long), r.openVoice(idle)
 	one.ends("session_expired", websocket.StatusNormalClosure)
 	other.ends("session_idle", websocket.StatusNormalClosure)
 	if took := time.Since(began); took < 3*time.Second || took > 60*time.Second {
@@ -147,13 +147,14 @@ func TestVoiceIsLimitedAsIsSet(t *testing.T) {
 	}
 }
 
-// Whoever speaks hears the answer to its end while the service stops; streams of requests end at once, for they go on elsewhere.
-func TestStoppingSaysWhatIsBeingSaid(t *testing.T) {
+// While the service stops, a voice client still receives the complete answer. Streams of runs end
+// immediately, because clients resume them on another ingress.
+func TestStoppingFinishesSpokenAnswers(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
-	r.listens()
+	r.serveVoice()
 	second, stop := r.serve(defaults(), zerolog.Nop())
-	idle, busy := r.speak(second), r.speak(second)
+	idle, busy := r.openVoice(second), r.openVoice(second)
 	stream := r.follow("POST", second+r.chatPath(), r.asKey(), streamed)
 	told := r.take()
 	told.say("a")
@@ -166,22 +167,22 @@ func TestStoppingSaysWhatIsBeingSaid(t *testing.T) {
 	answer := r.take()
 	answer.say("before, ")
 	if got := busy.until("response.output_text.delta").Delta; got != "before, " {
-		t.Errorf("it begins with %q", got)
+		t.Errorf("the answer begins with %q", got)
 	}
 	ended := make(chan struct{})
 	go func() { stop(); close(ended) }()
 	idle.ends("service_restarting", websocket.StatusServiceRestart)
 	if rest := stream.all(); len(rest) > 0 {
-		t.Errorf("an ingress that stops told %s", summary(rest))
+		t.Errorf("a stopping ingress sent %s", summary(rest))
 	}
 	select {
 	case <-ended:
-		t.Fatal("the service did not wait for what is being said")
+		t.Fatal("the service did not wait for the spoken answer")
 	default:
 	}
 	answer.say("behind")
 	if got := busy.until("response.output_text.delta").Delta; got != "behind" {
-		t.Errorf("while it stops it says %q", got)
+		t.Errorf("a stopping ingress sent the text %q", got)
 	}
 	answer.finish("before, behind")
 	if got := busy.until("response.done").Response.Status; got != "completed" {

@@ -17,7 +17,8 @@ import (
 
 const widgetPage = "https://www.example.com"
 
-// embed has the rig's agent list a page, and gives what its visitor's browser sends with a message.
+// embed allows the widget of the environment's agent on widgetPage and returns the headers that a
+// visitor's browser sends with a message.
 func (r *testEnv) embed() head {
 	r.Helper()
 	r.call("PUT", "/api/agents?id="+r.agent, r.asKey(), `{"widget":{"enabled":true,"allowedOrigins":["`+widgetPage+`"]}}`).want(200)
@@ -30,7 +31,7 @@ func (r *testEnv) visitor(token string) head {
 	return head{"Authorization": "Bearer " + token, "Origin": widgetPage, "Idempotency-Key": "k"}
 }
 
-// widgetToken seals a token as the rig's ingresses do, that is good for that long.
+// widgetToken seals a token that is valid for life, as the environment's ingresses do.
 func (r *testEnv) widgetToken(life time.Duration) string {
 	r.Helper()
 	box, err := secrets.NewBox(strings.Repeat("ab", 32))
@@ -49,13 +50,13 @@ func TestAVisitorsAnswerIsStreamedAndResumed(t *testing.T) {
 	f := r.follow("POST", r.url+r.chatPath(), visitor, streamed)
 	f.isStream()
 	if f.res.Header.Get("Access-Control-Allow-Origin") != widgetPage {
-		t.Errorf("the page may not read its stream: %v", f.res.Header)
+		t.Errorf("the page cannot read its stream: %v", f.res.Header)
 	}
 	h := r.take()
 	h.say("one ")
 	seen := f.until("message.delta")
 	h.checkpoint()
-	f.leave() // the page is loaded again, and meets another ingress
+	f.leave() // the page is reloaded and reaches the other ingress
 	visitor["Last-Event-ID"] = seen.id
 	again := r.follow("POST", other+r.chatPath(), visitor, streamed)
 	again.isStream()
@@ -67,8 +68,8 @@ func TestAVisitorsAnswerIsStreamedAndResumed(t *testing.T) {
 	again.until("run.completed")
 }
 
-// What tools are given and give, what a run costs and why it fails is in no byte that a visitor gets, live or later, streamed or
-// not; and in all that the organization's own people get.
+// Visitors never receive tool inputs and outputs, costs or error details: not live, not in replays,
+// streamed or not. Members of the organization receive all of them.
 func TestVisitorsSeeNothingOfTools(t *testing.T) {
 	t.Parallel()
 	const canary = "ceo@corp.example"
@@ -135,7 +136,7 @@ func TestVisitorsSeeNothingOfTools(t *testing.T) {
 	}
 }
 
-// What is switched off ends what goes on, on every ingress.
+// Disabling a widget ends its visitors' streams on every ingress.
 func TestVisitorsStreamsEndWithTheWidget(t *testing.T) {
 	t.Parallel()
 	cfg := defaults()
@@ -150,9 +151,9 @@ func TestVisitorsStreamsEndWithTheWidget(t *testing.T) {
 	elsewhere := r.follow("POST", other+r.chatPath(), long, streamed)
 	elsewhere.isStream()
 	short["Prefer"] = "respond-async"
-	for began := time.Now(); r.call("POST", r.chatPath(), short, `{"sessionId":"s","message":"hi"}`).status != 401; { // until the token is over
+	for began := time.Now(); r.call("POST", r.chatPath(), short, `{"sessionId":"s","message":"hi"}`).status != 401; { // until it expires
 		if time.Since(began) > 20*time.Second {
-			t.Fatal("the token is good for ever")
+			t.Fatal("the token does not expire")
 		}
 	}
 	h.say("still here")
@@ -162,8 +163,8 @@ func TestVisitorsStreamsEndWithTheWidget(t *testing.T) {
 	began := time.Now()
 	for name, stream := range map[string]*follower{"here": f, "on another ingress": elsewhere} {
 		stream.all()
-		if took := time.Since(began); took > testkit.Within(8*time.Second) { // 5 s, and what a busy machine takes
-			t.Errorf("a stream %s went on for %s", name, took)
+		if took := time.Since(began); took > testkit.Within(8*time.Second) { // 5 s, and a margin for a busy machine
+			t.Errorf("a stream %s continued for %s", name, took)
 		}
 	}
 	for name, base := range map[string]string{"here": r.url, "on another ingress": other} {

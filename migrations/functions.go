@@ -15,14 +15,14 @@ import (
 	"github.com/pressly/goose/v3/lock"
 )
 
-// functionFile is a file of functions/. Its triggers, which may be "", are apart: creating one locks its
-// table, so a trigger is applied only if it has changed itself.
+// functionFile is a file of functions/. Its triggers, which may be empty, are separate:
+// creating a trigger locks its table, so it is applied only if it has changed itself.
 type functionFile struct {
 	name               string
 	function, triggers string
 }
 
-// triggerStart begins the part of a file that has its triggers.
+// triggerStart is the beginning of the triggers in a file.
 const triggerStart = "\nCREATE OR REPLACE TRIGGER "
 
 func readFunctions(files fs.FS) ([]functionFile, error) {
@@ -30,6 +30,7 @@ func readFunctions(files fs.FS) ([]functionFile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing functions: %w", err)
 	}
+
 	functions := make([]functionFile, 0, len(names))
 	for _, name := range names {
 		content, err := fs.ReadFile(files, name)
@@ -42,15 +43,16 @@ func readFunctions(files fs.FS) ([]functionFile, error) {
 		}
 		functions = append(functions, f)
 	}
+
 	return functions, nil
 }
 
 // appliedFunction is a row of function_files.
 type appliedFunction struct{ function, triggers string }
 
-// applyFunctions creates or replaces the functions that differ from what the database has, all of them or none. It
-// leaves a database alone whose schema is newer than the newest one that this release knows: binaries of a later
-// release may be at work there, and need their functions.
+// applyFunctions creates or replaces the functions that differ from those in the database, all
+// of them or none. It does nothing if the schema is newer than newest, the newest version that
+// this release has: binaries of a later release may be running and need their own functions.
 func applyFunctions(ctx context.Context, db *sql.DB, functions []functionFile, newest int64) (err error) {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
@@ -91,7 +93,7 @@ func applyChanged(ctx context.Context, tx *sql.Tx, functions []functionFile) err
 		if slices.ContainsFunc(functions, func(f functionFile) bool { return f.name == name }) {
 			continue
 		}
-		// Its file is gone: a migration drops the function.
+		// The file is gone; a migration drops the function.
 		if _, err := tx.ExecContext(ctx, `DELETE FROM function_files WHERE name = $1`, name); err != nil {
 			return fmt.Errorf("forgetting function %s: %w", name, err)
 		}
@@ -100,8 +102,8 @@ func applyChanged(ctx context.Context, tx *sql.Tx, functions []functionFile) err
 		return nil
 	}
 
-	// Statements of the service queue up behind a wait for a table, which is therefore short. The owner of a function
-	// must have the right to create it.
+	// The lock timeout is short, because the service's statements queue up while this one waits
+	// for a table. The owner of a function must have the right to create it.
 	const begin = `SET LOCAL lock_timeout = '2s'; GRANT CREATE ON SCHEMA public TO parley_system`
 	if _, err := tx.ExecContext(ctx, begin); err != nil {
 		return fmt.Errorf("preparing functions: %w", err)
@@ -122,6 +124,7 @@ func appliedFunctions(ctx context.Context, tx *sql.Tx) (applied map[string]appli
 	if err != nil {
 		return nil, fmt.Errorf("reading applied functions: %w", err)
 	}
+
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	applied = map[string]appliedFunction{}
 	for rows.Next() {
@@ -132,29 +135,35 @@ func appliedFunctions(ctx context.Context, tx *sql.Tx) (applied map[string]appli
 		}
 		applied[name] = a
 	}
+
 	if err := rows.Err(); err != nil {
 		return nil, fmt.Errorf("reading applied functions: %w", err)
 	}
+
 	return applied, nil
 }
 
-// apply creates or replaces the function, and its triggers if they have changed, and notes it.
+// apply creates or replaces the function, and its triggers if they have changed, and
+// records the digests.
 func (f functionFile) apply(ctx context.Context, tx *sql.Tx, applied appliedFunction) error {
 	if _, err := tx.ExecContext(ctx, f.function); err != nil {
 		return fmt.Errorf("creating: %w", err)
 	}
+
 	digests := f.digests()
 	if digests.triggers != applied.triggers && f.triggers != "" {
 		if _, err := tx.ExecContext(ctx, f.triggers); err != nil {
 			return fmt.Errorf("creating triggers: %w", err)
 		}
 	}
+
 	_, err := tx.ExecContext(ctx, `INSERT INTO function_files (name, function_digest, trigger_digest) VALUES ($1, $2, $3)
 		ON CONFLICT (name) DO UPDATE SET function_digest = excluded.function_digest, trigger_digest = excluded.trigger_digest`,
 		f.name, digests.function, digests.triggers)
 	if err != nil {
 		return fmt.Errorf("noting: %w", err)
 	}
+
 	return nil
 }
 

@@ -7,8 +7,8 @@ import (
 	"testing/fstest"
 )
 
-// A file in functions/ defines the function of its name and no other, says first what it does, and gives rights
-// and triggers to no other function.
+// Each file in functions/ defines only the function of its name, begins with a comment about
+// its purpose, and grants rights and creates triggers only for that function.
 func TestEachFunctionFileDefinesItsFunction(t *testing.T) {
 	t.Parallel()
 	functions, err := readFunctions(files)

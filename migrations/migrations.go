@@ -1,7 +1,7 @@
-// Package migrations holds the schema of Parley's PostgreSQL database and applies it: numbered
-// files, which goose applies once each, and functions/, a file for each function, which is
-// applied again whenever it has changed. Both work while the binaries of the release before
-// still run. CONTRIBUTING.md says how to change them.
+// Package migrations contains the schema of Parley's PostgreSQL database and applies it. Goose
+// applies each numbered file once. functions/ has one file per function, which is applied again
+// whenever it changes. All of them must work while the binaries of the previous release are
+// still running. CONTRIBUTING.md describes how to change them.
 package migrations
 
 import (
@@ -22,13 +22,14 @@ import (
 //go:embed *.sql functions/*.sql
 var files embed.FS
 
-// errOldSchema is returned for a database with the numbered migrations that 0001_schema.sql replaced.
+// errOldSchema is returned for a database with the numbered migrations that
+// 0001_schema.sql replaced.
 var errOldSchema = errors.New("the database has the schema of a development version before 0.3.0, which cannot be upgraded; " +
 	"start with a new, empty database")
 
-// Up brings the database to the newest schema. Processes that start together wait for
-// each other by an advisory lock. If the service's own statements keep a migration from a
-// table, it is tried again for a few minutes.
+// Up migrates the database to the newest schema. Processes that start concurrently wait for
+// each other with an advisory lock. If the service's own statements prevent a migration from
+// locking a table, Up retries it for a few minutes.
 func Up(ctx context.Context, db *sql.DB) error { return UpFrom(ctx, db, files) }
 
 // UpFrom is Up with the files of another release: the directory migrations of its sources.
@@ -58,7 +59,7 @@ func UpFrom(ctx context.Context, db *sql.DB, files fs.FS) error {
 	return nil
 }
 
-// Digest is of all files, their names and contents: 16 hexadecimal digits.
+// Digest is a digest of the names and contents of all files: 16 hexadecimal digits.
 func Digest() (string, error) { return digestFiles(files) }
 
 func digestFiles(files fs.FS) (string, error) {
@@ -78,6 +79,7 @@ func digestFiles(files fs.FS) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("reading migrations: %w", err)
 	}
+
 	return hex.EncodeToString(digest.Sum(nil)[:8]), nil
 }
 
@@ -93,8 +95,8 @@ func newProvider(db *sql.DB, files fs.FS) (*goose.Provider, error) {
 	return provider, nil
 }
 
-// refuseOldSchema returns an error if the database has tables of Parley without function_files. The
-// transaction that creates the first table creates that one, too.
+// refuseOldSchema returns errOldSchema if the database has tables of Parley but no
+// function_files. Both are created in the same transaction.
 func refuseOldSchema(ctx context.Context, db *sql.DB) error {
 	var old bool
 	err := db.QueryRowContext(ctx,
@@ -108,7 +110,7 @@ func refuseOldSchema(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// pause lets those through who queued up behind a lock that was waited for.
+// pause gives the statements that queued up during the wait for a lock time to run.
 func pause(ctx context.Context) error {
 	select {
 	case <-ctx.Done():

@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// tries bounds how often migrations are begun again: with a wait for a lock of up to 2 s
-// and a pause after each, three minutes and more than an autovacuum needs to give way.
+// tries is the maximum number of attempts to migrate. With a lock timeout of 2 s and a pause
+// after each, they take three minutes, more than an autovacuum needs to give way.
 const tries = 60
 
-// persist runs step until it succeeds, fails for good or was tried so many times.
+// persist calls step until it succeeds, fails permanently or has been called tries times.
 func persist(ctx context.Context, tries int, pause func(context.Context) error, step func() error) error {
 	for n := 1; ; n++ {
 		err := step()
@@ -23,8 +23,8 @@ func persist(ctx context.Context, tries int, pause func(context.Context) error, 
 	}
 }
 
-// busy are the SQLSTATEs of a migration that others kept from a table: a lock that was not
-// available in time, a deadlock, and the end of the time that a statement had for several locks.
+// busy are the SQLSTATEs of a migration that could not lock a table: lock timeout, deadlock,
+// and the statement timeout while waiting for several locks.
 var busy = []string{"55P03", "40P01", "57014"}
 
 func isBusy(err error) bool {

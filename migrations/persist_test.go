@@ -46,7 +46,7 @@ func TestPersist(t *testing.T) {
 	}
 }
 
-// Whoever gives up hears of it at once, and of what the migrations waited for.
+// When the context ends, persist returns immediately, with the error that it was waiting for.
 func TestPersistEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

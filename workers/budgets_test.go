@@ -17,9 +17,9 @@ import (
 	"parley/workers"
 )
 
-const answerWords = 4000 // of each of the stub's answers, unless it is told to write less
+const answerWords = 4000 // words in each of the stub's answers, unless the request limits it
 
-// wordy answers in as many words as it may, each of which is a token.
+// wordy answers with as many words as allowed. Each word is one token.
 func wordy(req openaistub.Request) (openaistub.Reply, bool) {
 	var asked struct {
 		MaxTokens           int `json:"max_tokens"`
@@ -49,9 +49,9 @@ func (r *testEnv) budget(metric domain.BudgetMetric, limit int64) func() domain.
 	}
 }
 
-// However many runs there are, they use no more tokens than their budget has; what each run says that it used is what the budget counts.
-// Those for which nothing is left fail, and say why.
-func TestRunsAtOnceNeverUseMoreThanTheirBudget(t *testing.T) {
+// Simultaneous runs use no more tokens than their budget allows, and the budget charges the usage
+// that each run reports. Runs for which nothing is left fail with that reason.
+func TestSimultaneousRunsNeverExceedTheirBudget(t *testing.T) {
 	t.Parallel()
 	const limit = 40_000
 	stub := openaistub.New()
@@ -85,7 +85,7 @@ func TestRunsAtOnceNeverUseMoreThanTheirBudget(t *testing.T) {
 	}
 }
 
-// Code runs as long as there is time left for it, and its seconds are counted.
+// Code runs for as long as its budget allows, and its seconds are charged.
 func TestCodeHasTheTimeOfItsBudget(t *testing.T) {
 	t.Parallel()
 	r := newTestEnvOf(t, config.Workers{Sandbox: config.Sandbox{SandboxWall: 10 * time.Second}}, workers.RoleAgent)

@@ -12,18 +12,19 @@ import (
 	"parley/workers/internal/sandbox/python"
 )
 
-// Capability is something that this process can do, or cannot.
+// Capability is a function of this process that depends on its machine or settings.
 type Capability struct {
 	Name  string
-	State string // what it is done with; or why it cannot be done
+	State string // the implementation, or the reason why there is none
 	Ok    bool
 }
 
-// mainPackages are what people who write programs for agents ask for first; "python" is the interpreter itself.
+// mainPackages are the packages that authors of programs for agents ask for first; "python" is the
+// interpreter.
 var mainPackages = []string{"python", "numpy", "pandas", "matplotlib"}
 
-// Capabilities says what this process can do on its machine, of what depends on the machine. It is nothing without the roles tool,
-// ingest and voice.
+// Capabilities returns what this process can do on its machine, as far as that depends on the
+// machine. It is empty without the roles tool, ingest and voice.
 func (w *Workers) Capabilities() []Capability {
 	var list []Capability
 	if w.has(RoleTool) {
@@ -38,25 +39,29 @@ func (w *Workers) Capabilities() []Capability {
 	return list
 }
 
-// Survey says the same as Capabilities would, and more of it, without a service: it opens what the settings ask for, and closes
-// it. Where a setting makes no sense it says only that.
+// Survey returns the same as Capabilities and more, without a running service. It opens what the
+// settings require and closes it again. If the settings are invalid, it reports only that.
 func Survey(cfg Config) []Capability {
 	if err := errors.Join(cfg.Runs.Check(), cfg.Workers.Check()); err != nil {
 		return []Capability{{Name: "settings", State: strings.ReplaceAll(err.Error(), "\n", "; ")}}
 	}
 	list := []Capability{modelCapability(cfg), cgroupCapability(cgroup.Open)}
+
 	once := cfg.Sandbox
 	once.SandboxWarm = 0
 	opened := openIsolation(once, true, func(error) {})
 	list = append(list, sandboxCapability(opened.code, opened.noCode))
 	list = append(list, packageCapabilities(opened.code.packages())...)
+
 	readers := findReaders()
 	list = append(list, documentsCapability(opened.none, readers))
 	list = append(list, readers.capabilities()...)
 	list = append(list, surveyEmbeddings(cfg), surveyVoice(cfg))
+
 	if opened.backend == nil {
 		return list
 	}
+
 	for _, note := range opened.backend.Notes() {
 		list = append(list, Capability{Name: "note", State: note, Ok: true})
 	}
@@ -66,7 +71,7 @@ func Survey(cfg Config) []Capability {
 	return list
 }
 
-// packages is what programs can import; nothing where there is no sandbox to run them in.
+// packages returns the packages that programs can import. It is empty without a sandbox.
 func (r *codeRunner) packages() []python.Package {
 	if r == nil {
 		return nil
@@ -89,7 +94,8 @@ func noSandbox(why error) Capability {
 	return c
 }
 
-// packageList names the interpreter and the main packages, as in "   (Python 3.11.2, numpy 1.24.2)".
+// packageList lists the interpreter and the main packages, for example "   (Python 3.11.2, numpy
+// 1.24.2)".
 func packageList(packages []python.Package) string {
 	var names []string
 	for _, name := range mainPackages {
@@ -103,7 +109,7 @@ func packageList(packages []python.Package) string {
 	return "   (" + strings.Join(names, ", ") + ")"
 }
 
-// packageCapabilities has one for each main package; those that are not found have no state.
+// packageCapabilities returns one entry for each main package. A missing package has no state.
 func packageCapabilities(packages []python.Package) (list []Capability) {
 	for _, name := range mainPackages {
 		c := Capability{Name: name}
@@ -138,5 +144,5 @@ func modelCapability(cfg Config) Capability {
 	return Capability{Name: "model", State: models.Default(), Ok: true}
 }
 
-// oneLine is an error for a table.
+// oneLine formats an error for a table.
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

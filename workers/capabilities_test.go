@@ -52,8 +52,8 @@ func TestWhyThereIsNoSandbox(t *testing.T) {
 	}
 }
 
-// sensible are settings as kong's defaults make them.
-func sensible() Config {
+// defaultConfig returns settings like kong's defaults.
+func defaultConfig() Config {
 	var cfg Config
 	cfg.OrgDispatchWindow = 1
 	cfg.SandboxKind = config.SandboxOff
@@ -73,7 +73,7 @@ func find(t *testing.T, list []Capability, name string) Capability {
 
 func TestSurveyWithoutSandbox(t *testing.T) {
 	t.Parallel()
-	cfg := sensible()
+	cfg := defaultConfig()
 	cfg.OpenAIAPIKey, cfg.AudioAPIKey, cfg.AudioBaseURL = "sk-secret", "sk-secret", "https://audio.example/v1"
 	list := Survey(cfg)
 	if c := find(t, list, "sandbox"); c.Ok || c.State != "off" {
@@ -104,7 +104,7 @@ func TestSurveyWithoutSandbox(t *testing.T) {
 
 func TestSurveyOfSettingsThatMakeNoSense(t *testing.T) {
 	t.Parallel()
-	cfg := sensible()
+	cfg := defaultConfig()
 	cfg.SandboxKind, cfg.OrgDispatchWindow = "docker", 0
 	const want = `ORG_DISPATCH_WINDOW must be at least 1, not 0; SANDBOX must be bubblewrap, gvisor or off, not "docker"`
 	if list := Survey(cfg); len(list) != 1 || list[0] != (Capability{Name: "settings", State: want}) {
@@ -112,10 +112,10 @@ func TestSurveyOfSettingsThatMakeNoSense(t *testing.T) {
 	}
 }
 
-// The sandbox that is asked for is opened, and nothing else; where it does not work that is what is said.
+// The configured sandbox is opened, and no other. If it does not work, the survey reports that.
 func TestSurveyOpensTheSandbox(t *testing.T) {
 	t.Parallel()
-	cfg := sensible()
+	cfg := defaultConfig()
 	cfg.SandboxKind = config.SandboxBubblewrap
 	list := Survey(cfg)
 	c, interpreter := find(t, list, "sandbox"), find(t, list, "python")
@@ -128,7 +128,7 @@ func TestSurveyOpensTheSandbox(t *testing.T) {
 	t.Log(list)
 }
 
-func TestWhatDocumentsAreReadWith(t *testing.T) {
+func TestDocumentsCapability(t *testing.T) {
 	t.Parallel()
 	whole := readers{poppler: "22.12", tesseract: "5.3", languages: []string{"deu", "eng"}}
 	for _, c := range []struct {
@@ -138,10 +138,10 @@ func TestWhatDocumentsAreReadWith(t *testing.T) {
 	}{
 		{nil, whole, Capability{Name: "documents", State: "poppler 22.12, tesseract 5.3 (deu, eng)", Ok: true}},
 		{nil, readers{poppler: "22.12", tesseract: "5.3"}, Capability{Name: "documents", State: "poppler 22.12, tesseract 5.3", Ok: true}},
-		{nil, readers{poppler: "22.12"}, Capability{Name: "documents", State: "poppler 22.12; no tesseract: scanned pages are not read", Ok: true}},
-		{nil, readers{}, Capability{Name: "documents", State: "all but PDF: poppler is missing"}},
-		{errors.New("no bwrap"), whole, Capability{Name: "documents", State: "none: there is no sandbox to read them in"}},
-		{errSandboxOff, whole, Capability{Name: "documents", State: "none: SANDBOX is off, and they are read in a sandbox"}},
+		{nil, readers{poppler: "22.12"}, Capability{Name: "documents", State: "poppler 22.12; no tesseract: scanned pages cannot be read", Ok: true}},
+		{nil, readers{}, Capability{Name: "documents", State: "all except PDF: poppler is missing"}},
+		{errors.New("no bwrap"), whole, Capability{Name: "documents", State: "none: no sandbox is available to read them in"}},
+		{errSandboxOff, whole, Capability{Name: "documents", State: "none: SANDBOX is off, and documents are read in a sandbox"}},
 	} {
 		if got := documentsCapability(c.noSandbox, c.readers); got != c.want {
 			t.Errorf("%+v", got)
@@ -153,7 +153,7 @@ func TestWhatDocumentsAreReadWith(t *testing.T) {
 	}
 }
 
-func TestWhatReadersSayTheyAre(t *testing.T) {
+func TestVersionsOfReaders(t *testing.T) {
 	t.Parallel()
 	for says, want := range map[string]string{
 		"pdftotext version 22.12.0\nCopyright 2005-2022": "22.12", "tesseract 5.3.0\n leptonica-1.82.0": "5.3", "tesseract v5.3.0.20221214": "5.3", "": "", "no": "", "x 7": "7",
@@ -172,7 +172,7 @@ func TestWhatReadersSayTheyAre(t *testing.T) {
 
 func TestEmbeddingsInOneLine(t *testing.T) {
 	t.Parallel()
-	cfg := sensible()
+	cfg := defaultConfig()
 	if c := surveyEmbeddings(cfg); !c.Ok || !strings.HasPrefix(c.State, "none: ") {
 		t.Errorf("%+v", c)
 	}

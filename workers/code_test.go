@@ -18,8 +18,8 @@ const runsCode = "```python\nopen('a.csv', 'w').write('x' * 1000)\nprint('done')
 
 func withCode() domain.Tools { return domain.Tools{CodeExecution: &domain.CodeTool{Enabled: true}} }
 
-// TestAWorkerWithoutItsSandboxRunsNoCode: what gVisor was to isolate is not run in anything else.
-// Nor are documents read.
+// TestAWorkerWithoutItsSandboxRunsNoCode: if gVisor is configured and unavailable, no other sandbox
+// runs code or reads documents.
 func TestAWorkerWithoutItsSandboxRunsNoCode(t *testing.T) {
 	t.Setenv("RUNSC", "/nonexistent/runsc")
 	r := newTestEnv(t, config.Workers{Sandbox: config.Sandbox{SandboxKind: config.SandboxGVisor}})
@@ -37,7 +37,7 @@ func TestAWorkerWithoutItsSandboxRunsNoCode(t *testing.T) {
 	}
 }
 
-// TestFilesBeyondTheSettingAreNotKept has FILES_PER_ORGANIZATION come to where files are kept.
+// TestFilesBeyondTheSettingAreNotKept: FILES_PER_ORGANIZATION reaches the file store.
 func TestFilesBeyondTheSettingAreNotKept(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("bwrap"); err != nil {
@@ -52,7 +52,7 @@ func TestFilesBeyondTheSettingAreNotKept(t *testing.T) {
 	}
 }
 
-// TestACallHasTheTimeOfItsProgramAndOfTheQueue has SANDBOX_WALL come to where calls are sent from.
+// TestACallHasTheTimeOfItsProgramAndOfTheQueue: SANDBOX_WALL reaches the caller of tools.
 func TestACallHasTheTimeOfItsProgramAndOfTheQueue(t *testing.T) {
 	t.Parallel()
 	r := newTestEnvOf(t, config.Workers{Sandbox: config.Sandbox{SandboxWall: 3 * time.Minute}}, workers.RoleAgent)

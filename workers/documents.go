@@ -19,27 +19,31 @@ import (
 	"parley/workers/internal/ingest"
 )
 
-// setUpIngest makes the part that processes documents. Without a sandbox there is none: documents wait for a worker that has one.
+// setUpIngest sets up the processing of documents. Without a sandbox there is none, and documents
+// wait for a worker with one.
 func (w *Workers) setUpIngest() error {
 	if w.isolation.backend == nil {
-		return nil // and it was said
+		return nil // setUpSandbox has logged it
 	}
-	w.extractor = &reading{limits: extract.Limits{Pages: w.cfg.DocumentPages}}
+	w.extractor = &documentReader{limits: extract.Limits{Pages: w.cfg.DocumentPages}}
+
 	w.extractor.by = extract.Open(w.isolation.backend, extract.Config{
-		Report: func(err error) { w.deps.Log.Error().Err(err).Msg("reading documents goes wrong here") },
+		Report: func(err error) { w.deps.Log.Error().Err(err).Msg("document reader failed") },
 		Detail: func(why error, said string) {
-			w.deps.Log.Debug().Err(why).Str("said", said).Msg("what a reader of documents said")
+			w.deps.Log.Debug().Err(why).Str("said", said).Msg("output of a document reader")
 		},
 	})
+
 	st := w.deps.Store
 	deps := ingest.Deps{
 		Claims: st.Knowledge, Contents: st.Knowledge, Uploads: st.Blobs, Index: st.Knowledge,
 		Extractor: w.extractor,
-		Client:    w.outside.HTTP(ingest.FetchOptions), Bus: w.deps.Bus, Metrics: w.deps.Metrics, Log: w.deps.Log,
+		Client:    w.outbound.HTTP(ingest.FetchOptions), Bus: w.deps.Bus, Metrics: w.deps.Metrics, Log: w.deps.Log,
 	}
 	if w.embedder != nil {
 		deps.Embedder = w.embedder
 	}
+
 	var err error
 	w.ingester, err = ingest.New(ingest.Config{
 		Concurrency: w.cfg.IngestConcurrency,
@@ -49,31 +53,31 @@ func (w *Workers) setUpIngest() error {
 	return err
 }
 
-// reading is the extractor as the role knows it.
-type reading struct {
+// documentReader is the extractor as package ingest uses it.
+type documentReader struct {
 	by     *extract.Extractor
 	limits extract.Limits
 }
 
 // Read reads a document.
-func (r *reading) Read(ctx context.Context, from ingest.Source, each func(document.Event) error) (document.Info, error) {
+func (r *documentReader) Read(ctx context.Context, from ingest.Source, each func(document.Event) error) (document.Info, error) {
 	d := extract.Document{Name: from.Name, MIMEType: from.MIMEType, Content: from.Content, Short: from.Short, Spent: from.Spent}
 	return r.by.Read(ctx, d, r.limits, each)
 }
 
-// readers are the programs that documents are read with, by the versions that they say they have; "" where one is not found.
+// readers are the installed programs that read documents, by version; "" if a program is missing.
 type readers struct {
 	poppler, tesseract string
-	languages          []string // that tesseract reads
+	languages          []string // languages of tesseract
 }
 
-// systemDirs are where sandboxes find programs.
+// systemDirs are the folders in which sandboxes find programs.
 var systemDirs = []string{"/usr/bin", "/usr/local/bin"}
 
-// askTime is enough for a program that only says what it is.
+// askTime is the time limit of a program that prints its version.
 const askTime = 5 * time.Second
 
-// findReaders asks the programs.
+// findReaders determines the installed programs.
 func findReaders() (r readers) {
 	var asking sync.WaitGroup
 	asking.Go(func() { r.poppler = versionIn(ask("pdftotext", "-v")) })
@@ -83,7 +87,7 @@ func findReaders() (r readers) {
 	return r
 }
 
-// ask gives what a program prints; nothing where it does not run.
+// ask returns a program's output, or "" if it cannot be run.
 func ask(program, argument string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), askTime)
 	defer cancel()
@@ -101,7 +105,7 @@ func ask(program, argument string) string {
 	return ""
 }
 
-// versionIn is the first word that is a number, without what follows its second part: 22.12.0 is 22.12.
+// versionIn returns the first number in a text with at most two parts: 22.12 for 22.12.0.
 func versionIn(says string) string {
 	for word := range strings.FieldsSeq(says) {
 		if word = strings.TrimPrefix(word, "v"); word == "" || word[0] < '0' || word[0] > '9' {
@@ -113,13 +117,13 @@ func versionIn(says string) string {
 	return ""
 }
 
-// languagesIn are the lines below the head, but for what is no language.
+// languagesIn returns the lines after the first one that name a language.
 func languagesIn(says string) []string {
 	_, list, _ := strings.Cut(strings.TrimSpace(says), "\n")
 	return slices.DeleteFunc(strings.Fields(list), func(l string) bool { return l == "osd" })
 }
 
-// ocr names tesseract with its languages.
+// ocr returns tesseract's name, version and languages.
 func (r readers) ocr() string {
 	switch {
 	case r.tesseract == "":
@@ -131,7 +135,7 @@ func (r readers) ocr() string {
 	}
 }
 
-// capabilities has one for each program.
+// capabilities returns one entry for each program.
 func (r readers) capabilities() []Capability {
 	return []Capability{
 		{Name: "poppler", State: r.poppler, Ok: r.poppler != ""},
@@ -139,30 +143,30 @@ func (r readers) capabilities() []Capability {
 	}
 }
 
-// documentsCapability says what documents are read with.
+// documentsCapability names the programs that read documents.
 func documentsCapability(noSandbox error, r readers) Capability {
 	c := Capability{Name: "documents", Ok: true}
 	switch {
 	case errors.Is(noSandbox, errSandboxOff):
-		return Capability{Name: c.Name, State: "none: SANDBOX is off, and they are read in a sandbox"}
+		return Capability{Name: c.Name, State: "none: SANDBOX is off, and documents are read in a sandbox"}
 	case noSandbox != nil:
-		return Capability{Name: c.Name, State: "none: there is no sandbox to read them in"}
+		return Capability{Name: c.Name, State: "none: no sandbox is available to read them in"}
 	case r.poppler == "":
-		return Capability{Name: c.Name, State: "all but PDF: poppler is missing"}
+		return Capability{Name: c.Name, State: "all except PDF: poppler is missing"}
 	case r.tesseract == "":
-		c.State = "poppler " + r.poppler + "; no tesseract: scanned pages are not read"
+		c.State = "poppler " + r.poppler + "; no tesseract: scanned pages cannot be read"
 	default:
 		c.State = "poppler " + r.poppler + ", " + r.ocr()
 	}
 	return c
 }
 
-// embeddingsCapability says what documents are searched by.
+// embeddingsCapability names the embeddings model.
 func embeddingsCapability(model string) Capability {
 	return Capability{Name: "embeddings", State: cmp.Or(model, "none: documents are searched by words"), Ok: true}
 }
 
-// surveyEmbeddings says the same from settings, or why they make no sense.
+// surveyEmbeddings returns the same from the settings, or why they are invalid.
 func surveyEmbeddings(cfg Config) Capability {
 	e, err := embed.New(embed.Config{Model: cfg.EmbeddingsModel, OpenAIAPIKey: cfg.OpenAIAPIKey, OpenAIBaseURL: cfg.OpenAIBaseURL})
 	if err != nil {

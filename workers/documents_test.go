@@ -16,7 +16,7 @@ import (
 	"parley/workers"
 )
 
-// sendDocument has a document processed that was sent whole.
+// sendDocument uploads a document and has it processed.
 func (r *testEnv) sendDocument(name string, content []byte) domain.Document {
 	r.Helper()
 	upload, err := r.store.Blobs.Upload(r.Context(), r.org, bytes.NewReader(content), 20<<20)
@@ -55,7 +55,7 @@ func (r *testEnv) processed(documentID string) domain.Document {
 	}
 }
 
-// book is a PDF of so many pages, each with words of its own.
+// book returns a PDF with n pages of different words.
 func book(n int) []byte {
 	pages := make([]pdf.Page, n)
 	for p := range pages {
@@ -68,7 +68,7 @@ func book(n int) []byte {
 	return pdf.Write(pages...)
 }
 
-// TestDocumentsAreProcessed has real documents read in the sandbox that is set.
+// TestDocumentsAreProcessed processes real documents in the configured sandbox.
 func TestDocumentsAreProcessed(t *testing.T) {
 	t.Parallel()
 	r := newTestEnvOf(t, config.Workers{}, workers.RoleIngest)

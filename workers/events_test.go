@@ -13,7 +13,7 @@ import (
 	"parley/shared/testkit/openaistub"
 )
 
-// logFor reads what is stored of a run's log: where it ends, and the events of its last attempt.
+// logFor reads a run's stored log and the events of its last attempt.
 func (r *testEnv) logFor(runID string) (log *executiondb.EventLog, events []domain.Event) {
 	r.Helper()
 	logs, err := r.store.Executions.EventLogs(r.Context(), []executiondb.EventLogRequest{{RunID: runID, OrganizationID: r.org}})
@@ -33,7 +33,7 @@ func (r *testEnv) logFor(runID string) (log *executiondb.EventLog, events []doma
 	return logs[0], events
 }
 
-// said puts the pieces of an answer together, and the types of all events.
+// said joins the deltas of an answer, and the types of all events.
 func said(t *testing.T, events []domain.Event) (text, types string) {
 	t.Helper()
 	for _, e := range events {
@@ -87,16 +87,16 @@ func TestTheEventsOfARunAreItsAnswer(t *testing.T) {
 	}
 }
 
-func TestARunThatRunsOutOfTimeKeepsWhatItSaid(t *testing.T) {
+func TestATimedOutRunKeepsItsPartialOutput(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(openaistub.New())
 	t.Cleanup(server.Close)
 	r := newTestEnv(t, config.Workers{OpenAIBaseURL: server.URL + "/v1", OpenAIAPIKey: "k"})
-	r.deadline = 6 * time.Second // in which the first words must have come
+	r.deadline = 6 * time.Second // time for the first words to arrive
 	run := r.result(r.start(r.agent("openai/test"), "s", "fault stall: one two three four"))
 	log, events := r.logFor(run.ID)
 	if text, _ := said(t, events); run.Status != domain.RunTimedOut || text != "echo: one two" {
-		t.Errorf("run %s said %q", run.Status, text)
+		t.Errorf("run %s answered %q", run.Status, text)
 	}
 	if byWorker := log.EndFence == 1 && log.EndN == len(events)+2; !byWorker && (log.EndFence != 2 || log.EndN != 1) {
 		t.Errorf("the log of %d events ends at %d.%d", len(events), log.EndFence, log.EndN)

@@ -2,6 +2,7 @@ package workers
 
 import "parley/workers/internal/extract"
 
-// Extractor is the first statement of a main that runs workers: they read documents in sandboxes, by this very program, and a
-// process that was started for that reads its document here, and exits. In any other it returns at once.
+// Extractor must be the first statement of a main function that runs workers. Workers read
+// documents in sandboxes by starting this program again. Such a process reads its document within
+// Extractor and exits. In any other process, Extractor returns immediately.
 func Extractor() { extract.Main() }

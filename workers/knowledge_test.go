@@ -19,13 +19,13 @@ import (
 	"parley/workers/internal/analysis"
 )
 
-// manual has a page for each of its texts; what is asked about stands on page 7.
+// manual is the text of each page of a manual; the answer is on page 7.
 var manual = []string{
 	"Helmets are worn on site.", "Visitors sign the book at the gate.", "Fire drills take place in spring and in autumn.", "The crane lifts 12 tonnes.",
 	"Spill kits stand beside every tank.", "Gloves are changed daily.", "Ladders are inspected every 90 days. The inspector signs the log.", "Noise above 85 dB needs ear muffs.",
 }
 
-// keep has the organization keep a document, read and ready, with a passage a page.
+// keep adds a ready document to the organization, with one passage per page.
 func (r *testEnv) keep(name string, metadata map[string]string, pages ...string) string {
 	r.Helper()
 	ctx := r.Context()
@@ -74,7 +74,7 @@ func withKnowledge(k domain.KnowledgeTool) domain.Tools {
 
 const asksForLadders = "How often are ladders inspected?"
 
-// TestAnswersCiteTheirPages: what is answered from page 7 cites page 7, with words that stand there.
+// TestAnswersCiteTheirPages: an answer from page 7 cites page 7 with words of that page.
 func TestAnswersCiteTheirPages(t *testing.T) {
 	t.Parallel()
 	r := newTestEnvOf(t, config.Workers{}, workers.RoleAgent, workers.RoleTool)
@@ -93,7 +93,7 @@ func TestAnswersCiteTheirPages(t *testing.T) {
 	_, events := r.logFor(run.ID)
 	at := slices.IndexFunc(events, func(e domain.Event) bool { return e.Type == domain.EventCitationAdded })
 	if at < 0 || !strings.Contains(string(events[at].Data), `"documentId":"`+doc+`","page":7`) {
-		t.Errorf("told: %+v", events)
+		t.Errorf("events: %+v", events)
 	}
 	for message, agent := range map[string]string{
 		"What is the capital of Mongolia?": all,
@@ -118,7 +118,7 @@ func TestAnswersCiteTheirPages(t *testing.T) {
 	}
 }
 
-// TestIngressesSearch: a tool worker answers searches that an ingress signs.
+// TestIngressesSearch: a tool worker answers searches signed by an ingress.
 func TestIngressesSearch(t *testing.T) {
 	t.Parallel()
 	r := newTestEnvOf(t, config.Workers{}, workers.RoleTool)
@@ -161,7 +161,8 @@ func TestIngressesSearch(t *testing.T) {
 	}
 }
 
-// TestCodeReadsDocuments: a program has the original of a document that its agent may read, and of no other.
+// TestCodeReadsDocuments: a program gets the original of a document that its agent may read, and of
+// no other.
 func TestCodeReadsDocuments(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("bwrap"); err != nil {
@@ -175,7 +176,7 @@ func TestCodeReadsDocuments(t *testing.T) {
 	bound.CodeExecution = both.CodeExecution
 	program := fmt.Sprintf("files: %s\n```python\nprint(open('manual.txt').read().count('\\n'))\n```", doc)
 	for want, tools := range map[string]domain.Tools{
-		fmt.Sprint(len(manual) - 1): both, "There is no document": bound, "There is no document \"" + doc + "\"": {CodeExecution: both.CodeExecution},
+		fmt.Sprint(len(manual) - 1): both, "No document": bound, "No document \"" + doc + "\"": {CodeExecution: both.CodeExecution},
 	} {
 		run := r.result(r.start(r.agentWith("offline", tools), id.New(id.Run), program))
 		if run.Message == nil || !strings.Contains(*run.Message, want) {

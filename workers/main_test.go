@@ -8,6 +8,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	workers.Extractor() // these tests' own program reads their documents
+	workers.Extractor() // the test binary reads documents in sandboxes
 	os.Exit(m.Run())
 }

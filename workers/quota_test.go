@@ -16,8 +16,8 @@ import (
 	"parley/workers"
 )
 
-// What is fetched counts for what an organization may keep, as this worker was told.
-func TestWhatIsFetchedHasTheQuota(t *testing.T) {
+// Fetched documents count towards the organization's quota as configured for this worker.
+func TestFetchedDocumentsCountTowardsTheQuota(t *testing.T) {
 	t.Parallel()
 	r := newTestEnvOf(t, config.Workers{}, workers.RoleSweep)
 	book := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("more than it may be")) }))

@@ -16,24 +16,24 @@ import (
 )
 
 const (
-	leastSandboxes = 4
-	maxWarm        = 8
-	maxSandboxed   = 10_000 // files and folders of a call
+	minSandboxes = 4
+	maxWarm      = 8
+	maxSandboxed = 10_000 // files and folders of a call
 )
 
 var errSandboxOff = errors.New("SANDBOX is off")
 
-// interpreters are the places where the system's Python is looked for; sandboxes show nothing of anybody's home.
+// interpreters are the paths of the system's Python. Sandboxes show no home folders.
 var interpreters = []string{"/usr/bin/python3", "/usr/local/bin/python3"}
 
-// codeRunner is what runs agents' code in this process.
+// codeRunner runs agents' code in this process.
 type codeRunner struct {
 	backend     sandbox.Backend
 	interpreter *python.Interpreter
 }
 
-// openSandbox opens the sandbox that is set, and no other: for agents' code, and for reading documents. Its error says in one
-// sentence why there is none.
+// openSandbox opens the configured kind of sandbox, and no other. It is used for agents' code and
+// for reading documents. The error states the reason in one sentence.
 func openSandbox(cfg config.Sandbox) (sandbox.Backend, error) {
 	if cfg.SandboxKind == config.SandboxOff {
 		return nil, errSandboxOff
@@ -45,12 +45,14 @@ func openSandbox(cfg config.Sandbox) (sandbox.Backend, error) {
 	return openBackend(cfg.SandboxKind, path)
 }
 
-// openCodeRunner starts what runs code in sandboxes of a backend, which stays the caller's.
+// openCodeRunner starts an interpreter in sandboxes of a backend. The caller keeps ownership of the
+// backend.
 func openCodeRunner(backend sandbox.Backend, cfg config.Sandbox, report func(error)) (*codeRunner, error) {
 	path, err := findPython()
 	if err != nil {
 		return nil, err
 	}
+
 	interpreter, err := python.Open(backend, python.Config{Limits: sandboxLimits(cfg), Warm: warmSandboxes(cfg), Path: path, Report: report})
 	if err != nil {
 		return nil, err
@@ -74,15 +76,15 @@ func openBackend(kind, path string) (sandbox.Backend, error) {
 	return bubblewrap.Open(bubblewrap.Config{Python: path})
 }
 
-// isolation is the sandbox of a process, opened once for all that it is for.
+// isolation is a process's sandbox backend, which all roles share.
 type isolation struct {
-	backend sandbox.Backend // nil: there is none
-	none    error           // why
-	code    *codeRunner     // of the role tool
-	noCode  error           // why there is none
+	backend sandbox.Backend // nil if there is none
+	none    error           // reason why there is none
+	code    *codeRunner     // for the role tool
+	noCode  error           // reason why there is none
 }
 
-// openIsolation opens the sandbox that is set, with what runs code where that is asked for.
+// openIsolation opens the configured sandbox, and a code runner if code is set.
 func openIsolation(cfg config.Sandbox, code bool, report func(error)) *isolation {
 	s := &isolation{}
 	if s.backend, s.none = openSandbox(cfg); s.none != nil {
@@ -107,12 +109,12 @@ func (s *isolation) close() error {
 	return errors.Join(errs...)
 }
 
-// tool is the runner as the tool worker knows it.
+// tool returns the backend of codeExecution.
 func (r *codeRunner) tool(cfg config.Sandbox) *codeexec.Backend {
 	return codeexec.New(r.interpreter, codeexec.Config{Limits: sandboxLimits(cfg), Slots: sandboxSlots(cfg)})
 }
 
-// sandboxLimits are the settings' limits; what is zero there has its default.
+// sandboxLimits returns the limits from the settings. A limit of zero is replaced by its default.
 func sandboxLimits(cfg config.Sandbox) sandbox.Limits {
 	return sandbox.Limits{
 		CPU: cmp.Or(cfg.SandboxCPU, config.DefaultSandboxCPU), Wall: cmp.Or(cfg.SandboxWall, config.DefaultSandboxWall),
@@ -123,7 +125,7 @@ func sandboxLimits(cfg config.Sandbox) sandbox.Limits {
 }
 
 func sandboxSlots(cfg config.Sandbox) int {
-	return cmp.Or(cfg.SandboxConcurrency, max(2*runtime.GOMAXPROCS(0), leastSandboxes))
+	return cmp.Or(cfg.SandboxConcurrency, max(2*runtime.GOMAXPROCS(0), minSandboxes))
 }
 
 func warmSandboxes(cfg config.Sandbox) int {

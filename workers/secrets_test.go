@@ -22,7 +22,7 @@ import (
 	"parley/workers"
 )
 
-// lockedLog is a log that is read while it is written.
+// lockedLog is a log that is read and written simultaneously.
 type lockedLog struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -34,7 +34,7 @@ func (l *lockedLog) Write(p []byte) (int, error) {
 	return l.buf.Write(p)
 }
 
-// lines gives the lines that have all of the words.
+// lines returns the lines that contain all of the words.
 func (l *lockedLog) lines(words ...string) (found []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -50,9 +50,9 @@ next:
 	return found
 }
 
-// A tool whose secrets need a key that is gone says so to the run, to the log and to the metrics. Once the secrets are resealed it needs
-// that key no more.
-func TestToolsWhoseKeyIsRemoved(t *testing.T) { //nolint:tparallel // each step begins where the one before ended
+// A tool whose secrets need a removed key reports that to the run, the log and the metrics. After
+// the secrets have been resealed, the tool no longer needs that key.
+func TestToolsWhoseKeyIsRemoved(t *testing.T) { //nolint:tparallel // each step depends on the previous one
 	t.Parallel()
 	model := httptest.NewServer(openaistub.New())
 	t.Cleanup(model.Close)
@@ -76,17 +76,17 @@ func TestToolsWhoseKeyIsRemoved(t *testing.T) { //nolint:tparallel // each step 
 	}
 	cfg := config.Workers{OpenAIBaseURL: model.URL + "/v1", OpenAIAPIKey: "k"}
 	cfg.OutboundAllow = []string{remote.Listener.Addr().String()}
-	// call has a worker that has the new key only call the tool.
+	// call lets a worker with only the new key call the tool.
 	call := func(t *testing.T, session string) (domain.Run, *lockedLog, *prometheus.Registry) {
 		t.Helper()
 		log, metrics := &lockedLog{}, prometheus.NewRegistry()
-		on := ground{dsn: dsn, org: house.Organization, secretsKey: sealedtest.KeyB, log: log, metrics: metrics}
+		on := envConfig{dsn: dsn, org: house.Organization, secretsKey: sealedtest.KeyB, log: log, metrics: metrics}
 		r := newTestEnvOn(t, on, 4, cfg, workers.RoleAgent, workers.RoleTool)
 		return r.result(r.start(agent, session, "tool pay: now")), log, metrics
 	}
-	t.Run("before resealing", func(t *testing.T) { //nolint:paralleltest // each step begins where the one before ended
+	t.Run("before resealing", func(t *testing.T) { //nolint:paralleltest // each step depends on the previous one
 		run, log, metrics := call(t, "before")
-		if run.Status != domain.RunCompleted || run.Message == nil || !strings.Contains(*run.Message, "The server cannot open this tool's secret.") {
+		if run.Status != domain.RunCompleted || run.Message == nil || !strings.Contains(*run.Message, "This tool's secret cannot be decrypted.") {
 			t.Errorf("the run is %+v", run)
 		}
 		if len(asked) > 0 {
@@ -99,15 +99,15 @@ func TestToolsWhoseKeyIsRemoved(t *testing.T) { //nolint:tparallel // each step 
 		if n := counter(t, metrics, "tool"); n != 1 {
 			t.Errorf("counted %v", n)
 		}
-		if lines := log.lines("sealed values need a key that SECRETS_KEY does not have"); len(lines) != len(sealdb.Kinds) {
-			t.Errorf("the check at the start said %s", lines)
+		if lines := log.lines("stored values need a key that SECRETS_KEY does not have"); len(lines) != len(sealdb.Kinds) {
+			t.Errorf("the check at the start logged %s", lines)
 		}
 	})
 	if _, err := sealed.Reseal(t.Context(), st.Seals, sealedtest.Box(t, both),
 		func(v sealdb.Value) { t.Errorf("not opened: %s", v) }, func(sealed.Outcome) {}); err != nil {
 		t.Fatal(err)
 	}
-	t.Run("after it", func(t *testing.T) { //nolint:paralleltest // the same
+	t.Run("after it", func(t *testing.T) { //nolint:paralleltest // as above
 		run, log, metrics := call(t, "after")
 		if run.Status != domain.RunCompleted || run.Message == nil || !strings.Contains(*run.Message, "paid") {
 			t.Fatalf("the run is %+v", run)
@@ -122,7 +122,7 @@ func TestToolsWhoseKeyIsRemoved(t *testing.T) { //nolint:tparallel // each step 
 	})
 }
 
-// counter reads how many values of a kind could not be opened.
+// counter returns the number of values of a kind that could not be decrypted.
 func counter(t *testing.T, metrics *prometheus.Registry, kind string) float64 {
 	t.Helper()
 	families, err := metrics.Gather()

@@ -10,34 +10,37 @@ import (
 	"parley/shared/telemetry/status"
 )
 
-// addStatus has the process answer at METRICS_ADDR, if that is set, until all else in the group has stopped. From the moment that ctx
-// ends it says that the process is not ready.
+// addStatus serves the process's status at METRICS_ADDR if that is set, until everything else in
+// the group has stopped. From the moment that ctx ends, the process reports that it is not ready.
 func (w *Workers) addStatus(ctx context.Context, group *lifecycle.Group) error {
 	if w.cfg.MetricsAddr == "" {
 		return nil
 	}
 	ready := map[string]func(context.Context) error{"nats": w.deps.Bus.Ping}
-	if slices.ContainsFunc(w.cfg.Roles, func(role Role) bool { return role != RoleVoice }) { // which asks no database
+	if slices.ContainsFunc(w.cfg.Roles, func(role Role) bool { return role != RoleVoice }) { // the role voice does not use the database
 		ready["postgres"], ready["schema"] = w.deps.Store.Ping, w.deps.Store.CheckSchema
 	}
+
 	if slices.Contains(w.cfg.Roles, RoleSweep) {
 		ready["jobs"] = w.deps.Bus.CheckJobs
 	}
+
 	server, err := status.Listen(ctx, status.Config{
 		Address: w.cfg.MetricsAddr, Ready: ready, Metrics: w.deps.Metrics, Log: w.deps.Log,
 	})
 	if err != nil {
 		return err
 	}
+
 	context.AfterFunc(ctx, server.Stopping)
 	group.Add("metrics", server.Run)
 	return nil
 }
 
-// ownPorts are those of the service, with the one that this process answers at.
+// ownPorts returns the service's ports, including the one at which this process serves its status.
 func (w *Workers) ownPorts() []int {
 	_, name, err := net.SplitHostPort(w.cfg.MetricsAddr)
-	if err != nil { // none is set
+	if err != nil { // not set
 		return w.cfg.OwnPorts
 	}
 	port, err := strconv.Atoi(name)

@@ -14,30 +14,35 @@ import (
 	"parley/workers/internal/toolserver"
 )
 
-// setUpTools makes the tool worker's part: the tools, and what they are served by.
+// setUpTools sets up the tools and their server.
 func (w *Workers) setUpTools() error {
-	client := w.outside
+	client := w.outbound
 	signer, err := secrets.NewSigner(w.cfg.SecretsKey)
 	if err != nil {
 		return fmt.Errorf("reading SECRETS_KEY: %w", err)
 	}
+
 	open := func(sealed, org, target string) (string, error) {
 		return w.sealed.OpenText(sealdb.KindTool, org, target, sealed)
 	}
+
 	search, err := websearch.New(websearch.Config{
 		SearxngURL: w.cfg.SearxngURL, BraveAPIKey: w.cfg.BraveAPIKey, TavilyAPIKey: w.cfg.TavilyAPIKey, WikipediaURL: w.cfg.WikipediaURL,
 	}, client)
 	if err != nil {
 		return fmt.Errorf("setting up web search: %w", err)
 	}
+
 	documents, err := w.setUpSearch(signer)
 	if err != nil {
 		return fmt.Errorf("setting up the search of documents: %w", err)
 	}
+
 	backends := []tool.Backend{search, httprequest.New(client, open), mcp.New(client, open), knowledge.New(documents)}
 	if code := w.isolation.code; code != nil {
 		backends = append(backends, code.tool(w.cfg.Sandbox))
 	}
+
 	st := w.deps.Store
 	w.tools, err = toolserver.New(toolserver.Config{
 		Concurrency: w.cfg.ToolConcurrency, FilesPerOrganization: w.cfg.FilesPerOrganization,
@@ -48,21 +53,22 @@ func (w *Workers) setUpTools() error {
 	return err
 }
 
-// setUpSandbox opens the sandbox that is set. Where it does not work, this process runs no code and reads no documents, and says
-// so: other tools are not to suffer for it, and there is nothing weaker to do either in.
+// setUpSandbox opens the configured sandbox. If it does not work, this process logs that, runs no
+// code and reads no documents. Other tools are unaffected, and there is no fallback to weaker
+// isolation.
 func (w *Workers) setUpSandbox() {
 	kind := w.cfg.SandboxKind
 	w.isolation = openIsolation(w.cfg.Sandbox, w.has(RoleTool), func(err error) {
-		w.deps.Log.Error().Err(err).Str("sandbox", kind).Msg("no sandbox can be kept ready")
+		w.deps.Log.Error().Err(err).Str("sandbox", kind).Msg("cannot keep a sandbox ready")
 	})
 	switch s := w.isolation; {
 	case errors.Is(s.none, errSandboxOff):
-		w.deps.Log.Info().Msg("neither is codeExecution served nor are documents read: SANDBOX is off")
+		w.deps.Log.Info().Msg("codeExecution and document reading are disabled: SANDBOX is off")
 	case s.none != nil:
 		w.deps.Log.Error().Err(s.none).Str("sandbox", kind).
-			Msg("neither is codeExecution served nor are documents read: the sandbox does not work here")
+			Msg("codeExecution and document reading are unavailable: the sandbox does not work")
 	case s.noCode != nil:
-		w.deps.Log.Error().Err(s.noCode).Str("sandbox", kind).Msg("codeExecution is not served: the interpreter does not work in the sandbox")
+		w.deps.Log.Error().Err(s.noCode).Str("sandbox", kind).Msg("codeExecution is unavailable: the interpreter does not work in the sandbox")
 	default:
 		w.deps.Log.Info().Str("sandbox", s.backend.Name()).Int("concurrency", sandboxSlots(w.cfg.Sandbox)).
 			Strs("notes", s.backend.Notes()).Msg("sandbox ready")

@@ -12,12 +12,12 @@ import (
 	"parley/workers/internal/voice"
 )
 
-const linesPerCore = 100
+const sessionsPerCore = 100
 
-// voiceParts are what the role voice is made of.
+// voiceParts are the parts of the role voice.
 type voiceParts struct {
 	backends *backends.Backends
-	server   *voice.Server // nil where all is off
+	server   *voice.Server // nil if transcription and synthesis are off
 }
 
 func newBackends(cfg Config) (*backends.Backends, error) {
@@ -28,8 +28,9 @@ func newBackends(cfg Config) (*backends.Backends, error) {
 	return b, nil
 }
 
-// setUpVoice makes the part that listens and speaks. What it is to do that with may be missing: who speaks is told so. Where
-// neither is wanted no lines are taken, and other workers may.
+// setUpVoice sets up voice sessions. A missing backend is logged, and callers that need it receive
+// an error. If both directions are off, this process accepts no voice sessions, so that other
+// workers may.
 func (w *Workers) setUpVoice() error {
 	b, err := newBackends(w.cfg)
 	if err != nil {
@@ -37,19 +38,23 @@ func (w *Workers) setUpVoice() error {
 	}
 	w.speech = &voiceParts{backends: b}
 	for _, missing := range b.Missing {
-		w.deps.Log.Warn().Err(missing).Msg("voice is served by half")
+		w.deps.Log.Warn().Err(missing).Msg("voice is partly configured")
 	}
+
 	if b.Off() {
 		return nil
 	}
+
 	signer, err := secrets.NewSigner(w.cfg.SecretsKey)
 	if err != nil {
 		return fmt.Errorf("reading SECRETS_KEY: %w", err)
 	}
+
 	places := w.cfg.VoiceConcurrency
 	if places == 0 {
-		places = linesPerCore * runtime.GOMAXPROCS(0)
+		places = sessionsPerCore * runtime.GOMAXPROCS(0)
 	}
+
 	w.speech.server, err = voice.New(voice.Config{Places: places}, voice.Deps{
 		Bus: w.deps.Bus, Transcriber: b.Transcriber, Synthesizer: b.Synthesizer, Prepare: b.Prepare,
 		Verifier: signer, Metrics: w.deps.Metrics, Log: w.deps.Log,
@@ -57,7 +62,7 @@ func (w *Workers) setUpVoice() error {
 	return err
 }
 
-// voiceCapability names what is spoken and listened with, or what is missing for it.
+// voiceCapability names the speech backends, or what they lack.
 func voiceCapability(b *backends.Backends) Capability {
 	if err := errors.Join(b.Missing...); err != nil {
 		return Capability{Name: "voice", State: strings.TrimPrefix(strings.ReplaceAll(oneLine(err), " speech: ", "; "), "speech: ")}

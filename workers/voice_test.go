@@ -45,7 +45,7 @@ func openLine(t *testing.T, b *bus.Bus) *bus.VoiceLine {
 	return line
 }
 
-// report waits for a report of a type, and gives the sound that came before it, too.
+// report waits for a report of a type, and also returns the audio before it.
 func report(t *testing.T, line *bus.VoiceLine, kind string) (contract.VoiceReport, []byte) {
 	t.Helper()
 	var sound []byte
@@ -75,7 +75,8 @@ func send(t *testing.T, line *bus.VoiceLine, command contract.VoiceCommand) {
 	}
 }
 
-// What a line has said by a service is sent back to it, and so understood.
+// The audio that a service synthesizes for a session is sent back to the session, which transcribes
+// it.
 func TestTheRoleVoiceSpeaksAndListens(t *testing.T) {
 	t.Parallel()
 	service := speechtest.NewService(t)
@@ -97,12 +98,12 @@ func TestTheRoleVoiceSpeaksAndListens(t *testing.T) {
 	}
 	asked := service.Requests()
 	if len(asked) != 2 || asked[0].Fields["model"] != "gpt-4o-mini-tts" || asked[0].Fields["voice"] != "sage" || asked[1].Fields["model"] != "gpt-4o-mini-transcribe" {
-		t.Errorf("the service was asked %+v", asked)
+		t.Errorf("the service received %+v", asked)
 	}
 }
 
-// Half of what a line needs is missing: it is served, and says so.
-func TestTheRoleVoiceByHalf(t *testing.T) {
+// If one of two backends is missing, a session is served and reports that.
+func TestTheRoleVoiceWithOneBackend(t *testing.T) {
 	t.Parallel()
 	service := speechtest.NewService(t)
 	r := newTestEnvOf(t, config.Workers{Speech: config.Speech{AudioBaseURL: service.URL, TranscriptionModel: "off", VoiceConcurrency: 1}}, workers.RoleVoice)
@@ -112,12 +113,12 @@ func TestTheRoleVoiceByHalf(t *testing.T) {
 	}
 	send(t, line, contract.VoiceCommand{Type: contract.VoiceCommit, Item: "item_1", To: 4800})
 	got, _ := report(t, line, contract.VoiceFailed)
-	if got.Item != "item_1" || got.Failure.Code != "transcription_failed" || got.Failure.Message != "Speech is not understood here: TRANSCRIPTION_MODEL is off." {
+	if got.Item != "item_1" || got.Failure.Code != "transcription_failed" || got.Failure.Message != "Speech recognition is unavailable: TRANSCRIPTION_MODEL is off." {
 		t.Errorf("%+v: %+v", got, got.Failure)
 	}
 }
 
-// Where all is off no line is taken: another worker may.
+// If both directions are off, no session is accepted, so that another worker may.
 func TestTheRoleVoiceThatIsOff(t *testing.T) {
 	t.Parallel()
 	r := newTestEnvOf(t, config.Workers{Speech: config.Speech{TranscriptionModel: "off", SpeechModel: "off"}}, workers.RoleVoice, workers.RoleSweep)

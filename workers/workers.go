@@ -1,6 +1,7 @@
-// Package workers is everything that happens after a job is on the bus: agent workers carry
-// out runs, tool workers their tool calls, and the sweeper repairs what was lost. New and Run,
-// and what the machine can do, are its only exported API; the roles may run in one process or in many.
+// Package workers executes everything that happens after a job is on the bus. Agent workers execute
+// runs, tool workers their tool calls, and the sweeper repairs what failures left behind. It
+// exports New, Run and a survey of the machine's capabilities. The roles may run in one process or
+// in many.
 package workers
 
 import (
@@ -37,55 +38,57 @@ import (
 	"parley/workers/internal/toolset"
 )
 
-// Role is a part of the work that a process takes on.
+// Role is a kind of work that a process does.
 type Role string
 
 // The roles.
 const (
-	RoleAgent  Role = "agent"  // carries out runs
-	RoleTool   Role = "tool"   // carries out tool calls
+	RoleAgent  Role = "agent"  // executes runs
+	RoleTool   Role = "tool"   // executes tool calls
 	RoleIngest Role = "ingest" // processes documents
-	RoleSweep  Role = "sweep"  // repairs what was lost and ends what is over
-	RoleVoice  Role = "voice"  // understands and makes speech
+	RoleSweep  Role = "sweep"  // requeues lost runs and removes expired data
+	RoleVoice  Role = "voice"  // transcribes and synthesizes speech
 	RoleNotify Role = "notify" // sends notifications
 )
 
 // Roles lists all roles.
 var Roles = []Role{RoleAgent, RoleTool, RoleIngest, RoleSweep, RoleVoice, RoleNotify}
 
-// How much a process takes on for each core, unless it is set.
+// Default concurrency for each core.
 const (
 	runsPerCore  = 64
 	callsPerCore = 32
-	retryBudget  = 20 // model calls that are made again, in a row, before successes must earn more
+	retryBudget  = 20 // consecutive retries of model calls before successful calls must replenish the budget
 )
 
 // sandboxQueueTime is how long a call may wait for a sandbox.
 const sandboxQueueTime = 90 * time.Second
 
-// stopTime is enough for runs in hand to finish or be put back, and then for the tool calls of others.
+// stopTime is long enough for running runs to finish or be requeued, and then for the tool calls of
+// other workers.
 const stopTime = 50 * time.Second
 
-// Config are the settings of a worker process.
+// Config contains the settings of a worker process.
 type Config struct {
 	config.Runs
-	config.Secrets // of every role but sweep
+	config.Secrets // for all roles except sweep
 	config.Documents
 	config.Workers
 	config.Telemetry
 	Roles []Role
-	// OwnPorts are the ports of this service and its servers: what agents request never reaches them on this machine.
+	// OwnPorts are the ports of this service and its servers. Requests of agents to this machine
+	// are refused on these ports.
 	OwnPorts []int
 }
 
-// Deps are what a worker process works with. The caller closes them after Run.
+// Deps are a worker process's dependencies. The caller closes them after Run.
 type Deps struct {
 	Store *store.Store
 	Bus   *bus.Bus
 	Log   zerolog.Logger
-	// Tracer begins the traces of this process's part of runs; nil for none.
+	// Tracer starts the traces of this process; nil: no traces.
 	Tracer *tracing.Tracer
-	// Metrics is where the process's metrics are shown; nil for nowhere.
+	// Metrics registers the process's metrics; nil: they are not exposed.
 	Metrics *prometheus.Registry
 }
 
@@ -94,41 +97,45 @@ type Workers struct {
 	cfg    Config
 	deps   Deps
 	models *llm.Registry
-	runner *runner.Runner       // of the role agent, else nil
-	caller *bus.ToolCaller      // of the role agent, else nil
-	tools  *toolserver.Server   // of the role tool, else nil
-	search *searchserver.Server // of the role tool, else nil
+	runner *runner.Runner       // of the role agent; otherwise nil
+	caller *bus.ToolCaller      // of the role agent; otherwise nil
+	tools  *toolserver.Server   // of the role tool; otherwise nil
+	search *searchserver.Server // of the role tool; otherwise nil
 
-	isolation *isolation       // of the roles tool and ingest, else nil
-	outside   *outbound.Client // of the same, and of the role notify
-	embedder  *embed.Embedder  // of the same; nil: no model is set
-	ingester  *ingest.Ingester // of the role ingest, where there is a sandbox
-	extractor *reading         // of the same
-	speech    *voiceParts      // of the role voice, else nil
-	notifier  *notify.Notifier // of the role notify, else nil
-	sealed    *sealed.Watch    // of every role but sweep, else nil
+	isolation *isolation       // of the roles tool and ingest; otherwise nil
+	outbound  *outbound.Client // of the roles tool, ingest and notify
+	embedder  *embed.Embedder  // of the roles tool and ingest; nil: no model is configured
+	ingester  *ingest.Ingester // of the role ingest if there is a sandbox
+	extractor *documentReader  // of the role ingest if there is a sandbox
+	speech    *voiceParts      // of the role voice; otherwise nil
+	notifier  *notify.Notifier // of the role notify; otherwise nil
+	sealed    *sealed.Watch    // of all roles except sweep; otherwise nil
 }
 
-// New checks the settings.
+// New checks the settings and sets up the roles.
 func New(cfg Config, deps Deps) (*Workers, error) {
 	if err := check(cfg); err != nil {
 		return nil, err
 	}
+
 	if cfg.WorkerConcurrency == 0 {
-		// One organization has no more than half of the places, however few cores there are.
+		// One organization must never occupy more than half of the slots, even with few cores.
 		cfg.WorkerConcurrency = max(runsPerCore*runtime.GOMAXPROCS(0), 2*cfg.OrgDispatchWindow)
 	}
 	if cfg.ToolConcurrency == 0 {
 		cfg.ToolConcurrency = callsPerCore * runtime.GOMAXPROCS(0)
 	}
+
 	if deps.Metrics == nil {
 		deps.Metrics = prometheus.NewRegistry()
 	}
+
 	w := &Workers{cfg: cfg, deps: deps}
 	observer, err := observed.New(deps.Metrics, cfg.CaptureContent)
 	if err != nil {
 		return nil, fmt.Errorf("setting up models: %w", err)
 	}
+
 	w.models, err = providers.New(providers.Config{
 		Around:       observer.Provider,
 		OpenAIAPIKey: cfg.OpenAIAPIKey, OpenAIBaseURL: cfg.OpenAIBaseURL,
@@ -137,13 +144,14 @@ func New(cfg Config, deps Deps) (*Workers, error) {
 	if err != nil {
 		return nil, fmt.Errorf("setting up models: %w", err)
 	}
+
 	if err := w.setUpServices(); err != nil {
 		return nil, errors.Join(err, w.close())
 	}
 	return w, nil
 }
 
-// setUpServices makes the roles' parts.
+// setUpServices sets up the parts of the roles.
 func (w *Workers) setUpServices() error {
 	if err := w.watchSecrets(); err != nil {
 		return err
@@ -153,6 +161,7 @@ func (w *Workers) setUpServices() error {
 			return err
 		}
 	}
+
 	if w.has(RoleTool) {
 		if err := w.setUpTools(); err != nil {
 			return err
@@ -181,11 +190,13 @@ func (w *Workers) setUpServices() error {
 
 func (w *Workers) has(role Role) bool { return slices.Contains(w.cfg.Roles, role) }
 
-// setUpShared makes what tools and documents need alike: the one client for what lies outside, the sandbox, the embeddings' model.
+// setUpShared sets up what tools and documents share: the outbound client, the sandbox and the
+// embeddings model.
 func (w *Workers) setUpShared() error {
-	if err := w.setUpOutside(); err != nil {
+	if err := w.setUpOutbound(); err != nil {
 		return err
 	}
+
 	var err error
 	w.embedder, err = embed.New(embed.Config{
 		Model: w.cfg.EmbeddingsModel, OpenAIAPIKey: w.cfg.OpenAIAPIKey, OpenAIBaseURL: w.cfg.OpenAIBaseURL,
@@ -193,6 +204,7 @@ func (w *Workers) setUpShared() error {
 	if err != nil {
 		return fmt.Errorf("setting up embeddings: %w", err)
 	}
+
 	box, err := secrets.NewBox(w.cfg.SecretsKey)
 	if err != nil {
 		return fmt.Errorf("reading SECRETS_KEY: %w", err)
@@ -200,35 +212,35 @@ func (w *Workers) setUpShared() error {
 	if w.cfg.EncryptContents {
 		w.deps.Store.Seals.SealContents(box)
 	} else {
-		w.deps.Store.Seals.OpenContents(box) // that were kept while it was set
+		w.deps.Store.Seals.OpenContents(box) // for contents stored while encryption was on
 	}
 	w.setUpSandbox()
 	return nil
 }
 
-// setUpOutside makes the one client for what lies outside.
-func (w *Workers) setUpOutside() (err error) {
-	if w.outside != nil {
+// setUpOutbound creates the outbound client.
+func (w *Workers) setUpOutbound() (err error) {
+	if w.outbound != nil {
 		return nil
 	}
-	w.outside, err = outbound.New(outbound.Config{Allow: w.cfg.OutboundAllow, OwnPorts: w.ownPorts(), Around: tracing.Transport})
+	w.outbound, err = outbound.New(outbound.Config{Allow: w.cfg.OutboundAllow, OwnPorts: w.ownPorts(), Around: tracing.Transport})
 	if err != nil {
 		return fmt.Errorf("reading OUTBOUND_ALLOW: %w", err)
 	}
 	return nil
 }
 
-// setUpNotify makes what sends notifications.
+// setUpNotify sets up the sending of notifications.
 func (w *Workers) setUpNotify() error {
-	if err := w.setUpOutside(); err != nil {
+	if err := w.setUpOutbound(); err != nil {
 		return err
 	}
 	var err error
-	w.notifier, err = notify.New(w.deps.Store.Notifications, w.deps.Bus, w.outside, w.sealed, w.deps.Metrics, w.deps.Log)
+	w.notifier, err = notify.New(w.deps.Store.Notifications, w.deps.Bus, w.outbound, w.sealed, w.deps.Metrics, w.deps.Log)
 	return err
 }
 
-// watchSecrets reports stored secrets and contents that this process cannot open.
+// watchSecrets reports stored secrets and contents that this process cannot decrypt.
 func (w *Workers) watchSecrets() error {
 	if !needsSecrets(w.cfg.Roles) {
 		return nil
@@ -249,7 +261,7 @@ func needsSecrets(roles []Role) bool {
 	return slices.ContainsFunc(roles, func(role Role) bool { return role != RoleSweep })
 }
 
-// close gives back what New has opened.
+// close releases what New has opened.
 func (w *Workers) close() error {
 	if w.caller != nil {
 		w.caller.Close()
@@ -270,6 +282,7 @@ func (w *Workers) close() error {
 	return errors.Join(errs...)
 }
 
+// check validates the settings of the configured roles.
 func check(cfg Config) error {
 	if err := cfg.Runs.Check(); err != nil {
 		return err
@@ -279,7 +292,7 @@ func check(cfg Config) error {
 	}
 	for _, role := range cfg.Roles {
 		if !slices.Contains(Roles, role) {
-			return fmt.Errorf("no such worker role: %q", role)
+			return fmt.Errorf("unknown worker role %q", role)
 		}
 	}
 	if needsSecrets(cfg.Roles) {
@@ -288,6 +301,7 @@ func check(cfg Config) error {
 	return nil
 }
 
+// setUpAgent sets up the runner of the role agent.
 func (w *Workers) setUpAgent() error {
 	prices, err := llm.ParsePrices(w.cfg.ModelPrices)
 	if err != nil {
@@ -300,6 +314,7 @@ func (w *Workers) setUpAgent() error {
 	if w.caller, err = w.deps.Bus.NewToolCaller(); err != nil {
 		return fmt.Errorf("setting up tools: %w", err)
 	}
+
 	budget, limits := llm.NewBudget(retryBudget), sandboxLimits(w.cfg.Sandbox)
 	st := w.deps.Store
 	w.runner, err = runner.New(runner.Config{
@@ -319,20 +334,22 @@ func (w *Workers) setUpAgent() error {
 	return err
 }
 
-// DefaultModel is what agents that name no model run on.
+// DefaultModel returns the model of agents that name none.
 func (w *Workers) DefaultModel() string { return w.models.Default() }
 
-// Run takes on the roles until ctx ends and what is in hand was finished or given back.
+// Run executes the roles until ctx ends and running work has finished or was requeued.
 func (w *Workers) Run(ctx context.Context) error {
-	defer func() { _ = w.close() }() // what it ends has ended with the calls and the documents
+	defer func() { _ = w.close() }() // everything it ends has finished by then
+
 	group := lifecycle.Group{StopTimeout: stopTime}
 	if err := w.addStatus(ctx, &group); err != nil {
 		return err
 	}
+
 	if w.sealed != nil {
 		group.Add("secrets", func(ctx context.Context) error { return w.sealed.Run(ctx, w.deps.Store.Seals) })
 	}
-	// What is added first stops last: an agent worker's runs may need tools until they are finished.
+	// Parts stop in reverse order: runs of an agent worker may need tools until they finish.
 	if w.tools != nil {
 		group.Add("tool", w.tools.Run)
 		group.Add("search", w.search.Run)

@@ -29,7 +29,7 @@ import (
 
 const secretsKey = "abababababababababababababababababababababababababababababababab"
 
-// testEnv is a database, a bus, a worker on both, and an organization to run for.
+// testEnv is a database, a bus, a worker on both, and an organization with runs.
 type testEnv struct {
 	*testing.T
 	work  *workers.Workers
@@ -50,29 +50,29 @@ func newTestEnv(t *testing.T, cfg config.Workers) *testEnv {
 	return newTestEnvOf(t, cfg, workers.Roles...)
 }
 
-// newTestEnvOf has a worker with some of the roles.
+// newTestEnvOf starts a worker with some of the roles.
 func newTestEnvOf(t *testing.T, cfg config.Workers, roles ...workers.Role) *testEnv {
 	t.Helper()
 	return newTestEnvThrough(t, 4, cfg, roles...)
 }
 
-// newTestEnvThrough has a window of its own.
+// newTestEnvThrough sets the dispatch limit.
 func newTestEnvThrough(t *testing.T, window int, cfg config.Workers, roles ...workers.Role) *testEnv {
 	t.Helper()
-	return newTestEnvOn(t, ground{dsn: testkit.Postgres(t), secretsKey: secretsKey, log: zerolog.NewTestWriter(t)}, window, cfg, roles...)
+	return newTestEnvOn(t, envConfig{dsn: testkit.Postgres(t), secretsKey: secretsKey, log: zerolog.NewTestWriter(t)}, window, cfg, roles...)
 }
 
-// ground is what a rig stands on.
-type ground struct {
+// envConfig is the database of an environment.
+type envConfig struct {
 	dsn        string
-	org        string // empty: it makes one
+	org        string // empty: the environment creates one
 	secretsKey string
 	log        io.Writer
 	metrics    *prometheus.Registry
 }
 
-// newTestEnvOn has a database of its own, which may have an organization.
-func newTestEnvOn(t *testing.T, on ground, window int, cfg config.Workers, roles ...workers.Role) *testEnv {
+// newTestEnvOn uses an existing database, which may contain an organization.
+func newTestEnvOn(t *testing.T, on envConfig, window int, cfg config.Workers, roles ...workers.Role) *testEnv {
 	t.Helper()
 	st, err := store.Open(on.dsn, 16)
 	if err != nil {
@@ -151,7 +151,7 @@ func (r *testEnv) agentWith(model string, tools domain.Tools) string {
 	return a.ID
 }
 
-// start accepts a run as an ingress does, and rings for it.
+// start accepts a run like an ingress, and publishes its job message.
 func (r *testEnv) start(agent, session, message string) string {
 	r.Helper()
 	input, err := json.Marshal(domain.Input{Message: message})
@@ -249,7 +249,7 @@ func TestSettingsAreCheckedBeforeAnythingStarts(t *testing.T) {
 	} {
 		cfg := workers.Config{Runs: config.Runs{OrgDispatchWindow: 1}, Secrets: config.Secrets{SecretsKey: secretsKey}, Roles: workers.Roles}
 		c.change(&cfg)
-		b, err := bus.Dial("nats://127.0.0.1:1", "test", zerolog.Nop()) // nobody need be there
+		b, err := bus.Dial("nats://127.0.0.1:1", "test", zerolog.Nop()) // no server needs to listen there
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,7 +15,7 @@ import (
 
 // Asset is a file that does not change while the process runs.
 type Asset struct {
-	Type string // content type
+	Type string // media type
 	ETag string
 	Body []byte
 	Gzip []byte // Body, compressed
@@ -24,7 +24,7 @@ type Asset struct {
 // WidgetScript is the name of the script that other sites load.
 const WidgetScript = "widget.js"
 
-// Licences is the name of the file with the licences of bundled packages.
+// Licences is the name of the file with the licences of the packages in the bundles.
 const Licences = "licences.txt"
 
 //go:embed dist
@@ -34,8 +34,8 @@ var types = map[string]string{
 	".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".txt": "text/plain; charset=utf-8",
 }
 
-// Assets returns the files bundled by scripts/web.sh, by name. Names contain a hash of the content,
-// except those of the widget and the licences. The files are compressed on first use.
+// Assets returns the bundles that scripts/web.sh wrote, by name. All names except WidgetScript and
+// Licences contain a hash of the content. The first call in a process compresses the bundles.
 var Assets = sync.OnceValues(func() (map[string]Asset, error) {
 	entries, err := fs.ReadDir(bundles, "dist")
 	if err != nil {
@@ -54,7 +54,7 @@ var Assets = sync.OnceValues(func() (map[string]Asset, error) {
 	return assets, nil
 })
 
-// NewAsset prepares a file of a content type.
+// NewAsset returns an asset with an ETag and a compressed body.
 func NewAsset(contentType string, body []byte) (Asset, error) {
 	compressed, err := compress(body)
 	if err != nil {
@@ -79,7 +79,7 @@ func compress(body []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// bundled returns the path of the bundle with a name and extension, whatever its hash.
+// bundled returns the path of the bundle with a name and an extension. Exactly one must exist.
 func bundled(name, extension string) (string, error) {
 	entries, err := fs.Glob(bundles, "dist/"+name+"-*"+extension)
 	if err != nil {
@@ -89,15 +89,15 @@ func bundled(name, extension string) (string, error) {
 	for _, entry := range entries {
 		hash := strings.TrimSuffix(strings.TrimPrefix(path.Base(entry), name+"-"), extension)
 		if strings.Contains(hash, "-") {
-			continue // a longer name with the same beginning
+			continue // another bundle, whose name starts with this name
 		}
 		if found != "" {
-			return "", fmt.Errorf("there are two bundles %s%s", name, extension)
+			return "", fmt.Errorf("two bundles %s%s; run make web", name, extension)
 		}
 		found = "/assets/" + path.Base(entry)
 	}
 	if found == "" {
-		return "", fmt.Errorf("there is no bundle %s%s", name, extension)
+		return "", fmt.Errorf("no bundle %s%s; run make web", name, extension)
 	}
 	return found, nil
 }

@@ -1,12 +1,12 @@
-// Package web contains the web pages: those that the ingress renders, and the bundles of the
-// dashboard and the widget. Their sources, in TypeScript and CSS, are in the same folder, and
-// `make web` builds dist from them. All of it is embedded in the binary, and pages load nothing
-// from other servers.
+// Package web contains everything that browsers load: the pages that the ingress renders, and the
+// bundles of the dashboard and the widget. The bundles' sources are TypeScript and CSS in the
+// folders of this package. `make web` writes the bundles to dist. The binary embeds all of it, and
+// pages load nothing from other hosts.
 //
-//	pages/        templates: login and its like, the dashboard's one page, the documentation
-//	dashboard/    the dashboard: app.tsx has the table of its pages
+//	pages/        templates: sign-in pages, the dashboard's single page, the documentation
+//	dashboard/    the dashboard: app.tsx contains the table of its pages
 //	widget/       the chat that other sites embed
-//	kit/          shared parts: server-sent events, Markdown
-//	style/        tokens.css has the colours and measures of all pages
-//	third_party/  packages of others, unchanged
+//	kit/          shared code: server-sent events, Markdown
+//	style/        style sheets: tokens.css defines the colours and measures of all pages
+//	third_party/  unmodified packages of other authors
 package web

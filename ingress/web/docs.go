@@ -10,7 +10,7 @@ import (
 	"parley/ingress/internal/openapi"
 )
 
-// Docs is the data of the API reference: the document, and the base address of its examples.
+// Docs is the data of the API reference: the document, and the address that its examples use.
 type Docs struct {
 	openapi.Reference
 	BaseURL string
@@ -23,7 +23,7 @@ type Errors struct {
 	Fields, Runs            []openapi.Word
 }
 
-// LLMs is the data of the text for language models. Samples are the first requests to try.
+// LLMs is the data of the text for language models. Samples are example requests.
 type LLMs struct {
 	Docs
 	Samples []openapi.Sample
@@ -34,10 +34,10 @@ var documents embed.FS
 
 var llms = text.Must(text.ParseFS(documents, "pages/llms.txt"))
 
-// functions are called by the templates.
+// functions are the functions of the templates.
 var functions = template.FuncMap{"credential": credential, "spans": openapi.ParseSpans, "bundled": bundled}
 
-// credential describes the credential of a security scheme.
+// credential returns the name of the credential of a security scheme.
 func credential(scheme string) string {
 	return map[string]string{
 		"apiKey": "API key", "sessionToken": "session token", "sessionCookie": "session cookie", "clientSecret": "client secret",
@@ -45,13 +45,13 @@ func credential(scheme string) string {
 	}[scheme]
 }
 
-// RenderDocs renders the API reference as HTML.
+// RenderDocs returns the API reference as HTML.
 func RenderDocs(data Docs) ([]byte, error) { return render("docs.html", data) }
 
-// RenderErrors renders the page of error codes as HTML.
+// RenderErrors returns the page of error codes as HTML.
 func RenderErrors(data Errors) ([]byte, error) { return render("errors.html", data) }
 
-// RenderLLMs renders the text for language models as Markdown.
+// RenderLLMs returns the text for language models, in Markdown.
 func RenderLLMs(data LLMs) ([]byte, error) {
 	var out bytes.Buffer
 	if err := llms.Execute(&out, data); err != nil {
@@ -60,10 +60,11 @@ func RenderLLMs(data LLMs) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// DocsSecurityPolicy lets browsers load the documentation's style sheet only.
+// DocsSecurityPolicy is the Content-Security-Policy of the documentation. It allows the page's own
+// style sheet only.
 const DocsSecurityPolicy = "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// Favicon returns the icon of the service as SVG.
+// Favicon returns the service's icon, as SVG.
 func Favicon() ([]byte, error) {
 	picture, err := documents.ReadFile("pages/favicon.svg")
 	if err != nil {

@@ -14,8 +14,8 @@ var (
 	anchors   = regexp.MustCompile(`\sid="([^"]+)"`)
 )
 
-// TestDocsPages checks that the pages load nothing, run nothing, escape what they are given, and that their
-// links lead somewhere.
+// TestDocsPages checks that the pages load nothing, run nothing and escape their data, and that
+// their fragment links have targets.
 func TestDocsPages(t *testing.T) {
 	t.Parallel()
 	evil := `<script>alert(1)</script>`
@@ -33,18 +33,18 @@ func TestDocsPages(t *testing.T) {
 	}
 	for name, page := range map[string][]byte{"docs": docs, "errors": codes} {
 		if found := inline.Find(page); found != nil {
-			t.Errorf("%s holds %q", name, found)
+			t.Errorf("%s contains inline content: %q", name, found)
 		}
 		there := map[string]bool{}
 		for _, id := range anchors.FindAllSubmatch(page, -1) {
 			if there[string(id[1])] {
-				t.Errorf("%s has the id %s twice", name, id[1])
+				t.Errorf("%s has a duplicate id %s", name, id[1])
 			}
 			there[string(id[1])] = true
 		}
 		for _, link := range fragments.FindAllSubmatch(page, -1) {
 			if !there[string(link[1])] {
-				t.Errorf("%s links to #%s, which is not there", name, link[1])
+				t.Errorf("%s links to #%s, which does not exist", name, link[1])
 			}
 		}
 		for _, part := range []string{"<!doctype html>", `lang="en"`, "viewport", `<main id="content">`, "</html>"} {
@@ -76,6 +76,6 @@ func TestLLMs(t *testing.T) {
 		}
 	}
 	if len(text) > 12_000 {
-		t.Errorf("llms.txt has %d bytes: too long to be read at once", len(text))
+		t.Errorf("llms.txt has %d bytes: more than 12,000", len(text))
 	}
 }

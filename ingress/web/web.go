@@ -8,37 +8,35 @@ import (
 	"html/template"
 )
 
-// ContentSecurityPolicy lets browsers load the style sheet of pages without scripts and send their
-// forms to the service.
+// ContentSecurityPolicy is the policy of the pages without scripts. It allows style sheets and
+// images of this host, and forms that are sent to this host.
 const ContentSecurityPolicy = "default-src 'none'; style-src 'self'; img-src 'self'; " +
 	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
-// DashboardSecurityPolicy lets the dashboard run its own scripts and call the service, and forbids
-// making HTML of text.
+// DashboardSecurityPolicy is the policy of the dashboard. It allows scripts of this host and requests
+// to this host, and forbids turning text into HTML.
 const DashboardSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// Login is the data of the login page. Problem is why a login failed; Email is what was typed.
-// OpenID offers a login by a provider, and TakeOver taking the address over by it. Next is the page
-// requested, empty for the first one.
+// Login is the data of the login page.
 type Login struct {
-	Problem string
-	Email   string
-	Next    string
-	OpenID  bool
+	Problem string // why signing in failed, or empty
+	Email   string // the address as typed
+	Next    string // the path of the requested page, or empty for the dashboard's first page
 
-	TakeOver bool
+	OpenID   bool // offers to sign in with the organization's identity provider
+	TakeOver bool // offers to take the address over by signing in with that provider
 }
 
-// Signup is the data of the sign-up page.
+// Signup is the data of the page for a new account.
 type Signup struct{ Problem, Name, Email, Next string }
 
-// Accept is the data of an invitation's page. SignedIn is set if the invited person is logged in
-// here.
+// Accept is the data of an invitation's page. SignedIn means that the browser has a session of the
+// invited person.
 type Accept struct {
 	Token               string
 	Organization, Email string
-	As                  string // the role, such as "a member"
+	As                  string // the role with its article, for example "a member"
 	SignedIn            bool
 	Problem             string
 }
@@ -46,20 +44,21 @@ type Accept struct {
 // Reset is the data of the page for a new password.
 type Reset struct{ Token, Email, Problem string }
 
-// Notice is a page with a message. Problem marks it as a failure.
+// Notice is the data of a page with a single message. Problem means that it reports a failure.
 type Notice struct {
 	Title, Words string
 	Problem      bool
 }
 
-// Boot is the data of the dashboard at its start: the login session as GET /api/auth/session
-// returns it, or nil, and the base address of examples.
+// Boot is the data that the dashboard's page contains before its first request. Session is the
+// response of GET /api/auth/session, or nil without a session. BaseURL is the address that
+// examples use.
 type Boot struct {
 	Session any    `json:"session"`
 	BaseURL string `json:"baseUrl"`
 }
 
-// Preview is the data of a page with an agent's widget.
+// Preview is the data of a page that shows an agent's widget.
 type Preview struct{ AgentID string }
 
 //go:embed pages/*.html
@@ -67,25 +66,25 @@ var files embed.FS
 
 var pages = template.Must(template.New("").Funcs(functions).ParseFS(files, "pages/*.html"))
 
-// RenderLogin renders the login page as HTML.
+// RenderLogin returns the login page as HTML.
 func RenderLogin(data Login) ([]byte, error) { return render("login.html", data) }
 
-// RenderSignup renders the sign-up page as HTML.
+// RenderSignup returns the page for a new account as HTML.
 func RenderSignup(data Signup) ([]byte, error) { return render("signup.html", data) }
 
-// RenderAccept renders an invitation's page as HTML.
+// RenderAccept returns the page of an invitation as HTML.
 func RenderAccept(data Accept) ([]byte, error) { return render("accept.html", data) }
 
-// RenderReset renders the page for a new password as HTML.
+// RenderReset returns the page for a new password as HTML.
 func RenderReset(data Reset) ([]byte, error) { return render("reset.html", data) }
 
-// RenderNotice renders a page with a message as HTML.
+// RenderNotice returns a page with a single message as HTML.
 func RenderNotice(data Notice) ([]byte, error) { return render("notice.html", data) }
 
-// RenderPreview renders the page with an agent's widget as HTML.
+// RenderPreview returns a page with an agent's widget as HTML.
 func RenderPreview(data Preview) ([]byte, error) { return render("preview.html", data) }
 
-// RenderDashboard renders the dashboard's page as HTML.
+// RenderDashboard returns the dashboard's single page as HTML.
 func RenderDashboard(data Boot) ([]byte, error) {
 	boot, err := json.Marshal(data)
 	if err != nil {

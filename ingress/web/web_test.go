@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// inline is what the pages' content security policy would block.
+// inline matches content that the pages' Content-Security-Policy would block.
 var inline = regexp.MustCompile(`(?i)<script>|<script [^>]*>[^<]|<style|\sstyle=|\son[a-z]+=|javascript:|\ssrc="[^/]|\ssrc="//|href="(https?:)?//`)
 
 func TestPages(t *testing.T) {
@@ -47,11 +47,11 @@ func TestPages(t *testing.T) {
 	add("preview", page, err)
 	for name, page := range rendered {
 		if found := inline.Find(page); found != nil {
-			t.Errorf("%s holds %q", name, found)
+			t.Errorf("%s contains inline content: %q", name, found)
 		}
 		for _, part := range []string{"<!doctype html>", `lang="en"`, "viewport", "<main", "</html>"} {
 			if part == "<main" && name == "dashboard" {
-				continue // it is made by the script
+				continue // the script creates it
 			}
 			if !bytes.Contains(page, []byte(part)) {
 				t.Errorf("%s lacks %s", name, part)
@@ -60,7 +60,7 @@ func TestPages(t *testing.T) {
 	}
 	boot := regexp.MustCompile(`data-boot="([^"]*)"`).FindSubmatch(dashboard)
 	if boot == nil || !strings.Contains(html.UnescapeString(string(boot[1])), `{"session":{"name":"\u003cscript\u003ealert(1)\u003c/script\u003e\"'"},"baseUrl":"http://127.0.0.1:8080"}`) {
-		t.Errorf("the dashboard's page says %s", boot)
+		t.Errorf("the dashboard's page contains %s", boot)
 	}
 }
 
@@ -71,7 +71,7 @@ func TestAssets(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, there := assets[WidgetScript]; !there {
-		t.Errorf("there is no %s", WidgetScript)
+		t.Errorf("missing %s", WidgetScript)
 	}
 	for _, bundle := range [][2]string{{"dashboard", ".js"}, {"dashboard-style", ".css"}, {"site-style", ".css"}, {"docs-style", ".css"}, {"voice-worklet", ".js"}, {"highlight", ".js"}} {
 		name, err := bundled(bundle[0], bundle[1])
@@ -80,7 +80,7 @@ func TestAssets(t *testing.T) {
 		}
 	}
 	if _, err := bundled("nothing", ".js"); err == nil {
-		t.Error("there is a bundle of no source")
+		t.Error("found a bundle that has no source")
 	}
 	for name, asset := range assets {
 		r, err := gzip.NewReader(bytes.NewReader(asset.Gzip))
@@ -88,23 +88,23 @@ func TestAssets(t *testing.T) {
 			t.Fatal(err)
 		}
 		if body, err := io.ReadAll(r); err != nil || !bytes.Equal(body, asset.Body) {
-			t.Errorf("%s is another when it is compressed: %v", name, err)
+			t.Errorf("%s differs after decompression: %v", name, err)
 		}
 		if asset.Type == "" || asset.ETag == "" || bytes.Contains(asset.Body, []byte("sourceMappingURL")) {
 			t.Errorf("%s: type %q, ETag %q", name, asset.Type, asset.ETag)
 		}
 		if elsewhere := foreign.Find(asset.Body); elsewhere != nil {
-			t.Errorf("%s loads %s", name, elsewhere)
+			t.Errorf("%s loads a foreign resource: %s", name, elsewhere)
 		}
 	}
 }
 
-// foreign is what a style sheet or script loads from elsewhere.
+// foreign matches loads of a style sheet or script from another host.
 var foreign = regexp.MustCompile(`url\((https?:)?//[^)]*\)|@import|\bimport\(?"https?:[^"]*"|\bfrom"https?:[^"]*"`)
 
 var importedModule = regexp.MustCompile(`(?s)(?:import|export)[^;]*? from "(\.[^"]+)"`)
 
-// No module of the pages imports itself by way of others: each can be read, moved and tested without those that use it.
+// TestModulesImportInOneDirection checks that the modules of the pages have no import cycles.
 func TestModulesImportInOneDirection(t *testing.T) {
 	t.Parallel()
 	imports := map[string][]string{}
@@ -134,7 +134,7 @@ func TestModulesImportInOneDirection(t *testing.T) {
 		}
 		return ""
 	}
-	seen := map[string]int{} // 1: on the way, 2: done
+	seen := map[string]int{} // 1: in progress, 2: done
 	var visit func(name string, way []string)
 	visit = func(name string, way []string) {
 		way = append(way, name)
@@ -142,7 +142,7 @@ func TestModulesImportInOneDirection(t *testing.T) {
 		case name == "" || seen[name] == 2:
 			return
 		case seen[name] == 1:
-			t.Errorf("a circle of imports: %s", strings.Join(way[slices.Index(way, name):], " → "))
+			t.Errorf("import cycle: %s", strings.Join(way[slices.Index(way, name):], " → "))
 			return
 		}
 		seen[name] = 1
@@ -155,6 +155,6 @@ func TestModulesImportInOneDirection(t *testing.T) {
 		visit(name, nil)
 	}
 	if len(imports) < 50 {
-		t.Errorf("only %d modules were found", len(imports))
+		t.Errorf("found only %d modules", len(imports))
 	}
 }

@@ -12,13 +12,13 @@ import (
 
 const (
 	bombers = 5 // organizations
-	// bombsAhead is how many documents of an organization may wait to be read.
+	// bombsAhead is the maximum of an organization's documents waiting to be processed.
 	bombsAhead = 4
 )
 
-// bomb returns the n-th bomb and its name. Every second one is an HTML page of 160 KB whose 450 open elements are made again for each
-// paragraph: it takes all processor time that a document may have. The others are Markdown of 440 KB whose delimiters each could
-// close every one before them.
+// bomb returns the n-th bomb and its name. Odd bombs are HTML pages of 160 KB with 450 open elements
+// that are recreated for each paragraph. They use all the CPU time that a document may have. Even
+// bombs are Markdown texts of 440 KB whose delimiters each could close all earlier ones.
 func bomb(n int) (name, content string) {
 	if n%2 == 0 {
 		return fmt.Sprintf("bomb-%d.md", n), fmt.Sprintf("Bomb %d\n\n", n) + strings.Repeat("*a_ ", 110_000)
@@ -32,14 +32,14 @@ func bomb(n int) (name, content string) {
 	return fmt.Sprintf("bomb-%d.html", n), b.String()
 }
 
-// bombing has five free organizations send documents that cost as much processor time as a document may.
+// bombing is an attack by five free organizations with documents that use the maximum of CPU time.
 type bombing struct {
 	people []*person
 	sent   tally
 
 	mu      sync.Mutex
 	made    int
-	waiting map[string]*person // documents that are not deleted, by id
+	waiting map[string]*person // documents that are not yet deleted, by ID
 }
 
 func newBombing(t *testing.T, s *service) *bombing {
@@ -71,19 +71,22 @@ func (b *bombing) send(ctx context.Context, p *person) {
 	b.made++
 	n := b.made
 	b.mu.Unlock()
-	// The end of the attack does not cut an upload off, or its document could not be deleted.
+	// The end of the attack does not cancel an upload, because its document could not be deleted
+	// then.
 	name, content := bomb(n)
 	a, id := p.upload(context.WithoutCancel(ctx), name, content)
 	b.sent.add(ctx, "bomb", a)
 	if id == "" {
 		return
 	}
+
 	b.mu.Lock()
 	defer b.mu.Unlock()
+
 	b.waiting[id] = p
 }
 
-// unread counts the documents of a person that wait or are in hand, and keeps count of those that are done.
+// unread returns the number of a person's unfinished documents, and counts the finished ones.
 func (b *bombing) unread(ctx context.Context, p *person) (n int) {
 	for id, status := range b.statuses(ctx, p) {
 		switch status {
@@ -105,6 +108,7 @@ func (b *bombing) statuses(ctx context.Context, p *person) map[string]string {
 			ids = append(ids, id)
 		}
 	}
+
 	b.mu.Unlock()
 	found := map[string]string{}
 	for _, id := range ids {
@@ -124,7 +128,8 @@ func (b *bombing) remove(ctx context.Context, p *person, id string) {
 	delete(b.waiting, id)
 }
 
-// begun waits until a bomb is in hand. The service knows nothing of the five organizations then, and may read bombs in all of its slots.
+// begun waits until a bomb is being processed. The service has no history of the five organizations
+// then, and may use all of its slots for bombs.
 func (b *bombing) begun(ctx context.Context) {
 	for ctx.Err() == nil {
 		for _, p := range b.people {
@@ -139,7 +144,7 @@ func (b *bombing) begun(ctx context.Context) {
 	}
 }
 
-// calm deletes all bombs: those that are in hand end.
+// calm deletes all bombs, which cancels their processing.
 func (b *bombing) calm(ctx context.Context) {
 	for _, p := range b.people {
 		for id := range b.statuses(ctx, p) {
@@ -148,11 +153,11 @@ func (b *bombing) calm(ctx context.Context) {
 	}
 }
 
-func documentBombs(t *testing.T, s *service) { //nolint:thelper // a test, not a part of one
+func documentBombs(t *testing.T, s *service) { //nolint:thelper // a subtest, not a helper
 	home := s.signUp(t, victimAddress).withKey(t).withAgent(t)
 	b := newBombing(t, s)
 	v := &victim{probes: []probe{home.documents(pace(500 * time.Millisecond)), home.chats(pace(150 * time.Millisecond))}}
-	s.judge(t, planned(plan{rounds: 2, each: 2500 * time.Millisecond}), v, attack{
+	s.judge(t, formPlan(plan{rounds: 2, each: 2500 * time.Millisecond}), v, attack{
 		run: b.run, begun: b.begun, calm: b.calm, sent: &b.sent, shows: map[string]int{
 			"bomb 202":                  2 * bombers,
 			"round with a bomb in hand": 2,

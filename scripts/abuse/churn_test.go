@@ -16,27 +16,29 @@ import (
 )
 
 const (
-	// idleConnections is how many an attacker opens: more than CONNECTIONS_PER_ADDRESS.
+	// idleConnections is the number of connections an attacker opens. It exceeds
+	// CONNECTIONS_PER_ADDRESS.
 	idleConnections = 1200
-	idleTogether    = 10 // that are opened at a time
-	hookBodies      = 12 // bodies of 25 MiB that come at a time
+	idleTogether    = 10 // opened simultaneously
+	hookBodies      = 12 // simultaneous bodies of 25 MiB
 	uploaders       = 8  // organizations
-	uploadsEach     = 8  // as many as an organization may have at an ingress: all of the slots together
+	uploadsEach     = 8  // the limit of an organization at one ingress; together they fill all slots
 )
 
-// churn is what strangers do who have no right to anything: they make accounts, organizations and invitations, cut uploads off, upload
-// slowly, keep connections idle, and send large bodies to hooks that they know.
+// churn is an attack by strangers without privileges. They create accounts, organizations and
+// invitations, abort uploads, upload slowly, keep connections idle, and send large bodies to known
+// hooks.
 type churn struct {
 	stranger  *person
 	uploaders []uploader
-	senders   []*client // of large bodies, each of an address of its own
+	senders   []*client // of large bodies, each from its own address
 	idler     *client
 	hooks     []*hook
 	sent      tally
-	idling    chan struct{} // has an entry once all idle connections stand
+	idling    chan struct{} // receives an entry when all idle connections are open
 }
 
-// uploader is an organization with two keys, for each of which half of its uploads counts.
+// uploader is an organization with two keys. Each key makes half of the uploads.
 type uploader struct {
 	*person
 
@@ -49,13 +51,16 @@ func newChurn(t *testing.T, s *service, victims ...*hook) *churn {
 		stranger: s.signUp(t, s.stranger()).withKey(t).withAgent(t), idler: s.from(t, s.stranger()), hooks: victims,
 		idling: make(chan struct{}, 1),
 	}
+
 	for range hookBodies {
 		c.senders = append(c.senders, s.from(t, s.stranger()))
 	}
+
 	for range uploaders {
 		p := s.signUp(t, s.stranger()).withKey(t)
 		c.uploaders = append(c.uploaders, uploader{p, p.newKey(t, "organization")})
 	}
+
 	for n := range 4 {
 		c.hooks = append(c.hooks, c.stranger.newHook(t, fmt.Sprint("own ", n), "github"))
 	}
@@ -65,9 +70,11 @@ func newChurn(t *testing.T, s *service, victims ...*hook) *churn {
 func (c *churn) run(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
+
 	every := func(d time.Duration, callers int, f func(ctx context.Context, n int)) {
 		all.Go(func() { paced(ctx, pace(d), callers, f) })
 	}
+
 	every(500*time.Millisecond, 2, c.signUp)
 	every(150*time.Millisecond, 2, c.organization)
 	every(150*time.Millisecond, 2, c.invitation)
@@ -76,6 +83,7 @@ func (c *churn) run(ctx context.Context) {
 	for n := range uploaders * uploadsEach {
 		all.Go(func() { c.trickle(ctx, n) })
 	}
+
 	all.Go(func() { c.idle(ctx) })
 }
 
@@ -94,7 +102,7 @@ func (c *churn) invitation(ctx context.Context, _ int) {
 		map[string]any{"email": rand.Text() + "@example.test", "role": "member"}))
 }
 
-// upload announces 20 MB, sends a little and breaks off.
+// upload announces 20 MB, sends a little and aborts.
 func (c *churn) upload(ctx context.Context, _ int) {
 	ctx, cut := context.WithTimeout(ctx, 300*time.Millisecond)
 	defer cut()
@@ -110,13 +118,15 @@ func (c *churn) upload(ctx context.Context, _ int) {
 	c.sent.add(ctx, "upload", a)
 }
 
-// trickle uploads 20 MB at 20 KiB a second, and once more when that is refused. The slowest pace that is allowed is 16 KiB a second.
+// trickle uploads 20 MB at 20 KiB/s, and retries once if it is rejected. The slowest allowed rate
+// is 16 KiB/s.
 func (c *churn) trickle(ctx context.Context, n int) {
 	from := c.uploaders[n%len(c.uploaders)]
 	by := header{"X-Api-Key": from.key, "Content-Type": "multipart/form-data; boundary=b"}
 	if n/len(c.uploaders)%2 == 1 {
 		by["X-Api-Key"] = from.other
 	}
+
 	for ctx.Err() == nil {
 		a := from.post(ctx, "/api/knowledge", by, &inPieces{ctx: ctx, rest: beginning, piece: 4 << 10, pause: 200 * time.Millisecond, announced: true})
 		if a.err != nil {
@@ -128,8 +138,8 @@ func (c *churn) trickle(ctx context.Context, n int) {
 	}
 }
 
-// body sends 25 MiB without a good signature, 640 KiB a second: a pace that keeps its slot, if it gets one. Half of the bodies say how long
-// they are.
+// body sends 25 MiB with a wrong signature at 640 KiB/s, a rate that keeps an assigned upload slot.
+// Half of the bodies have a Content-Length.
 func (c *churn) body(ctx context.Context, n int) {
 	to := c.hooks[n%len(c.hooks)]
 	a := to.send(ctx, c.senders[n%len(c.senders)], strconv.Itoa(n), wrongSignature, &inPieces{
@@ -144,11 +154,11 @@ func (c *churn) body(ctx context.Context, n int) {
 
 var (
 	zeros [25 << 20]byte
-	// beginning is that of a form whose file has 20 MB.
+	// beginning is the start of a multipart form whose file has 20 MB.
 	beginning = append([]byte("--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\n\r\n"), zeros[:20<<20]...)
 )
 
-// idle opens more connections from one address than it may, and keeps them.
+// idle opens more connections from one address than are allowed, and keeps them.
 func (c *churn) idle(ctx context.Context) {
 	var mu sync.Mutex
 	var open []net.Conn
@@ -157,6 +167,7 @@ func (c *churn) idle(ctx context.Context) {
 			_ = conn.Close() // it was idle
 		}
 	}()
+
 	var all sync.WaitGroup
 	for range idleTogether {
 		all.Go(func() {
@@ -172,12 +183,13 @@ func (c *churn) idle(ctx context.Context) {
 			}
 		})
 	}
+
 	all.Wait()
 	c.idling <- struct{}{}
 	<-ctx.Done()
 }
 
-// begun waits until the idle connections stand: opening them is a moment's work, keeping them is the attack.
+// begun waits until the idle connections are open. The attack consists of keeping them.
 func (c *churn) begun(ctx context.Context) {
 	select {
 	case <-c.idling:
@@ -185,23 +197,24 @@ func (c *churn) begun(ctx context.Context) {
 	}
 }
 
-// connect opens a connection and makes one request, so that it is known whether it was let in.
+// connect opens a connection and makes one request, which shows whether the connection was
+// accepted.
 func (c *churn) connect(ctx context.Context) (conn net.Conn, status string) {
 	conn, err := c.idler.dial.DialContext(ctx, "tcp", strings.TrimPrefix(c.idler.url, "http://"))
 	if err != nil {
 		return nil, ""
 	}
-	_ = conn.SetDeadline(time.Now().Add(10 * time.Second)) // it can only be closed already
+	_ = conn.SetDeadline(time.Now().Add(10 * time.Second)) // an error means that it is already closed
 	_, _ = io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: parley.test\r\n\r\n")
 	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
 		return conn, "closed"
 	}
-	_ = res.Body.Close() // it was short
+	_ = res.Body.Close() // the body is short
 	return conn, strconv.Itoa(res.StatusCode)
 }
 
-func strangersChurn(t *testing.T, s *service) { //nolint:thelper // a test, not a part of one
+func strangersChurn(t *testing.T, s *service) { //nolint:thelper // a subtest, not a helper
 	home := s.signUp(t, victimAddress).withKey(t).withAgent(t)
 	small, large := home.newHook(t, "small", "hmac"), home.newHook(t, "large", "github")
 	c := newChurn(t, s, large)
@@ -211,7 +224,8 @@ func strangersChurn(t *testing.T, s *service) { //nolint:thelper // a test, not 
 		large.firstDeliveries(t, s, "large delivery", pace(400*time.Millisecond), 512<<10),
 		home.documents(pace(600 * time.Millisecond)),
 	}}
-	s.judge(t, planned(plan{rounds: 3, each: 1500 * time.Millisecond}), v, attack{
+
+	s.judge(t, formPlan(plan{rounds: 3, each: 1500 * time.Millisecond}), v, attack{
 		run: c.run, begun: c.begun, sent: &c.sent, shows: map[string]int{
 			"upload cut off":      10,
 			"slow upload cut off": uploaders * uploadsEach / 2,

@@ -11,36 +11,36 @@ import (
 	"time"
 )
 
-// longest bounds a request of the kit.
-const longest = 80 * time.Second
+// requestTimeout bounds a request.
+const requestTimeout = 80 * time.Second
 
 type header map[string]string
 
-// client sends requests from one client address. It keeps its connections.
+// client sends requests from one client address over persistent connections.
 type client struct {
 	url  string
 	dial *net.Dialer
 	http *http.Client
 }
 
-// from gives a client of a loopback address.
+// from returns a client with a loopback address.
 func (s *service) from(t *testing.T, address string) *client {
 	t.Helper()
 	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
 	transport := &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: 64, DisableCompression: true}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &client{url: s.url, dial: dialer, http: &http.Client{Transport: transport, Timeout: longest}}
+	return &client{url: s.url, dial: dialer, http: &http.Client{Transport: transport, Timeout: requestTimeout}}
 }
 
-// answer is what a request got.
+// answer is the response to a request.
 type answer struct {
 	status int
 	header http.Header
 	body   []byte
-	err    error // no answer: the connection broke
+	err    error // the connection broke; there is no response
 }
 
-// do sends a request. A body that is neither nil nor bytes nor a reader is sent as JSON.
+// do sends a request. A body other than nil, bytes or a reader is sent as JSON.
 func (c *client) do(ctx context.Context, method, path string, by header, body any) answer {
 	var payload io.Reader
 	switch body := body.(type) {
@@ -56,6 +56,7 @@ func (c *client) do(ctx context.Context, method, path string, by header, body an
 		}
 		payload = bytes.NewReader(raw)
 	}
+
 	req, err := http.NewRequestWithContext(ctx, method, c.url+path, payload)
 	if err != nil {
 		return answer{err: err}
@@ -66,14 +67,17 @@ func (c *client) do(ctx context.Context, method, path string, by header, body an
 	if p, ok := body.(*inPieces); ok && p.announced {
 		req.ContentLength = int64(len(p.rest))
 	}
+
 	for name, value := range by {
 		req.Header.Set(name, value)
 	}
+
 	res, err := c.http.Do(req)
 	if err != nil {
 		return answer{err: err}
 	}
 	defer res.Body.Close()
+
 	raw, err := io.ReadAll(res.Body)
 	return answer{status: res.StatusCode, header: res.Header, body: raw, err: err}
 }
@@ -101,22 +105,22 @@ func (a answer) want(t *testing.T, status int) answer {
 func (a answer) into(t *testing.T, value any) {
 	t.Helper()
 	if err := json.Unmarshal(a.body, value); err != nil {
-		t.Fatalf("answer %d is no JSON: %v: %s", a.status, err, a.shown())
+		t.Fatalf("answer %d is not JSON: %v: %s", a.status, err, a.shown())
 	}
 }
 
-// shown is the beginning of the body.
+// shown returns the beginning of the body for messages.
 func (a answer) shown() []byte { return a.body[:min(len(a.body), 500)] }
 
-// inPieces is a body that is sent piece by piece, with a pause before each but the first.
+// inPieces is a body that is sent piece by piece, with a pause before every piece except the first.
 type inPieces struct {
-	ctx   context.Context //nolint:containedctx // it is that of the request whose body this is
+	ctx   context.Context //nolint:containedctx // the context of the body's request
 	rest  []byte
 	piece int
 	pause time.Duration
 
-	announced bool // its length
-	left      int  // of this piece
+	announced bool // the Content-Length is sent
+	left      int  // unread bytes of the current piece
 	begun     bool
 }
 
@@ -133,6 +137,7 @@ func (p *inPieces) Read(into []byte) (int, error) {
 	if err := p.ctx.Err(); err != nil {
 		return 0, err
 	}
+
 	n := copy(into, p.rest[:min(p.left, len(p.rest))])
 	p.rest = p.rest[n:]
 	p.left -= n

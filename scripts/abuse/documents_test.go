@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// documentWithin is how long a victim waits for its document.
+// documentWithin bounds the wait for the victim's document.
 const documentWithin = 20 * time.Second
 
-// upload sends a document as a form. Its id is empty unless it was accepted.
+// upload uploads a document as a form. The ID is empty unless the upload was accepted.
 func (p *person) upload(ctx context.Context, name, content string) (a answer, id string) {
 	var body bytes.Buffer
 	form := multipart.NewWriter(&body)
@@ -27,6 +27,7 @@ func (p *person) upload(ctx context.Context, name, content string) (a answer, id
 	if err != nil {
 		return answer{err: err}, ""
 	}
+
 	by := p.byKey()
 	by["Content-Type"] = form.FormDataContentType()
 	a = p.post(ctx, "/api/knowledge", by, body.Bytes())
@@ -39,7 +40,7 @@ func (p *person) upload(ctx context.Context, name, content string) (a answer, id
 	return a, made.ID
 }
 
-// status is that of a document.
+// status returns a document's status.
 func (p *person) status(ctx context.Context, id string) (string, error) {
 	a := p.get(ctx, "/api/knowledge?id="+id, p.bearer())
 	if err := a.ok(http.StatusOK); err != nil {
@@ -58,6 +59,7 @@ func (p *person) ready(ctx context.Context, name, content string) error {
 	if err := a.ok(http.StatusAccepted); err != nil {
 		return err
 	}
+
 	began, pause := time.Now(), documentPoll
 	for ; time.Since(began) < documentWithin; pause = min(pause+documentPoll, time.Second) {
 		wait(ctx, pause)
@@ -74,9 +76,10 @@ func (p *person) ready(ctx context.Context, name, content string) error {
 }
 
 const (
-	// documentPoll is after what time a victim looks at its document; then it looks less and less often, for requests are limited.
+	// documentPoll is the delay before the first poll of a document. Later polls are less frequent,
+	// because requests are limited.
 	documentPoll = 40 * time.Millisecond
-	// documentFloor is the floor of documents: a victim looks at its document after 40 ms, 120 ms, 240 ms and 400 ms, so that one more look
-	// is up to 160 ms.
+	// documentFloor is the latency floor of documents. A victim polls after 40 ms, 120 ms, 240 ms
+	// and 400 ms, so one more poll adds up to 160 ms.
 	documentFloor = 160 * time.Millisecond
 )

@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// hook is a webhook of a person.
+// hook is a person's webhook.
 type hook struct {
 	owner  *person
 	path   string
 	secret string
 }
 
-// newHook makes a hook of the source hmac, whose senders have addresses of their own.
+// newHook creates a hook of a source. Deliveries come from separate addresses.
 func (p *person) newHook(t *testing.T, name, source string) *hook {
 	t.Helper()
 	h := &hook{owner: p, secret: "the secret of a hook, " + name}
@@ -34,7 +34,7 @@ func (p *person) newHook(t *testing.T, name, source string) *hook {
 	return h
 }
 
-// deliver sends a signed delivery of about so many bytes, in two pieces if it is large.
+// deliver sends a signed delivery of about size bytes, in two pieces if it is large.
 func (h *hook) deliver(ctx context.Context, by *client, id string, size int) answer {
 	body := payload(id, size)
 	mac := hmac.New(sha256.New, []byte(h.secret))
@@ -44,7 +44,7 @@ func (h *hook) deliver(ctx context.Context, by *client, id string, size int) ans
 	})
 }
 
-// piecePause lies between the pieces of a large delivery: its sender is on a network.
+// piecePause is the pause between the pieces of a large delivery, as on a slow network.
 const piecePause = 100 * time.Millisecond
 
 // send sends a delivery with any signature.
@@ -55,10 +55,10 @@ func (h *hook) send(ctx context.Context, by *client, id, signature string, body 
 	}, body)
 }
 
-// payload is JSON of about so many bytes.
+// payload returns JSON of about size bytes.
 func payload(id string, size int) []byte {
 	return slices.Concat([]byte(`{"a":"`+id+`","b":"`), bytes.Repeat([]byte("x"), size), []byte(`"}`))
 }
 
-// wrongSignature has the form of one.
+// wrongSignature is a well-formed but wrong signature.
 var wrongSignature = strings.Repeat("0", 2*sha256.Size)

@@ -13,51 +13,55 @@ import (
 )
 
 const (
-	// timesMax is how many times its latency alone a victim's latency may be beside an attack.
+	// timesMax is the allowed factor between the victim's latency during an attack and alone.
 	timesMax = 2
-	// floor and medianFloor are by how much the 99th percentile and the median may rise in any case: attackers, victim, service and
-	// database share two cores, so that a request waits for some turns of the scheduler.
+	// floor and medianFloor are the increases of the 99th percentile and the median that are always
+	// allowed. Attackers, victim, service and database share two cores, so a request waits for
+	// several scheduler turns.
 	floor       = 75 * time.Millisecond
 	medianFloor = 25 * time.Millisecond
-	// busyShare is the part of the machine's cores that other programs may use during a measurement that counts.
+	// busyShare is the share of the cores that other programs may use during a valid measurement.
 	busyShare = 0.25
-	// quietMax is how many measurements on a quiet machine must be above the bound, one after another, before they fail the test.
-	// triesMax is how many measurements there are at most, those on a busy machine included.
+	// quietMax is the number of consecutive measurements above the bound on a quiet machine that
+	// fail the test. triesMax is the maximum number of measurements, including those on a busy
+	// machine.
 	quietMax = 3
 	triesMax = 4
-	// refill is the time in which a victim may make half a minute's requests again: a measurement of the short form takes that many at once.
+	// refill is the time in which the rate limit restores half a minute's requests, which a
+	// measurement of the short form uses as a burst.
 	refill = 30 * time.Second
 )
 
-// attack is what attackers do beside a victim.
+// attack is the attackers' activity during a measurement.
 type attack struct {
-	// run attacks until ctx ends. It returns when its requests are over.
+	// run attacks until ctx ends. It returns when its requests are finished.
 	run func(ctx context.Context)
-	// begun, if not nil, returns once the attack is in full force, or when ctx ends.
+	// begun, if not nil, returns when the attack is in full force or ctx ends.
 	begun func(ctx context.Context)
-	// calm, if not nil, waits after an attack until nothing of it is left in the service.
+	// calm, if not nil, waits after an attack until the service has finished its work.
 	calm func(ctx context.Context)
-	// sent counts what attackers were answered, and shows is how often each must have come: else it was no attack.
+	// sent counts the responses to the attackers. shows is the required number of each response;
+	// without them the attack had no effect.
 	sent  *tally
 	shows map[string]int
 }
 
-// plan is how long a judge measures.
+// plan is the duration of the measurements.
 type plan struct {
 	rounds int
-	each   time.Duration // alone, and beside the attack
+	each   time.Duration // alone, and during the attack
 }
 
-// planned is the plan of a test in the short form, and one that takes minutes.
-func planned(short plan) plan {
+// formPlan returns the plan of the short form, or a plan of several minutes.
+func formPlan(short plan) plan {
 	if testing.Short() {
 		return short
 	}
 	return plan{rounds: 6, each: 10 * time.Second}
 }
 
-// pace is the time between two requests of a kind. In the long form it keeps a victim within the limits of requests, which let a short
-// form pass at once.
+// pace returns the time between two requests of a kind. In the long form it keeps a victim within
+// the rate limits. The short form fits into their burst.
 func pace(short time.Duration) time.Duration {
 	if testing.Short() {
 		return short
@@ -65,23 +69,24 @@ func pace(short time.Duration) time.Duration {
 	return 4 * short
 }
 
-// measured is what one measurement found of a victim, alone and beside an attack.
+// measured is one measurement of a victim, alone and during an attack.
 type measured struct {
-	alone, beside         latencies
+	alone, during         latencies
 	usedAlone, usedBeside cores
 }
 
-// busy reports that others used the machine.
+// busy reports whether other programs used the machine.
 func (m *measured) busy() bool {
 	return max(m.usedAlone.others(), m.usedBeside.others()) > busyShare*float64(runtime.NumCPU())
 }
 
-// judge measures the victim alone and beside the attack, in turn, and fails the test if the attack hurts it.
+// judge measures the victim alone and during the attack in turn, and fails the test if the attack
+// slows the victim beyond the bound.
 func (s *service) judge(t *testing.T, p plan, v *victim, a attack) {
 	t.Helper()
-	_ = v.live(t.Context(), p.each/2) // the first requests are slower: they open connections and fill caches
+	_ = v.live(t.Context(), p.each/2) // warm up: open connections and fill caches
 	open := v.names()
-	quiet := map[string]int{} // measurements on a quiet machine that were above the bound
+	quiet := map[string]int{} // consecutive measurements above the bound on a quiet machine
 	last := map[string]string{}
 	for tries := 0; tries < triesMax && len(open) > 0 && len(v.refused) == 0; tries++ {
 		if tries > 0 && testing.Short() {
@@ -99,22 +104,26 @@ func (s *service) judge(t *testing.T, p plan, v *victim, a attack) {
 			break
 		}
 	}
+
 	if len(a.missing()) > 0 {
-		a.goOn(t)
+		a.continueAttack(t)
 	}
+
 	t.Logf("attackers were answered: %s", a.sent)
 	for _, name := range open {
 		switch {
-		case len(v.refused) > 0: // which ended the measurements
+		case len(v.refused) > 0: // ended the measurements
 		case quiet[name] >= quietMax:
-			t.Errorf("above the bound each of %d times: %s", quiet[name], last[name])
+			t.Errorf("above the bound in all %d measurements: %s", quiet[name], last[name])
 		default:
 			t.Logf("NOT TESTED in %s, because other programs use the machine: %s", t.Name(), last[name])
 		}
 	}
+
 	for _, what := range v.refused[:min(len(v.refused), 10)] {
 		t.Errorf("the victim was refused: %s", what)
 	}
+
 	if n := len(v.refused); n > 0 {
 		t.Errorf("%d requests of the victim were refused", n)
 	}
@@ -122,35 +131,36 @@ func (s *service) judge(t *testing.T, p plan, v *victim, a attack) {
 
 func (s *service) measure(t *testing.T, p plan, v *victim, a attack) *measured {
 	t.Helper()
-	m := &measured{alone: latencies{}, beside: latencies{}}
+	m := &measured{alone: latencies{}, during: latencies{}}
 	live := func() latencies { return v.live(t.Context(), p.each) }
 	for range p.rounds {
 		m.alone.add(m.usedAlone.measure(s.process.PID(), live))
-		m.beside.add(a.beside(t.Context(), func() latencies { return m.usedBeside.measure(s.process.PID(), live) }))
+		m.during.add(a.during(t.Context(), func() latencies { return m.usedBeside.measure(s.process.PID(), live) }))
 	}
 	for _, probe := range v.probes {
 		t.Log(m.text(probe.name))
 	}
-	t.Logf("alone %s; beside the attack %s", &m.usedAlone, &m.usedBeside)
+	t.Logf("alone %s; during the attack %s", &m.usedAlone, &m.usedBeside)
 	return m
 }
 
-// goOn attacks without a victim until the attack has shown what it must: a busy machine takes longer than the rounds.
-func (a attack) goOn(t *testing.T) {
+// continueAttack continues the attack without a victim until it has shown all required responses, because a
+// busy machine takes longer than the rounds.
+func (a attack) continueAttack(t *testing.T) {
 	t.Helper()
 	const limit = 30 * time.Second
-	a.beside(t.Context(), func() latencies {
+	a.during(t.Context(), func() latencies {
 		for began := time.Now(); len(a.missing()) > 0 && time.Since(began) < limit; {
 			wait(t.Context(), 50*time.Millisecond)
 		}
 		return nil
 	})
 	for _, what := range a.missing() {
-		t.Errorf("it was no attack: %s", what)
+		t.Errorf("the attack had no effect: %s", what)
 	}
 }
 
-// missing says what the attack has not shown yet.
+// missing lists the required responses that the attack has not shown yet.
 func (a attack) missing() (missing []string) {
 	for _, what := range slices.Sorted(maps.Keys(a.shows)) {
 		if got := a.sent.of(what); got < a.shows[what] {
@@ -160,10 +170,11 @@ func (a attack) missing() (missing []string) {
 	return missing
 }
 
-// beside measures while the attack runs.
-func (a attack) beside(ctx context.Context, measure func() latencies) latencies {
+// during measures during the attack.
+func (a attack) during(ctx context.Context, measure func() latencies) latencies {
 	attacking, stop := context.WithCancel(ctx)
 	defer stop()
+
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
@@ -172,6 +183,7 @@ func (a attack) beside(ctx context.Context, measure func() latencies) latencies 
 	if a.begun != nil {
 		a.begun(ctx)
 	}
+
 	found := measure()
 	stop()
 	<-over
@@ -181,7 +193,7 @@ func (a attack) beside(ctx context.Context, measure func() latencies) latencies 
 	return found
 }
 
-// above returns what is above the bound, by the name of the probe.
+// above returns the values above the bound by the probe's name.
 func (v *victim) above(m *measured) map[string]string {
 	found := map[string]string{}
 	for _, p := range v.probes {
@@ -192,22 +204,23 @@ func (v *victim) above(m *measured) map[string]string {
 	return found
 }
 
-// above reports whether a percentile beside the attack is more than timesMax times that alone, and by more than floor.
+// above reports whether a percentile during the attack exceeds that alone by the factor timesMax
+// and by floor.
 func (m *measured) above(name string, p float64, floor time.Duration) bool {
-	alone, beside := percentile(m.alone[name], p), percentile(m.beside[name], p)
-	return beside > max(timesMax*alone, alone+floor)
+	alone, during := percentile(m.alone[name], p), percentile(m.during[name], p)
+	return during > max(timesMax*alone, alone+floor)
 }
 
 func (m *measured) text(name string) string {
-	own, others := percentile(m.alone[name], 0.99), percentile(m.beside[name], 0.99)
+	own, others := percentile(m.alone[name], 0.99), percentile(m.during[name], 0.99)
 	return fmt.Sprintf("%s: p50 %s alone, %s beside; p99 %s alone, %s beside (%.2f times) of %d and %d requests", name,
-		shown(percentile(m.alone[name], 0.5)), shown(percentile(m.beside[name], 0.5)), shown(own), shown(others),
-		others.Seconds()/own.Seconds(), len(m.alone[name]), len(m.beside[name]))
+		shown(percentile(m.alone[name], 0.5)), shown(percentile(m.during[name], 0.5)), shown(own), shown(others),
+		others.Seconds()/own.Seconds(), len(m.alone[name]), len(m.during[name]))
 }
 
 func shown(d time.Duration) time.Duration { return d.Round(100 * time.Microsecond) }
 
-// percentile is the nearest-rank percentile, p being from 0 to 1.
+// percentile returns the nearest-rank percentile of p (0 to 1).
 func percentile(of []time.Duration, p float64) time.Duration {
 	if len(of) == 0 {
 		return 0
@@ -216,13 +229,14 @@ func percentile(of []time.Duration, p float64) time.Duration {
 	return sorted[min(len(sorted)-1, int(p*float64(len(sorted))))]
 }
 
-// tally counts by text.
+// tally counts events by name.
 type tally struct {
 	mu sync.Mutex
 	by map[string]int
 }
 
-// add counts an answer: what was asked, and the status. A request that the end of its attack cut off does not count.
+// add counts a response by the request's name and the status. A request canceled by the end of its
+// attack is not counted.
 func (c *tally) add(ctx context.Context, what string, a answer) {
 	switch {
 	case a.err == nil:
@@ -241,7 +255,7 @@ func (c *tally) count(what string) {
 	c.by[what]++
 }
 
-// of is how often something was counted.
+// of returns a count.
 func (c *tally) of(what string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -258,11 +272,13 @@ func (c *tally) String() string {
 	return strings.Join(all, ", ")
 }
 
-// paced calls f at a steady rate until ctx ends, in so many goroutines at most, and returns when all calls are over. A call that finds
-// none free is left out: attackers have a bounded number of connections.
+// paced calls f at a steady rate until ctx ends, with a limited number of concurrent calls. It
+// returns when all calls have returned. A call that finds no free caller is skipped, because
+// attackers have a limited number of connections.
 func paced(ctx context.Context, every time.Duration, callers int, f func(ctx context.Context, n int)) {
 	var all sync.WaitGroup
 	defer all.Wait()
+
 	free := make(chan struct{}, callers)
 	for n := 0; ctx.Err() == nil; n++ {
 		select {

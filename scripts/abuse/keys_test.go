@@ -10,18 +10,21 @@ import (
 )
 
 const (
-	// maxKeys is what a user and an organization may have by default, maxOrganizations what a user may own.
+	// maxKeys is the default limit of keys per user and per organization, maxOrganizations of
+	// organizations per user.
 	maxKeys          = 100
 	maxOrganizations = 20
-	// userTotal and its share of a minute is what all credentials of a user, and all keys of an organization, may send together.
+	// userTotal is the limit of requests per minute for all credentials of a user together, and for
+	// all keys of an organization.
 	userTotal = 600
-	// chatsEach is how many requests have one chat among them: chats alone would cost the machine more than the limit.
+	// chatsEach is the number of requests per chat, because only chats would cost the machine more
+	// than the limit allows.
 	chatsEach = 8
 
 	ofUser, ofOrganization = "request of a user's key", "request of an organization's key"
 )
 
-// keyFlood has one user make as many keys and organizations as the service gives, and use all of them.
+// keyFlood is an attack by one user who creates and uses the maximum of keys and organizations.
 type keyFlood struct {
 	*person
 
@@ -33,7 +36,7 @@ type keyFlood struct {
 	begun time.Time
 }
 
-// newKeyFlood makes keys and organizations until the service refuses, or has given one more than it may.
+// newKeyFlood creates keys and organizations until the service rejects one or exceeds its limit.
 func newKeyFlood(t *testing.T, s *service) *keyFlood {
 	t.Helper()
 	k := &keyFlood{person: s.signUp(t, s.stranger()).withAgent(t), owned: 1}
@@ -45,6 +48,7 @@ func newKeyFlood(t *testing.T, s *service) *keyFlood {
 		}
 		k.owned++
 	}
+
 	for _, scope := range []string{"user", "organization"} {
 		for n := range maxKeys + 1 {
 			a := k.post(t.Context(), "/api/keys", k.bearer(), map[string]any{"name": fmt.Sprint("key ", n), "scope": scope})
@@ -71,9 +75,11 @@ func (k *keyFlood) run(ctx context.Context) {
 	if k.begun.IsZero() {
 		k.begun = time.Now()
 	}
+
 	k.mu.Unlock()
 	var all sync.WaitGroup
 	defer all.Wait()
+
 	all.Go(func() {
 		paced(ctx, 4*time.Millisecond, 8, func(ctx context.Context, n int) {
 			by := header{"X-Api-Key": k.own[n%len(k.own)], "X-Organization-Id": k.organization}
@@ -84,6 +90,7 @@ func (k *keyFlood) run(ctx context.Context) {
 			k.sent.add(ctx, ofUser, k.get(ctx, "/api/agents?limit=1", by))
 		})
 	})
+
 	all.Go(func() {
 		paced(ctx, 4*time.Millisecond, 8, func(ctx context.Context, n int) {
 			k.sent.add(ctx, ofOrganization, k.get(ctx, "/api/agents?limit=1", header{"X-Api-Key": k.shared[n%len(k.shared)]}))
@@ -91,18 +98,19 @@ func (k *keyFlood) run(ctx context.Context) {
 	})
 }
 
-// letThrough fails the test if more requests of a kind were let through than the user's, or the organization's, total allows.
-func (k *keyFlood) letThrough(t *testing.T, what string) {
+// checkAccepted fails the test if more requests were accepted than the limit of the user or the
+// organization allows.
+func (k *keyFlood) checkAccepted(t *testing.T, what string) {
 	t.Helper()
 	passed := k.sent.of(what + " 200")
 	limit := userTotal + int(time.Since(k.begun).Seconds()*userTotal/60) + 1
 	if passed > limit {
-		t.Errorf("%d × %s were let through, at most %d may be", passed, what, limit)
+		t.Errorf("%d × %s were accepted, limit %d", passed, what, limit)
 	}
-	t.Logf("%d × %s were let through of at most %d", passed, what, limit)
+	t.Logf("%d × %s were accepted, limit %d", passed, what, limit)
 }
 
-func keyFloods(t *testing.T, s *service) { //nolint:thelper // a test, not a part of one
+func keyFloods(t *testing.T, s *service) { //nolint:thelper // a subtest, not a helper
 	home := s.signUp(t, victimAddress).withKey(t).withAgent(t)
 	k := newKeyFlood(t, s)
 	if n := len(k.own); n > maxKeys {
@@ -114,12 +122,14 @@ func keyFloods(t *testing.T, s *service) { //nolint:thelper // a test, not a par
 	if k.owned > maxOrganizations {
 		t.Errorf("a user owns %d organizations", k.owned)
 	}
+
 	v := &victim{probes: []probe{home.triggers(pace(80 * time.Millisecond)), home.lists(pace(120 * time.Millisecond))}}
-	s.judge(t, planned(plan{rounds: 3, each: 1200 * time.Millisecond}), v, attack{
+	s.judge(t, formPlan(plan{rounds: 3, each: 1200 * time.Millisecond}), v, attack{
 		run: k.run, sent: &k.sent, shows: map[string]int{
 			ofUser + " 200": userTotal / 4, ofUser + " 429": 20, ofOrganization + " 200": userTotal / 4, ofOrganization + " 429": 20,
 		},
 	})
-	k.letThrough(t, ofUser)
-	k.letThrough(t, ofOrganization)
+
+	k.checkAccepted(t, ofUser)
+	k.checkAccepted(t, ofOrganization)
 }

@@ -2,10 +2,10 @@ package abuse
 
 import "testing"
 
-// TestAbuse attacks one service in one way after the other.
-func TestAbuse(t *testing.T) { //nolint:paralleltest // it measures
+// TestAbuse runs one attack after the other against the same service.
+func TestAbuse(t *testing.T) { //nolint:paralleltest // it measures latency
 	s := newService(t)
-	for _, attack := range []struct { //nolint:paralleltest // the same
+	for _, attack := range []struct { //nolint:paralleltest // it measures latency
 		name string
 		test func(*testing.T, *service)
 	}{

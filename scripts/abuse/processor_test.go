@@ -10,32 +10,33 @@ import (
 	"time"
 )
 
-// tick is the unit of processor time in /proc on Linux.
+// tick is the unit of CPU time in /proc on Linux.
 const tick = 10 * time.Millisecond
 
-// sampled is the time between two looks at the processes of the service.
+// sampled is the interval between two samples of the service's processes.
 const sampled = 100 * time.Millisecond
 
-// process is a process of this machine at one look.
+// process is a sample of a process.
 type process struct {
 	id     processID
 	parent int
-	own    time.Duration // processor time
-	below  time.Duration // of the ended processes below it that their parents waited for
+	own    time.Duration // CPU time
+	below  time.Duration // CPU time of ended descendants that their parents waited for
 }
 
-// processID tells two processes with one number apart.
+// processID distinguishes processes that have the same PID at different times.
 type processID struct {
 	pid     int
 	started string
 }
 
-// processes are those of this machine.
+// processes returns all processes of the machine.
 func processes() map[int]process {
 	files, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
 		return nil
 	}
+
 	found := map[int]process{}
 	for _, file := range files {
 		raw, err := os.ReadFile(file)
@@ -60,25 +61,27 @@ func processes() map[int]process {
 	return found
 }
 
-// meter adds up the processor time of a process and of all below it, from its first look on.
+// meter sums the CPU time of a process and its descendants since its first sample.
 //
-// The kernel adds the time of an ended process to its parent's if the parent waits for it, which nobody does for a killed reader of
-// documents. A meter that looks often sees long ones, but not short ones. It takes the larger of both sums.
+// The kernel adds the CPU time of an ended process to its parent only if the parent waits for it.
+// No parent waits for a killed document reader. Frequent sampling catches long-running processes,
+// but misses short ones. The meter therefore uses the larger of both sums.
 type meter struct {
 	root   int
-	first  time.Duration               // the kernel's sum at the first look
-	last   time.Duration               // the kernel's sum at the last look
-	seen   map[processID]process       // those of the tree, ended ones included
-	before map[processID]time.Duration // their time at the first look
+	first  time.Duration               // the kernel's sum at the first sample
+	last   time.Duration               // the kernel's sum at the last sample
+	seen   map[processID]process       // processes of the tree, including ended ones
+	before map[processID]time.Duration // their CPU time at the first sample
 }
 
-// look notes the time of the processes there are.
+// look samples the running processes.
 func (m *meter) look() {
 	all := processes()
 	begins := m.seen == nil
 	if begins {
 		m.seen, m.before = map[processID]process{}, map[processID]time.Duration{}
 	}
+
 	m.last = 0
 	for pid, p := range all {
 		_, ours := m.seen[p.id] // it may have lost its parent
@@ -94,6 +97,7 @@ func (m *meter) look() {
 			m.before[p.id] = p.own
 		}
 	}
+
 	if begins {
 		m.first = m.last
 	}
@@ -107,7 +111,7 @@ func (m *meter) spent() time.Duration {
 	return max(total, m.last-m.first)
 }
 
-// metered is the processor time that a process and all below it use while f runs.
+// metered returns the CPU time that a process and its descendants use while f runs.
 func metered(pid int, f func()) time.Duration {
 	m := &meter{root: pid}
 	m.look()
@@ -124,6 +128,7 @@ func metered(pid int, f func()) time.Duration {
 			}
 		}
 	}()
+
 	f()
 	close(over)
 	<-ended
@@ -131,15 +136,17 @@ func metered(pid int, f func()) time.Duration {
 	return m.spent()
 }
 
-// machine is the processor time that all programs of the machine, and others on the same host, have used.
+// machine returns the CPU time used by all programs of the machine, including other guests of the
+// host.
 func machine() (busy time.Duration) {
 	raw, err := os.ReadFile("/proc/stat")
 	if err != nil {
 		return 0
 	}
+
 	first, _, _ := strings.Cut(string(raw), "\n")
 	for n, field := range strings.Fields(first) {
-		if n < 1 || n > 8 || n == 4 || n == 5 { // its name, guests, which are users' already, idle, waiting for a disk
+		if n < 1 || n > 8 || n == 4 || n == 5 { // skip the name, guest time (part of user time), idle and I/O wait
 			continue
 		}
 		ticks, _ := strconv.Atoi(field) // the kernel writes numbers
@@ -148,7 +155,7 @@ func machine() (busy time.Duration) {
 	return busy
 }
 
-// cores is the processor time that the service, the test and all programs of the machine have used of some time.
+// cores is the CPU time used by the service, the test and the whole machine during a period.
 type cores struct{ service, test, machine, of time.Duration }
 
 func (c *cores) measure(pid int, f func() latencies) latencies {
@@ -162,7 +169,7 @@ func (c *cores) measure(pid int, f func() latencies) latencies {
 	return found
 }
 
-// others is how many cores were used by others.
+// others returns the number of cores used by other programs.
 func (c *cores) others() float64 {
 	return max(c.machine-c.service-c.test, 0).Seconds() / max(c.of, tick).Seconds()
 }

@@ -18,18 +18,18 @@ import (
 
 const (
 	readersOrganizations = 4
-	largeTurns           = 32 // of an organization's session: its messages have more than 8 MiB
+	largeTurns           = 32 // in an organization's session, whose messages exceed 8 MiB
 	largeCharacters      = 32_000
-	largestCharacters    = 500_000 // of the message of a single run: with its answer, it has 4 MB
-	readersEach          = 18      // connections of an organization
+	largestCharacters    = 500_000 // of a single run's message; with the answer it has 4 MB
+	readersEach          = 18      // connections per organization
 	readPause            = 500 * time.Millisecond
-	refusedPause         = time.Second // until a reader that was refused comes again
+	refusedPause         = time.Second // pause of a rejected reader before its next attempt
 	readPiece            = 16          // bytes
 	readBuffer           = 4 << 10
 )
 
-// slowReading has organizations make runs with large answers, and read lists of them, the messages of their sessions and single runs on
-// many connections at a few bytes a second.
+// slowReading is an attack by organizations with large answers. They read run lists, session
+// messages and single runs on many connections at a few bytes per second.
 type slowReading struct {
 	people []*person
 	paths  map[*person]map[string]string
@@ -37,7 +37,7 @@ type slowReading struct {
 
 	mu       sync.Mutex
 	reading  int
-	answered int // requests of the round that were answered
+	answered int // answered requests of the round
 }
 
 func newSlowReading(t *testing.T, s *service) *slowReading {
@@ -61,11 +61,12 @@ func newSlowReading(t *testing.T, s *service) *slowReading {
 			paths["run"] = p.largeRun(t)
 		})
 	}
+
 	all.Wait()
 	return r
 }
 
-// largeRun makes a run with the largest message, and returns its path.
+// largeRun creates a run with the largest message and returns its path.
 func (p *person) largeRun(t *testing.T) (path string) {
 	t.Helper()
 	a := p.post(t.Context(), "/api/agents?action=chat&id="+p.agent, p.byKey(),
@@ -85,6 +86,7 @@ func (r *slowReading) run(ctx context.Context) {
 	r.mu.Unlock()
 	var all sync.WaitGroup
 	defer all.Wait()
+
 	for _, p := range r.people {
 		for n := range readersEach {
 			all.Go(func() {
@@ -97,7 +99,7 @@ func (r *slowReading) run(ctx context.Context) {
 	}
 }
 
-// read asks for an answer on a connection of its own, and reads a few bytes of it at a time.
+// read requests a resource on a new connection and reads the response a few bytes at a time.
 func (r *slowReading) read(ctx context.Context, p *person, what string) {
 	res, leave, err := p.open(ctx, r.paths[p][what]) //nolint:bodyclose // leave closes its connection
 	if err != nil {
@@ -107,13 +109,16 @@ func (r *slowReading) read(ctx context.Context, p *person, what string) {
 		return
 	}
 	defer leave()
+
 	r.answer()
 	r.sent.count(what + " " + strconv.Itoa(res.StatusCode))
 	if res.StatusCode != http.StatusOK {
 		return
 	}
+
 	r.held(1)
 	defer r.held(-1)
+
 	for piece := make([]byte, readPiece); ; wait(ctx, readPause) {
 		if _, err := io.ReadFull(res.Body, piece); err != nil {
 			if ctx.Err() == nil {
@@ -124,23 +129,27 @@ func (r *slowReading) read(ctx context.Context, p *person, what string) {
 	}
 }
 
-// open asks for a path on a connection that keeps little of the answer, until it is left or ctx ends.
+// open requests a path on a connection with a small receive buffer, which lasts until leave is
+// called or ctx ends.
 func (p *person) open(ctx context.Context, path string) (res *http.Response, leave func(), err error) {
 	dialer := *p.dial
 	dialer.Control = func(_, _ string, raw syscall.RawConn) error {
 		return raw.Control(func(fd uintptr) {
-			_ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, readBuffer) // the kernel may take more
+			_ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, readBuffer) // the kernel may use more
 		})
 	}
+
 	conn, err := dialer.DialContext(ctx, "tcp", strings.TrimPrefix(p.url, "http://"))
 	if err != nil {
 		return nil, nil, err
 	}
-	stop := context.AfterFunc(ctx, func() { _ = conn.Close() }) // it is given up
+
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() }) // canceled
 	leave = func() {
 		stop()
-		_ = conn.Close() // it was given up
+		_ = conn.Close() // canceled
 	}
+
 	_, err = io.WriteString(conn, "GET "+path+" HTTP/1.1\r\nHost: parley.test\r\nX-Api-Key: "+p.key+"\r\n\r\n")
 	if err == nil {
 		res, err = http.ReadResponse(bufio.NewReaderSize(conn, readPiece), nil)
@@ -163,7 +172,7 @@ func (r *slowReading) held(more int) {
 	r.reading += more
 }
 
-// begun waits until answers are being read and there were as many answers as there are readers.
+// begun waits until responses are being read and there have been as many responses as readers.
 func (r *slowReading) begun(ctx context.Context) {
 	for ctx.Err() == nil {
 		r.mu.Lock()
@@ -177,14 +186,15 @@ func (r *slowReading) begun(ctx context.Context) {
 	}
 }
 
-func slowReaders(t *testing.T, s *service) { //nolint:thelper // a test, not a part of one
+func slowReaders(t *testing.T, s *service) { //nolint:thelper // a subtest, not a helper
 	home := s.signUp(t, victimAddress).withKey(t).withAgent(t)
 	for n := range 25 {
 		home.trigger(t.Context(), home.key, fmt.Sprint("before ", n)).want(t, http.StatusOK)
 	}
+
 	r := newSlowReading(t, s)
 	v := &victim{probes: []probe{home.lists(pace(60 * time.Millisecond)), home.chats(pace(120 * time.Millisecond))}}
-	s.judge(t, planned(plan{rounds: 3, each: 1200 * time.Millisecond}), v, attack{
+	s.judge(t, formPlan(plan{rounds: 3, each: 1200 * time.Millisecond}), v, attack{
 		run: r.run, begun: r.begun, sent: &r.sent, shows: map[string]int{
 			"session 200":             readersOrganizations,
 			"run 200":                 readersOrganizations,

@@ -14,29 +14,31 @@ import (
 	"parley/shared/testkit"
 )
 
-// otherBinary is the variable that names another program to attack.
+// otherBinary is the environment variable with the path of another program to attack.
 const otherBinary = "PARLEY_ABUSE_BINARY"
 
-// service is a whole Parley with default settings.
+// service is a complete Parley with default settings.
 type service struct {
 	url     string
 	process *testkit.Process
 
-	strangers int // addresses that were given out
+	strangers int // number of assigned addresses
 }
 
-// newService starts `parley up` in a directory of its own. Settings are as in "KEY=value".
+// newService starts `parley up` in a new directory. Settings have the form "KEY=value".
 func newService(t *testing.T, settings ...string) *service {
 	t.Helper()
 	path := os.Getenv(otherBinary)
 	if path == "" {
 		path = testkit.BuildBinary(t, "deploy/standalone/cmd/parley")
 	}
+
 	dir := filepath.Join(t.TempDir(), "data")
 	environment := append(quickstart.Environment(dir, testkit.FreePort(t)), "LOG_LEVEL=warn")
 	process := testkit.StartProcess(t, testkit.Command{
 		Name: "parley", Path: path, Args: []string{"up"}, Env: append(environment, settings...), ReadyLine: quickstart.BannerEnd,
 	})
+
 	made, err := quickstart.ReadCredentials(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -44,18 +46,18 @@ func newService(t *testing.T, settings ...string) *service {
 	return &service{url: made.BaseURL, process: process}
 }
 
-// person is an account with an organization, which anybody can make.
+// person is an account with an organization, as any stranger can create.
 type person struct {
 	*client
 
 	email, password string
 	token           string // of the login session
 	organization    string
-	key             string // of the organization; empty until withKey
+	key             string // the organization's; empty until withKey
 	agent           string // empty until withAgent
 }
 
-// signUp makes an account from a client address.
+// signUp creates an account from a client address.
 func (s *service) signUp(t *testing.T, address string) *person {
 	t.Helper()
 	p := &person{client: s.from(t, address), email: rand.Text() + "@example.test", password: rand.Text()}
@@ -76,7 +78,7 @@ func (p *person) bearer() header { return header{"Authorization": "Bearer " + p.
 
 func (p *person) byKey() header { return header{"X-Api-Key": p.key} }
 
-// withKey makes a key of the person's organization.
+// withKey creates a key of the person's organization.
 func (p *person) withKey(t *testing.T) *person {
 	t.Helper()
 	p.key = p.newKey(t, "organization")
@@ -92,7 +94,7 @@ func (p *person) newKey(t *testing.T, scope string) string {
 	return made.Key
 }
 
-// withAgent makes an agent that repeats its message.
+// withAgent creates an echo agent.
 func (p *person) withAgent(t *testing.T) *person {
 	t.Helper()
 	var made struct {
@@ -106,18 +108,18 @@ func (p *person) withAgent(t *testing.T) *person {
 	return p
 }
 
-// chat sends a message to the person's agent, and waits for the answer.
+// chat sends a message to the person's agent and waits for the answer.
 func (p *person) chat(ctx context.Context, by header, message string) answer {
 	return p.post(ctx, "/api/agents?action=chat&id="+p.agent, by, map[string]any{"message": message, "sessionId": rand.Text()})
 }
 
-// trigger runs the person's agent as a scheduler does.
+// trigger triggers the person's agent like a scheduler.
 func (p *person) trigger(ctx context.Context, key, message string) answer {
 	return p.post(ctx, "/api/internal/run-automation", header{"X-Api-Key": key},
 		map[string]any{"target": p.agent, "input": map[string]any{"message": message}})
 }
 
-// stranger is a client address that nobody has used. The victim's is 127.0.0.1.
+// stranger returns an unused client address. The victim's is 127.0.0.1.
 func (s *service) stranger() string {
 	s.strangers++
 	return fmt.Sprintf("127.0.%d.%d", 1+s.strangers/200, 1+s.strangers%200)
@@ -125,7 +127,7 @@ func (s *service) stranger() string {
 
 const victimAddress = "127.0.0.1"
 
-// wait waits, or until ctx ends.
+// wait waits for d or until ctx ends.
 func wait(ctx context.Context, d time.Duration) {
 	over := time.NewTimer(d)
 	defer over.Stop()

@@ -14,12 +14,13 @@ const (
 	strangers          = 5 // organizations of attackers
 )
 
-// signatureFlood sends deliveries that are not signed as they should be. One address sends many small ones to the victim's hooks.
-// Fourteen addresses each send one large delivery after the other: to hooks of the attackers' five organizations, and to the victim's.
+// signatureFlood is an attack with wrongly signed deliveries. One address sends many small ones to
+// the victim's hooks. Fourteen addresses each send one large delivery after the other, to the hooks
+// of the attackers' five organizations and to the victim's.
 type signatureFlood struct {
 	clients   []*client
 	small     []*hook // of the victim
-	large     []*hook // of everybody
+	large     []*hook // of the attackers and the victim
 	few, many []byte
 	sent      tally
 }
@@ -42,37 +43,41 @@ func newSignatureFlood(t *testing.T, s *service, victims ...*hook) *signatureFlo
 func (f *signatureFlood) run(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
+
 	all.Go(func() {
 		paced(ctx, 10*time.Millisecond, 8, func(ctx context.Context, n int) {
 			to := f.small[n%len(f.small)]
 			f.sent.add(ctx, "small", to.send(ctx, f.clients[0], fmt.Sprint(n), wrongSignature, f.few))
 		})
 	})
+
 	for at, client := range f.clients {
 		all.Go(func() {
 			for n := at; ctx.Err() == nil; n++ {
 				to := f.large[n%len(f.large)]
 				body := &inPieces{ctx: ctx, rest: f.many, piece: len(f.many) / 2, pause: piecePause}
 				f.sent.add(ctx, "large", to.send(ctx, client, fmt.Sprint(n), wrongSignature, body))
-				wait(ctx, 5*time.Millisecond) // those that are refused at once come again at once
+				wait(ctx, 5*time.Millisecond) // immediately rejected deliveries are repeated immediately
 			}
 		})
 	}
 }
 
-func wrongSignatures(t *testing.T, s *service) { //nolint:thelper // a test, not a part of one
+func wrongSignatures(t *testing.T, s *service) { //nolint:thelper // a subtest, not a helper
 	home := s.signUp(t, victimAddress).withKey(t).withAgent(t)
 	small, large := home.newHook(t, "small", "hmac"), home.newHook(t, "large", "github")
-	for _, h := range []*hook{small, large} { // the service knows the victim's source
+	for _, h := range []*hook{small, large} { // so that the service knows the victim's address
 		h.deliver(t.Context(), home.client, "first", 1).want(t, http.StatusAccepted)
 	}
+
 	flood := newSignatureFlood(t, s, small, large)
 	v := &victim{probes: []probe{
 		small.deliveries("small delivery", pace(50*time.Millisecond), 100),
 		large.deliveries("large delivery", pace(300*time.Millisecond), 512<<10),
 		home.logins(pace(500 * time.Millisecond)),
 	}}
-	s.judge(t, planned(plan{rounds: 3, each: 1200 * time.Millisecond}), v, attack{
+
+	s.judge(t, formPlan(plan{rounds: 3, each: 1200 * time.Millisecond}), v, attack{
 		run: flood.run, sent: &flood.sent, shows: map[string]int{
 			"small 401": 100,
 			"small 429": 20,

@@ -14,13 +14,14 @@ import (
 type probe struct {
 	name  string
 	every time.Duration
-	// floor, if not 0, is by how much its latency may rise in any case, instead of the floor of all probes.
+	// floor, if not 0, replaces the allowed latency increase of all probes.
 	floor time.Duration
-	// send makes the n-th request and waits for its outcome. It returns an error if the victim did not get what it asked for.
+	// send makes the n-th request and waits for its result. It returns an error if the result is
+	// wrong.
 	send func(ctx context.Context, n int) error
 }
 
-// victim makes requests of some kinds and keeps their latencies.
+// victim makes requests of several kinds and records their latencies.
 type victim struct {
 	probes []probe
 
@@ -29,7 +30,7 @@ type victim struct {
 	refused []string
 }
 
-// names are those of the victim's probes.
+// names returns the names of the victim's probes.
 func (v *victim) names() []string {
 	var names []string
 	for _, p := range v.probes {
@@ -38,7 +39,7 @@ func (v *victim) names() []string {
 	return names
 }
 
-// latencies are those of each probe.
+// latencies contains the latencies by probe.
 type latencies map[string][]time.Duration
 
 func (l latencies) add(more latencies) {
@@ -47,8 +48,9 @@ func (l latencies) add(more latencies) {
 	}
 }
 
-// live makes requests for some time, and returns when all are answered. A request has its time whether or not the one before it is
-// answered, and its latency counts from then: a service that stalls does not slow the victim's clock.
+// live makes requests for some time and returns when all are answered. Each request has a scheduled
+// time, independent of earlier responses, and its latency is measured from then. A stalled service
+// therefore does not slow the victim's clock.
 func (v *victim) live(ctx context.Context, d time.Duration) latencies {
 	found := latencies{}
 	var all sync.WaitGroup
@@ -61,6 +63,7 @@ func (v *victim) live(ctx context.Context, d time.Duration) latencies {
 			}
 		})
 	}
+
 	all.Wait()
 	return found
 }
@@ -83,6 +86,7 @@ func (v *victim) each(ctx context.Context, p probe, d time.Duration) (took []tim
 		next = next.Add(p.every)
 		wait(ctx, time.Until(next))
 	}
+
 	all.Wait()
 	return took
 }
@@ -103,7 +107,7 @@ func (v *victim) note(refusal string) {
 	v.refused = append(v.refused, refusal)
 }
 
-// ok is nil for an answer with one of the statuses.
+// ok returns nil for a response with one of the statuses.
 func (a answer) ok(statuses ...int) error {
 	switch {
 	case a.err != nil:
@@ -142,7 +146,7 @@ func (p *person) logins(every time.Duration) probe {
 	}}
 }
 
-// documents is a probe that uploads a short document and waits until it is ready. That it is, it finds out when it looks the next time.
+// documents is a probe that uploads a short document and polls until it is ready.
 func (p *person) documents(every time.Duration) probe {
 	return probe{name: "document", every: every, floor: documentFloor, send: func(ctx context.Context, n int) error {
 		return p.ready(ctx, fmt.Sprintf("note-%d.txt", n), fmt.Sprintf("Note number %07d.", n))
@@ -156,7 +160,8 @@ func (h *hook) deliveries(name string, every time.Duration, size int) probe {
 	}}
 }
 
-// firstDeliveries is a probe that sends signed deliveries to a hook of the person, each from an address that the service does not know.
+// firstDeliveries is a probe that sends signed deliveries to the person's hook, each from an
+// address unknown to the service.
 func (h *hook) firstDeliveries(t *testing.T, s *service, name string, every time.Duration, size int) probe {
 	t.Helper()
 	return probe{name: name, every: every, send: func(ctx context.Context, n int) error {

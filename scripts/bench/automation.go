@@ -26,6 +26,7 @@ func (a *automation) Measure(ctx context.Context, s *loadEnv) error {
 	if err != nil {
 		return err
 	}
+
 	p, ours, err := s.parley(ctx, "parley", parley.Config{})
 	if err != nil {
 		return err
@@ -38,6 +39,7 @@ func (a *automation) Measure(ctx context.Context, s *loadEnv) error {
 	if err := s.compare(ctx, c); err != nil {
 		return err
 	}
+
 	err = errors.Join(stored(ctx, dsn, floor.Completed, c.answered[0]), stored(ctx, ours, parley.Completed, c.answered[1]))
 	if err != nil {
 		return err

@@ -80,20 +80,23 @@ func (o *options) measure(ctx context.Context, loads ...Load) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
+
 	b := &bench{options: o}
 	began := time.Now()
 	err = b.find(ctx)
 	for _, load := range loads {
 		if err == nil {
-			err = b.one(ctx, load)
+			err = b.measureLoad(ctx, load)
 		}
 	}
+
 	if err != nil && ctx.Err() != nil {
-		err = context.Cause(ctx) // the reason why everything else has failed
+		err = context.Cause(ctx) // the cause of all other errors
 	}
 	if len(b.report.Rows) == 0 {
 		return err
 	}
+
 	err = errors.Join(err, b.report.writeJSON(o.JSON), b.report.writeText(os.Stdout))
 	fmt.Printf("\n%s; also written to %s\n", time.Since(began).Round(time.Second), o.JSON)
 	return err
@@ -102,7 +105,7 @@ func (o *options) measure(ctx context.Context, loads ...Load) (err error) {
 // prepare locks and empties the directory: two benches at a time would measure each other.
 func (o *options) prepare() (unlock func() error, err error) {
 	if err := os.MkdirAll(filepath.Dir(o.Dir), 0o750); err != nil {
-		return nil, fmt.Errorf("making directory: %w", err)
+		return nil, fmt.Errorf("creating directory: %w", err)
 	}
 	lock, err := lifecycle.LockFile(filepath.Clean(o.Dir) + ".lock")
 	if err != nil {
@@ -129,17 +132,19 @@ func (b *bench) find(ctx context.Context) (err error) {
 	return err
 }
 
-// one measures a load on servers of its own.
-func (b *bench) one(ctx context.Context, load Load) (err error) {
+// measureLoad measures a load on separate servers.
+func (b *bench) measureLoad(ctx context.Context, load Load) (err error) {
 	s := &loadEnv{bench: b, load: load.Name(), dir: filepath.Join(b.Dir, load.Name())}
 	if err := os.MkdirAll(s.dir, 0o750); err != nil {
-		return fmt.Errorf("making directory: %w", err)
+		return fmt.Errorf("creating directory: %w", err)
 	}
+
 	log := zerolog.New(zerolog.ConsoleWriter{Out: os.Stderr}).Level(zerolog.WarnLevel)
 	s.servers, err = process.StartServers(ctx, process.ServersConfig{Dir: s.dir, NATS: b.NATS, Log: log, Statements: b.Statements})
 	if err != nil {
 		return err
 	}
+
 	s.stops = append(s.stops, func() error { return s.servers.Stop(context.WithoutCancel(ctx)) })
 	defer func() {
 		for _, stop := range slices.Backward(s.stops) {
@@ -149,6 +154,7 @@ func (b *bench) one(ctx context.Context, load Load) (err error) {
 	if err := b.setUp(ctx, s.servers); err != nil {
 		return err
 	}
+
 	before := len(b.report.Rows)
 	switch err = load.Measure(ctx, s); {
 	case errors.Is(err, errNoSandbox) || errors.Is(err, process.ErrNoProc):
@@ -168,16 +174,19 @@ func (b *bench) setUp(ctx context.Context, servers *process.Servers) error {
 	if s.PostgreSQL != "" {
 		return nil
 	}
+
 	s.Started, s.Cores, s.System, s.Go = time.Now().UTC(), runtime.NumCPU(), runtime.GOOS+"/"+runtime.GOARCH, runtime.Version()
 	s.Overrides = parley.Overrides
 	var err error
 	if s.PostgreSQL, err = servers.Version(ctx); err != nil {
 		return err
 	}
+
 	version, err := exec.CommandContext(ctx, b.NATS, "--version").Output()
 	if err != nil {
 		return fmt.Errorf("asking nats-server for its version: %w", err)
 	}
+
 	s.NATS = strings.TrimPrefix(strings.TrimSpace(string(version)), "nats-server: v")
 	return nil
 }
@@ -203,9 +212,11 @@ func (s *loadEnv) model(ctx context.Context, delay time.Duration) (*model.Model,
 	return m, err
 }
 
-// parley starts Parley on a database of that name and returns the database's address. It runs until the end of the load, unless the load
-// stops it; two at a time need a nats-server each, because their workers would take each other's jobs. The configuration's servers,
-// binaries and directories are filled in.
+// parley starts Parley on a database of that name and returns the database's address. It fills in
+// the configuration's servers, binaries and directories.
+//
+// Parley runs until the end of the load, unless the load stops it. Two deployments at a time need
+// separate nats-servers, because their workers would take each other's jobs.
 func (s *loadEnv) parley(ctx context.Context, database string, c parley.Config) (p *parley.Parley, dsn string, err error) {
 	if dsn, err = s.servers.Database(ctx, database); err != nil {
 		return nil, "", err
@@ -213,13 +224,15 @@ func (s *loadEnv) parley(ctx context.Context, database string, c parley.Config) 
 	if s.Profile != "" {
 		c.ProfilesDir = filepath.Join(s.Profile, s.load)
 		if err := os.MkdirAll(c.ProfilesDir, 0o750); err != nil {
-			return nil, "", fmt.Errorf("making directory: %w", err)
+			return nil, "", fmt.Errorf("creating directory: %w", err)
 		}
 	}
+
 	c.LogsDir = filepath.Join(s.dir, database)
 	if err := os.MkdirAll(c.LogsDir, 0o750); err != nil {
-		return nil, "", fmt.Errorf("making directory: %w", err)
+		return nil, "", fmt.Errorf("creating directory: %w", err)
 	}
+
 	c.Binaries, c.DatabaseURL = parley.Binaries{Ingress: s.Ingress, Worker: s.Worker}, dsn
 	if c.NATSURL == "" {
 		c.NATSURL = s.servers.NATSURL()

@@ -16,7 +16,7 @@ import (
 	"parley/shared/lifecycle"
 )
 
-// code measures calls of codeExecution, whose duration the runs report that make them.
+// code measures calls of codeExecution, as reported by the runs that make them.
 type code struct {
 	Calls  int           `default:"60" help:"Calls of each side in a round."`
 	Rounds int           `default:"3" help:"Rounds, the sides in turn."`
@@ -41,18 +41,22 @@ func (c *code) Measure(ctx context.Context, s *loadEnv) error {
 	if err != nil {
 		return errNoSandbox
 	}
+
 	provider, err := s.model(ctx, 0)
 	if err != nil {
 		return err
 	}
+
 	p, _, err := s.parley(ctx, "parley", parley.Config{Settings: provider.Settings()})
 	if err != nil {
 		return err
 	}
+
 	agent, err := p.NewAgent(ctx, "Analyst", model.Name, map[string]any{"codeExecution": map[string]any{"enabled": true}})
 	if err != nil {
 		return err
 	}
+
 	var p50s [2][]float64
 	for range c.Rounds {
 		for i, call := range []func(context.Context) (time.Duration, error){
@@ -66,6 +70,7 @@ func (c *code) Measure(ctx context.Context, s *loadEnv) error {
 			p50s[i] = append(p50s[i], p50)
 		}
 	}
+
 	s.add("warm sandbox", "p50 ms of a call", p50s[0], p50s[1], atMost(10))
 	return nil
 }
@@ -96,10 +101,12 @@ func runBare(ctx context.Context, bwrap string) (took time.Duration, err error) 
 	if err != nil {
 		return 0, fmt.Errorf("running bwrap: %w", err)
 	}
+
 	began := time.Now()
 	if err := cmd.Start(); err != nil {
 		return 0, fmt.Errorf("running bwrap: %w", err)
 	}
+
 	first := make([]byte, len(printed))
 	_, err = io.ReadFull(out, first)
 	took = time.Since(began)

@@ -17,10 +17,11 @@ import (
 const (
 	primeTime  = time.Second
 	nudgeTime  = 20 * time.Millisecond
-	reportedIn = 1100 * time.Millisecond // after which a connection reports its commits when it commits again
+	reportedIn = 1100 * time.Millisecond // delay after which a connection's next commit reports its commits
 )
 
-// closedLoop is how often and how long sides are compared: clients that send the next request when the last one is answered.
+// closedLoop configures a comparison: numbers of clients, rounds and durations. Clients send the
+// next request after the previous response.
 type closedLoop struct {
 	Clients []int   `default:"1,16,64,128" help:"Numbers of clients, each with one request at a time."`
 	Rounds  int     `default:"3" help:"Rounds of each side at each number of clients."`
@@ -59,18 +60,20 @@ type values map[string]float64
 //
 //	  checkpoint │ read │ warm-up │ measured │ a second │ nudge │ read
 //
-// Sides take turns so that other work of the machine affects both alike. A connection of PostgreSQL reports its commits when it commits,
-// at most once a second. They are therefore read late: after a second, a nudge of a few requests makes the connections report. The
-// nudge's own requests count.
+// The sides take turns so that other work of the machine affects both equally. A connection of PostgreSQL reports its commits
+// when it commits, at most once a second. The commits are therefore read late: after a second, a nudge of a few requests makes
+// the connections report. The nudge's requests are counted, too.
 func (s *loadEnv) compare(ctx context.Context, c *comparison) error {
 	if len(c.Clients) == 0 || slices.Min(c.Clients) < 1 || c.Rounds < 1 || c.Seconds <= 0 {
 		return errors.New("--clients, --rounds and --seconds must be above zero")
 	}
+
 	for i := range c.sides {
 		if _, _, err := s.send(ctx, c, i, slices.Max(c.Clients), 0, primeTime); err != nil {
 			return err
 		}
 	}
+
 	for _, clients := range c.Clients {
 		var rounds [2][]values
 		for n := range c.Rounds {
@@ -121,19 +124,23 @@ func (s *loadEnv) round(ctx context.Context, c *comparison, i, clients int) (val
 	if err := s.servers.Checkpoint(ctx); err != nil {
 		return nil, err
 	}
+
 	commits, err := s.servers.Commits(ctx, side.database)
 	if err != nil {
 		return nil, err
 	}
+
 	before, err := s.cpu(side)
 	if err != nil {
 		return nil, err
 	}
+
 	duration := time.Duration(c.Seconds * float64(time.Second))
 	result, client, err := s.send(ctx, c, i, clients, duration/4, duration)
 	if err != nil {
 		return nil, err
 	}
+
 	after, err := s.cpu(side)
 	if err != nil {
 		return nil, err
@@ -141,10 +148,12 @@ func (s *loadEnv) round(ctx context.Context, c *comparison, i, clients int) (val
 	if err := lifecycle.Sleep(ctx, reportedIn); err != nil {
 		return nil, err
 	}
+
 	nudge, _, err := s.send(ctx, c, i, clients, 0, nudgeTime)
 	if err != nil {
 		return nil, err
 	}
+
 	last, err := s.servers.Commits(ctx, side.database)
 	if err != nil {
 		return nil, err
@@ -158,6 +167,7 @@ func (s *loadEnv) round(ctx context.Context, c *comparison, i, clients int) (val
 	if after["postgres"] == 0 {
 		return got, nil // this system does not report CPU times
 	}
+
 	after["client"] = client
 	for name, used := range after {
 		micros := (used - before[name]).Seconds() * 1e6 / float64(result.Answered)
@@ -173,14 +183,16 @@ func (s *loadEnv) cpu(side side) (map[string]time.Duration, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	own, err := side.processes.CPU()
 	if err != nil {
 		return nil, errors.Join(err, side.processes.Err())
 	}
+
 	for name, used := range own {
 		role := strings.TrimPrefix(name, "floor-")
 		if role != "worker" {
-			role = "ingress" // floors of one process are one
+			role = "ingress" // floors with one process count as ingress
 		}
 		out[role] += used
 	}
@@ -207,14 +219,17 @@ func (s *loadEnv) client(
 	if spec.Keys == 0 {
 		spec.Nonce = rand.Text()[:10]
 	}
+
 	before, err := process.OwnCPU()
 	if err != nil {
 		return nil, 0, err
 	}
+
 	result, err := load.Execute(ctx, spec, load.Duration{Clients: clients, WarmUp: warmUp, Measured: duration})
 	if err != nil {
 		return nil, 0, err
 	}
+
 	after, err := process.OwnCPU()
 	return result, after - before, err
 }

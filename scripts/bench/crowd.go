@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	clientsPerTick = 10 // that begin at a time
+	clientsPerTick = 10 // clients started simultaneously
 	tickEvery      = 10 * time.Millisecond
 	pollEvery      = 20 * time.Millisecond
 	patience       = 2 * time.Minute // the ingress lets a request wait for 55 s

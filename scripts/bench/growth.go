@@ -12,8 +12,9 @@ import (
 	"parley/scripts/bench/internal/parley"
 )
 
-// growth measures the cost of a run in a database that holds many runs, beside the cost in a database that holds few. Both deployments
-// stand on one PostgreSQL, with their own databases, nats-servers and processes, and all runs are made through the API.
+// growth compares the cost of a run in a database with many runs to the cost in a database with
+// few. Both deployments share one PostgreSQL, but have separate databases, nats-servers and
+// processes. All runs are created through the API.
 type growth struct {
 	closedLoop
 
@@ -53,6 +54,7 @@ func (g *growth) Measure(ctx context.Context, s *loadEnv) error {
 		fresh[i], replays[i] = side{name, p.Load(), name, p}, side{name, again, name, p}
 		deployments[i] = p
 	}
+
 	for _, c := range []*comparison{{unit: "run", sides: fresh}, {unit: "replay", sides: replays}} {
 		c.closedLoop = g.closedLoop
 		c.goal = func(_ int, measure string) *goal {
@@ -68,7 +70,7 @@ func (g *growth) Measure(ctx context.Context, s *loadEnv) error {
 	return g.lists(ctx, s, deployments)
 }
 
-// fill makes runs under their own keys, and under the keys that are replayed.
+// fill creates runs under unique keys, and under the keys that are replayed.
 func (*growth) fill(ctx context.Context, s *loadEnv, name string, own, again load.Spec, runs int) error {
 	const clients, perClient = 128, 5 * time.Second
 	began := time.Now()
@@ -76,6 +78,7 @@ func (*growth) fill(ctx context.Context, s *loadEnv, name string, own, again loa
 	if err != nil {
 		return err
 	}
+
 	for done := min(result.Answered, again.Keys); done < int64(runs); done += result.Answered {
 		if result, _, err = s.client(ctx, own, clients, 0, perClient); err != nil {
 			return err
@@ -85,7 +88,7 @@ func (*growth) fill(ctx context.Context, s *loadEnv, name string, own, again loa
 	return nil
 }
 
-// vacuum lets PostgreSQL do now what autovacuum would do during the measurement.
+// vacuum does now the work that autovacuum would do during the measurement.
 func vacuum(ctx context.Context, dsn string) error {
 	db, err := sql.Open("postgres", dsn)
 	if err != nil {
@@ -122,6 +125,7 @@ func (g *growth) lists(ctx context.Context, s *loadEnv, deployments [2]*parley.P
 			p50s[i] = append(p50s[i], load.Millis(took, 50))
 		}
 	}
+
 	s.add("1 client", "p50 ms of a page of runs", p50s[0], p50s[1], ratioAtMost(sameCost))
 	return nil
 }

@@ -24,10 +24,12 @@ func (h *hooks) Measure(ctx context.Context, s *loadEnv) error {
 	if err != nil {
 		return err
 	}
+
 	p, _, err := s.parley(ctx, "parley", parley.Config{Settings: map[string]string{"BACKLOG_MAX": "100000000"}})
 	if err != nil {
 		return err
 	}
+
 	delivery, err := p.Hook(ctx, hookSecret)
 	if err == nil {
 		err = p.SetWorkers(ctx, 0)

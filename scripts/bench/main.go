@@ -1,9 +1,11 @@
-// Command bench measures Parley beside the floor of the performance page, both as real processes on loopback: `make bench`.
+// Command bench compares Parley to the floor of the performance page. Both run as real processes on
+// loopback: `make bench`.
 //
-// Each thing that is measured is a Load in a file of its own. A Load has PostgreSQL and NATS to itself and adds rows to the report: a
-// figure of Parley, beside it the same figure of the floor in the same run, their ratio, and the goal.
+// Each measurement is a Load in its own file. A Load has exclusive PostgreSQL and NATS servers and
+// adds rows to the report: Parley's figure, the floor's figure of the same run, their ratio, and
+// the goal.
 //
-// The hidden command is the processes of the floor, so that the bench is one binary.
+// A hidden command runs the floor's processes, so that the bench is one binary.
 package main
 
 import (
@@ -23,7 +25,7 @@ type commands struct {
 	options
 
 	All   struct{} `cmd:"" default:"1" help:"All loads (the default)."`
-	Short struct{} `cmd:"" help:"The loads that tell most, with fewer and shorter rounds: three minutes."`
+	Short struct{} `cmd:"" help:"The most informative loads, with fewer and shorter rounds: three minutes."`
 
 	Automation automation `cmd:"" help:"run-automation beside the floor: runs/s, latency, commits and CPU time of a run."`
 	Streams    streams    `cmd:"" help:"Tokens to open streams, beside as many subscribers of core NATS."`
@@ -46,7 +48,7 @@ func (c *commands) loads() []Load {
 	}
 }
 
-// shortLoads are for before and after a change, not for the performance page.
+// shortLoads are for comparisons before and after a change, not for the performance page.
 func shortLoads() []Load {
 	return []Load{
 		&automation{closedLoop{Clients: []int{1, 16, 128}, Rounds: 2, Seconds: 1.5}},

@@ -18,7 +18,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// TestMain lets the test binary be the processes that the bench starts from its own binary.
+// TestMain lets the test binary run as the processes that the bench starts from its own binary.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "floor" {
 		main()
@@ -37,7 +37,7 @@ func quick(t *testing.T) *options {
 	return &options{JSON: filepath.Join(dir, "bench.json"), Dir: filepath.Join(dir, "servers"), NATS: nats}
 }
 
-// quickLoads are over in seconds; their figures mean nothing.
+// quickLoads finish in seconds; their figures are meaningless.
 func quickLoads() []Load {
 	brief := closedLoop{Clients: []int{1, 4}, Rounds: 2, Seconds: 0.15}
 	once := closedLoop{Clients: []int{4}, Rounds: 1, Seconds: 0.2}
@@ -67,7 +67,7 @@ func readReport(t *testing.T, o *options) (r report) {
 	return r
 }
 
-// left is what a bench has not removed.
+// left returns the files that a bench has not removed.
 func left(t *testing.T, o *options) (out []string) {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Dir(o.Dir))
@@ -82,7 +82,7 @@ func left(t *testing.T, o *options) (out []string) {
 	return out
 }
 
-// measures are those of which each load must have a row, with a value above zero.
+// measures are the required rows of each load, with a value above zero.
 var measures = map[string][]string{
 	"automation": {"runs/s", "run p50 ms", "run p99 ms", "commits/run", "run CPU µs, ingress", "run CPU µs, worker", "run CPU µs, client"},
 	"streams":    {"pieces/s", "p50 ms", "p99 ms"},
@@ -104,6 +104,7 @@ func TestBenchMeasuresEverything(t *testing.T) {
 	if err := o.measure(t.Context(), quickLoads()...); err != nil {
 		t.Fatal(err)
 	}
+
 	r := readReport(t, o)
 	for load, names := range measures {
 		if _, err := exec.LookPath("bwrap"); err != nil && load == "code" {
@@ -114,14 +115,16 @@ func TestBenchMeasuresEverything(t *testing.T) {
 			at := slices.IndexFunc(r.Rows, func(row row) bool { return row.Load == load && row.Measure == name })
 			if at < 0 {
 				t.Errorf("%s has no row %s", load, name)
-			} else if row := r.Rows[at]; row.Parley.Median <= 0 && load != "waiting" { // memory of a few clients is noise
+			} else if row := r.Rows[at]; row.Parley.Median <= 0 && load != "waiting" { // the memory of a few clients is noise
 				t.Errorf("%s: %+v", load, row)
 			}
 		}
 	}
+
 	if r.Setup.PostgreSQL == "" || r.Setup.NATS == "" || len(r.Statements) == 0 {
 		t.Errorf("setup is %+v, with %d statements", r.Setup, len(r.Statements))
 	}
+
 	for _, name := range []string{
 		"automation/ingress.pprof", "automation/worker.pprof", "replay/worker.pprof", "waiting/ingress-heap.pprof",
 		"waiting/ingress-goroutine.pprof", "waiting/worker-memory.json",
@@ -130,6 +133,7 @@ func TestBenchMeasuresEverything(t *testing.T) {
 			t.Error(err)
 		}
 	}
+
 	if names := left(t, o); len(names) > 0 {
 		t.Errorf("left behind: %v", names)
 	}
@@ -142,7 +146,7 @@ func (loadFunc) Name() string { return "test" }
 
 func (f loadFunc) Measure(ctx context.Context, s *loadEnv) error { return f(ctx, s) }
 
-// unbuilt keeps a bench from building Parley, which the test does not start.
+// unbuilt prevents the bench from building Parley, which the test does not start.
 func unbuilt(o *options) *options {
 	o.Ingress, o.Worker = "ingress", "worker"
 	return o
@@ -180,22 +184,26 @@ func TestReportOutlivesFailure(t *testing.T) {
 		s.add("1 client", "runs/s", []float64{2}, []float64{3, 5, 4}, ratioAtLeast(2))
 		return nil
 	})
+
 	failing := loadFunc(func(context.Context, *loadEnv) error { return failure })
 	if err := o.measure(t.Context(), measured, failing); !errors.Is(err, failure) {
 		t.Errorf("error is %v", err)
 	}
+
 	r := readReport(t, o)
 	if len(r.Rows) != 1 || r.Rows[0].Parley.Median != 4 || r.Rows[0].Ratio != 2 || !r.Rows[0].Goal.Met {
 		t.Errorf("rows are %+v", r.Rows)
 	}
+
 	empty := loadFunc(func(context.Context, *loadEnv) error { return nil })
 	if err := o.measure(t.Context(), empty); err == nil {
 		t.Error("a load without figures was accepted")
 	}
 }
 
-// Not in parallel: a process that another test starts inherits all open files for a moment, the lock too.
-func TestOneBenchAtATime(t *testing.T) { //nolint:paralleltest // as said
+// Not parallel, because a process started by another test inherits all open files for a moment,
+// including the lock.
+func TestOneBenchAtATime(t *testing.T) { //nolint:paralleltest // see above
 	o := quick(t)
 	for range 2 {
 		release, err := o.prepare()
@@ -203,7 +211,7 @@ func TestOneBenchAtATime(t *testing.T) { //nolint:paralleltest // as said
 			t.Fatal(err)
 		}
 		if _, err := o.prepare(); err == nil {
-			t.Error("a second bench was let in")
+			t.Error("a second bench was started")
 		}
 		if err := release(); err != nil {
 			t.Fatal(err)
@@ -230,6 +238,7 @@ func TestCommands(t *testing.T) {
 			t.Errorf("%v: defaults are missing: %+v", args, c)
 		}
 	}
+
 	for _, args := range [][]string{{"--ingress", "main_test.go"}, {"voice"}} {
 		parser, err := kong.New(new(commands))
 		if err != nil {

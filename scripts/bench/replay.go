@@ -28,16 +28,19 @@ func (r *replay) Measure(ctx context.Context, s *loadEnv) error {
 	if err != nil {
 		return err
 	}
+
 	progressf("finishing %d runs, which are then requested again", r.Keys)
 	nonce := rand.Text()[:10]
 	shared := func(spec load.Spec) load.Spec {
 		spec.Nonce, spec.Keys = nonce, int64(r.Keys)
 		return spec
 	}
+
 	const first = 1 // run, by which Parley's start is checked
 	if err := fill(ctx, s, shared(p.Load()), ours, `SELECT count(*) FROM runs`, r.Keys+first); err != nil {
 		return err
 	}
+
 	bare, dsn, err := s.floor(ctx, floor.Config{}, floor.Replay)
 	if err != nil {
 		return err

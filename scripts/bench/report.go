@@ -33,7 +33,7 @@ type setup struct {
 	Overrides  map[string]string `json:"overrides"` // Parley's settings that differ from the defaults
 }
 
-// row is one figure of Parley, beside the same figure of a floor.
+// row is one figure of Parley with the floor's figure.
 type row struct {
 	Load    string  `json:"load"`
 	Case    string  `json:"case"`
@@ -50,7 +50,8 @@ type figure struct {
 	Rounds []float64 `json:"rounds"`
 }
 
-// goal is a bound of the performance page on the ratio, on Parley's value or on what Parley adds to the floor's value.
+// goal is a bound from the performance page on the ratio, on Parley's value, or on its difference
+// to the floor's value.
 type goal struct {
 	On      string  `json:"on"`
 	AtLeast bool    `json:"atLeast"` // else at most
@@ -63,7 +64,7 @@ func ratioAtMost(limit float64) *goal  { return &goal{On: "ratio", Limit: limit}
 func atMost(limit float64) *goal       { return &goal{On: "value", Limit: limit} }
 func addsAtMost(limit float64) *goal   { return &goal{On: "added", Limit: limit} }
 
-// String is the goal as the table shows it.
+// String formats the goal for the table.
 func (g *goal) String() string {
 	sign, met := "≤", "missed"
 	if g.AtLeast {
@@ -75,7 +76,7 @@ func (g *goal) String() string {
 	return fmt.Sprintf("%s %s %.3g: %s", g.On, sign, g.Limit, met)
 }
 
-// add adds a row of a load. Without floor values nothing stands beside Parley's.
+// add adds a row of a load. Without floor values the row has only Parley's.
 func (s *loadEnv) add(name, measure string, floor, parley []float64, g *goal) {
 	r := row{Load: s.load, Case: name, Measure: measure, Parley: newFigure(parley), Goal: g}
 	var beside float64
@@ -90,12 +91,13 @@ func (s *loadEnv) add(name, measure string, floor, parley []float64, g *goal) {
 		value := map[string]float64{"ratio": r.Ratio, "value": r.Parley.Median, "added": r.Parley.Median - beside}[g.On]
 		g.Met = g.AtLeast && value >= g.Limit || !g.AtLeast && value <= g.Limit
 	}
+
 	s.report.Rows = append(s.report.Rows, r)
 }
 
 func newFigure(rounds []float64) figure { return figure{Median: median(rounds), Rounds: rounds} }
 
-// median returns the middle value, of an even number of values the mean of the two in the middle.
+// median returns the middle value, or the mean of the two middle values.
 func median(values []float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	half := len(sorted) / 2
@@ -132,6 +134,7 @@ func (r *report) writeText(w io.Writer) error {
 	for _, name := range slices.Sorted(maps.Keys(s.Overrides)) {
 		settings = append(settings, name+"="+s.Overrides[name])
 	}
+
 	fmt.Fprintf(out, "Parley's settings are the defaults except %s\n\n", strings.Join(settings, ", "))
 	fmt.Fprintln(out, "load\tcase\tmeasure\tfloor\tparley\tmin-max\tratio\tgoal")
 	for _, row := range r.Rows {
@@ -151,13 +154,16 @@ func (r *report) writeText(w io.Writer) error {
 		cells := []string{row.Load, row.Case, row.Measure, floor, number(row.Parley.Median), spread, ratio, goal}
 		fmt.Fprintln(out, strings.Join(cells, "\t"))
 	}
+
 	if len(r.Statements) > 0 {
 		fmt.Fprintln(out, "\nload\tms in all\tcalls\trows\tWAL bytes\tstatement")
 	}
+
 	for _, st := range r.Statements {
 		query := []rune(st.Query)
 		fmt.Fprintf(out, "%s\t%.0f\t%d\t%d\t%d\t%s\n", st.Load, st.Millis, st.Calls, st.Rows, st.WAL, string(query[:min(len(query), 90)]))
 	}
+
 	if err := out.Flush(); err != nil {
 		return fmt.Errorf("writing report: %w", err)
 	}

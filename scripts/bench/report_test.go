@@ -40,6 +40,7 @@ func TestText(t *testing.T) {
 	if err := s.report.writeText(&out); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, want := range []string{
 		"defaults except A=1, B=2", "automation  16 clients  runs/s       5316   1024    900-1100  0.19   ratio ≥ 0.5: missed",
 		"commits/run  0.232  0.235", "SELECT 1",

@@ -18,7 +18,8 @@ import (
 	"parley/shared/lifecycle"
 )
 
-// retrieval measures what searches find and how long they take, beside PostgreSQL's ts_rank on the same passages.
+// retrieval compares the quality and latency of searches to PostgreSQL's ts_rank on the same
+// passages.
 type retrieval struct {
 	Sections  int `default:"2000" help:"Sections of Go's documentation, at least."`
 	Questions int `default:"400" help:"Questions, each about another section."`
@@ -27,7 +28,7 @@ type retrieval struct {
 
 const (
 	questionSeed  = 6
-	warmSearches  = 20 // of each side, that are not measured
+	warmSearches  = 20 // unmeasured searches of each side
 	ingestTimeout = 20 * time.Minute
 	chunks        = `SELECT count(*) FROM document_chunks`
 )
@@ -35,18 +36,21 @@ const (
 // Name is the name of the load.
 func (*retrieval) Name() string { return "retrieval" }
 
-// Measure asks a deployment without embeddings and one with embeddings. The vectors are the stub's: hashed parts of words, which know
-// spelling and no meaning, so that hybrid search shows what its machinery costs and not what a language model gains.
+// Measure queries a deployment without embeddings and one with embeddings. The stub's vectors are
+// hashed parts of words without meaning, so hybrid search shows the cost of its machinery, not the
+// gain of a language model.
 func (r *retrieval) Measure(ctx context.Context, s *loadEnv) error {
 	root, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
 	if err != nil {
 		return fmt.Errorf("looking for Go's sources: %w", err)
 	}
+
 	corpus := &corpus{loadEnv: s}
 	corpus.documents, err = search.Gather(filepath.Join(strings.TrimSpace(string(root)), "src"), r.Sections)
 	if err != nil {
 		return err
 	}
+
 	corpus.questions = search.Ask(corpus.documents, r.Questions, questionSeed)
 	if len(corpus.questions) < r.Questions {
 		return fmt.Errorf("only %d questions can be made", len(corpus.questions))
@@ -54,10 +58,12 @@ func (r *retrieval) Measure(ctx context.Context, s *loadEnv) error {
 	if err := r.lexical(ctx, corpus); err != nil {
 		return err
 	}
+
 	provider, err := s.model(ctx, 0)
 	if err != nil {
 		return err
 	}
+
 	settings := map[string]string{"EMBEDDINGS_MODEL": "openai/hashed"}
 	maps.Copy(settings, provider.Settings())
 	p, _, err := corpus.start(ctx, "hybrid", settings)
@@ -75,12 +81,13 @@ type corpus struct {
 	plain     search.Ranks // of PostgreSQL's own search
 }
 
-// lexical measures quality, and then latency among more copies of the documents.
+// lexical measures quality, and then latency with more copies of the documents.
 func (r *retrieval) lexical(ctx context.Context, c *corpus) (err error) {
 	p, dsn, err := c.start(ctx, "lexical", nil)
 	if err != nil {
 		return err
 	}
+
 	plain, err := search.OpenPlain(ctx, dsn)
 	if err != nil {
 		return err
@@ -92,10 +99,12 @@ func (r *retrieval) lexical(ctx context.Context, c *corpus) (err error) {
 	if err := c.quality(ctx, "lexical", searcher(p)); err != nil {
 		return err
 	}
+
 	var all search.Document
 	for _, document := range c.documents {
 		all.Sections = append(all.Sections, document.Sections...)
 	}
+
 	for n := 1; ; n++ {
 		passages, err := count(ctx, dsn, chunks)
 		if err != nil {
@@ -109,12 +118,13 @@ func (r *retrieval) lexical(ctx context.Context, c *corpus) (err error) {
 			return err
 		}
 	}
+
 	many, err := search.OpenPlain(ctx, dsn)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, many.Close()) }()
-	return errors.Join(c.latency(ctx, dsn, many, searcher(p)), p.Stop()) // the next one has the same nats-server
+	return errors.Join(c.latency(ctx, dsn, many, searcher(p)), p.Stop()) // the next deployment uses the same nats-server
 }
 
 // start starts a deployment and fills it.
@@ -130,6 +140,7 @@ func (c *corpus) start(ctx context.Context, name string, settings map[string]str
 func (*corpus) fill(ctx context.Context, p *parley.Parley, documents []search.Document) error {
 	ctx, cancel := context.WithTimeout(ctx, ingestTimeout)
 	defer cancel()
+
 	began := time.Now()
 	var ids []string
 	for _, document := range documents {
@@ -139,6 +150,7 @@ func (*corpus) fill(ctx context.Context, p *parley.Parley, documents []search.Do
 		}
 		ids = append(ids, id)
 	}
+
 	for _, id := range ids {
 		var got struct {
 			Status string          `json:"status"`
@@ -158,11 +170,12 @@ func (*corpus) fill(ctx context.Context, p *parley.Parley, documents []search.Do
 			}
 		}
 	}
+
 	progressf("retrieval: %d documents are ready after %s", len(ids), time.Since(began).Round(time.Second))
 	return nil
 }
 
-// searchFunc returns the best passages for a question, the best first.
+// searchFunc returns the passages for a question, best first.
 type searchFunc func(ctx context.Context, question string) ([]search.Passage, error)
 
 // searcher searches over HTTP.
@@ -221,6 +234,7 @@ func (c *corpus) latency(ctx context.Context, dsn string, plain *search.Plain, f
 	if err != nil {
 		return err
 	}
+
 	bare, ours := load.NewLatencies(), load.NewLatencies()
 	for n, question := range c.questions {
 		for _, side := range []struct {
@@ -236,6 +250,7 @@ func (c *corpus) latency(ctx context.Context, dsn string, plain *search.Plain, f
 			}
 		}
 	}
+
 	name := fmt.Sprintf("lexical, %d passages", passages)
 	c.loadEnv.add(name, "p50 ms", []float64{load.Millis(bare, 50)}, []float64{load.Millis(ours, 50)}, nil)
 	c.loadEnv.add(name, "p99 ms", []float64{load.Millis(bare, 99)}, []float64{load.Millis(ours, 99)}, ratioAtMost(2))

@@ -13,10 +13,10 @@ import (
 	"parley/scripts/bench/internal/parley"
 )
 
-// scale measures several worker processes of one ingress.
+// scale measures several worker processes behind one ingress.
 //
-// Each worker runs few runs at a time, so that these slots are the limit and not the machine: a run waits for the model most of its time,
-// as real agents do.
+// Each worker has few slots, so that slots are the limit and not the machine. Like real agents,
+// runs spend most of their time waiting for the model.
 type scale struct {
 	Workers []int         `default:"1,2,4" help:"Numbers of worker processes, rising."`
 	Slots   int           `default:"4" help:"Runs that a worker runs at a time."`
@@ -34,14 +34,17 @@ func (c *scale) Measure(ctx context.Context, s *loadEnv) error {
 	if err != nil {
 		return err
 	}
+
 	settings := map[string]string{
 		"WORKER_CONCURRENCY": strconv.Itoa(c.Slots), "ORG_DISPATCH_WINDOW": strconv.Itoa(2 * c.Slots * slices.Max(c.Workers)),
 	}
+
 	maps.Copy(settings, provider.Settings())
 	p, _, err := s.parley(ctx, "parley", parley.Config{Model: model.Name, Settings: settings})
 	if err != nil {
 		return err
 	}
+
 	duration := time.Duration(c.Seconds * float64(time.Second))
 	linear, measured := make([][]float64, len(c.Workers)), make([][]float64, len(c.Workers))
 	for n := range c.Rounds {
@@ -58,6 +61,7 @@ func (c *scale) Measure(ctx context.Context, s *loadEnv) error {
 			progressf("scale, %d workers, round %d of %d: %.1f runs/s", workers, n+1, c.Rounds, result.PerSecond())
 		}
 	}
+
 	for i, workers := range c.Workers {
 		s.add(fmt.Sprintf("%d workers", workers), "runs/s, of linear", linear[i], measured[i], ratioAtLeast(0.95))
 	}

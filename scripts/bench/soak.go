@@ -18,8 +18,9 @@ import (
 	"parley/shared/lifecycle"
 )
 
-// soak measures the memory of ingress and worker while a day's runs pass as fast as they can. Of twenty requests 16 are run-automation,
-// one repeats a key whose run has finished, two are turns of chats, and one is a chat whose events are read to the end.
+// soak measures the memory of ingress and worker during the runs of a day, executed at full speed.
+// Of twenty requests 16 are run-automation, one repeats the key of a finished run, two are turns of
+// chats, and one is a chat whose events are read to the end.
 type soak struct {
 	Runs    int           `default:"86400" help:"Requests: as many as a day has seconds."`
 	Agents  int           `default:"200" help:"Agents that the requests are for."`
@@ -30,7 +31,7 @@ type soak struct {
 // Name is the name of the load.
 func (*soak) Name() string { return "soak" }
 
-// Measure compares the end with the state after 30 %.
+// Measure compares the memory at the end to that after 30 % of the requests.
 func (k *soak) Measure(ctx context.Context, s *loadEnv) error {
 	p, dsn, err := s.parley(ctx, "parley", parley.Config{})
 	if err != nil {
@@ -39,6 +40,7 @@ func (k *soak) Measure(ctx context.Context, s *loadEnv) error {
 	if err := p.RestartIngress(ctx); err != nil {
 		return err
 	}
+
 	r := &soakRun{soak: k, parley: p, samples: map[string][]soakSample{}}
 	for n := range k.Agents {
 		agent, err := p.NewAgent(ctx, fmt.Sprintf("Echo %d", n), "offline/echo", nil)
@@ -47,11 +49,13 @@ func (k *soak) Measure(ctx context.Context, s *loadEnv) error {
 		}
 		r.agents = append(r.agents, agent)
 	}
+
 	if err := r.run(ctx, dsn); err != nil {
 		return err
 	}
+
 	for _, running := range p.Processes() {
-		early, late := r.around(running.Name, 0.3), r.around(running.Name, 1)
+		early, late := r.medianNear(running.Name, 0.3), r.medianNear(running.Name, 1)
 		s.add(running.Name, "MiB at the end, at 30 %", []float64{early}, []float64{late}, ratioAtMost(1.1))
 	}
 	return s.inspect(ctx, p, "parley")
@@ -77,6 +81,7 @@ func (r *soakRun) run(ctx context.Context, dsn string) error {
 	if err != nil {
 		return fmt.Errorf("opening database: %w", err)
 	}
+
 	beside, stop := context.WithCancel(ctx)
 	expired := make(chan error, 1)
 	go func() { expired <- r.expire(beside, db) }()
@@ -89,7 +94,7 @@ func (r *soakRun) run(ctx context.Context, dsn string) error {
 				if err := r.ask(inner, r.request(n)); err != nil {
 					return fmt.Errorf("request %d: %w", n, err)
 				}
-				if done := r.done.Add(1); done*100/int64(r.Runs) > (done-1)*100/int64(r.Runs) { // another hundredth
+				if done := r.done.Add(1); done*100/int64(r.Runs) > (done-1)*100/int64(r.Runs) { // another percent is done
 					if err := r.sample(done); err != nil {
 						return err
 					}
@@ -98,6 +103,7 @@ func (r *soakRun) run(ctx context.Context, dsn string) error {
 			return nil
 		})
 	}
+
 	err = clients.Wait()
 	stop()
 	return errors.Join(err, <-expired, db.Close())
@@ -111,7 +117,8 @@ type soakRequest struct {
 	stream  bool
 }
 
-// request is the nth request. A key is repeated 498 requests later, when its first run has finished unless more clients ask at a time.
+// request returns the nth request. A key is repeated 498 requests later. By then its first run has
+// finished, unless there are more concurrent clients.
 func (r *soakRun) request(n int) soakRequest {
 	const repeatAfter = 498
 	out := soakRequest{message: fmt.Sprintf("message %d", n)}
@@ -144,7 +151,8 @@ func (r *soakRun) ask(ctx context.Context, q soakRequest) error {
 	return nil
 }
 
-// expire makes results that are old enough expire, once a second: the setting allows no time below a day.
+// expire ages old results once a second so that they expire, because the setting's minimum is a
+// day.
 func (r *soakRun) expire(ctx context.Context, db *sql.DB) error {
 	for lifecycle.Sleep(ctx, time.Second) == nil {
 		_, err := db.ExecContext(ctx, `UPDATE runs SET sweep_after = now(), expires_at = now() - interval '1 millisecond'
@@ -164,6 +172,7 @@ func (r *soakRun) sample(done int64) error {
 	if done*10/int64(r.Runs) > (done-1)*10/int64(r.Runs) {
 		progressf("soak: %d of %d requests", done, r.Runs)
 	}
+
 	for _, p := range r.parley.Processes() {
 		bytes, err := process.Memory(p.PID())
 		if err != nil {
@@ -174,8 +183,9 @@ func (r *soakRun) sample(done int64) error {
 	return nil
 }
 
-// around returns the median MiB of the samples near a share of the requests: a heap grows and shrinks with each collection.
-func (r *soakRun) around(process string, share float64) float64 {
+// medianNear returns the median of a process's samples near a share of the requests, in MiB, because a
+// heap grows and shrinks with each collection.
+func (r *soakRun) medianNear(process string, share float64) float64 {
 	var mib []float64
 	for _, s := range r.samples[process] {
 		if at := s.done / float64(r.Runs); at >= share-0.05 && at <= share+0.05 {

@@ -26,8 +26,9 @@ import (
 	"parley/shared/domain"
 )
 
-// streams measures how fast pieces of answers reach event streams. The bench publishes them in place of the worker, to streams of runs
-// whose answers the model holds back, and to as many bare subscribers of NATS.
+// streams measures the latency of partial answers on event streams. The bench publishes them in
+// place of the worker: to streams of runs whose answers the model holds, and to as many bare NATS
+// subscribers.
 type streams struct {
 	Streams int `default:"2000" help:"Event streams that are open at one ingress."`
 	Rounds  int `default:"3" help:"Rounds of each side."`
@@ -42,6 +43,7 @@ func (f *streams) Measure(ctx context.Context, s *loadEnv) error {
 	if err != nil {
 		return err
 	}
+
 	runs := strconv.Itoa(f.Streams + 1)
 	config := parley.Config{Model: model.Name, Settings: map[string]string{"ORG_DISPATCH_WINDOW": runs, "WORKER_CONCURRENCY": runs}}
 	maps.Copy(config.Settings, provider.Settings())
@@ -49,6 +51,7 @@ func (f *streams) Measure(ctx context.Context, s *loadEnv) error {
 	if err != nil {
 		return err
 	}
+
 	nc, err := nats.Connect(s.servers.NATSURL(), nats.Name("bench"))
 	if err != nil {
 		return fmt.Errorf("connecting to NATS: %w", err)
@@ -67,6 +70,7 @@ func (f *streams) Measure(ctx context.Context, s *loadEnv) error {
 		}
 		rounds[0], rounds[1] = append(rounds[0], bare), append(rounds[1], ours)
 	}
+
 	name := fmt.Sprintf("%d streams", f.Streams)
 	for _, m := range []struct {
 		measure string
@@ -77,14 +81,14 @@ func (f *streams) Measure(ctx context.Context, s *loadEnv) error {
 	return nil
 }
 
-// firstPiece is the position of a run's first piece in its log, after the event of its start.
+// firstPiece is the position of a run's first delta in its log, after the event of its start.
 const firstPiece = 2
 
 // piece is the message of a run's nth piece, as a worker publishes it.
 func piece(nth int, text string) []byte {
 	data, err := json.Marshal(map[string]string{"text": text})
 	if err != nil {
-		panic(err) // a text always marshals
+		panic(err) // never fails for a string
 	}
 	return contract.EventMessage(domain.EventChunk{
 		Fence: 1, First: firstPiece + nth - 1, Lines: domain.AppendEventLine(nil, "message.delta", data),
@@ -95,15 +99,18 @@ func piece(nth int, text string) []byte {
 func (f *streams) streamed(ctx context.Context, nc *nats.Conn, p *parley.Parley, provider *model.Model) (values, error) {
 	provider.Hold()
 	defer provider.Release()
+
 	ctx, cancel := context.WithCancel(ctx)
 	listeners, ctx := errgroup.WithContext(ctx)
 	defer func() { _ = listeners.Wait() }() // they end with ctx
 	defer cancel()
+
 	var started atomic.Int64
 	ids := make([]string, f.Streams)
 	a := newAudience(len(ids), func(listener, nth int, text string) error {
 		return nc.Publish(contract.SubjectEvents+ids[listener], piece(nth, text))
 	})
+
 	session := time.Now().UnixNano()
 	err := gather(ctx, listeners, f.Streams, func(n int) error {
 		message := fmt.Sprintf("%d listener %d", session, n)
@@ -129,6 +136,7 @@ func (f *streams) subscribed(ctx context.Context, nc *nats.Conn) (out values, er
 	a := newAudience(f.Streams, func(listener, nth int, text string) error {
 		return nc.Publish(subject(listener), piece(nth, text))
 	})
+
 	var all sync.WaitGroup
 	var open []net.Conn
 	defer func() {
@@ -137,6 +145,7 @@ func (f *streams) subscribed(ctx context.Context, nc *nats.Conn) (out values, er
 		}
 		all.Wait()
 	}()
+
 	address := strings.TrimPrefix(nc.ConnectedUrl(), "nats://")
 	for n := range f.Streams {
 		conn, in, err := subscribe(ctx, address, subject(n))
@@ -149,24 +158,28 @@ func (f *streams) subscribed(ctx context.Context, nc *nats.Conn) (out values, er
 	return a.measure(ctx)
 }
 
-// subscribe opens a connection to NATS with one subscription, and as little around it as around a stream's connection.
+// subscribe opens a connection to NATS with one subscription, and as little overhead as a stream's
+// connection has.
 func subscribe(ctx context.Context, address, subject string) (net.Conn, *bufio.Reader, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, nil, fmt.Errorf("connecting to NATS: %w", err)
 	}
+
 	in := bufio.NewReader(conn)
 	_, err = fmt.Fprintf(conn, "CONNECT {\"verbose\":false}\r\nSUB %s 1\r\nPING\r\n", subject)
 	for line := ""; err == nil && line != "PONG\r\n"; {
 		line, err = in.ReadString('\n')
 	}
+
 	if err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("subscribing: %w", err), conn.Close())
 	}
 	return conn, in, nil
 }
 
-// listen receives messages until the connection is closed. A message that it cannot read is missed, which fails the measurement.
+// listen receives messages until the connection is closed. A message that it cannot parse counts as
+// missed, which fails the measurement.
 func listen(conn net.Conn, in *bufio.Reader, receive func(text string) error) {
 	for {
 		line, err := in.ReadString('\n')
@@ -174,7 +187,7 @@ func listen(conn net.Conn, in *bufio.Reader, receive func(text string) error) {
 			return
 		}
 		if line == "PING\r\n" {
-			_, _ = io.WriteString(conn, "PONG\r\n") // a broken connection shows at the next line
+			_, _ = io.WriteString(conn, "PONG\r\n") // the next read reports a broken connection
 		}
 		var subject string
 		var size int
@@ -196,13 +209,13 @@ func listen(conn net.Conn, in *bufio.Reader, receive func(text string) error) {
 }
 
 const (
-	fanTime     = time.Second             // in which all listeners receive a piece again and again
-	steadyTime  = 1500 * time.Millisecond // in which pieces come at a rate that does not fill the machine
+	fanTime     = time.Second             // during which all listeners receive piece after piece
+	steadyTime  = 1500 * time.Millisecond // during which pieces arrive at a rate below saturation
 	steadyEvery = 2 * time.Millisecond
 	atATime     = 4 // pieces: 2,000 a second
 )
 
-// audience is listeners, each of which receives its own pieces.
+// audience is a set of listeners, each of which receives its own pieces.
 type audience struct {
 	publish func(listener, nth int, text string) error
 	sent    []int // by listener
@@ -216,7 +229,7 @@ func newAudience(size int, publish func(listener, nth int, text string) error) *
 	return &audience{publish: publish, sent: make([]int, size), arrived: make(chan struct{}, size), delays: load.NewLatencies()}
 }
 
-// send sends a listener a piece. The delay of a piece with a time counts.
+// send sends a piece to a listener. If at contains a time, the delay counts.
 func (a *audience) send(listener int, at string) error {
 	a.sent[listener]++
 	return a.publish(listener, a.sent[listener], at+" ")
@@ -237,6 +250,7 @@ func (a *audience) receive(text string) error {
 			return fmt.Errorf("recording delay: %w", err)
 		}
 	}
+
 	a.arrived <- struct{}{}
 	return nil
 }
@@ -255,17 +269,20 @@ func (a *audience) await(ctx context.Context, n int) error {
 	return nil
 }
 
-// measure sends all listeners a piece, waits until all have it, and repeats that; then it sends pieces one by one.
+// measure sends a piece to all listeners and waits until all have received it, repeatedly. Then it
+// sends single pieces at a steady rate.
 func (a *audience) measure(ctx context.Context) (values, error) {
-	if err := a.all(ctx); err != nil { // buffers that are allocated once are allocated here
+	if err := a.all(ctx); err != nil { // warm up: allocate the buffers
 		return nil, err
 	}
+
 	rounds, began := 0, time.Now()
 	for ; time.Since(began) < fanTime; rounds++ {
 		if err := a.all(ctx); err != nil {
 			return nil, err
 		}
 	}
+
 	perSecond := float64(rounds*len(a.sent)) / time.Since(began).Seconds()
 	if err := a.steadily(ctx); err != nil {
 		return nil, err
@@ -285,6 +302,7 @@ func (a *audience) all(ctx context.Context) error {
 func (a *audience) steadily(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+
 	total := int(steadyTime/steadyEvery) * atATime
 	sent := make(chan error, 1)
 	go func() {

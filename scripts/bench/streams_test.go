@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-func TestAudienceMeasuresWhatArrives(t *testing.T) {
+func TestAudienceMeasuresDelays(t *testing.T) {
 	t.Parallel()
 	received := make([]int, 5)
 	var a *audience
@@ -20,6 +20,7 @@ func TestAudienceMeasuresWhatArrives(t *testing.T) {
 		}
 		return a.receive(text)
 	})
+
 	got, err := a.measure(t.Context())
 	if err != nil || got["pieces/s"] <= 0 || got["p99 ms"] < got["p50 ms"] || got["p99 ms"] <= 0 {
 		t.Errorf("measured %+v: %v", got, err)
@@ -34,6 +35,7 @@ func TestAudienceReportsLostPieces(t *testing.T) {
 	if err := lost.all(ctx); err == nil || !strings.Contains(err.Error(), "0 of 2 pieces") {
 		t.Errorf("error is %v", err)
 	}
+
 	broken := errors.New("broken")
 	if _, err := newAudience(2, func(int, int, string) error { return broken }).measure(t.Context()); !errors.Is(err, broken) {
 		t.Errorf("error is %v", err)
@@ -50,6 +52,7 @@ func TestSubscriberReceivesPieces(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer listener.Close()
+
 	served := make(chan error, 1)
 	go func() {
 		conn, err := listener.Accept()
@@ -59,13 +62,15 @@ func TestSubscriberReceivesPieces(t *testing.T) {
 		}
 		first, second := piece(1, "one"), piece(2, "two")
 		_, err = fmt.Fprintf(conn, "INFO {}\r\nPONG\r\nMSG a 1 %d\r\n%s\r\nPING\r\nMSG a 1 %d\r\n%s\r\n", len(first), first, len(second), second)
-		_, left := io.Copy(io.Discard, conn) // until the subscriber leaves
+		_, left := io.Copy(io.Discard, conn) // until the subscriber disconnects
 		served <- errors.Join(err, left, conn.Close())
 	}()
+
 	conn, in, err := subscribe(t.Context(), listener.Addr().String(), "a")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var received []string
 	listen(conn, in, func(text string) error {
 		received = append(received, text)

@@ -23,11 +23,11 @@ import (
 
 // waiting measures the memory of requests that wait for their runs, of these runs in the worker, and of event streams.
 //
-//	clients ──run-automation, chat, streams──▶ ingress ··· worker ──▶ model, which holds its answers back
+//	clients ──run-automation, chat, streams──▶ ingress ··· worker ──▶ model, which holds its answers
 //	clients ──the same requests──▶ a bare handler that only waits
 //
-// Then the model answers. Each client checks that it receives the answer to its own message, once, and the model must have been called
-// once for each message.
+// Then the model answers. Each client checks that it receives the answer to its own message exactly once, and the model must
+// have been called once for each message.
 type waiting struct {
 	Waiters int `default:"10000" help:"Requests that wait at one ingress; fewer if the limit of open files requires it."`
 	Streams int `default:"2000" help:"Event streams that are open besides."`
@@ -56,14 +56,17 @@ func (w *waiting) Measure(ctx context.Context, s *loadEnv) error {
 	if w.Waiters < 1 {
 		return errors.New("no request can wait; raise --waiters or the limit of open files")
 	}
+
 	parked, err := w.parked(ctx, s)
 	if err != nil {
 		return err
 	}
+
 	provider, err := s.model(ctx, 0)
 	if err != nil {
 		return err
 	}
+
 	var requests, runs, streams []float64
 	for n := range w.Rounds {
 		r := &waitingRound{waiting: w, loadEnv: s, model: provider, nonce: rand.Text()[:8]}
@@ -72,6 +75,7 @@ func (w *waiting) Measure(ctx context.Context, s *loadEnv) error {
 		}
 		requests, runs, streams = append(requests, r.request), append(runs, r.run), append(streams, r.stream)
 	}
+
 	clients := fmt.Sprintf("%d clients", w.Waiters)
 	s.add(clients, "KiB of a waiting request", []float64{parked}, requests, ratioAtMost(1.3))
 	s.add(clients, "KiB of its run in the worker", nil, runs, atMost(60))
@@ -81,17 +85,19 @@ func (w *waiting) Measure(ctx context.Context, s *loadEnv) error {
 	return nil
 }
 
-// parked returns the KiB of a request in a bare handler.
+// parked returns the memory of a request in a bare handler in KiB.
 func (w *waiting) parked(ctx context.Context, s *loadEnv) (kib float64, err error) {
 	server, _, err := s.floor(ctx, floor.Config{}, floor.Parked)
 	if err != nil {
 		return 0, err
 	}
+
 	p := server.Processes()[0]
-	before, err := settled(ctx, p)
+	before, err := settledMemory(ctx, p)
 	if err != nil {
 		return 0, err
 	}
+
 	base := "http://" + server.Address
 	clients, inner := errgroup.WithContext(ctx)
 	err = gather(inner, clients, w.Waiters, func(n int) error {
@@ -102,7 +108,8 @@ func (w *waiting) parked(ctx context.Context, s *loadEnv) (kib float64, err erro
 	if err != nil {
 		return 0, err
 	}
-	after, err := settled(ctx, p)
+
+	after, err := settledMemory(ctx, p)
 	if err == nil {
 		_, err = load.Request{Method: http.MethodPost, Path: floor.ReleasePath}.Read(ctx, base)
 	}
@@ -129,7 +136,7 @@ type waitingRound struct {
 }
 
 func (r *waitingRound) measure(ctx context.Context, n int) (err error) {
-	runs := fmt.Sprint(r.Waiters + r.Streams + warmClients) // so that each stream is of a running run
+	runs := fmt.Sprint(r.Waiters + r.Streams + warmClients) // so that every streamed run is executing
 	config := parley.Config{Model: model.Name, Settings: map[string]string{"ORG_DISPATCH_WINDOW": runs, "WORKER_CONCURRENCY": runs}}
 	maps.Copy(config.Settings, r.model.Settings())
 	if r.parley, _, err = r.loadEnv.parley(ctx, fmt.Sprintf("parley_%d", n), config); err != nil {
@@ -141,6 +148,7 @@ func (r *waitingRound) measure(ctx context.Context, n int) (err error) {
 	if err := r.warmUp(ctx); err != nil {
 		return err
 	}
+
 	var inner context.Context
 	r.clients, inner = errgroup.WithContext(ctx)
 	if err := r.fill(inner); err != nil {
@@ -158,18 +166,20 @@ func (r *waitingRound) measure(ctx context.Context, n int) (err error) {
 	if err := errors.Join(r.clients.Wait(), r.parley.Err()); err != nil {
 		return err
 	}
+
 	progressf("waiting, round %d of %d: the last answer came %.1f s after the model's", n+1, r.Rounds, time.Since(began).Seconds())
 	var messages []string
 	for i := range r.Waiters {
 		messages = append(messages, r.message("waits", i))
 	}
+
 	for i := range r.Streams {
 		messages = append(messages, r.message("watches", i))
 	}
 	return errors.Join(r.model.Asked(messages), r.parley.Stop())
 }
 
-// fill lets all clients wait, and measures the memory of each kind.
+// fill starts all waiting clients, and measures the memory of each kind of request.
 func (r *waitingRound) fill(ctx context.Context) error {
 	ingress, worker := r.parley.Processes()[0], r.parley.Processes()[1]
 	r.model.Hold()
@@ -183,23 +193,24 @@ func (r *waitingRound) fill(ctx context.Context) error {
 				return err
 			}
 		}
-		bytes, err := settled(ctx, step.process)
+		bytes, err := settledMemory(ctx, step.process)
 		if err != nil {
 			return err
 		}
 		memory = append(memory, bytes)
 	}
+
 	r.request, r.run = kibEach(memory[2]-memory[0], r.Waiters), kibEach(memory[3]-memory[1], r.Waiters)
 	r.stream = kibEach(memory[4]-memory[2], max(r.Streams, 1))
 	return nil
 }
 
-// message is a client's own; it names its session and key too.
+// message returns a client's unique message, which is also used for its session and key.
 func (r *waitingRound) message(kind string, n int) string {
 	return fmt.Sprintf("%s %s %d", r.nonce, kind, n)
 }
 
-// warmUp lets the ingress allocate what it allocates once.
+// warmUp sends requests so that the ingress makes its one-time allocations.
 func (r *waitingRound) warmUp(ctx context.Context) error {
 	clients, ctx := errgroup.WithContext(ctx)
 	err := gather(ctx, clients, warmClients, func(n int) error {
@@ -232,7 +243,8 @@ func (r *waitingRound) listen(ctx context.Context, q load.Request, message strin
 	return t.Check(message)
 }
 
-// wait lets clients wait for runs until the model has been called for all. Every other client chats.
+// wait starts clients that wait for runs, and returns when the model has been called for all of
+// them. Every other client uses chat.
 func (r *waitingRound) wait(ctx context.Context) error {
 	err := gather(ctx, r.clients, r.Waiters, func(n int) error {
 		message := r.message("waits", n)
@@ -247,7 +259,8 @@ func (r *waitingRound) wait(ctx context.Context) error {
 	return r.awaitModel(ctx, r.Waiters)
 }
 
-// watch lets clients watch runs until all have started. Every other client watches a run that it has started before.
+// watch starts clients that stream runs, and returns when all runs have started. Every other client
+// streams a run that it started earlier.
 func (r *waitingRound) watch(ctx context.Context) error {
 	err := gather(ctx, r.clients, r.Streams, func(n int) error {
 		message := r.message("watches", n)
@@ -270,7 +283,7 @@ func (r *waitingRound) watch(ctx context.Context) error {
 	return until(ctx, "all streams have begun", func() bool { return int(r.watching.Load()) == r.Streams })
 }
 
-// awaitModel waits until the model holds the answers of that many runs.
+// awaitModel waits until the model holds the answers of so many runs.
 func (r *waitingRound) awaitModel(ctx context.Context, runs int) error {
 	return until(ctx, "the model is called for all runs", func() bool { return r.model.Active() == runs })
 }
@@ -278,11 +291,11 @@ func (r *waitingRound) awaitModel(ctx context.Context, runs int) error {
 const (
 	sampleEvery = 50 * time.Millisecond
 	sampleCount = 6           // that must agree within 1 %
-	settleTime  = time.Second // after which the last sample counts
+	settleTime  = time.Second // after which the last sample is taken
 )
 
-// settled returns a process's memory once it has stopped changing.
-func settled(ctx context.Context, p *process.Process) (int64, error) {
+// settledMemory returns a process's memory when it has stopped changing.
+func settledMemory(ctx context.Context, p *process.Process) (int64, error) {
 	var samples []int64
 	for over := time.Now().Add(settleTime); ; {
 		if err := lifecycle.Sleep(ctx, sampleEvery); err != nil {

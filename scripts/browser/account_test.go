@@ -16,10 +16,10 @@ import (
 	"parley/shared/testkit"
 )
 
-// client prepares what a page is to show; what is tested is done in the page.
+// client prepares the content of pages. The tested actions happen in the page.
 var client = &http.Client{Transport: &http.Transport{}, Timeout: testkit.Within(patienceOfRequests)}
 
-// account is somebody with an organization of their own.
+// account is a user with an organization.
 type account struct {
 	s        *testEnv
 	email    string
@@ -27,7 +27,7 @@ type account struct {
 	token    string
 }
 
-// signUp makes an account without the browser.
+// signUp creates an account through the API.
 func signUp(t *testing.T) *account {
 	t.Helper()
 	a := &account{s: withTestEnv(t), email: rand.Text() + "@example.test", password: rand.Text()}
@@ -37,7 +37,7 @@ func signUp(t *testing.T) *account {
 	return a
 }
 
-// signIn lets the browser hold the account's session, as if it had signed in before.
+// signIn stores the account's session in the browser, as after a login.
 func (p *page) signIn(a *account) *page {
 	p.t.Helper()
 	yes := true
@@ -47,7 +47,7 @@ func (p *page) signIn(a *account) *page {
 	return p
 }
 
-// call sends a request to the API with the account's session, which must succeed.
+// call sends an API request with the account's session. It must succeed.
 func (a *account) call(t *testing.T, method, path string, body, into any) {
 	t.Helper()
 	if err := a.try(t.Context(), method, path, body, into); err != nil {
@@ -64,9 +64,10 @@ func (a *account) try(ctx context.Context, method, path string, body, into any) 
 		}
 		payload = bytes.NewReader(raw)
 	}
+
 	req, err := http.NewRequestWithContext(ctx, method, a.s.url+path, payload)
 	if err != nil {
-		return fmt.Errorf("making request: %w", err)
+		return fmt.Errorf("creating request: %w", err)
 	}
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
@@ -74,11 +75,13 @@ func (a *account) try(ctx context.Context, method, path string, body, into any) 
 	if a.token != "" {
 		req.Header.Set("Authorization", "Bearer "+a.token)
 	}
+
 	res, err := client.Do(req)
 	if err != nil {
 		return fmt.Errorf("asking: %w", err)
 	}
 	defer res.Body.Close()
+
 	raw, err := io.ReadAll(res.Body)
 	if err != nil {
 		return fmt.Errorf("reading answer: %w", err)
@@ -95,10 +98,10 @@ func (a *account) try(ctx context.Context, method, path string, body, into any) 
 	return nil
 }
 
-// on switches a tool on.
+// on enables a tool.
 var on = map[string]any{"enabled": true}
 
-// agent makes one; fields beside name and prompt are up to the test.
+// agent creates an agent. The test may set further fields.
 func (a *account) agent(t *testing.T, name string, fields map[string]any) (id string) {
 	t.Helper()
 	body := map[string]any{"name": name, "systemPrompt": "Answer briefly.", "allowedCallers": []string{"user", "system"}}
@@ -108,7 +111,7 @@ func (a *account) agent(t *testing.T, name string, fields map[string]any) (id st
 	return made.ID
 }
 
-// till is a tool that pays, and asks a person before it does.
+// till returns the configuration of a tool that pays after a person's approval.
 func (a *account) till() map[string]any {
 	return map[string]any{"httpRequest": map[string]any{"enabled": true, "approval": "unsafe", "endpoints": []any{map[string]any{
 		"name": "payBill", "description": "Pays a bill.", "method": "POST", "url": a.s.outside.url + "/pay", "sideEffect": "unsafe",
@@ -134,7 +137,7 @@ func (a *account) document(t *testing.T, name, content string) (id string) {
 	return made.ID
 }
 
-// run is what came of a message.
+// run is the outcome of a message.
 type run struct {
 	ID        string            `json:"id"`
 	Status    string            `json:"status"`
@@ -143,14 +146,14 @@ type run struct {
 	Citations []json.RawMessage `json:"citations"`
 }
 
-// chat sends a message and waits for what comes of it.
+// chat sends a message and waits for the outcome.
 func (a *account) chat(t *testing.T, agent, session, message string) (r run) {
 	t.Helper()
 	a.call(t, http.MethodPost, "/api/agents?action=chat&id="+agent, map[string]any{"sessionId": session, "message": message}, &r)
 	return r
 }
 
-// key makes an API key.
+// key creates an API key.
 func (a *account) key(t *testing.T, name string) (secret string) {
 	t.Helper()
 	var made struct{ Key string }
@@ -158,27 +161,31 @@ func (a *account) key(t *testing.T, name string) (secret string) {
 	return made.Key
 }
 
-// trigger runs an agent as a scheduler does, and waits for what comes of it.
+// trigger triggers an agent like a scheduler, and waits for the outcome.
 func (a *account) trigger(t *testing.T, key, agent, automation, message string) (r run) {
 	t.Helper()
 	body, err := json.Marshal(map[string]any{"target": agent, "input": map[string]any{"message": message}})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, a.s.url+"/api/internal/run-automation", bytes.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for name, value := range map[string]string{
 		"Content-Type": "application/json", "x-api-key": key, "x-trigger-type": "schedule", "x-automation-id": automation,
 	} {
 		req.Header.Set(name, value)
 	}
+
 	res, err := client.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
+
 	raw, err := io.ReadAll(res.Body)
 	if err != nil || res.StatusCode >= http.StatusBadRequest {
 		t.Fatalf("run-automation: %d %s %v", res.StatusCode, raw, err)

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestAgentSettings changes an agent, which has effect once it is saved, and not against what somebody else has saved meanwhile.
+// TestAgentSettings changes an agent. The change takes effect when it is saved, and does not
+// overwrite a concurrent change.
 func TestAgentSettings(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -31,9 +32,9 @@ func TestAgentSettings(t *testing.T) {
 	a.call(t, http.MethodPut, "/api/agents?id="+agent, map[string]any{"description": "Somebody else's"}, nil)
 	p.fill("Name", "Mine")
 	p.click("button", "Save changes")
-	p.sees("Somebody else changed this agent")
+	p.sees("Someone else changed this agent")
 	p.inspect("settings-conflict")
-	p.click("button", "Keep mine on top of theirs")
+	p.click("button", "Apply mine on top of theirs")
 	p.click("button", "Save changes")
 	p.is("heading", "Mine")
 	p.isNot("region", "Unsaved changes")
@@ -44,7 +45,7 @@ func TestAgentSettings(t *testing.T) {
 	}
 }
 
-// TestLeavingAsks leaves settings that are not saved: only somebody who says so loses them.
+// TestLeavingAsks leaves unsaved settings, which are only discarded after a confirmation.
 func TestLeavingAsks(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -68,7 +69,8 @@ func TestLeavingAsks(t *testing.T) {
 	p.holds("Description", "")
 }
 
-// TestPreviewOfWidget switches the widget on where the pages explain it, and talks with the agent in the preview.
+// TestPreviewOfWidget enables the widget from the page that explains it, and talks to the agent in
+// the preview.
 func TestPreviewOfWidget(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -92,10 +94,10 @@ func TestPreviewOfWidget(t *testing.T) {
 	chat.in("log", "Messages").sees("echo: Hello there")
 	p.press("Escape")
 	p.isNot("dialog", "Greeter")
-	p.focusIs("button", "Open chat: Greeter…") // which tells of an answer that ended behind the closed panel
+	p.focusIs("button", "Open chat: Greeter…") // announces an answer that ended while the panel was closed
 }
 
-// TestInvitation brings somebody else into an organization, who may then read but not change.
+// TestInvitation invites a user into an organization, who may then read but not change.
 func TestInvitation(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -119,6 +121,7 @@ func TestInvitation(t *testing.T) {
 	if guest.has("button", "New agent") || guest.has("link", "Automations") {
 		t.Error("a member is offered what only admins may do")
 	}
+
 	guest.click("link", "Organization")
 	guest.is("heading", "Organization")
 	guest.inspect("org-as-member")

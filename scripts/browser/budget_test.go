@@ -6,15 +6,15 @@ import (
 	"github.com/chromedp/cdproto/network"
 )
 
-// What a first load may cost.
+// The budget of a first load.
 const (
-	budgetBytes    = 150 << 10 // as they come over the wire, compressed
+	budgetBytes    = 150 << 10 // compressed, as transferred
 	budgetRequests = 12
 	budgetShift    = 0.02 // cumulative layout shift
 	widgetBytes    = 20 << 10
 )
 
-// budget visits a path as a browser that has nothing of it, and holds the load to the budget. The page is new.
+// budget loads a path with an empty cache in a new page, and checks the budget.
 func (p *page) budget(path string) {
 	p.t.Helper()
 	yes := true
@@ -26,6 +26,7 @@ func (p *page) budget(path string) {
 		Ready, Shift float64
 		Shifts       []string
 	}
+
 	p.js(&load, `() => ({ Ready: performance.getEntriesByType("navigation")[0].domContentLoadedEventEnd, Shift: shifted, Shifts: shifts })`)
 	requests, bytes, list := p.watch.weight()
 	p.t.Logf("%s: %d requests, %.1f KB, DOMContentLoaded after %.0f ms, at rest after %s, layout shift %.4f",

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestAgentFromTemplate makes an agent from a template, asks it something, and opens what the answer cites.
+// TestAgentFromTemplate creates an agent from a template, sends it a question, and opens the
+// answer's citation.
 func TestAgentFromTemplate(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -40,11 +41,13 @@ func TestAgentFromTemplate(t *testing.T) {
 	if p.js(&after, place); !slices.Equal(before, after) {
 		t.Errorf("what is read moves from %v to %v when a source is opened", before, after)
 	}
+
 	var marked string
 	p.js(&marked, `() => document.querySelector("dialog mark")?.textContent ?? ""`)
 	if !strings.Contains(marked, "1931") {
 		t.Errorf("the words that are marked in the source are %q", marked)
 	}
+
 	source.is("link", "Open the page…")
 	p.inspect("source")
 	p.press("Escape")
@@ -68,7 +71,7 @@ func TestQuestionAboutDocument(t *testing.T) {
 	p.in("dialog", "returns.md").in("region", "Text of the source").sees("within 45 days of its delivery")
 }
 
-// numbered is a text whose words tell how far it has come.
+// numbered returns a text whose words are numbered.
 func numbered(words int) string {
 	list := make([]string, words)
 	for i := range list {
@@ -77,7 +80,8 @@ func numbered(words int) string {
 	return strings.Join(list, " ")
 }
 
-// TestAnswerStreams watches an answer that takes seconds being written, leaves in the middle, and finds it whole.
+// TestAnswerStreams watches a slow answer stream, leaves in the middle, and finds it complete
+// afterwards.
 func TestAnswerStreams(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -91,24 +95,26 @@ func TestAnswerStreams(t *testing.T) {
 	turn.sees("echo: slowly w1 w2 w3")
 	p.is("button", "Stop the run")
 	if shown, err := turn.text(); err != nil || strings.Count(shown, "w70") > 1 {
-		t.Errorf("it is whole at once: %s, %v", shown, err)
+		t.Errorf("the answer is complete immediately: %s, %v", shown, err)
 	}
+
 	p.reload()
 	turn.sees("echo: slowly " + said)
 	turn.is("link", "Run details")
 	if shown, err := turn.text(); err != nil || strings.Count(shown, "echo: slowly") != 1 {
-		t.Errorf("the answer is not there once: %s, %v", shown, err)
+		t.Errorf("the answer does not appear exactly once: %s, %v", shown, err)
 	}
 
 	p.fill("Message", "again slowly "+numbered(200))
 	p.press("Enter")
 	p.in("article", "Message: again slowly…").sees("echo: again slowly w1 w2 w3")
-	p.in("complementary", "Your sessions").is("button", "again slowly w1 w2…") // the session is named while its run goes on
+	p.in("complementary", "Your sessions").is("button", "again slowly w1 w2…") // the session gets its name while its run executes
 	p.click("button", "Stop the run")
 	p.sees("The run was cancelled")
 }
 
-// TestRefusedMessage sends a message for which there is no budget: it waits for a person, over a reload too.
+// TestRefusedMessage sends a message that exceeds the budget. It stays in the input, even after a
+// reload.
 func TestRefusedMessage(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -118,22 +124,23 @@ func TestRefusedMessage(t *testing.T) {
 	a.call(t, http.MethodPost, "/api/budgets", nothing, &budget)
 	p := open(t).signIn(a)
 	p.watch.expect(http.StatusTooManyRequests)
-	p.watch.expect(http.StatusNotFound) // the session has not begun
+	p.watch.expect(http.StatusNotFound) // the session does not exist yet
 	p.visit("/dashboard/agents/" + agent)
 	p.fill("Message", "Hello")
 	p.press("Enter")
 	turn := p.in("article", "Message: Hello")
-	turn.sees("The budget is used up")
+	turn.sees("Budget used up")
 	turn.seesNot(budget.ID)
 	p.inspect("refused")
 	a.call(t, http.MethodDelete, "/api/budgets?id="+budget.ID, nil, nil)
 	p.reload()
-	turn.is("button", "Discard the message")
+	turn.is("button", "Discard message")
 	turn.click("button", "Send again")
 	turn.sees("echo: Hello")
 }
 
-// TestSignedOutMeanwhile is signed out elsewhere while a message is written or as it is sent, and finds it again.
+// TestSignedOutMeanwhile is signed out elsewhere while a message is written or sent. The message is
+// still there after the next login.
 func TestSignedOutMeanwhile(t *testing.T) {
 	t.Parallel()
 	for _, sent := range []bool{false, true} {
@@ -147,7 +154,7 @@ func TestSignedOutMeanwhile(t *testing.T) {
 			p.fill("Message", "What is 6 times 7?")
 			a.call(t, http.MethodPost, "/api/auth/logout", nil, nil)
 			if sent {
-				p.watch.expect(http.StatusNotFound) // the session has not begun
+				p.watch.expect(http.StatusNotFound) // the session does not exist yet
 				p.click("button", "Send message")
 			} else {
 				p.visit(at)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestDemo uses the demo until its limit, which the page explains.
+// TestDemo uses the demo up to its limit. The page explains the limit.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	p := open(t)
@@ -28,19 +28,20 @@ func TestDemo(t *testing.T) {
 			return errors.New("neither is told")
 		})
 		if p.has("alert", "…") {
-			if n < 8 { // reading the list of templates counts, too
+			if n < 8 { // listing the templates counts, too
 				t.Errorf("refused after %d messages", n)
 			}
 			break
 		}
 	}
-	refused.sees("You have come to the demo's limit")
+
+	refused.sees("Demo limit reached")
 	refused.is("button", "Send again in …")
-	refused.is("link", "Sign up for more")
+	refused.is("link", "Sign up")
 	p.inspect("demo-limit")
 	p.reload()
-	p.sees("requests left") // the count is still known, and so is when there are more
-	refused.is("link", "Sign up for more")
-	refused.click("link", "Sign up for more")
+	p.sees("requests left") // the page still shows the remaining requests and when the limit is refilled
+	refused.is("link", "Sign up")
+	refused.click("link", "Sign up")
 	p.arrives("/signup")
 }

@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// TestDialogKeepsWhatWasTyped closes a dialog by all that closes one: what was typed in it is lost by nobody who has not said so.
-func TestDialogKeepsWhatWasTyped(t *testing.T) {
+// TestDialogKeepsTypedText closes a dialog in every way. Typed text is only discarded after a
+// confirmation.
+func TestDialogKeepsTypedText(t *testing.T) {
 	t.Parallel()
 	p := open(t).signIn(signUp(t))
 	p.visit("/dashboard")
@@ -28,6 +29,7 @@ func TestDialogKeepsWhatWasTyped(t *testing.T) {
 		p.isNot("dialog", "Leave without saving?")
 		dialog.holds("Name", "Half an agent")
 	}
+
 	p.press("Escape")
 	p.inspect("leave-dialog")
 	asks.click("button", "Leave")
@@ -37,7 +39,8 @@ func TestDialogKeepsWhatWasTyped(t *testing.T) {
 	dialog.holds("Name", "")
 }
 
-// TestDialogFootStays opens a dialog that is taller than the window: its buttons are in sight, and its fields are not behind them.
+// TestDialogFootStays opens a dialog that is taller than the window. Its buttons are visible and do
+// not cover its fields.
 func TestDialogFootStays(t *testing.T) {
 	t.Parallel()
 	p := open(t).signIn(signUp(t))
@@ -60,28 +63,28 @@ func TestDialogFootStays(t *testing.T) {
 			return foot.top - field.bottom;
 		}`)
 		if room < 0 {
-			t.Errorf("with %v the field is %.0f pixels behind the buttons", s, -room)
+			t.Errorf("with %v the buttons cover %.0f pixels of the field", s, -room)
 		}
 		p.press("Escape")
 		p.isNot("dialog", "New agent")
 	}
 }
 
-// outside clicks beside whatever dialog is open.
+// outside clicks outside of the open dialog.
 func (p *page) outside() {
 	p.t.Helper()
 	p.settled()
 	p.must(p.mouse(5, 5), "clicking outside")
 }
 
-// TestDialogLeadsToFault submits what is wrong: the first field that was refused has the focus, each time.
+// TestDialogLeadsToFault submits invalid input. Each time the first invalid field gets the focus.
 func TestDialogLeadsToFault(t *testing.T) {
 	t.Parallel()
 	p := open(t).signIn(signUp(t))
 	p.watch.expect(http.StatusBadRequest)
 	for _, c := range []struct{ path, open, title, submit, field string }{
 		{"/dashboard", "New agent", "New agent", "Create agent", "Name"},
-		{"/dashboard/org", "New key", "New API key", "Make key", "Name"},
+		{"/dashboard/org", "New key", "New API key", "Create key", "Name"},
 		{"/dashboard/org/notifications", "New endpoint", "New endpoint", "Create endpoint", "Address"},
 	} {
 		p.visit(c.path)
@@ -92,10 +95,11 @@ func TestDialogLeadsToFault(t *testing.T) {
 			p.focusIs("textbox", c.field)
 		}
 	}
-	dialog := p.in("dialog", "New endpoint") // several that are refused together
+
+	dialog := p.in("dialog", "New endpoint") // several fields are invalid simultaneously
 	dialog.fill("Address", "https://example.com/")
-	dialog.click("checkbox", "A run has failed or timed out…")
-	dialog.click("checkbox", "A run waits for a person…")
+	dialog.click("checkbox", "A run failed or timed out…")
+	dialog.click("checkbox", "A run is waiting for a person…")
 	dialog.click("button", "Create endpoint")
-	p.focusIs("checkbox", "A run has completed…")
+	p.focusIs("checkbox", "A run completed…")
 }

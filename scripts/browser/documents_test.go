@@ -17,7 +17,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// TestDocumentedPages puts every block of HTML that documents show into a page of another origin, and expects an agent's chat there.
+// TestDocumentedPages puts every HTML block of the documents into a page of another origin, and
+// expects an agent's chat there.
 func TestDocumentedPages(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -26,6 +27,7 @@ func TestDocumentedPages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	shown := 0
 	for _, path := range append(documents, filepath.Join(root, "README.md")) {
 		raw, err := os.ReadFile(path)
@@ -46,15 +48,17 @@ func TestDocumentedPages(t *testing.T) {
 			}
 		}
 	}
+
 	if shown == 0 {
 		t.Error("no document shows HTML")
 	}
 }
 
-// documentedSecret is what the signature is made with that stands in documents.
+// documentedSecret is the secret of the signature shown in documents.
 const documentedSecret = "a secret for the names of visitors, long enough"
 
-// showsChat puts HTML into a page of another origin, with an agent of the account's for that which stands in it, and talks with it there.
+// showsChat puts HTML into a page of another origin, with one of the account's agents in place of
+// the documented one, and chats with it.
 func (a *account) showsChat(t *testing.T, html string) {
 	t.Helper()
 	var agent string
@@ -67,18 +71,21 @@ func (a *account) showsChat(t *testing.T, html string) {
 		_, _ = fmt.Fprintf(w, `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Ours</title><link rel="icon" href="data:,"></head>`+
 			`<body><main><h1>Ours</h1></main>%s</body></html>`, own)
 	}))
+
 	t.Cleanup(server.Close)
 	agent = a.agent(t, "Snippet", map[string]any{"widget": map[string]any{
 		"enabled": true, "allowedOrigins": []string{server.URL}, "identitySecret": documentedSecret,
 	}})
+
 	p := open(t).withoutAddress()
 	p.watch.talksTo(strings.TrimPrefix(server.URL, "http://"))
 	p.visitURL(server.URL)
-	title := "Ask us" // as the block that gives commands says, which also opens it
+	title := "Ask us" // as in the block with commands, which also opens it
 	if !strings.Contains(html, title) {
 		title = "Snippet"
 		p.click("button", "Open chat: "+title)
 	}
+
 	chat := p.in("dialog", title)
 	chat.fill("Message", "What is 6 * 7?")
 	chat.click("button", "Send")

@@ -24,7 +24,7 @@ import (
 	"parley/shared/testkit/openaistub"
 )
 
-// testEnv is what all tests of the package share.
+// testEnv is the environment shared by all tests of the package.
 type testEnv struct {
 	mu      sync.Mutex
 	up      bool
@@ -43,25 +43,28 @@ type testEnv struct {
 
 var theEnv testEnv
 
-// withTestEnv gives the running service and browser, and starts them for the first test that asks.
+// withTestEnv returns the running service and browser. The first call starts them.
 func withTestEnv(t *testing.T) *testEnv {
 	t.Helper()
 	chromium, err := exec.LookPath("chromium")
 	if err != nil {
 		t.Skipf("NOT TESTED: pages in a browser: %v (install the package chromium)", err)
 	}
+
 	s := &theEnv
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.up {
 		return s
 	}
+
 	program := testkit.BuildBinary(t, "deploy/standalone/cmd/parley")
 	if s.dir == "" {
-		if s.dir, err = os.MkdirTemp("", "parley-browser-"); err != nil { //nolint:usetesting // it is all tests' place
+		if s.dir, err = os.MkdirTemp("", "parley-browser-"); err != nil { //nolint:usetesting // shared by all tests
 			t.Fatal(err)
 		}
 	}
+
 	s.startOutside()
 	if err := s.startParley(t, program); err != nil {
 		t.Fatal(err)
@@ -69,6 +72,7 @@ func withTestEnv(t *testing.T) *testEnv {
 	if err := s.startBrowser(chromium); err != nil {
 		t.Fatal(err)
 	}
+
 	s.up = true
 	return s
 }
@@ -88,27 +92,32 @@ func (s *testEnv) startParley(t *testing.T, program string) error {
 		return fmt.Errorf("making log of parley: %w", err)
 	}
 	defer log.Close()
+
 	data := filepath.Join(s.dir, "data")
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program, "up")
 	cmd.Env = append(append(os.Environ(), quickstart.Environment(data, testkit.FreePort(t))...),
 		"OPENAI_BASE_URL="+s.servers[0].URL+"/v1", "OPENAI_API_KEY=stub", "DEFAULT_MODEL=offline",
 		"TRANSCRIPTION_MODEL=openai/ear", "AUDIO_BASE_URL="+s.outside.url+"/v1", "AUDIO_API_KEY=ear", "SPEECH_MODEL=offline/espeak-ng",
 		"SEARXNG_URL="+s.outside.url, "OUTBOUND_ALLOW="+s.outside.host,
-		"TRUSTED_PROXIES=127.0.0.0/8", "LIMIT_USER=3000", // each page comes from an address of its own
+		"TRUSTED_PROXIES=127.0.0.0/8", "LIMIT_USER=3000", // each page has a separate client address
 		"SIGNUPS_PER_ADDRESS=0")
+
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if s.parley, err = lifecycle.StartChild(cmd, syscall.SIGKILL); err != nil {
 		return fmt.Errorf("starting parley: %w", err)
 	}
+
 	ready := func() bool { return s.parley.Ended() || bytes.Contains(s.output(), []byte(quickstart.BannerEnd)) }
 	if !polled(t, time.Minute, ready) || s.parley.Ended() {
 		return fmt.Errorf("parley is not ready: %w\n%s", s.parley.Err(), s.output())
 	}
+
 	creds, err := quickstart.ReadCredentials(data)
 	if err != nil {
 		return err
 	}
+
 	s.url = creds.BaseURL
 	s.host = strings.TrimPrefix(creds.BaseURL, "http://")
 	return nil
@@ -124,18 +133,20 @@ func (s *testEnv) startBrowser(program string) error {
 	return err
 }
 
-// launch starts a browser with a profile of its own.
+// launch starts a browser with a new profile.
 func launch(program, profile string, more ...chromedp.ExecAllocatorOption) (browser context.Context, end context.CancelFunc, err error) {
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(program), chromedp.Flag("headless", "new"), chromedp.Flag("no-sandbox", os.Geteuid() == 0),
 		chromedp.UserDataDir(profile), chromedp.Flag("hide-scrollbars", true),
 		chromedp.Flag("lang", "en-US"), chromedp.Flag("disable-gpu", true), chromedp.Flag("mute-audio", true),
-		chromedp.Flag("no-proxy-server", true), // what the environment names is no business of loopback
-		// Of what a window has around its page some is drawn by pages, too, each with a process of its own that costs more than the page.
+		chromedp.Flag("no-proxy-server", true), // loopback ignores proxies of the environment
+		// Some parts of the window around a page are pages, too. Each has a process that costs more
+		// than the tested page.
 		chromedp.Flag("disable-features", "Translate,BlinkGenPropertyTrees,InitialWebUI,WebUIReloadButton,PreloadTopChromeWebUI,"+
 			"SpareRendererForSitePerProcess,MediaRouter,OptimizationHints"),
 		chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("disable-dev-shm-usage", !roomInMemory()))
+
 	ctx, free := chromedp.NewExecAllocator(context.Background(), append(options, more...)...)
 	ctx, stop := chromedp.NewContext(ctx)
 	end = func() { stop(); free() }
@@ -146,14 +157,15 @@ func launch(program, profile string, more ...chromedp.ExecAllocatorOption) (brow
 	return ctx, end, nil
 }
 
-// roomInMemory tells whether a browser may share its pictures in memory: containers often have little of it.
+// roomInMemory reports whether there is enough shared memory for a browser. Containers often have
+// little.
 func roomInMemory() bool {
 	var shared syscall.Statfs_t
 	err := syscall.Statfs("/dev/shm", &shared)
 	return err == nil && shared.Bavail*uint64(max(0, shared.Bsize)) > 1<<30
 }
 
-// output is all that parley has written.
+// output returns parley's output.
 func (s *testEnv) output() []byte {
 	raw, err := os.ReadFile(filepath.Join(s.dir, "output"))
 	if err != nil {
@@ -162,24 +174,26 @@ func (s *testEnv) output() []byte {
 	return raw
 }
 
-// address is a client address that nobody had before: limits are counted for each.
+// address returns an unused client address, because rate limits are counted per address.
 func (s *testEnv) address() string {
 	n := s.addresses.Add(1)
 	return fmt.Sprintf("198.51.%d.%d", 100+n/250, 1+n%250)
 }
 
-// end stops everything; of a failed package it shows what parley complained of.
+// end stops everything. If the package failed, it prints parley's warnings and errors.
 func (s *testEnv) end(failed bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.close != nil {
 		s.close()
 	}
+
 	err := s.endParley()
 	for _, server := range s.servers {
 		server.CloseClientConnections()
 		server.Close()
 	}
+
 	if s.dir == "" {
 		return err
 	}
@@ -199,17 +213,18 @@ func (s *testEnv) endParley() error {
 	if err := s.parley.Signal(syscall.SIGTERM); err != nil {
 		return fmt.Errorf("ending parley: %w", err)
 	}
+
 	select {
 	case <-s.parley.Done():
 	case <-time.After(30 * time.Second):
-		_ = s.parley.Signal(syscall.SIGKILL) // its PostgreSQL ends with it
+		_ = s.parley.Signal(syscall.SIGKILL) // its PostgreSQL ends, too
 		<-s.parley.Done()
 		return errors.New("parley did not end within 30 s")
 	}
 	return s.parley.Err()
 }
 
-// complaints gives the lines of a log that tell of something wrong, the last ones of many.
+// complaints returns the lines of a log with warnings and errors, limited to the last ones.
 func complaints(log []byte) string {
 	var lines []string
 	for line := range strings.Lines(string(log)) {

@@ -13,16 +13,18 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 )
 
-// area is a part of a page, known by the roles and names that lead to it. It is looked up anew each time, for pages are rendered again.
+// area is a part of a page, identified by a path of roles and names. It is looked up each time,
+// because pages are rendered again.
 type area struct {
 	p    *page
 	path []step
 }
 
-// step is what somebody who cannot see the page is told of a part of it. A name may begin or end with "…" where more stands; empty: any.
+// step is an element's role and name in the accessibility tree. A name may begin or end with "…" as
+// a wildcard; an empty name matches any.
 type step struct {
 	role, name string
-	first      bool // of several that are alike, the first
+	first      bool // the first of several matches
 }
 
 func (s step) String() string { return fmt.Sprintf("%s %q", s.role, s.name) }
@@ -31,6 +33,7 @@ func (s step) fits(name string) bool {
 	if s.name == "…" {
 		return true
 	}
+
 	want, after := strings.CutSuffix(s.name, "…")
 	want, before := strings.CutPrefix(want, "…")
 	switch {
@@ -44,13 +47,13 @@ func (s step) fits(name string) bool {
 	return name == want
 }
 
-// in gives the part of the area with a role and a name.
+// in returns the part of the area with a role and a name.
 func (a area) in(role, name string) area {
 	path := append(append([]step(nil), a.path...), step{role: role, name: name})
 	return area{p: a.p, path: path}
 }
 
-// first gives the first part of the area with a role and a name, where there are several that are alike.
+// first returns the first part of the area with a role and a name if there are several.
 func (a area) first(role, name string) area {
 	found := a.in(role, name)
 	found.path[len(found.path)-1].first = true
@@ -68,15 +71,16 @@ func (a area) String() string {
 	return strings.Join(words, " › ")
 }
 
-// fields are the roles of what one writes into or chooses from.
+// fields are the roles of input elements.
 var fields = []string{"textbox", "searchbox", "spinbutton", "combobox", "listbox"}
 
-// matches finds the parts of a node that a step leads to.
+// matches returns the descendants of a node that match a step.
 func (a area) matches(root cdp.BackendNodeID, s step) (found []cdp.BackendNodeID, others []string, err error) {
 	roles := []string{s.role}
 	if s.role == "field" {
 		roles = fields
 	}
+
 	for _, role := range roles {
 		result, err := send(a.p, accessibility.QueryAXTree, accessibility.QueryAXTreeParams{BackendNodeID: root, Role: role})
 		if err != nil {
@@ -100,7 +104,8 @@ func (a area) matches(root cdp.BackendNodeID, s step) (found []cdp.BackendNodeID
 	return found, others, nil
 }
 
-// nameFor is what a part is called; of one without a name, such as a row of a table, what stands in it.
+// nameFor returns the accessible name of an element, or the text of an element without one, such as
+// a table row.
 func (p *page) nameFor(node *accessibility.Node) (string, error) {
 	name := text(node.Name)
 	if name == "" {
@@ -126,7 +131,7 @@ func text(v *accessibility.Value) string {
 	return s
 }
 
-// node gives the one element that the path leads to.
+// node returns the only element that matches the path.
 func (a area) node() (cdp.BackendNodeID, error) {
 	found, err := a.nodes()
 	if err != nil {
@@ -138,12 +143,13 @@ func (a area) node() (cdp.BackendNodeID, error) {
 	return found[0], nil
 }
 
-// nodes gives all elements that the path leads to, at least one.
+// nodes returns all elements that match the path, at least one.
 func (a area) nodes() ([]cdp.BackendNodeID, error) {
 	document, err := send(a.p, dom.GetDocument, dom.GetDocumentParams{})
 	if err != nil {
 		return nil, err
 	}
+
 	found := []cdp.BackendNodeID{document.Root.BackendNodeID}
 	for _, s := range a.path {
 		if len(found) > 1 {
@@ -163,7 +169,7 @@ func (a area) nodes() ([]cdp.BackendNodeID, error) {
 	return found, nil
 }
 
-// object gives the element in the tests' world of the page.
+// object returns the element in the tests' isolated world of the page.
 func (a area) object() (runtime.RemoteObjectID, error) {
 	node, err := a.node()
 	if err != nil {
@@ -200,7 +206,7 @@ func (a area) is(role, name string) {
 	a.p.until("looking for "+here.String(), func() error { _, err := here.nodes(); return err })
 }
 
-// isNot waits until there is no such part any more.
+// isNot waits until there is no such part.
 func (a area) isNot(role, name string) {
 	a.p.t.Helper()
 	here := a.in(role, name)
@@ -212,20 +218,20 @@ func (a area) isNot(role, name string) {
 	})
 }
 
-// has tells whether there is such a part now.
+// has reports whether there is such a part now.
 func (a area) has(role, name string) bool {
 	_, err := a.in(role, name).nodes()
 	return err == nil
 }
 
-// text is what stands in the area now.
+// text returns the text in the area.
 func (a area) text() (string, error) {
 	var shown string
 	err := a.ask(&shown, `function () { return shown(this) }`)
 	return strings.Join(strings.Fields(shown), " "), err
 }
 
-// sees waits until a text stands there, however it is broken into lines.
+// sees waits until a text appears, with any line breaks.
 func (a area) sees(words string) {
 	a.p.t.Helper()
 	words = strings.Join(strings.Fields(words), " ")
@@ -238,7 +244,7 @@ func (a area) sees(words string) {
 	})
 }
 
-// seesNot waits until a text stands there no more.
+// seesNot waits until a text has disappeared.
 func (a area) seesNot(words string) {
 	a.p.t.Helper()
 	a.p.until(fmt.Sprintf("waiting until %q is gone from %s", words, a), func() error {
@@ -258,7 +264,7 @@ func shortened(s string) string {
 	return s
 }
 
-// click clicks where the element is, if one can see and hit it there.
+// click clicks the element if it is visible and not covered.
 func (a area) click(role, name string) {
 	a.p.t.Helper()
 	a.in(role, name).hit()
@@ -301,17 +307,17 @@ func (p *page) mouse(x, y float64) error {
 	return nil
 }
 
-// fill writes a text into the field with a label, in place of what stood there.
+// fill replaces the text in the field with a label.
 func (a area) fill(label, words string) {
 	a.p.t.Helper()
-	a.in("field", label).take()
+	a.in("field", label).focusField()
 	a.p.press("Control+a", "Backspace")
 	a.p.enter(words)
 	a.holds(label, words)
 }
 
-// take clicks into a field until it has the focus: whoever clicks on a page that moves just then may miss, and sees it.
-func (a area) take() {
+// focusField clicks a field until it has the focus, because a click may miss while the page moves.
+func (a area) focusField() {
 	a.p.t.Helper()
 	a.p.until("the cursor is in "+a.String(), func() error {
 		a.hit()
@@ -338,7 +344,8 @@ func (a area) holds(label, words string) {
 	})
 }
 
-// choose takes an option of the list with a label, with the arrow keys: the list that a browser opens is none of the page's.
+// choose selects an option of the list with a label with the arrow keys, because a browser's popup
+// is not part of the page.
 func (a area) choose(label, option string) {
 	a.p.t.Helper()
 	list := a.in("field", label)
@@ -346,6 +353,7 @@ func (a area) choose(label, option string) {
 		Now, Wanted int
 		Options     []string
 	}
+
 	a.p.until("reading "+list.String(), func() error {
 		err := list.ask(&at, `function () {
 			this.focus();
@@ -357,15 +365,17 @@ func (a area) choose(label, option string) {
 		}
 		return err
 	})
+
 	for ; at.Now < at.Wanted; at.Now++ {
 		a.p.press("ArrowDown")
 	}
+
 	for ; at.Now > at.Wanted; at.Now-- {
 		a.p.press("ArrowUp")
 	}
 }
 
-// upload gives files to the area's one field for files, as its dialog would.
+// upload sets the files of the area's only file input, as its dialog would.
 func (a area) upload(files ...string) {
 	a.p.t.Helper()
 	a.p.until("giving files to "+a.String(), func() error {
@@ -390,7 +400,7 @@ func (a area) upload(files ...string) {
 	})
 }
 
-// focus tells what has the focus, as a screen reader does.
+// focus returns the focused element as a screen reader reports it.
 func (p *page) focus() step {
 	p.t.Helper()
 	var at step
@@ -420,7 +430,7 @@ func (p *page) focus() step {
 	return at
 }
 
-// focusIs waits until something has the focus.
+// focusIs waits until an element has the focus.
 func (p *page) focusIs(role, name string) {
 	p.t.Helper()
 	want := step{role: role, name: name}
@@ -432,7 +442,7 @@ func (p *page) focusIs(role, name string) {
 	})
 }
 
-// tabTo presses Tab until something has the focus, and fails the test when it is not reached within so many.
+// tabTo presses Tab until an element has the focus. It fails the test after limit presses.
 func (p *page) tabTo(role, name string, limit int) {
 	p.t.Helper()
 	want, seen := step{role: role, name: name}, []string{}
@@ -444,5 +454,5 @@ func (p *page) tabTo(role, name string, limit int) {
 		}
 		seen = append(seen, at.String())
 	}
-	p.t.Fatalf("%d times Tab did not lead to %s, but to %s", limit, want, strings.Join(seen, ", "))
+	p.t.Fatalf("%d presses of Tab did not reach %s, but %s", limit, want, strings.Join(seen, ", "))
 }

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// wrong is a page that does everything wrong that these tests look for.
+// wrong is a page with every fault that these tests detect.
 const wrong = `<!doctype html><html lang="en"><head><title>Wrong</title><link rel="icon" href="data:,"></head><body><main><h1>Wrong</h1>
 <p style="color: #bbb; width: 500px">Pale and wide</p><img src="/missing.png"><script src="/wrong.js"></script></main></body></html>`
 
@@ -25,7 +25,7 @@ const style = new CSSStyleSheet();
 style.replaceSync("#late { height: 400px }");
 document.adoptedStyleSheets = [style];`
 
-// TestHarnessNotices opens a page that does everything wrong: what would go unnoticed here would go unnoticed everywhere.
+// TestHarnessNotices opens a page with every fault. A fault missed here would be missed everywhere.
 func TestHarnessNotices(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -49,13 +49,13 @@ func TestHarnessNotices(t *testing.T) {
 	p.visitURL(server.URL)
 	p.sees("Late")
 	p.settled()
-	faults := strings.Join(p.watch.told(), "\n")
+	faults := strings.Join(p.watch.allFaults(), "\n")
 	for _, want := range []string{
 		"console: ", "a complaint", "500 for GET " + server.URL + "/broken", "404 for GET " + server.URL + "/missing.png",
 		"it asks another host: GET http://other.invalid/", "exception: ", "a mistake", "img-src of the content security policy forbids",
 	} {
 		if !strings.Contains(faults, want) {
-			t.Errorf("nobody noticed %q", want)
+			t.Errorf("%q was not detected", want)
 		}
 	}
 	p.watch.forget()
@@ -76,26 +76,28 @@ func TestHarnessNotices(t *testing.T) {
 	}
 	p.resize(phone)
 	if wide := p.tooWide(); !strings.Contains(wide, "p.null to 5") {
-		t.Errorf("nobody noticed what is too wide, but %q", wide)
+		t.Errorf("too wide content was not detected, but %q", wide)
 	}
 	p.is("heading", "Wrong")
 	if p.has("heading", "Right") || p.has("button", "…") {
-		t.Error("it finds what is not there")
+		t.Error("it finds missing text")
 	}
 }
 
-// TestHarnessClosesDialogs opens the dialogs that browsers have: they count as faults, and nothing waits behind them.
+// TestHarnessClosesDialogs opens the browser's native dialogs. They count as faults, and do not
+// block the test.
 func TestHarnessClosesDialogs(t *testing.T) {
 	t.Parallel()
 	p := open(t)
 	p.visit("/dashboard")
 	p.js(nil, `() => { addEventListener("beforeunload", (e) => e.preventDefault()); setTimeout(() => alert("Look here")); }`)
 	p.until("the alert is noticed", func() error {
-		if faults := strings.Join(p.watch.told(), "\n"); !strings.Contains(faults, `a alert opened: "Look here"`) {
-			return fmt.Errorf("told: %q", faults)
+		if faults := strings.Join(p.watch.allFaults(), "\n"); !strings.Contains(faults, `a alert opened: "Look here"`) {
+			return fmt.Errorf("faults: %q", faults)
 		}
 		return nil
 	})
+
 	p.until("somebody has touched the page, which may not ask before", func() error {
 		p.press("Tab")
 		var touched bool
@@ -105,9 +107,11 @@ func TestHarnessClosesDialogs(t *testing.T) {
 		}
 		return nil
 	})
+
 	p.visit("/dashboard")
-	if faults := strings.Join(p.watch.told(), "\n"); !strings.Contains(faults, "a beforeunload opened") {
-		t.Errorf("told: %q", faults)
+	if faults := strings.Join(p.watch.allFaults(), "\n"); !strings.Contains(faults, "a beforeunload opened") {
+		t.Errorf("faults: %q", faults)
 	}
+
 	p.watch.forget()
 }

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// TestWebhook makes a hook, sends it the very deliveries that the page shows, and follows one to its run.
+// TestWebhook creates a hook, sends it the deliveries shown on the page, and follows one to its
+// run.
 func TestWebhook(t *testing.T) {
 	t.Parallel()
 	for _, program := range []string{"curl", "openssl"} {
@@ -18,15 +19,16 @@ func TestWebhook(t *testing.T) {
 			t.Skipf("NOT TESTED: deliveries that the pages show: %v", err)
 		}
 	}
+
 	a := signUp(t)
 	a.agent(t, "Clerk", map[string]any{"model": "offline/echo"})
 	p := open(t).signIn(a)
 	p.visit("/dashboard/automations")
-	p.sees("No webhook yet")
+	p.sees("No webhooks yet")
 	p.click("link", "New webhook")
 	p.click("radio", "Signed (HMAC)")
 	p.fill("Message", "Order {{data.id}} of {{data.nobody}}{{data.customer.name}}")
-	p.sees("Order ⟦ord_1042⟧ of nothing⟦Kim Larsen⟧")
+	p.sees("Order ⟦ord_1042⟧ of empty⟦Kim Larsen⟧")
 	p.click("button", "Insert data.currency")
 	p.holds("Message", "Order {{data.id}} of {{data.nobody}}{{data.customer.name}}{{data.currency}}")
 	p.watch.expect(http.StatusBadRequest) // it has no name yet
@@ -35,7 +37,7 @@ func TestWebhook(t *testing.T) {
 	p.fill("Name", "Orders")
 	p.inspect("new-hook")
 	p.click("button", "Create webhook")
-	made := p.in("dialog", "Orders: set it up there")
+	made := p.in("dialog", "Set up Orders at the sender")
 	secret := made.in("region", "the secret").snippet()
 	made.click("button", "Done")
 	p.is("heading", "Orders")
@@ -46,6 +48,7 @@ func TestWebhook(t *testing.T) {
 			t.Fatalf("%s\nanswers %s", command, out)
 		}
 	}
+
 	if out := delivered(t, command, "another"); !strings.Contains(out, `"unauthenticated"`) {
 		t.Fatalf("with another secret it answers %s", out)
 	}
@@ -53,7 +56,7 @@ func TestWebhook(t *testing.T) {
 	p.click("link", "Deliveries")
 	row := p.in("row", "…, delivery…")
 	row.sees("accepted")
-	row.sees("came 2 times")
+	row.sees("received 2 times")
 	p.inspect("hook-deliveries")
 	row.first("button", "…, delivery…").hit()
 	one := p.in("dialog", "Delivery")
@@ -61,7 +64,7 @@ func TestWebhook(t *testing.T) {
 	one.click("button", "Redeliver")
 	p.isNot("dialog", "Delivery")
 	p.is("button", "…~redelivered-1")
-	p.first("link", "To the run").hit()
+	p.first("link", "Open run").hit()
 	p.sees("echo: Order ⟦ord_1042⟧ of ⟦Kim Larsen⟧")
 }
 
@@ -72,11 +75,11 @@ func TestWebhookSettings(t *testing.T) {
 	id := a.hook(t, "Issues", a.agent(t, "Triage", map[string]any{"model": "offline/echo"}))
 	p := open(t).signIn(a)
 	p.visit("/dashboard/automations/" + id)
-	p.sees("Nothing was delivered yet")
+	p.sees("No deliveries yet")
 	p.click("button", "Send a test")
 	dialog := p.in("dialog", "Send a test")
 	dialog.click("button", "Send")
-	dialog.sees("It runs the agent")
+	dialog.sees("The agent runs")
 	p.press("Escape")
 	p.in("table", "Deliveries").sees("accepted")
 
@@ -85,32 +88,33 @@ func TestWebhookSettings(t *testing.T) {
 	p.fill("Path of condition 1", "action")
 	p.fill("Value of condition 1", "closed")
 	p.sees("A delivery like this is filtered out")
-	p.click("switch", "Make one run of many deliveries")
-	p.fill("But not longer than, in seconds", "5")
-	p.watch.expect(http.StatusBadRequest) // shorter than the window
+	p.click("switch", "Coalesce deliveries into one run")
+	p.fill("Wait at most (seconds)", "5")
+	p.watch.expect(http.StatusBadRequest) // shorter than the coalescing window
 	p.click("button", "Save")
 	p.is("alert", "")
-	p.fill("But not longer than, in seconds", "30")
+	p.fill("Wait at most (seconds)", "30")
 	p.inspect("hook-settings")
 	p.click("button", "Save")
 	p.sees("Saved.")
 	p.click("button", "Send a test")
 	dialog.click("button", "Send")
-	dialog.sees("The filter holds it back")
+	dialog.sees("The filter excludes it")
 	p.press("Escape")
 
 	p.click("button", "Disable")
 	p.in("dialog", "Disable Issues?").click("button", "Disable")
-	p.sees("It is disabled")
+	p.sees("This webhook is disabled")
 	p.click("button", "Enable")
-	p.is("button", "Disable") // the buttons stand elsewhere by then
+	p.is("button", "Disable") // the buttons have moved by then
 	p.click("button", "Delete")
 	p.in("dialog", "Delete Issues?").click("button", "Delete")
 	p.arrives("/dashboard/automations")
-	p.sees("No webhook yet")
+	p.sees("No webhooks yet")
 }
 
-// delivered is what a command prints that somebody pastes into a shell, with the hook's secret in the variable that it names.
+// delivered returns the output of a command pasted into a shell, with the hook's secret in the
+// variable that it uses.
 func delivered(t *testing.T, command, secret string) string {
 	t.Helper()
 	run := exec.CommandContext(t.Context(), "sh", "-c", command)
@@ -124,7 +128,7 @@ func delivered(t *testing.T, command, secret string) string {
 	return string(printed)
 }
 
-// hook makes one for GitHub that lets everything through.
+// hook creates a hook for GitHub without a filter.
 func (a *account) hook(t *testing.T, name, agent string) (id string) {
 	t.Helper()
 	var key, made struct{ ID string }
@@ -135,7 +139,7 @@ func (a *account) hook(t *testing.T, name, agent string) (id string) {
 	return made.ID
 }
 
-// deliver sends a delivery as the hook's source would.
+// deliver sends a delivery like the hook's source.
 func (a *account) deliver(t *testing.T, hook, title string) {
 	t.Helper()
 	payload := map[string]any{"action": "opened", "issue": map[string]any{"title": title}}

@@ -11,7 +11,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// resetLink is what the operator of the service makes for an account; using it proves the account's address.
+// resetLink returns an operator's password reset link for the account. Using it verifies the
+// account's address.
 func (a *account) resetLink(t *testing.T) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), testkit.BuildBinary(t, "deploy/standalone/cmd/parley"), "reset-password", a.email)
@@ -23,7 +24,8 @@ func (a *account) resetLink(t *testing.T) string {
 	return strings.TrimSpace(string(out))
 }
 
-// TestOwnInvitations answers invitations in the dashboard, leaves an organization again, and shows who cannot do so.
+// TestOwnInvitations answers invitations in the dashboard, leaves an organization again, and checks
+// who cannot.
 func TestOwnInvitations(t *testing.T) {
 	t.Parallel()
 	host, other, guest := signUp(t), signUp(t), signUp(t)
@@ -32,11 +34,12 @@ func TestOwnInvitations(t *testing.T) {
 	for _, inviting := range []*account{host, other} {
 		inviting.call(t, http.MethodPost, "/api/organizations/members", map[string]any{"email": guest.email, "role": "member"}, nil)
 	}
+
 	host.agent(t, "Shared agent", map[string]any{"model": "offline/echo"})
 
 	unproven := open(t).signIn(guest)
 	unproven.visit("/dashboard/org")
-	unproven.sees("Open the link that you were sent")
+	unproven.sees("open the link that you received")
 	unproven.inspect("org-unproven")
 	unproven.watch.expect(401) // the reset below ends its session
 
@@ -46,12 +49,12 @@ func TestOwnInvitations(t *testing.T) {
 	p.click("button", "Set password and sign in")
 	p.arrives("/dashboard")
 	p.visit("/dashboard/org")
-	p.is("button", "Accept the invitation of Host")
+	p.is("button", "Accept the invitation from Host")
 	p.inspect("org-invited")
-	p.click("button", "Decline the invitation of Other")
-	p.in("dialog", "Decline the invitation of Other?").click("button", "Decline")
-	p.sees("You declined the invitation of Other.")
-	p.click("button", "Accept the invitation of Host")
+	p.click("button", "Decline the invitation from Other")
+	p.in("dialog", "Decline the invitation from Other?").click("button", "Decline")
+	p.sees("You declined the invitation from Other.")
+	p.click("button", "Accept the invitation from Host")
 	p.arrives("/dashboard")
 	p.is("link", "Shared agent")
 	p.visit("/dashboard/org")
@@ -61,6 +64,6 @@ func TestOwnInvitations(t *testing.T) {
 	p.arrives("/dashboard")
 	p.is("heading", "Agents")
 	if p.has("link", "Shared agent") {
-		t.Error("somebody who left still sees the organization's agents")
+		t.Error("a former member still sees the organization's agents")
 	}
 }

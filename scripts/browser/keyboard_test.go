@@ -2,7 +2,7 @@ package browser
 
 import "testing"
 
-// TestKeyboardAlone makes an agent and talks with it without touching the mouse.
+// TestKeyboardAlone creates an agent and chats with it without the mouse.
 func TestKeyboardAlone(t *testing.T) {
 	t.Parallel()
 	p := open(t).signIn(signUp(t))
@@ -10,7 +10,7 @@ func TestKeyboardAlone(t *testing.T) {
 	p.sees("No agents yet")
 	p.tabTo("link", "Skip to content", 1)
 	p.press("Enter")
-	p.tabTo("button", "New agent", 1) // behind the navigation
+	p.tabTo("button", "New agent", 1) // after the navigation
 	p.press("Enter")
 	p.is("dialog", "New agent")
 	p.press("Escape")
@@ -31,7 +31,7 @@ func TestKeyboardAlone(t *testing.T) {
 	p.enter("What is 6 times 7?")
 	p.press("Enter")
 	p.in("article", "…6 times 7…").sees("42")
-	p.sees("Enter sends, Shift and Enter begins a new line.") // the answer is told before the run has ended
+	p.sees("Enter sends. Shift+Enter starts a new line.") // the answer is announced before the run has ended
 	p.focusIs("textbox", "Message")
 	p.tabTo("button", "Copy as curl: Send this message", 6)
 	p.press("Enter")
@@ -41,7 +41,7 @@ func TestKeyboardAlone(t *testing.T) {
 	p.isNot("dialog", "Send this message, with curl")
 	p.focusIs("button", "Copy as curl: Send this message")
 
-	// Each page is reached by its link, and begins at its beginning.
+	// Each page is opened by its link and starts at the top.
 	p.visit("/dashboard")
 	p.tabTo("link", "Runs", 8)
 	p.press("Enter")

@@ -7,32 +7,34 @@ import (
 	"testing"
 )
 
-// TestKeyRunsTheCommandsShown makes a key, runs the very commands that the pages show, sees the runs appear in another window,
-// and revokes the key.
+// TestKeyRunsTheCommandsShown creates a key, runs the commands shown on the pages, watches the runs
+// appear in another window, and revokes the key.
 func TestKeyRunsTheCommandsShown(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skipf("NOT TESTED: commands that the pages show: %v", err)
 	}
+
 	a := signUp(t)
 	agent := a.agent(t, "Reporter", map[string]any{"model": "offline/echo"})
 	p, runs := open(t).signIn(a), open(t).signIn(a)
 	runs.visit("/dashboard/runs")
-	runs.sees("Nothing has run yet")
+	runs.sees("No runs yet")
 
 	p.visit("/dashboard/org")
 	p.click("button", "New key")
 	dialog := p.in("dialog", "New API key")
 	dialog.fill("Name", "Nightly reports")
 	p.inspect("new-key")
-	dialog.click("button", "Make key")
-	made := p.in("dialog", "Nightly reports: keep this key now")
+	dialog.click("button", "Create key")
+	made := p.in("dialog", "Copy the API key Nightly reports now")
 	key := made.in("region", "the new key").snippet()
 	lists := made.in("region", "a command that lists the agents").snippet()
 	if out := pasted(t, lists, ""); !strings.Contains(out, agent) {
 		t.Fatalf("%s\nanswers %s", lists, out)
 	}
-	made.click("button", "I have kept it")
+
+	made.click("button", "I have saved it")
 	row := p.in("row", "Nightly reports…")
 	row.seesNot(key)
 
@@ -49,6 +51,7 @@ func TestKeyRunsTheCommandsShown(t *testing.T) {
 			t.Fatalf("%s\nanswers %s", command, out)
 		}
 	}
+
 	runs.in("row", "…Summarize the day…").sees("completed")
 	runs.in("row", "…Summarize the day…").sees("nightly")
 	runs.in("row", "…Hello from curl…").sees("completed")
@@ -60,14 +63,14 @@ func TestKeyRunsTheCommandsShown(t *testing.T) {
 	eventually(t, patience(), "the key is refused", func() bool { return strings.Contains(pasted(t, lists, ""), `"unauthenticated"`) })
 }
 
-// snippet is the text of a part that is there to be copied.
+// snippet returns the text of a copyable part.
 func (a area) snippet() (words string) {
 	a.p.t.Helper()
 	a.p.until("reading "+a.String(), func() error { return a.ask(&words, `function () { return this.textContent }`) })
 	return words
 }
 
-// commandWith is the text to copy that has a word in it and begins as a command.
+// commandWith returns the copyable command that contains a word.
 func (p *page) commandWith(word string) (command string) {
 	p.t.Helper()
 	p.until("looking for a command with "+word, func() error {
@@ -76,7 +79,8 @@ func (p *page) commandWith(word string) (command string) {
 	return command
 }
 
-// pasted is what a command prints that somebody pastes into a shell, with the key in the variable that it names.
+// pasted returns the output of a command pasted into a shell, with the key in the variable that it
+// uses.
 func pasted(t *testing.T, command, key string) string {
 	t.Helper()
 	run := exec.CommandContext(t.Context(), "sh", "-c", command)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestKnowledge uploads a file, watches it being read, looks something up in it and deletes it.
+// TestKnowledge uploads a file, watches its processing, searches in it and deletes it.
 func TestKnowledge(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -16,7 +16,7 @@ func TestKnowledge(t *testing.T) {
 	p.sees("No documents yet")
 	p.upload(file(t, "opening hours.md", "# Opening hours\n\nThe workshop in Alder Street is open from 9:30 on weekdays.\n"))
 	row := p.in("row", "opening hours.md…")
-	row.sees("ready") // told by the service, without reloading
+	row.sees("ready") // updated by an event, without a reload
 	p.fill("…", "When does the workshop open?")
 	p.press("Enter")
 	p.sees("open from 9:30 on weekdays")
@@ -28,7 +28,7 @@ func TestKnowledge(t *testing.T) {
 	p.in("dialog", "Delete opening hours.md?").click("button", "Delete")
 	p.sees("No documents yet")
 
-	// A text that is typed, and one that cannot be read.
+	// A typed text, and one that cannot be read.
 	p.click("button", "Add text or an address")
 	add := p.in("dialog", "Add a document")
 	add.fill("Name", "returns.md")
@@ -37,7 +37,8 @@ func TestKnowledge(t *testing.T) {
 	p.in("row", "returns.md…").sees("ready")
 }
 
-// TestFoundPassageIsCut finds a long passage that is cut on an empty line, and a short one: the long one alone says that more stands there.
+// TestFoundPassageIsCut finds a long passage, truncated at an empty line, and a short one. Only the
+// long one says that there is more.
 func TestFoundPassageIsCut(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -54,12 +55,12 @@ func TestFoundPassageIsCut(t *testing.T) {
 		var shown string
 		p.js(&shown, `() => document.querySelector(".found li").innerText`)
 		if said := strings.HasSuffix(strings.TrimSpace(shown), "…"); said != more {
-			t.Errorf("that more stands there is said: %t, want %t: %s", said, more, shown)
+			t.Errorf("the truncation is marked: %t, want %t: %s", said, more, shown)
 		}
 	}
 }
 
-// file gives the path of a new file.
+// file creates a file and returns its path.
 func file(t *testing.T, name, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)

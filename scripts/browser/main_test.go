@@ -10,7 +10,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// sideBySide is how many tests run at a time, unless -parallel says otherwise: they wait for one browser and one service.
+// sideBySide is the default number of parallel tests, which share one browser and one service. The
+// flag -parallel overrides it.
 const sideBySide = 3
 
 func TestMain(m *testing.M) {
@@ -24,13 +25,13 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// patience is how long something may take to appear on a page.
+// patience bounds the wait for something to appear on a page.
 func patience() time.Duration { return testkit.Within(15 * time.Second) }
 
-// patienceOfRequests is how long an answer may take; a run's wait is part of it.
+// patienceOfRequests bounds a request, including its wait for a run.
 const patienceOfRequests = 60 * time.Second
 
-// eventually polls until done says yes, and fails the test when that takes longer than within.
+// eventually polls until done returns true. It fails the test after within.
 func eventually(t *testing.T, within time.Duration, what string, done func() bool) {
 	t.Helper()
 	if !polled(t, within, done) {
@@ -38,14 +39,17 @@ func eventually(t *testing.T, within time.Duration, what string, done func() boo
 	}
 }
 
-// polled polls until done says yes, ever more slowly, for looking costs a browser a lot; false when the time or the test is over before.
+// polled polls until done returns true, with increasing intervals, because polls cost a browser
+// much CPU time. It returns false if the time or the test ends first.
 func polled(t *testing.T, within time.Duration, done func() bool) bool {
 	t.Helper()
 	over := time.NewTimer(within)
 	defer over.Stop()
+
 	pause := 20 * time.Millisecond
 	next := time.NewTimer(pause)
 	defer next.Stop()
+
 	for !done() {
 		select {
 		case <-next.C:

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// slowModel is the model of agents whose answers are to take seconds: it repeats the message word by word.
+// slowModel is the model of slow agents. It repeats the message word by word.
 const slowModel = "openai/stub"
 
-// pause is how long the slow model thinks about each word.
+// pause is the slow model's pause before each word.
 const pause = 120 * time.Millisecond
 
-// paused has a model's stub pause after each piece of an answer whose prompt has the word "slowly".
+// paused makes a stub pause after each piece of an answer if the prompt contains the word "slowly".
 func paused(model http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -30,16 +30,16 @@ func paused(model http.Handler) http.Handler {
 	})
 }
 
-// pausing waits with each piece that is sent on.
+// pausing pauses after each flushed piece.
 type pausing struct {
 	http.ResponseWriter
 
-	ctx context.Context //nolint:containedctx // of the request that is answered
+	ctx context.Context //nolint:containedctx // of the answered request
 }
 
-// Flush sends a piece on, and pauses.
+// Flush sends a piece and pauses.
 func (w *pausing) Flush() {
-	_ = http.NewResponseController(w.ResponseWriter).Flush() // a client that has left needs nothing
+	_ = http.NewResponseController(w.ResponseWriter).Flush() // a disconnected client needs nothing
 	select {
 	case <-time.After(pause):
 	case <-w.ctx.Done():

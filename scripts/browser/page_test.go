@@ -25,15 +25,16 @@ import (
 	"parley/shared/testkit"
 )
 
-// world is where the tests' own scripts run: they see the page's elements, but the page's scripts and its policy see nothing of them.
+// world is the isolated world of the tests' scripts. They access the page's elements, but are
+// invisible to the page's scripts and its content security policy.
 const world = "tests"
 
-// watchScript runs in each document before its own scripts.
+// watchScript runs in each document before the document's scripts.
 //
 //go:embed testdata/watch.js
 var watchScript string
 
-// screen is how much a page can show.
+// screen is the size of a viewport.
 type screen struct{ width, height int64 }
 
 var (
@@ -41,7 +42,7 @@ var (
 	desktop = screen{1280, 900}
 )
 
-// page is one tab of a browser that knows nothing yet. As an area it is all that the tab shows.
+// page is a tab of a browser with an empty profile. As an area it is the whole page.
 type page struct {
 	area
 
@@ -51,24 +52,24 @@ type page struct {
 	watch *watch
 }
 
-// open gives a new tab; what goes wrong in it fails the test. At the end of a test that failed, it tells what stood there.
+// open opens a new tab. Faults in it fail the test. If the test fails, the page's text is printed.
 func open(t *testing.T) *page {
 	t.Helper()
 	s := withTestEnv(t)
 	return s.tab(t, chromium{s.browser})
 }
 
-// chromium is a browser that runs.
+// chromium is a running browser.
 type chromium struct {
 	handle context.Context //nolint:containedctx // chromedp's handle of a browser is a context
 }
 
-// tab gives a new tab of a browser.
+// tab opens a new tab of a browser.
 func (s *testEnv) tab(t *testing.T, browser chromium) *page {
 	t.Helper()
 	p := &page{t: t, s: s, watch: newWatch(s.host)}
 	p.area = area{p: p}
-	ctx, cancel := chromedp.NewContext(browser.handle, chromedp.WithNewBrowserContext(), chromedp.WithListener(p.hear))
+	ctx, cancel := chromedp.NewContext(browser.handle, chromedp.WithNewBrowserContext(), chromedp.WithListener(p.handleEvent))
 	ctx, late := context.WithTimeout(ctx, testkit.Within(2*time.Minute))
 	p.ctx = ctx
 	t.Cleanup(func() { late(); cancel() })
@@ -82,17 +83,18 @@ func (s *testEnv) tab(t *testing.T, browser chromium) *page {
 	return p
 }
 
-// hear takes an event of the tab. A dialog, which no test expects, is closed: all else in the tab would wait behind it.
-func (p *page) hear(event any) {
-	p.watch.hear(event)
+// handleEvent handles an event of the tab. It closes native dialogs, which no test expects and which would
+// block the tab.
+func (p *page) handleEvent(event any) {
+	p.watch.handleEvent(event)
 	if _, opened := event.(*cdppage.EventJavascriptDialogOpening); opened {
-		go func() { // events come in on the goroutine that answers do
+		go func() { // events arrive on the goroutine that receives responses
 			_, _ = send(p, cdppage.HandleJavaScriptDialog, cdppage.HandleJavaScriptDialogParams{Accept: true})
 		}()
 	}
 }
 
-// must fails the test when a step went wrong.
+// must fails the test if a step failed.
 func (p *page) must(err error, step string) {
 	p.t.Helper()
 	if err != nil {
@@ -100,7 +102,7 @@ func (p *page) must(err error, step string) {
 	}
 }
 
-// call sends a command to the tab, which must succeed.
+// call sends a command to the tab. It must succeed.
 func call[P, R any](p *page, command cdp.Command[P, R], params P) R {
 	p.t.Helper()
 	result, err := send(p, command, params)
@@ -108,11 +110,12 @@ func call[P, R any](p *page, command cdp.Command[P, R], params P) R {
 	return result
 }
 
-// send sends a command to the tab. One that a navigation overtakes may never be answered: it is to be sent again.
+// send sends a command to the tab. If a navigation interrupts it, it may never be answered and must
+// be sent again.
 func send[P, R any](p *page, command cdp.Command[P, R], params P) (R, error) {
 	within := 12 * time.Second
 	if command.Method == runtime.CommandCallFunctionOn {
-		within = time.Minute // axe-core looks at all of a page
+		within = time.Minute // axe-core examines the whole page
 	}
 	ctx, cancel := context.WithTimeout(p.ctx, testkit.Within(within))
 	defer cancel()
@@ -123,7 +126,7 @@ func send[P, R any](p *page, command cdp.Command[P, R], params P) (R, error) {
 	return result, nil
 }
 
-// visit goes to a path of the service, as one types it into the address bar.
+// visit navigates to a path of the service, as from the address bar.
 func (p *page) visit(path string) {
 	p.t.Helper()
 	p.visitURL(p.s.url + path)
@@ -140,8 +143,8 @@ func (p *page) reload() {
 	p.must(chromedp.Do(p.ctx, chromedp.Reload()), "reloading")
 }
 
-// reloaded waits until the page has loaded itself anew. Chromium 148 crashes in some of a hundred times when it is asked for parts of the page
-// while that goes on.
+// reloaded waits until the page has reloaded. Chromium 148 crashes in a few percent of cases if
+// parts of the page are requested during a reload.
 func (p *page) reloaded() {
 	p.t.Helper()
 	p.until("the page has loaded itself anew", func() error {
@@ -152,7 +155,7 @@ func (p *page) reloaded() {
 	})
 }
 
-// path is where the page is now, with its query.
+// path returns the page's path and query.
 func (p *page) path() string {
 	p.t.Helper()
 	var at string
@@ -160,7 +163,7 @@ func (p *page) path() string {
 	return strings.TrimPrefix(at, p.s.url)
 }
 
-// arrives waits until the page is at a path, whatever its query.
+// arrives waits until the page is at a path with any query.
 func (p *page) arrives(path string) {
 	p.t.Helper()
 	p.until("the page is at "+path, func() error {
@@ -172,7 +175,8 @@ func (p *page) arrives(path string) {
 	})
 }
 
-// until polls until a condition holds, and fails the test with its last objection.
+// until polls until a condition holds. On timeout it fails the test with the condition's last
+// error.
 func (p *page) until(what string, holds func() error) {
 	p.t.Helper()
 	var objection error
@@ -181,10 +185,10 @@ func (p *page) until(what string, holds func() error) {
 	}
 }
 
-// js calls a function in the tests' world of the page and decodes what it gives.
+// js calls a function in the tests' isolated world of the page and decodes its result.
 func (p *page) js(into any, function string) {
 	p.t.Helper()
-	// A navigation in between takes the world away: then it is the next document that is asked.
+	// A navigation destroys the world. Then the call is repeated in the next document.
 	p.until("calling a function in the page", func() error { return p.try(into, function) })
 }
 
@@ -196,7 +200,7 @@ func (p *page) try(into any, function string, arguments ...any) error {
 	return p.apply(into, runtime.CallFunctionOnParams{FunctionDeclaration: function, ExecutionContextID: in}, arguments...)
 }
 
-// worldID is the tests' world of the document that the page shows now.
+// worldID returns the tests' isolated world of the current document.
 func (p *page) worldID() (runtime.ExecutionContextID, error) {
 	frame := cdp.FrameID(chromedp.FromContext(p.ctx).Target.TargetID)
 	made, err := send(p, cdppage.CreateIsolatedWorld, cdppage.CreateIsolatedWorldParams{FrameID: frame, WorldName: world})
@@ -216,6 +220,7 @@ func (p *page) apply(into any, params runtime.CallFunctionOnParams, arguments ..
 		}
 		params.Arguments = append(params.Arguments, &runtime.CallArgument{Value: raw})
 	}
+
 	result, err := send(p, runtime.CallFunctionOn, params)
 	if err != nil {
 		return err
@@ -240,7 +245,8 @@ func (p *page) resize(s screen) {
 	call(p, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: s.width, Height: s.height, DeviceScaleFactor: 1})
 }
 
-// scheme is what colours the reader prefers, light or dark. They prefer no motion either: what moves cannot be hit.
+// scheme sets the preferred colour scheme, light or dark. It also reduces motion, because moving
+// elements cannot be clicked reliably.
 func (p *page) scheme(name string) {
 	p.t.Helper()
 	call(p, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
@@ -248,13 +254,14 @@ func (p *page) scheme(name string) {
 	}})
 }
 
-// keys names the keys that have no letter.
+// keys are the names of keys without a letter.
 var keys = map[string]string{
 	"Tab": kb.Tab, "Enter": kb.Enter, "Escape": kb.Escape, "Space": " ", "Backspace": kb.Backspace, "ArrowDown": kb.ArrowDown, "ArrowUp": kb.ArrowUp,
 	"ArrowLeft": kb.ArrowLeft, "ArrowRight": kb.ArrowRight, "Home": kb.Home, "End": kb.End,
 }
 
-// press presses keys one after the other: names of the table above, also as Shift+Tab and Control+a, or letters.
+// press presses keys in order: names of the table above, with modifiers as in Shift+Tab and
+// Control+a, or letters.
 func (p *page) press(names ...string) {
 	p.t.Helper()
 	for _, name := range names {
@@ -272,17 +279,17 @@ func (p *page) press(names ...string) {
 	}
 }
 
-// enter puts a text where the cursor is.
+// enter inserts a text at the cursor.
 func (p *page) enter(text string) {
 	p.t.Helper()
 	call(p, input.InsertText, input.InsertTextParams{Text: text})
 }
 
-// settled waits until the page has loaded, asks for nothing any more (streams aside) and has painted.
+// settled waits until the page has loaded, has no pending requests except streams, and has painted.
 func (p *page) settled() {
 	p.t.Helper()
 	p.until("the page comes to rest", func() error {
-		if err := p.watch.quiet(); err != nil { // painting is what costs
+		if err := p.watch.quiet(); err != nil { // before painting, which is slow
 			return err
 		}
 		var state string
@@ -296,32 +303,34 @@ func (p *page) settled() {
 	})
 }
 
-// verdict fails the test for what the page did wrong, and tells of a failed test what stood there.
+// verdict fails the test for the page's faults, and prints the page's text if the test failed.
 func (p *page) verdict() {
-	for _, fault := range p.watch.told() {
-		p.t.Errorf("the page did wrong: %s", fault)
+	for _, fault := range p.watch.allFaults() {
+		p.t.Errorf("the page has a fault: %s", fault)
 	}
 	if !p.t.Failed() || p.t.Skipped() {
 		return
 	}
 	var stood struct{ Address, Text string }
 	if err := p.try(&stood, `() => ({Address: location.href, Text: shown(document)})`); err != nil {
-		p.t.Logf("the page tells nothing any more: %v", err)
+		p.t.Logf("the page does not respond any more: %v", err)
 		return
 	}
 	p.t.Logf("at %s\n%s\n--- on the page:\n%s", stood.Address, p.picture(), shortened(stood.Text))
 }
 
-// picture keeps what the page looks like and says where.
+// picture saves a screenshot and returns its path.
 func (p *page) picture() string {
 	dir := os.Getenv("BROWSER_ARTIFACTS")
 	if dir == "" {
 		dir = filepath.Join(os.TempDir(), "parley-browser-pictures")
 	}
+
 	raw, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
 	if err == nil {
 		err = os.MkdirAll(dir, 0o755)
 	}
+
 	file := filepath.Join(dir, strings.ReplaceAll(p.t.Name(), "/", "_")+".png")
 	if err == nil {
 		err = os.WriteFile(file, raw, 0o644)

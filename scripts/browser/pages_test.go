@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestPublicPages looks at what anybody may see.
+// TestPublicPages inspects the public pages.
 func TestPublicPages(t *testing.T) {
 	t.Parallel()
 	for name, at := range map[string]place{
@@ -28,7 +28,7 @@ func TestPublicPages(t *testing.T) {
 	}
 }
 
-// TestLinkPages looks at the pages that links from others lead to.
+// TestLinkPages inspects the pages that emailed and shared links lead to.
 func TestLinkPages(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -36,7 +36,7 @@ func TestLinkPages(t *testing.T) {
 	widget := a.agent(t, "Shop", map[string]any{"widget": map[string]any{"enabled": true, "allowedOrigins": []string{a.s.url}}})
 	for name, at := range map[string]place{
 		"accept":  {accept, "Join…"},
-		"notice":  {"/accept?token=none", "That did not work"},
+		"notice":  {"/accept?token=none", "Something went wrong"},
 		"preview": {"/widget/preview?agent=" + widget, "Widget preview"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -56,10 +56,10 @@ func TestLinkPages(t *testing.T) {
 	}
 }
 
-// place is an address and the heading of the page that it leads to.
+// place is a path and the heading of its page.
 type place struct{ path, heading string }
 
-// look goes to a place as a browser that was never there, within the budget, and inspects what is shown.
+// look loads a place with an empty cache, checks the budget, and inspects the page.
 func (p *page) look(name string, at place) {
 	p.t.Helper()
 	p.budget(at.path)
@@ -67,7 +67,7 @@ func (p *page) look(name string, at place) {
 	p.inspect(name)
 }
 
-// TestEmptyPages looks at the dashboard of somebody who has just signed up.
+// TestEmptyPages inspects the dashboard of a new account.
 func TestEmptyPages(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -76,7 +76,7 @@ func TestEmptyPages(t *testing.T) {
 		"knowledge":   {"/dashboard/knowledge", "Knowledge"},
 		"runs":        {"/dashboard/runs", "Runs"},
 		"automations": {"/dashboard/automations", "Automations"},
-		"nowhere":     {"/dashboard/nowhere", "There is no such page"},
+		"nowhere":     {"/dashboard/nowhere", "Page not found"},
 		"foreign":     {"/dashboard/agents/ag_01h455vb4pex5vsknk084sn02q", "…"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestEmptyPages(t *testing.T) {
 	}
 }
 
-// furnished is an account that has some of everything.
+// furnished is an account with some content of every kind.
 type furnished struct {
 	*account
 
@@ -100,7 +100,7 @@ type furnished struct {
 	question, hook    string
 }
 
-// furnish makes some of everything, under names that hold hostile text when a test wants that.
+// furnish creates some content of every kind. A test may choose hostile names.
 func furnish(t *testing.T, name func(plain string) string) furnished {
 	t.Helper()
 	f := furnished{account: signUp(t), question: "How many days do I have to return a lamp?"}
@@ -108,11 +108,13 @@ func furnish(t *testing.T, name func(plain string) string) furnished {
 	f.agent = f.account.agent(t, name("Shop agent"), map[string]any{
 		"description": name("Answers customers."), "tools": map[string]any{"knowledge": on},
 	})
+
 	payer := f.account.agent(t, name("Payer"), map[string]any{"tools": f.till()})
 	f.answered = f.chat(t, f.agent, name("first"), f.question)
 	if len(f.answered.Citations) == 0 {
 		t.Fatalf("the agent cites nothing: %+v", f.answered)
 	}
+
 	key := f.key(t, name("Scheduler"))
 	f.automated = f.trigger(t, key, f.agent, name("nightly"), f.question)
 	echo := f.account.agent(t, name("Echo"), map[string]any{"model": "offline/echo"})
@@ -123,12 +125,12 @@ func furnish(t *testing.T, name func(plain string) string) furnished {
 	f.call(t, http.MethodPost, "/api/budgets", map[string]any{"scope": "automation", "subjectId": name("nightly"), "metric": "runs", "period": "day", "limit": 9}, nil)
 	f.waiting = f.chat(t, payer, name("third"), `Use payBill with {"bill": `+quoted(name("17"))+`}`)
 	if f.waiting.Status != "requires_action" {
-		t.Fatalf("the payer waits for nobody: %+v", f.waiting)
+		t.Fatalf("the payer does not wait for a person: %+v", f.waiting)
 	}
 	return f
 }
 
-// places are the pages of the dashboard with something on them.
+// places returns the dashboard's pages with content.
 func (f furnished) places() map[string]place {
 	return map[string]place{
 		"agents":      {"/dashboard", "Agents"},
@@ -151,7 +153,7 @@ func (f furnished) places() map[string]place {
 	}
 }
 
-// TestPages looks at every page of the dashboard.
+// TestPages inspects every page of the dashboard.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	f := furnish(t, func(plain string) string { return plain })
@@ -164,7 +166,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestCurrentPageInSight opens pages on a phone: the strip of pages shows where one is.
+// TestCurrentPageInSight opens pages on a phone. The navigation strip shows the current page.
 func TestCurrentPageInSight(t *testing.T) {
 	t.Parallel()
 	p := open(t).signIn(signUp(t))
@@ -185,16 +187,18 @@ func TestCurrentPageInSight(t *testing.T) {
 		})
 		p.shot("strip-"+name, phone, "light")
 	}
+
 	p.inspect("strip")
 }
 
-// nameOfDocument is what is left of such a name for a document: a path's last part.
+// nameOfDocument is the name of a document with a hostile path: its last element.
 var nameOfDocument = hostile[strings.LastIndex(hostile, "/")+1:]
 
-// hostile is what somebody would have run who may write a name, a message or a document.
+// hostile is a name, message or document with an attempted script injection.
 const hostile = `<img src=x onerror="owned=1"><script>owned=2</script>"><svg onload="owned=3">'{{7*7}}`
 
-// TestHostileText shows names, messages and what tools said as text on every page; none of it is carried out.
+// TestHostileText shows hostile names, messages and tool results on every page. They appear as text
+// and are not executed.
 func TestHostileText(t *testing.T) {
 	t.Parallel()
 	f := furnish(t, func(plain string) string { return plain + hostile })
@@ -202,7 +206,7 @@ func TestHostileText(t *testing.T) {
 	shows := map[string]string{
 		"agents": "Shop agent" + hostile, "agent": "Shop agent" + hostile, "session": nameOfDocument,
 		"settings": "Answers customers." + hostile, "embed": "Shop agent" + hostile, "use": "Shop agent" + hostile, "runs": "Shop agent" + hostile, "run": "first" + hostile,
-		"knowledge":   hostile[strings.LastIndex(hostile, "/")+1:], // of a path the last part is a document's name
+		"knowledge":   hostile[strings.LastIndex(hostile, "/")+1:], // a document's name is the last element of its path
 		"waiting":     "17" + strings.ReplaceAll(hostile, `"`, `\"`),
 		"automations": "nightly" + hostile, "hook": "Issues" + hostile, "message": "Issue ⟦Lamp" + hostile + "⟧",
 		"org": "Scheduler" + hostile, "usage": "nightly" + hostile, "templates": "Org " + hostile, "template": "Org " + hostile,
@@ -244,7 +248,7 @@ func TestHostileText(t *testing.T) {
 		p := open(t).signIn(f.account)
 		p.visit("/dashboard/runs?session=" + url.QueryEscape(hostile) + "&automation=" + url.QueryEscape(hostile))
 		p.holds("Session", hostile)
-		p.sees("No run fits these filters")
+		p.sees("No runs match these filters")
 		p.unharmed()
 	})
 	t.Run("invitation", func(t *testing.T) {
@@ -256,8 +260,8 @@ func TestHostileText(t *testing.T) {
 	})
 }
 
-// hostileSource opens a page of the web that an answer cites.
-func hostileSource(t *testing.T, a *account) { //nolint:thelper // a test, not a part of one
+// hostileSource opens a cited web page.
+func hostileSource(t *testing.T, a *account) { //nolint:thelper // a subtest, not a helper
 	a.s.outside.publish("/stork", "Stork lamps "+hostile, "The Stork lamp was first made in 1948 in Malmö. "+hostile)
 	found := a.chat(t, a.agent(t, "Searcher", map[string]any{"tools": map[string]any{"webSearch": on}}), "stork", "When was the Stork lamp first made?")
 	p := open(t).signIn(a)
@@ -267,8 +271,8 @@ func hostileSource(t *testing.T, a *account) { //nolint:thelper // a test, not a
 	p.unharmed()
 }
 
-// hostileDelivery shows what was delivered, and what else the administration of an organization shows.
-func hostileDelivery(t *testing.T, f furnished) { //nolint:thelper // a test, not a part of one
+// hostileDelivery checks a delivery and the organization's administration pages.
+func hostileDelivery(t *testing.T, f furnished) { //nolint:thelper // a subtest, not a helper
 	p := open(t).signIn(f.account)
 	p.visit("/dashboard/automations/" + f.hook)
 	p.first("button", "…, delivery…").hit()
@@ -278,8 +282,8 @@ func hostileDelivery(t *testing.T, f furnished) { //nolint:thelper // a test, no
 	p.unharmed()
 }
 
-// hostileTool shows what a service answered to a tool, and what the agent made of it.
-func hostileTool(t *testing.T, a *account) { //nolint:thelper // a test, not a part of one
+// hostileTool checks a tool's result and the agent's answer.
+func hostileTool(t *testing.T, a *account) { //nolint:thelper // a subtest, not a helper
 	noted := a.chat(t, a.agent(t, "Reader", map[string]any{"tools": map[string]any{"httpRequest": map[string]any{
 		"enabled": true, "endpoints": []any{map[string]any{
 			"name": "readNote", "description": "Reads the note.", "method": "GET", "url": a.s.outside.url + "/note", "sideEffect": "none",
@@ -294,7 +298,7 @@ func hostileTool(t *testing.T, a *account) { //nolint:thelper // a test, not a p
 	p.unharmed()
 }
 
-// invite gives the path that an invited person is led to.
+// invite returns the path of an invitation link.
 func (a *account) invite(t *testing.T) string {
 	t.Helper()
 	var made struct{ URL string }
@@ -302,13 +306,13 @@ func (a *account) invite(t *testing.T) string {
 	return strings.TrimPrefix(made.URL, a.s.url)
 }
 
-// unfold opens all that is folded.
+// unfold opens all collapsed elements.
 func (p *page) unfold() {
 	p.t.Helper()
 	p.js(nil, `() => { for (const e of document.querySelectorAll("details")) e.open = true; }`)
 }
 
-// quoted is a text as JSON.
+// quoted returns a text as JSON.
 func quoted(text string) string {
 	raw, err := json.Marshal(text)
 	if err != nil { // a string always marshals
@@ -317,12 +321,13 @@ func quoted(text string) string {
 	return string(raw)
 }
 
-// unharmed fails the test when a text was taken for something else.
+// unharmed fails the test if hostile text was executed.
 func (p *page) unharmed() {
 	p.t.Helper()
 	if promised[bool](p, `Promise.resolve("owned" in window)`) {
-		p.t.Error("a script that came as text was carried out")
+		p.t.Error("a script in a text was executed")
 	}
+
 	var made []string
 	p.js(&made, `() => {
 		const found = [];
@@ -340,7 +345,7 @@ func (p *page) unharmed() {
 	}
 }
 
-// organization is the id of the account's own.
+// organization returns the ID of the account's organization.
 func (a *account) organization(t *testing.T) string {
 	t.Helper()
 	var session struct{ Organization struct{ ID string } }

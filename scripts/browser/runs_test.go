@@ -13,7 +13,7 @@ func TestRunsAppear(t *testing.T) {
 	key := a.key(t, "Scheduler")
 	p := open(t).signIn(a)
 	p.visit("/dashboard/runs")
-	p.sees("Nothing has run yet")
+	p.sees("No runs yet")
 	a.trigger(t, key, agent, "nightly", "Write the report")
 	row := p.in("row", "…Reporter…")
 	row.sees("completed")
@@ -23,7 +23,7 @@ func TestRunsAppear(t *testing.T) {
 	p.sees("echo: Write the report")
 }
 
-// TestApproval lets a person decide what an agent may do: once yes, once no.
+// TestApproval approves one action of an agent and rejects another.
 func TestApproval(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -58,7 +58,7 @@ func TestApproval(t *testing.T) {
 	}
 }
 
-// TestApprovalInChat decides where the question came up.
+// TestApprovalInChat decides an approval in the chat.
 func TestApprovalInChat(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -69,10 +69,11 @@ func TestApprovalInChat(t *testing.T) {
 	p.fill("Message", `Use payBill with {"bill": `+quoted(bill)+`}`)
 	p.click("button", "Send message")
 	turn := p.in("article", "Message: Use payBill…")
-	turn.sees("May the agent use payBill?")
+	turn.sees("Allow the agent to use payBill?")
 	if paid := a.s.outside.payments(bill); paid != 0 {
 		t.Errorf("paid %d times before anybody decided", paid)
 	}
+
 	p.inspect("approval-in-chat")
 	p.resize(phone)
 	p.settled()
@@ -81,8 +82,9 @@ func TestApprovalInChat(t *testing.T) {
 		const [badge, line] = [s.getBoundingClientRect(), s.closest("summary").getBoundingClientRect()];
 		return badge.left >= line.left - 1 && badge.right <= line.right + 1 && s.scrollWidth <= s.clientWidth + 1 })`)
 	if !whole {
-		t.Error("how a call stands is cut off in a narrow window")
+		t.Error("a call's status is truncated in a narrow window")
 	}
+
 	turn.click("button", "Approve")
 	turn.is("button", "Copy answer")
 	if paid := a.s.outside.payments(bill); paid != 1 {

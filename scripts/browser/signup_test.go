@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestSignUpSignOutSignIn begins as somebody does who has heard of Parley.
+// TestSignUpSignOutSignIn starts as a new user.
 func TestSignUpSignOutSignIn(t *testing.T) {
 	t.Parallel()
 	p := open(t)
@@ -26,7 +26,7 @@ func TestSignUpSignOutSignIn(t *testing.T) {
 
 	p.click("button", "Sign out")
 	p.arrives("/login")
-	p.visit("/dashboard/runs") // nothing is shown to whoever comes next
+	p.visit("/dashboard/runs") // nothing is shown after a logout
 	p.arrives("/login")
 	p.fill("Email address", email)
 	p.fill("Password", "not "+password)
@@ -36,6 +36,6 @@ func TestSignUpSignOutSignIn(t *testing.T) {
 	p.inspect("login-refused")
 	p.fill("Password", password)
 	p.click("button", "Sign in")
-	p.arrives("/dashboard/runs") // where they wanted to go
+	p.arrives("/dashboard/runs") // the page that was requested before the login
 	p.is("heading", "Runs")
 }

@@ -16,8 +16,9 @@ import (
 
 var update = flag.Bool("update", false, "write the screenshots of docs/images")
 
-// TestTour does what README.md says under "Start": it opens the login link of `parley up`, asks the lamp question, opens the source of
-// the answer and looks at the timeline of the run. With -update it writes the screenshots that README.md shows.
+// TestTour follows the section "Start" of README.md: it opens the login link of `parley up`, asks
+// the lamp question, opens the answer's source and inspects the run's timeline. With -update it
+// writes the README's screenshots.
 func TestTour(t *testing.T) {
 	t.Parallel()
 	p := open(t)
@@ -52,8 +53,8 @@ func TestTour(t *testing.T) {
 	p.screenshot("timeline")
 }
 
-// screenshot writes what the window shows to docs/images, in light and in dark, if the flag -update is set. Without it, it checks that
-// the files exist.
+// screenshot writes the window to docs/images in light and dark if the flag -update is set. Without
+// it, it checks that the files exist.
 func (p *page) screenshot(name string) {
 	p.t.Helper()
 	dir := filepath.Join(testkit.Root(p.t), "docs", "images")
@@ -76,5 +77,6 @@ func (p *page) screenshot(name string) {
 		p.must(os.MkdirAll(dir, 0o755), "making "+dir)
 		p.must(os.WriteFile(file, shot.Data, 0o644), "writing the screenshot")
 	}
+
 	p.scheme("light")
 }

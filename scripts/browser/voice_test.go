@@ -22,12 +22,12 @@ import (
 	"parley/scripts/internal/realtimeclient"
 )
 
-// forecast is what the agent answers from: half a minute in one breath.
+// forecast is the source of the agent's answer: half a minute of speech without a pause.
 const forecast = "The weather in London is mild and often cloudy, with rain in each month of the year and little snow, with fog along the river in autumn, " +
 	"cold mornings and bright afternoons in spring, warm evenings in summer, and wind from the west on most days, which brings the clouds over the hills, " +
 	"keeps the winters green, and makes people carry an umbrella wherever they go, even on days that begin without a cloud.\n"
 
-// needsVoice skips a test where nothing can speak.
+// needsVoice skips a test if no speech program is installed.
 func needsVoice(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("espeak-ng"); err != nil {
@@ -35,19 +35,20 @@ func needsVoice(t *testing.T) {
 	}
 }
 
-// recording gives a file with words between silences, as a microphone would hear them.
+// recording creates a file with words between silences, for a fake microphone.
 func recording(t *testing.T, words string) (path string) {
 	t.Helper()
 	said, err := realtimeclient.Speech(t.Context(), "en-us+f5", words)
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, behind := realtimeclient.Silence(8*time.Second), realtimeclient.Silence(time.Second) // until the connection is there, and for the end to be heard
+
+	before, behind := realtimeclient.Silence(8*time.Second), realtimeclient.Silence(time.Second) // until the connection is open, and to end the turn
 	samples := slices.Concat(before, said, behind)
 	const rate = realtimeclient.Rate
 	head := []byte("RIFF....WAVEfmt ")
 	head = binary.LittleEndian.AppendUint32(head, 16)
-	head = append(head, 1, 0, 1, 0) // samples as they are, of one channel
+	head = append(head, 1, 0, 1, 0) // uncompressed samples of one channel
 	head = binary.LittleEndian.AppendUint32(head, rate)
 	head = binary.LittleEndian.AppendUint32(head, 2*rate)
 	head = append(head, 2, 0, 16, 0)
@@ -61,7 +62,8 @@ func recording(t *testing.T, words string) (path string) {
 	return path
 }
 
-// openHearing gives a tab of a browser whose microphones hear a recording, once each time that one is opened.
+// openHearing opens a tab of a browser whose fake microphones play a recording each time they are
+// opened.
 func openHearing(t *testing.T, recording string) *page {
 	t.Helper()
 	s := withTestEnv(t)
@@ -69,17 +71,19 @@ func openHearing(t *testing.T, recording string) *page {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	browser, end, err := launch(program, t.TempDir(),
 		chromedp.Flag("use-fake-ui-for-media-stream", true), chromedp.Flag("use-fake-device-for-media-stream", true),
 		chromedp.Flag("use-file-for-fake-audio-capture", recording+"%noloop"))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(end)
 	return s.tab(t, chromium{browser})
 }
 
-// speaker is an account with an agent to speak with, that has something to say about the weather.
+// speaker creates an account and an agent with voice that answers questions about the weather.
 func speaker(t *testing.T) (a *account, agent string) {
 	t.Helper()
 	a = signUp(t)
@@ -87,7 +91,7 @@ func speaker(t *testing.T) (a *account, agent string) {
 	return a, a.agent(t, "Forecaster", map[string]any{"tools": map[string]any{"knowledge": on, "voice": on}})
 }
 
-// level is how loud a meter shows something to be, from 0 to 100.
+// level returns a level meter's value from 0 to 100.
 func (p *page) level(name string) int {
 	p.t.Helper()
 	var now string
@@ -99,7 +103,7 @@ func (p *page) level(name string) int {
 	return level
 }
 
-// loud waits until a meter shows more than a murmur.
+// loud waits until a meter shows more than noise.
 func (p *page) loud(name string) {
 	p.t.Helper()
 	p.until(name+" shows something", func() error {
@@ -110,8 +114,8 @@ func (p *page) loud(name string) {
 	})
 }
 
-// heardSeconds is how much of an answer was played, as the page tells it.
-var heardSeconds = regexp.MustCompile(`([0-9.]+) (m?s) heard`)
+// heardSeconds matches the played duration of an answer on the page.
+var heardSeconds = regexp.MustCompile(`([0-9.]+) (m?s) played`)
 
 // heard waits until more than so many seconds of a turn's answer were played.
 func (a area) heard(seconds float64) {
@@ -136,8 +140,8 @@ func (a area) heard(seconds float64) {
 	})
 }
 
-// spoke gives the loudest sample of the speech that was sent since it was asked last, and in how many frames it was; of frames of
-// other kinds it gives the types.
+// spoke returns the loudest sample of the speech sent since the last call, the number of its
+// frames, and the types of other frames.
 func (p *page) spoke() (limit, frames int, others []string) {
 	p.t.Helper()
 	for _, frame := range p.watch.sent() {
@@ -158,7 +162,8 @@ func (p *page) spoke() (limit, frames int, others []string) {
 	return limit, frames, others
 }
 
-// TestSpeak asks an agent aloud, hears it, interrupts it by speaking, falls silent, and goes on by text in the same session.
+// TestSpeak asks an agent by voice, listens to the answer, interrupts it by speaking, is silent,
+// and continues by text in the same session.
 func TestSpeak(t *testing.T) {
 	needsVoice(t)
 	t.Parallel()
@@ -176,26 +181,26 @@ func TestSpeak(t *testing.T) {
 	p.loud("Agent level")
 	turn.in("list", "").is("button", "Source 1: weather.md…")
 	turn.heard(1)
-	turn.sees("answered aloud after")
-	panel.sees("Last answer began after")
+	turn.sees("spoken after")
+	panel.sees("Last answer started after")
 	if limit, frames, _ := p.spoke(); limit < loudEnough || frames < 30 {
 		t.Errorf("the loudest of %d frames of speech is %d", frames, limit)
 	}
 	p.inspect("speaking")
 
-	// Another microphone hears the same question, in the middle of the answer.
+	// Another microphone plays the same question in the middle of the answer.
 	panel.choose("Microphone", "Fake Audio Input 1")
 	turn.sees("Interrupted")
 	p.until("the service is told what was heard", func() error {
 		_, _, others := p.spoke()
 		if !strings.Contains(strings.Join(others, " "), "conversation.item.truncate") {
-			return fmt.Errorf("it was told %q", others)
+			return fmt.Errorf("the client was sent %q", others)
 		}
 		return nil
 	})
 	panel.sees("The agent is speaking")
 
-	// It is muted, and stopped, with keys alone.
+	// Mute and stop with the keyboard.
 	p.press("Shift+Tab", "Shift+Tab") // from the list of microphones
 	p.focusIs("button", "Mute")
 	p.press("m")
@@ -221,7 +226,7 @@ func TestSpeak(t *testing.T) {
 	p.press("Enter")
 	p.focusIs("textbox", "Message")
 
-	// It goes on by text, and the history is the same after a reload.
+	// Continue by text. The history is the same after a reload.
 	p.enter("What is 6 times 7?")
 	p.press("Enter")
 	p.in("article", "…6 times 7…").sees("42")
@@ -232,7 +237,7 @@ func TestSpeak(t *testing.T) {
 	p.inspect("spoken")
 }
 
-// TestSpeakEnd ends in the middle of the answer, and keeps what was heard of it, no more.
+// TestSpeakEnd ends in the middle of the answer. Only the part that was played is kept.
 func TestSpeakEnd(t *testing.T) {
 	needsVoice(t)
 	t.Parallel()
@@ -245,47 +250,49 @@ func TestSpeakEnd(t *testing.T) {
 	panel.sees("Listening")
 	panel.is("button", "End speaking")
 	turn := p.first("article", "Message: Please tell me…")
-	turn.heard(8) // what is heard counts by sentences, which a busy machine says several at a time
+	turn.heard(8) // playback is counted in sentences; a busy machine synthesizes several at a time
 	p.spoke()
 	panel.click("button", "End speaking")
 	p.focusIs("textbox", "Message")
 	if _, _, others := p.spoke(); !slices.Contains(others, "conversation.item.truncate") {
-		t.Errorf("the service is told %q", others)
+		t.Errorf("the service was sent %q", others)
 	}
+
 	turn.sees("Interrupted")
-	turn.sees("(Offline") // so its answers begin
+	turn.sees("(Offline") // the beginning of its answers
 	turn.seesNot("carry an umbrella")
 	p.reload()
 	turn.sees("Interrupted")
-	turn.sees("(Offline") // so its answers begin
+	turn.sees("(Offline") // the beginning of its answers
 	turn.seesNot("carry an umbrella")
 }
 
-// TestSpeakNotEnabled enables the voice of an agent from where one would speak with it, and goes on to speak.
+// TestSpeakNotEnabled enables an agent's voice from the speaking page, and then speaks.
 func TestSpeakNotEnabled(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
 	agent := a.agent(t, "Mute agent", nil)
 	p := open(t).signIn(a)
 	p.visit("/dashboard/agents/" + agent)
-	p.click("button", "Speak: not enabled yet")
-	dialog := p.in("dialog", "Let people speak with this agent?")
-	dialog.is("link", "To its tools")
+	p.click("button", "Speak: voice is off")
+	dialog := p.in("dialog", "Switch on voice for Mute agent?")
+	dialog.is("link", "Open tools")
 	p.inspect("speak-enable")
 	dialog.click("button", "Enable and speak")
-	p.isNot("dialog", "Let people speak with this agent?")
+	p.isNot("dialog", "Switch on voice for Mute agent?")
 	p.in("region", "Speaking").is("alert", "") // this browser has no microphone
-	p.is("button", "Go on by text")
+	p.is("button", "Continue by text")
 	var now struct {
 		Tools struct{ Voice struct{ Enabled bool } }
 	}
+
 	a.call(t, http.MethodGet, "/api/agents?id="+agent, nil, &now)
 	if !now.Tools.Voice.Enabled {
 		t.Error("its voice is not enabled")
 	}
 }
 
-// TestSpeakNoMicrophone is told what is missing, in a browser that gives the page no microphone.
+// TestSpeakNoMicrophone shows an explanation in a browser without a microphone.
 func TestSpeakNoMicrophone(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
@@ -297,6 +304,6 @@ func TestSpeakNoMicrophone(t *testing.T) {
 	panel.is("button", "Try again")
 	panel.is("alert", "")
 	p.inspect("speak-none")
-	panel.click("button", "Go on by text")
+	panel.click("button", "Continue by text")
 	p.focusIs("textbox", "Message")
 }

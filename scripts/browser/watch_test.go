@@ -18,53 +18,53 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 )
 
-// calm is how long nothing may have been asked for until a page counts as loaded.
+// calm is the time without requests after which a page counts as loaded.
 const calm = 150 * time.Millisecond
 
-// watch hears all that a tab tells, and keeps what it does wrong.
+// watch receives all events of a tab and records its faults.
 type watch struct {
 	mu       sync.Mutex
-	hosts    []string // that the page may talk to
-	refusals []int64  // statuses of 400 and more that the test brings about
-	origin   bool     // that the page's origin is refused is meant
-	refused  bool     // it was
+	hosts    []string // hosts that the page may call
+	refusals []int64  // statuses of 400 and more that the test expects
+	origin   bool     // the test expects that the page's origin is rejected
+	refused  bool     // it was rejected
 	faults   []string
 	requests map[network.RequestID]*request
 	changed  time.Time
-	frames   []string // the newest that went out over WebSockets
+	frames   []string // the latest WebSocket frames sent
 }
 
-// framesKept is how many frames are kept: some seconds of speech.
+// framesKept is the number of recorded frames, some seconds of speech.
 const framesKept = 200
 
-// request is one that the page has made.
+// request is a request of the page.
 type request struct {
 	what   string
 	bytes  int64
 	over   bool
 	stream bool
-	loader cdp.LoaderID // the document that asked
+	loader cdp.LoaderID // the requesting document
 }
 
 func newWatch(host string) *watch {
 	return &watch{hosts: []string{host}, requests: map[network.RequestID]*request{}}
 }
 
-// talksTo says that the page may ask another host too.
+// talksTo allows requests to another host.
 func (w *watch) talksTo(host string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.hosts = append(w.hosts, host)
 }
 
-// expect says that answers with this status are no fault, because the test brings them about.
+// expect allows responses with this status, because the test causes them.
 func (w *watch) expect(status int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.refusals = append(w.refusals, status)
 }
 
-// expectForbiddenOrigin says that the page's origin is refused, and that this is no fault.
+// expectForbiddenOrigin allows that the page's origin is rejected.
 func (w *watch) expectForbiddenOrigin() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -72,28 +72,28 @@ func (w *watch) expectForbiddenOrigin() {
 	w.refusals = append(w.refusals, http.StatusForbidden, http.StatusMethodNotAllowed)
 }
 
-// forbidden tells whether the page's origin was refused.
+// forbidden reports whether the page's origin was rejected.
 func (w *watch) forbidden() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.refused
 }
 
-// told gives what went wrong.
-func (w *watch) told() []string {
+// allFaults returns the faults.
+func (w *watch) allFaults() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.faults)
 }
 
-// forget takes what went wrong for known.
+// forget discards the faults so far.
 func (w *watch) forget() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.faults = nil
 }
 
-// quiet objects while something is being loaded.
+// quiet returns an error while something is loading.
 func (w *watch) quiet() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -108,7 +108,7 @@ func (w *watch) quiet() error {
 	return nil
 }
 
-// weight gives how many requests were made, and what they brought over the wire.
+// weight returns the number of requests and their transferred bytes.
 func (w *watch) weight() (requests int, bytes int64, list string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -122,7 +122,7 @@ func (w *watch) weight() (requests int, bytes int64, list string) {
 	return requests, bytes, strings.Join(lines, "\n")
 }
 
-// sent gives the newest frames that went out over WebSockets, and forgets them.
+// sent returns and clears the recorded WebSocket frames.
 func (w *watch) sent() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -131,10 +131,11 @@ func (w *watch) sent() []string {
 	return frames
 }
 
-// hear takes an event; it is called on the goroutine that reads them.
-func (w *watch) hear(event any) {
+// handleEvent handles an event. It is called on the goroutine that reads events.
+func (w *watch) handleEvent(event any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	w.changes(event)
 	switch e := event.(type) {
 	case *runtime.EventConsoleAPICalled:
@@ -146,7 +147,7 @@ func (w *watch) hear(event any) {
 	case *runtime.EventBindingCalled:
 		w.faultf("%s", e.Payload)
 	case *log.EventEntryAdded:
-		// What the network says is heard below, in full.
+		// Network events are handled below in full.
 		refusal := w.origin && strings.Contains(e.Entry.Text, "blocked by CORS policy")
 		if e.Entry.Level == log.EntryLevelError && e.Entry.Source != log.EntrySourceNetwork && !refusal {
 			w.faultf("%s: %s (%s)", e.Entry.Source, e.Entry.Text, e.Entry.URL)
@@ -158,7 +159,7 @@ func (w *watch) hear(event any) {
 	}
 }
 
-// changes keeps account of requests.
+// changes tracks requests.
 func (w *watch) changes(event any) {
 	switch e := event.(type) {
 	case *network.EventRequestWillBeSent:
@@ -184,7 +185,7 @@ func (w *watch) changes(event any) {
 		w.frames = append(w.frames[max(0, len(w.frames)+1-framesKept):], string(e.Response.PayloadData))
 	case *cdppage.EventFrameNavigated:
 		if e.Frame.ParentID == "" {
-			for _, r := range w.requests { // what the last document waited for comes no more
+			for _, r := range w.requests { // pending requests of the previous document are void
 				r.over = r.over || r.loader != e.Frame.LoaderID
 			}
 		}
@@ -196,16 +197,19 @@ func (w *watch) asked(e *network.EventRequestWillBeSent) {
 	if err != nil || at.Scheme == "data" || at.Scheme == "blob" || at.Scheme == "about" {
 		return
 	}
+
 	w.changed = time.Now()
 	what := e.Request.Method + " " + e.Request.URL
 	if !slices.Contains(w.hosts, at.Host) {
 		w.faultf("it asks another host: %s", what)
 	}
+
 	id := e.RequestID
-	if e.RedirectResponse != nil { // the same id goes on with another address
+	if e.RedirectResponse != nil { // the same ID continues with another address
 		id += "'"
 	}
-	// Nobody is told when an icon has come that was asked for already.
+
+	// There is no event for the arrival of an icon that was requested before.
 	w.requests[id] = &request{what: what, loader: e.LoaderID, over: id != e.RequestID || strings.HasPrefix(at.Path, "/favicon")}
 	if id != e.RequestID {
 		w.requests[e.RequestID].what = what
@@ -233,7 +237,7 @@ func (w *watch) failed(e *network.EventLoadingFailed) {
 	r.over = true
 	refusal := e.CorsErrorStatus != nil && w.origin
 	w.refused = w.refused || refusal
-	// What a navigation or the page itself breaks off is no fault.
+	// Requests canceled by a navigation or the page are not faults.
 	if !e.Canceled && e.ErrorText != "net::ERR_ABORTED" && !refusal {
 		w.faultf("%s failed: %s %s", r.what, e.ErrorText, e.BlockedReason)
 	}
@@ -243,7 +247,7 @@ func (w *watch) faultf(format string, values ...any) {
 	w.faults = append(w.faults, fmt.Sprintf(format, values...))
 }
 
-// arguments gives what was written to the console.
+// arguments formats the arguments of a console call.
 func arguments(values []*runtime.RemoteObject) string {
 	var words []string
 	for _, v := range values {
@@ -252,7 +256,7 @@ func arguments(values []*runtime.RemoteObject) string {
 	return strings.Join(words, " ")
 }
 
-// described gives what was thrown, and where.
+// described formats an exception and its position.
 func described(thrown *runtime.ExceptionDetails) string {
 	text := thrown.Text
 	if thrown.Exception != nil {

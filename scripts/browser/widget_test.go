@@ -13,13 +13,14 @@ import (
 	"github.com/chromedp/cdproto/network"
 )
 
-// elsewhere is a page of somebody else's that holds the widget of an agent, under a policy that allows it nothing more.
-func elsewhere(t *testing.T, s *testEnv) (origin string, holds func(agent string)) {
+// widgetPage serves a third-party page with an agent's widget, under a content security policy that
+// allows only that.
+func widgetPage(t *testing.T, s *testEnv) (origin string, holds func(agent string)) {
 	t.Helper()
 	var agent string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/" {
-			early(w, r, s.url, agent)
+			earlyPage(w, r, s.url, agent)
 			return
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -27,15 +28,16 @@ func elsewhere(t *testing.T, s *testEnv) (origin string, holds func(agent string
 			"default-src 'none'; img-src data:; script-src %[1]s; connect-src %[1]s; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'", s.url))
 		_, _ = fmt.Fprintf(w, `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">`+
 			`<title>Lumen</title><link rel="icon" href="data:,"></head><body><main><h1>Lumen and Reed</h1></main>`+
-			`<img name="currentScript" alt=""><img name="body" alt=""><img name="createElement" alt="">`+ // stand before the document's own
+			`<img name="currentScript" alt=""><img name="body" alt=""><img name="createElement" alt="">`+ // shadow the document's own properties
 			`<script async src="%[1]s/widget.js" data-agent="%[2]s"></script><script async src="%[1]s/widget.js" data-agent="%[2]s"></script></body></html>`, s.url, agent)
 	}))
+
 	t.Cleanup(server.Close)
 	return server.URL, func(id string) { agent = id }
 }
 
-// early is a page that gives its commands before the script is there, which it loads in its head.
-func early(w http.ResponseWriter, r *http.Request, service, agent string) {
+// earlyPage serves a page that issues commands before the script, which is in its head, has loaded.
+func earlyPage(w http.ResponseWriter, r *http.Request, service, agent string) {
 	if r.URL.Path == "/commands.js" {
 		w.Header().Set("Content-Type", "text/javascript")
 		_, _ = fmt.Fprintf(w, `window.agentChat = function () { (agentChat.q = agentChat.q || []).push(arguments); };
@@ -47,19 +49,20 @@ func early(w http.ResponseWriter, r *http.Request, service, agent string) {
 		`<script src="/commands.js"></script><script src="%s/widget.js"></script></head><body><main><h1>Early</h1></main></body></html>`, service)
 }
 
-// withoutAddress takes the client address back that a page says it comes from: to another origin no browser could send it.
+// withoutAddress removes the header with the client address, because no browser could send it to
+// another origin.
 func (p *page) withoutAddress() *page {
 	p.t.Helper()
 	call(p, network.SetExtraHTTPHeaders, network.SetExtraHTTPHeadersParams{Headers: network.Headers{}})
 	return p
 }
 
-// TestWidgetElsewhere talks with an agent on a page of another origin, reloads in the middle of an answer, and is refused where the
-// agent does not list the origin.
+// TestWidgetElsewhere chats with an agent on a page of another origin, reloads in the middle of an
+// answer, and is rejected where the agent does not list the origin.
 func TestWidgetElsewhere(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)
-	origin, holds := elsewhere(t, a.s)
+	origin, holds := widgetPage(t, a.s)
 	agent := a.agent(t, "Shop", map[string]any{"model": slowModel, "widget": map[string]any{"enabled": true, "allowedOrigins": []string{origin}}})
 	holds(agent)
 	p := open(t).withoutAddress()
@@ -75,8 +78,9 @@ func TestWidgetElsewhere(t *testing.T) {
 	chat.sees("echo: slowly " + said)
 	shown, err := chat.in("log", "Messages").text()
 	if err != nil || strings.Count(shown, "echo: slowly") != 1 {
-		t.Errorf("the answer is not there once: %s, %v", shown, err)
+		t.Errorf("the answer does not appear exactly once: %s, %v", shown, err)
 	}
+
 	p.inspect("widget")
 	chat.fill("Message", "<b>**bold** "+hostile)
 	p.press("Enter")
@@ -88,7 +92,7 @@ func TestWidgetElsewhere(t *testing.T) {
 	chat.sees("echo: said early")
 	chat.sees("echo: and again")
 
-	other, holds := elsewhere(t, a.s)
+	other, holds := widgetPage(t, a.s)
 	holds(agent)
 	q := open(t).withoutAddress()
 	q.watch.talksTo(strings.TrimPrefix(other, "http://"))
@@ -100,13 +104,14 @@ func TestWidgetElsewhere(t *testing.T) {
 		}
 		return nil
 	})
+
 	q.settled()
 	if q.has("button", "…") {
 		t.Error("the widget shows on an origin that the agent does not list")
 	}
 }
 
-// TestWidgetIsSmall weighs the script as it is sent.
+// TestWidgetIsSmall checks the compressed size of the script.
 func TestWidgetIsSmall(t *testing.T) {
 	t.Parallel()
 	s := withTestEnv(t)
@@ -114,24 +119,29 @@ func TestWidgetIsSmall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	req.Header.Set("Accept-Encoding", "gzip")
 	res, err := client.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
+
 	raw, err := io.ReadAll(res.Body)
 	if err != nil || res.Header.Get("Content-Encoding") != "gzip" {
 		t.Fatalf("it comes as %q: %v", res.Header.Get("Content-Encoding"), err)
 	}
+
 	plain, err := gzip.NewReader(strings.NewReader(string(raw)))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	script, err := io.ReadAll(plain)
 	if err != nil || !strings.Contains(string(script), "agent-chat") {
 		t.Fatalf("it is no widget: %.100q %v", script, err)
 	}
+
 	t.Logf("widget.js: %d bytes, %d of them sent", len(script), len(raw))
 	if len(raw) > widgetBytes {
 		t.Errorf("it takes %d bytes, more than %d", len(raw), widgetBytes)

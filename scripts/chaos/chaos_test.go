@@ -28,23 +28,26 @@ var (
 
 const (
 	runDeadline = 3 * time.Minute
-	// drained is by when all that was begun has ended, at the latest: the deadline, what is allowed after it, and what a busy machine adds.
+	// drained bounds the time until all runs have finished: the deadline, the tolerance after it,
+	// and the delay of a busy machine.
 	drained = runDeadline + afterDeadline + time.Minute
-	// postgresDisk is large enough for the server's data in the ordinary case.
+	// postgresDisk is large enough for the server's data in normal operation.
 	postgresDisk, natsDisk = 1024, 48 // MiB
-	// wholeRun is how long faults are injected by default in the long form; one of that or more must have manyKills.
+	// wholeRun is the default duration of the faults in the long form. A form of at least this
+	// duration requires manyKills.
 	wholeRun, manyKills = 10 * time.Minute, 300
 )
 
-// form is how large a run of chaos is.
+// form is the size of a chaos run.
 type form struct {
 	options cluster.Options
 	plan    plan
 	clients int
-	needs   []string // what must have happened
+	needs   []string // events that must have happened
 }
 
-// short is for every run of the tests: seconds of faults, then the half minute in which leases end.
+// short is the form for every test run: seconds of faults, then half a minute in which leases
+// expire.
 func short() form {
 	return form{
 		options: cluster.Options{Ingresses: 2, Agents: 3, Tools: 2, Sweepers: 1},
@@ -58,7 +61,7 @@ func short() form {
 	}
 }
 
-// long is what `make chaos` runs.
+// long is the form of `make chaos`.
 func long(total time.Duration) form {
 	f := short()
 	f.clients = 20
@@ -74,17 +77,19 @@ func long(total time.Duration) form {
 	return f
 }
 
-// TestChaos breaks everything that can break while clients ask for runs, and then looks what became of them.
+// TestChaos injects faults into all parts while clients start runs, and then checks every run.
 func TestChaos(t *testing.T) {
 	t.Parallel()
 	seed := *chaosSeed
 	if seed == 0 {
 		seed = rand.Uint64N(1_000_000)
 	}
+
 	f := short()
 	if *chaosFor > 0 {
 		f = long(*chaosFor)
 	}
+
 	t.Logf("seed %d", seed)
 	fmt.Printf("chaos: seed %d, faults for %s; the same schedule again: -chaos.seed=%d -chaos.for=%s\n", seed, f.plan.total, seed, *chaosFor)
 	r := newTrial(t, f, seed)
@@ -103,7 +108,7 @@ type trial struct {
 	watcher *watcher
 	load    *load
 	person  *person
-	names   map[string]string // of organizations, by id
+	names   map[string]string // of organizations, by ID
 	notDone []string
 }
 
@@ -117,6 +122,7 @@ func newTrial(t *testing.T, f form, seed uint64) *trial {
 		"LIMIT_USER=500000", "LIMIT_SYSTEM=600000",
 		"WAIT_DEFAULT=" + waitDefault.String(), "RUN_DEADLINE=" + runDeadline.String(),
 	}
+
 	f.options.PostgresSettings = map[string]string{"max_connections": "400", "max_wal_size": "256MB"}
 	if disks[cluster.NATS] != nil {
 		f.options.NATSDir = disks[cluster.NATS].Dir
@@ -124,6 +130,7 @@ func newTrial(t *testing.T, f form, seed uint64) *trial {
 	if disks[cluster.Postgres] != nil {
 		f.options.PostgresDir = disks[cluster.Postgres].Dir
 	}
+
 	skewed := ""
 	if r.plan.clock {
 		var err error
@@ -134,11 +141,13 @@ func newTrial(t *testing.T, f form, seed uint64) *trial {
 	} else if r.plan.clocks > 0 {
 		r.notDone = append(r.notDone, "workers whose clocks are off: -chaos.clock=false")
 	}
+
 	r.cluster = cluster.Start(t, f.options)
 	var urls []string
 	for _, p := range r.cluster.Of(cluster.Ingress) {
 		urls = append(urls, p.URL)
 	}
+
 	accounts := []account{signUp(t, urls[0], "one", receiver), signUp(t, urls[1], "two", receiver)}
 	for _, a := range accounts {
 		var org string
@@ -147,9 +156,11 @@ func newTrial(t *testing.T, f form, seed uint64) *trial {
 		}
 		r.names[org] = a.name
 	}
+
 	for _, p := range r.cluster.Of(cluster.Ingress, cluster.Agent, cluster.Tool, cluster.Sweep) {
 		r.plan.parts = append(r.plan.parts, p.Name)
 	}
+
 	r.striker = &striker{t: t, cluster: r.cluster, past: r.past, ledger: receiver, seed: seed, disks: disks, skewed: skewed, counts: map[string]int{}}
 	r.watcher = &watcher{cluster: r.cluster, past: r.past, rungAgain: map[string]bool{}}
 	r.load = &load{accounts: accounts, urls: urls, past: r.past, seed: seed}
@@ -157,7 +168,8 @@ func newTrial(t *testing.T, f form, seed uint64) *trial {
 	return r
 }
 
-// mount gives the servers disks that can be filled, where that can be done and is wanted.
+// mount gives the servers small disks that can be filled, if the machine allows it and it is not
+// switched off.
 func (r *trial) mount(t *testing.T) map[string]*testkit.Disk {
 	t.Helper()
 	disks := map[string]*testkit.Disk{}
@@ -165,6 +177,7 @@ func (r *trial) mount(t *testing.T) map[string]*testkit.Disk {
 		r.notDone = append(r.notDone, "full disks, SIGSTOP past the lease, a clock that is off: only with -chaos.for")
 		return disks
 	}
+
 	var err error
 	if disks[cluster.NATS], err = testkit.MemoryDisk(t, natsDisk); err == nil {
 		r.plan.natsDisk = true
@@ -181,11 +194,13 @@ func (r *trial) mount(t *testing.T) map[string]*testkit.Disk {
 	return disks
 }
 
-// run strikes while clients ask, then waits until all is over, asks for everything again, and collects what there is to be looked at.
+// run injects faults while clients start runs, waits until all runs have finished, replays every
+// key, and collects the evidence.
 func (r *trial) run(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+
 	until := make(chan struct{})
 	r.striker.began = time.Now()
 	var others sync.WaitGroup
@@ -202,12 +217,13 @@ func (r *trial) run(t *testing.T) {
 	for _, p := range r.cluster.AwaitReady(ctx, drained) {
 		t.Errorf("%s does not start again: %s", p.Name, p.Told().LastFailure)
 	}
+
 	r.drain(ctx, t, began.Add(drained))
 	r.progress("asking for every key again")
-	r.load.everything(ctx, r.clients)
+	r.load.replayAll(ctx, r.clients)
 	cancel()
 	others.Wait()
-	r.load.group.Wait() // those who have no answer break off
+	r.load.group.Wait() // clients without an answer abort
 	r.progress("looking at what there is")
 	r.collect(t)
 }
@@ -221,16 +237,19 @@ func (r *trial) drain(ctx context.Context, t *testing.T, until time.Time) {
 	t.Helper()
 	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
+
 	answered := make(chan struct{})
 	go func() {
 		r.load.group.Wait()
 		close(answered)
 	}()
+
 	select {
 	case <-answered:
 	case <-ctx.Done():
-		t.Error("there are clients who have no answer")
+		t.Error("some clients have no answer")
 	}
+
 	for ctx.Err() == nil {
 		if left, err := r.watcher.open(ctx); err == nil && len(left) == 0 {
 			return
@@ -243,14 +262,17 @@ func (r *trial) collect(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
+
 	left, err := r.watcher.open(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	rows, err := r.watcher.rows(ctx, r.names)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	r.past.note(func(all *evidence) {
 		all.Open, all.Rows = left, rows
 		for _, p := range r.cluster.Parts {
@@ -259,7 +281,7 @@ func (r *trial) collect(t *testing.T) {
 	})
 }
 
-// figures are what happened, by name.
+// figures returns counts of events by name.
 func (r *trial) figures(v *verdict) map[string]int {
 	all := maps.Clone(v.Checked)
 	r.striker.mu.Lock()
@@ -274,6 +296,7 @@ func (r *trial) figures(v *verdict) map[string]int {
 			all["attempts beyond the first"] += row.Attempts - 1
 		}
 	}
+
 	for _, request := range e.Requests {
 		all[fmt.Sprintf("requests answered with %d", request.Status)]++
 		if request.Replayed {
@@ -283,15 +306,18 @@ func (r *trial) figures(v *verdict) map[string]int {
 			all["requests that a client broke off"]++
 		}
 	}
+
 	for _, d := range e.Decisions {
 		all["decisions of a person"]++
 		all["decisions of a person: "+d.Said]++
 	}
+
 	for name, n := range all {
 		if strings.HasPrefix(name, "kills of ") {
 			all["kills"] += n
 		}
 	}
+
 	all["runs rung for again"] = len(r.watcher.rungAgain)
 	all["attempts that woke up and were void"] = r.cluster.Count(cluster.Agent, "taken over")
 	all["looks at the database"] = r.watcher.looks
@@ -310,27 +336,33 @@ func (r *trial) report(t *testing.T, v *verdict) {
 	for name := range figures {
 		names = append(names, name)
 	}
+
 	sort.Strings(names)
 	fmt.Println("what happened, and what was checked:")
 	for _, name := range names {
 		fmt.Printf("%9d  %s\n", figures[name], name)
 	}
+
 	for _, what := range r.notDone {
 		fmt.Println("NOT DONE: " + what)
 	}
+
 	if r.plan.total >= wholeRun && figures["kills"] < manyKills {
 		t.Errorf("this run has shown too little: there were %d kills, not %d", figures["kills"], manyKills)
 	}
+
 	for _, need := range r.needs {
 		if figures[need] == 0 {
 			t.Errorf("this run has shown nothing: there were no %s", need)
 		}
 	}
+
 	for _, what := range always {
 		if figures[what] == 0 {
 			t.Errorf("this run has checked nothing: there were no %s", what)
 		}
 	}
+
 	for _, rule := range slices.Sorted(maps.Keys(v.Violations)) {
 		found := v.Violations[rule]
 		t.Errorf("VIOLATED: %s: %d times", rule, len(found))
@@ -338,27 +370,30 @@ func (r *trial) report(t *testing.T, v *verdict) {
 			t.Errorf("  %s", text)
 		}
 	}
+
 	verdict := "PASSED"
 	if t.Failed() {
 		verdict = "FAILED; logs and history: " + r.keep(t)
 	}
+
 	fmt.Printf("chaos: seed %d: %d kills, %d runs, %d violations: %s\n", r.seed, figures["kills"], figures["runs in the database"], len(v.Violations), verdict)
 }
 
-// always are checks that every run of chaos makes.
+// always lists the checks that every chaos run must have made.
 var always = []string{
 	"accepted runs", "runs in the database", "ends in time", "keys with one run", "answers that name their key's run", "answers compared",
 	"terminal rows watched", "bills paid, none", "bills paid, idempotent", "bills paid, unsafe", "bills whose run says that they were paid",
 	"turns that follow another", "model calls of turns", "requests answered", "requests whose connection broke", "accepted runs that completed",
 }
 
-// keep leaves what somebody needs who wants to know why.
+// keep saves the history and logs for an analysis of the failure.
 func (r *trial) keep(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "parley-chaos-") //nolint:usetesting // it stays
+	dir, err := os.MkdirTemp("", "parley-chaos-") //nolint:usetesting // it is kept after the test
 	if err != nil {
 		return err.Error()
 	}
+
 	e := &r.past.all
 	raw, err := json.MarshalIndent(map[string]any{
 		"requests": e.Requests, "rows": e.Rows, "open": e.Open, "seen": e.Seen, "effects": e.Effects, "decisions": e.Decisions, "turns": e.Turns,

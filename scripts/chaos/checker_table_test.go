@@ -15,8 +15,8 @@ var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 func at(seconds int) time.Time { return noon.Add(time.Duration(seconds) * time.Second) }
 
-// sound is evidence in which nothing is wrong: a key that was asked for twice, a session of two turns, a bill of each tool, and a process
-// that lives for a while.
+// sound returns evidence without violations: a key requested twice, a session of two turns, a bill
+// of each tool, and samples of a process.
 func sound() *evidence {
 	e := &evidence{Seen: map[string]string{}, Deadline: time.Minute, LoadUntil: at(150)}
 	for n, made := range []struct{ key, message, session string }{
@@ -44,6 +44,7 @@ func sound() *evidence {
 		}
 		e.Requests = append(e.Requests, asked, asked)
 	}
+
 	e.Requests = append(e.Requests, request{Key: "one/automation/key-1", Status: 503, RetryAfter: true, Sent: at(0), Done: at(1), Within: time.Minute})
 	e.Turns = []turn{{Session: "session-1", N: 1}, {Session: "session-1", N: 2, Before: []int{1}}}
 	for n := range 180 {
@@ -52,12 +53,13 @@ func sound() *evidence {
 	return e
 }
 
-func TestCheckerPassesWhatIsSound(t *testing.T) {
+func TestCheckerPassesSoundEvidence(t *testing.T) {
 	t.Parallel()
 	v := check(sound())
 	if len(v.Violations) != 0 {
 		t.Errorf("violations: %v", v.Violations)
 	}
+
 	for _, what := range []string{
 		"accepted runs", "runs in the database", "ends in time", "keys with one run", "answers compared", "keys answered more than once",
 		"terminal rows watched", "bills paid, none", "bills paid, idempotent", "bills paid, unsafe", "bills whose run says that they were paid",
@@ -69,11 +71,11 @@ func TestCheckerPassesWhatIsSound(t *testing.T) {
 	}
 }
 
-// TestCheckerFindsEachViolation plants one wrong thing at a time.
+// TestCheckerFindsEachViolation plants one violation at a time.
 func TestCheckerFindsEachViolation(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
-		rule  string // the only one that is violated, unless others are named
+		rule  string // the only violated rule, unless others are named
 		also  []string
 		plant func(e *evidence)
 	}{
@@ -126,12 +128,12 @@ func TestCheckerFindsEachViolation(t *testing.T) {
 		}},
 		"a bill that was said to be paid and was not": {"no effect is lost", nil, func(e *evidence) { e.Effects = e.Effects[1:] }},
 		"a bill that was not paid, and the run completed": {"no effect is lost", nil, func(e *evidence) {
-			say(e, 3, "done: The tool none refused the call.")
+			replaceText(e, 3, "done: The tool none rejected the call.")
 			e.Effects = e.Effects[1:]
 		}},
-		"a bill that was said to be confirmed by nobody": {"no effect is lost", nil, func(e *evidence) { say(e, 5, confirmedMark) }},
+		"a bill that was said to be confirmed by nobody": {"no effect is lost", nil, func(e *evidence) { replaceText(e, 5, confirmedMark) }},
 		"a bill that was confirmed and not paid": {"no effect is lost", nil, func(e *evidence) {
-			say(e, 5, confirmedMark)
+			replaceText(e, 5, confirmedMark)
 			e.Effects = e.Effects[:2]
 			e.Decisions = []decision{{Run: "run_5", Bill: "bill-3", Said: "happened"}}
 		}},
@@ -166,18 +168,18 @@ func TestCheckerFindsEachViolation(t *testing.T) {
 			row.plant(e)
 			found := slices.Sorted(maps.Keys(check(e).Violations))
 			if !slices.Contains(found, row.rule) {
-				t.Errorf("%q was not noticed, but %q", row.rule, found)
+				t.Errorf("%q was not detected, but %q", row.rule, found)
 			}
 			for _, other := range found {
 				if other != row.rule && !slices.Contains(row.also, other) {
-					t.Errorf("%q was noticed, too", other)
+					t.Errorf("%q was detected, too", other)
 				}
 			}
 		})
 	}
 }
 
-// TestCheckerExcuses has what looks like a violation and is none.
+// TestCheckerExcuses contains evidence that resembles a violation but is allowed.
 func TestCheckerExcuses(t *testing.T) {
 	t.Parallel()
 	for name, plant := range map[string]func(e *evidence){
@@ -202,7 +204,7 @@ func TestCheckerExcuses(t *testing.T) {
 			e.Effects = e.Effects[:2]
 		},
 		"a bill of which a person said that it was paid": func(e *evidence) {
-			say(e, 5, confirmedMark)
+			replaceText(e, 5, confirmedMark)
 			e.Decisions = []decision{{Run: "run_5", Bill: "bill-3", Said: "happened"}}
 		},
 		"memory and descriptors of a start, of a while, and of the time after the load": func(e *evidence) {
@@ -239,8 +241,8 @@ func TestCheckerExcuses(t *testing.T) {
 	}
 }
 
-// say has a run say something else than it did, to everybody.
-func say(e *evidence, n int, text string) {
+// replaceText replaces a run's text everywhere.
+func replaceText(e *evidence, n int, text string) {
 	e.Rows[n].Result = `{"id":"` + e.Rows[n].ID + `","message":"` + text + `"}`
 	for i, asked := range e.Requests {
 		if asked.Run == e.Rows[n].ID {
@@ -269,31 +271,34 @@ func TestScheduleIsDrawnFromItsSeed(t *testing.T) {
 	if slices.Equal(first, schedule(8, p)) {
 		t.Error("another seed draws the same schedule")
 	}
+
 	drawn := map[string]int{}
 	for _, f := range first {
 		if f.At < 0 || f.At > p.total {
 			t.Errorf("out of time: %s", f)
 		}
 		if f.Kind == kill && p.spared(f.Part, f.At) {
-			t.Errorf("it is to be spared: %s", f)
+			t.Errorf("its part is spared: %s", f)
 		}
 		if lasts := slices.Contains([]string{freeze, cut, requests, replies, delay, fill, skew, lock, snapshot}, f.Kind); lasts != (f.For > 0) {
-			t.Errorf("it lasts for a time, or does not: %s", f)
+			t.Errorf("its duration is wrong: %s", f)
 		}
 		if f.Kind == delay && f.By == 0 {
-			t.Errorf("it delays by nothing: %s", f)
+			t.Errorf("its delay is zero: %s", f)
 		}
 		if f.Kind == skew && f.By.Abs() > leeway/2 && !strings.HasPrefix(f.Part, cluster.Sweep) {
 			t.Errorf("calls are refused: %s", f)
 		}
 		drawn[f.Kind]++
 	}
+
 	for _, kind := range []string{kill, restart, freeze, cut, requests, replies, delay, reset, deletion, truncate, fill, skew, snapshot} {
 		if drawn[kind] == 0 {
 			t.Errorf("there is no %s in ten minutes: %v", kind, drawn)
 		}
 	}
-	if drawn[kill] < 330 { // 300 are wanted, and some find nobody to kill
+
+	if drawn[kill] < 330 { // 300 are required, and some find their part already down
 		t.Errorf("%d kills in ten minutes", drawn[kill])
 	}
 }

@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// afterDeadline is by when a run has ended at the latest, after its deadline.
+	// afterDeadline is the latest time after its deadline at which a run finishes.
 	afterDeadline = time.Minute
-	// maxShown is how many violations of a rule are told in full.
+	// maxShown is the number of violations of a rule that are reported in full.
 	maxShown = 5
 )
 
-// verdict is what the checker found: what is wrong, and how much it has looked at.
+// verdict is the checker's result: the violations and the number of checks.
 type verdict struct {
 	Violations map[string][]string // by rule
 	Checked    map[string]int
@@ -30,7 +30,7 @@ func (v *verdict) violatef(rule, format string, args ...any) {
 
 func (v *verdict) checked(what string) { v.Checked[what]++ }
 
-// rules are what is checked, each on its own.
+// rules are independent checks of the evidence.
 var rules = map[string]func(*evidence, func(format string, args ...any), func(what string)){
 	"every accepted run ends":       checkEnds,
 	"no run ends late":              checkLate,
@@ -48,7 +48,7 @@ var rules = map[string]func(*evidence, func(format string, args ...any), func(wh
 	"parts end only when struck":    checkParts,
 }
 
-// check judges what was collected. It is pure.
+// check judges the evidence. It is a pure function.
 func check(e *evidence) *verdict {
 	v := &verdict{Violations: map[string][]string{}, Checked: map[string]int{}}
 	for name, rule := range rules {
@@ -79,12 +79,14 @@ func checkEnds(e *evidence, wrong func(string, ...any), checked func(string)) {
 			wrong("run %s of %s was accepted with %d and has not ended: %q", r.Run, r.Key, r.Status, found.Status)
 		}
 	}
+
 	for _, r := range e.Rows {
 		checked("runs in the database")
 		if !terminal(r.Status) {
 			wrong("run %s in the database has not ended: %q", r.ID, r.Status)
 		}
 	}
+
 	for _, o := range e.Open {
 		wrong("run %s is still open: %s, deadline %s", o.ID, o.Status, o.Deadline.Format(time.TimeOnly))
 	}
@@ -95,11 +97,12 @@ func checkLate(e *evidence, wrong func(string, ...any), checked func(string)) {
 	for _, d := range e.Decisions {
 		asked[d.Run] = d.At
 	}
+
 	for _, r := range e.Rows {
 		if !terminal(r.Status) {
 			continue
 		}
-		// Waiting for a person does not count.
+		// Time spent waiting for a person is excluded.
 		from := r.Created
 		if at := asked[r.ID]; at.After(from) {
 			from = at
@@ -111,11 +114,11 @@ func checkLate(e *evidence, wrong func(string, ...any), checked func(string)) {
 	}
 }
 
-// The runs that may end otherwise than completed, of those that were accepted: strikes that hit the same run five times, or keep it past its
-// deadline, are rare, and nothing else in the load is an excuse.
+// The allowed number of accepted runs that do not complete. Kills that hit the same run five times,
+// or delay it past its deadline, are rare, and the load contains no other reason.
 const (
 	badEndsPerCent = 5
-	badEndsAlways  = 2 // of few runs
+	badEndsAlways  = 2 // for few runs
 )
 
 func checkBadEnds(e *evidence, wrong func(string, ...any), checked func(string)) {
@@ -125,19 +128,22 @@ func checkBadEnds(e *evidence, wrong func(string, ...any), checked func(string))
 			accepted[r.Run] = true
 		}
 	}
+
 	var bad []row
 	for _, r := range e.Rows {
 		switch {
 		case !accepted[r.ID]:
 		case r.Status == "completed":
 			checked("accepted runs that completed")
-		case terminal(r.Status): // others have not ended at all
+		case terminal(r.Status): // others have not finished
 			bad = append(bad, r)
 		}
 	}
+
 	if len(bad) <= max(badEndsAlways, len(accepted)*badEndsPerCent/100) {
 		return
 	}
+
 	for _, r := range bad {
 		wrong("run %s, one of %d of %d, ended as %s: %s", r.ID, len(bad), len(accepted), r.Status, r.Result)
 	}
@@ -155,6 +161,7 @@ func checkKeys(e *evidence, wrong func(string, ...any), checked func(string)) {
 		}
 		runs[r.Key] = r.ID
 	}
+
 	for _, r := range e.Requests {
 		if r.Key == "" || !r.accepted() {
 			continue
@@ -208,10 +215,12 @@ func checkEffects(e *evidence, wrong func(string, ...any), checked func(string))
 			resent[d.Bill]++
 		}
 	}
+
 	bills := map[string][]effect{}
 	for _, f := range e.Effects {
 		bills[f.Tool+" "+f.Bill] = append(bills[f.Tool+" "+f.Bill], f)
 	}
+
 	for _, effects := range bills {
 		bill, tool := effects[0].Bill, effects[0].Tool
 		checked("bills paid, " + tool)
@@ -236,12 +245,14 @@ func checkPaid(e *evidence, wrong func(string, ...any), checked func(string)) {
 	for _, f := range e.Effects {
 		paid[f.Bill] = true
 	}
+
 	confirmed := map[string]bool{}
 	for _, d := range e.Decisions {
 		if d.Said == "happened" {
 			confirmed[d.Bill] = true
 		}
 	}
+
 	for _, r := range e.Rows {
 		bill, known := billFor(r.Message)
 		if !known || r.Status != "completed" {
@@ -262,7 +273,7 @@ func checkPaid(e *evidence, wrong func(string, ...any), checked func(string)) {
 	}
 }
 
-// bySession gives the runs of each session that was meant as one, in their order.
+// bySession returns the runs of each intended session in order.
 func (e *evidence) bySession() map[string][]row {
 	sessions := map[string][]row{}
 	for _, r := range e.Rows {
@@ -302,6 +313,7 @@ func checkTurns(e *evidence, wrong func(string, ...any), checked func(string)) {
 			}
 		}
 	}
+
 	for _, t := range e.Turns {
 		checked("model calls of turns")
 		if !slices.IsSorted(t.Before) || len(t.Before) > 0 && t.Before[len(t.Before)-1] >= t.N {
@@ -349,21 +361,22 @@ func checkRefusals(e *evidence, wrong func(string, ...any), checked func(string)
 	}
 }
 
-// The leak that is not noticed: what a process may hold more in the last quarter of its life under load than in the first. What is
-// compared are the upper quartile of the first and the lower one of the last: what is held for a while is no leak.
+// Leak limits: the allowed growth of a process under load from the first to the last quarter of its
+// life. The upper quartile of the first quarter is compared with the lower quartile of the last
+// one, because temporary peaks are not leaks.
 const (
 	memoryFactor, memoryMore         = 1.1, 16 << 20
 	descriptorFactor, descriptorMore = 1, 16
 	fewestSamples                    = 24
 	shortestLife                     = time.Minute
 	longLife                         = 2 * time.Minute
-	// warmUp is how long a process opens its connections and fills its caches.
+	// warmUp is the time in which a process opens connections and fills caches.
 	warmUp             = 15 * time.Second
 	judged, judgedLong = "processes whose memory and descriptors were compared", "… which lived for more than two minutes"
 )
 
 func checkFlat(e *evidence, wrong func(string, ...any), checked func(string)) {
-	for life, samples := range e.lives() {
+	for life, samples := range e.usageByProcess() {
 		lived := samples[len(samples)-1].At.Sub(samples[0].At)
 		if len(samples) < fewestSamples || lived < shortestLife {
 			continue
@@ -389,10 +402,10 @@ func checkFlat(e *evidence, wrong func(string, ...any), checked func(string)) {
 	}
 }
 
-// lives gives what each process held while it was warm and under load: not after the load, and not while it, a link of it or a server was
-// frozen, cut off or full.
-func (e *evidence) lives() map[string][]sample {
-	began, lives := map[string]time.Time{}, map[string][]sample{}
+// usageByProcess returns the samples of each process while it was warm and under load. It excludes times in
+// which the process, one of its links or a server was frozen, cut off or full.
+func (e *evidence) usageByProcess() map[string][]sample {
+	began, usageByProcess := map[string]time.Time{}, map[string][]sample{}
 	for _, s := range e.Samples {
 		life := fmt.Sprintf("%s, process %d", s.Part, s.PID)
 		if _, known := began[life]; !known {
@@ -402,10 +415,10 @@ func (e *evidence) lives() map[string][]sample {
 			return slices.Contains([]string{s.Part, cluster.NATS, cluster.Postgres}, in.Part) && in.From.Before(s.At) && in.To.After(s.At)
 		})
 		if !idle && s.At.Before(e.LoadUntil) && s.At.Sub(began[life]) >= warmUp {
-			lives[life] = append(lives[life], s)
+			usageByProcess[life] = append(usageByProcess[life], s)
 		}
 	}
-	return lives
+	return usageByProcess
 }
 
 func sorted(samples []sample, of func(sample) int64) []int64 {

@@ -5,67 +5,67 @@ import (
 	"time"
 )
 
-// evidence is what a run of chaos leaves, and all that the checker looks at.
+// evidence is the record of a chaos run and the checker's only input.
 type evidence struct {
 	Requests    []request
-	Rows        []row             // the table of runs at the end
-	Open        []open            // runs that have not ended at the end
-	Seen        map[string]string // prints of terminal rows as they were first seen, by the run's id
-	Effects     []effect          // what the ledger server has counted
-	Decisions   []decision        // what a person has answered
-	Turns       []turn            // what the model was shown of sessions
-	Samples     []sample          // what processes held
-	Interrupted []interruption    // what was done to a part's links, or to itself, without ending it
-	Ends        []string          // parts that ended although nobody struck them
+	Rows        []row             // the runs table at the end
+	Open        []open            // unfinished runs at the end
+	Seen        map[string]string // fingerprints of terminal rows when first seen, by run ID
+	Effects     []effect          // requests counted by the ledger
+	Decisions   []decision        // decisions made by the person
+	Turns       []turn            // session turns shown to the model
+	Samples     []sample          // resource usage of processes
+	Interrupted []interruption    // faults of parts or their links that did not end a process
+	Ends        []string          // parts that ended without a kill
 
 	Deadline  time.Duration // of runs
-	LoadUntil time.Time     // when clients began nothing new anymore
+	LoadUntil time.Time     // when clients stopped starting new work
 }
 
-// request is one request of a client and what became of it.
+// request is one client request and its outcome.
 type request struct {
-	Kind       string // of what was asked, as in "plain"
-	Key        string // with its organization and endpoint; empty: it had none
-	Via        string // the ingress that it went through
+	Kind       string // kind of work, such as "plain"
+	Key        string // with its organization and endpoint; empty without a key
+	Via        string // the ingress that received it
 	Sent, Done time.Time
-	Within     time.Duration // what the service may take
-	Left       bool          // the client broke it off
+	Within     time.Duration // the allowed response time
+	Left       bool          // the client aborted it
 
 	Status     int    // 0: the connection broke
 	Problem    string // why there is no answer
 	Run        string
 	RunStatus  string
-	Body       string // of answers with a run that has ended
+	Body       string // of responses with a finished run
 	RetryAfter bool
 	Replayed   bool
 }
 
-// accepted tells whether the service has promised to carry the run out.
+// accepted reports whether the service has promised to execute the run.
 func (r request) accepted() bool { return r.Status >= 200 && r.Status < 300 }
 
 // row is a run in the database.
 type row struct {
 	ID, Key, Session, Status, Message, Result string
 	Seq, Attempts                             int
-	Created, Started, Finished                time.Time // the last two are zero where the row has none
-	Print                                     string    // names the row's version and all that is in it
+	Created, Started, Finished                time.Time // the last two are zero if unset
+	Print                                     string    // fingerprint of the row's version and content
 }
 
-// open is a run that has not ended.
+// open is an unfinished run.
 type open struct {
 	ID, Status string
 	Deadline   time.Time
 }
 
-// effect is one request that reached the ledger server.
+// effect is one request that reached the ledger.
 type effect struct {
-	Bill string // what was to be paid
-	Tool string // as in "unsafe"
-	Key  string // Idempotency-Key
+	Bill string // the item to pay
+	Tool string // such as "unsafe"
+	Key  string // Idempotency-Key header
 	At   time.Time
 }
 
-// decision is what a person has answered to a run that waited.
+// decision is the person's answer to a waiting run.
 type decision struct {
 	Run, Bill, Said string
 	At              time.Time
@@ -75,10 +75,10 @@ type decision struct {
 type turn struct {
 	Session string
 	N       int
-	Before  []int // the turns of the same session that the model was shown before it
+	Before  []int // earlier turns of the session in the model call
 }
 
-// sample is what a process held at a moment.
+// sample is the resource usage of a process at a moment.
 type sample struct {
 	Part        string
 	PID         int
@@ -87,24 +87,24 @@ type sample struct {
 	Descriptors int
 }
 
-// interruption is a time in which a part could not do what it is for, and was not ended.
+// interruption is a period in which a part could not work but was not ended.
 type interruption struct {
 	Part, What string
 	From, To   time.Time
 }
 
-// terminal tells whether a run in that state has ended.
+// terminal reports whether a status is terminal.
 func terminal(status string) bool {
 	return status == "completed" || status == "failed" || status == "cancelled" || status == "timed_out"
 }
 
-// history collects evidence; it only ever grows. Safe for concurrent use.
+// history collects evidence, which only grows. It is safe for concurrent use.
 type history struct {
 	mu  sync.Mutex
 	all evidence
 }
 
-// note changes what was collected.
+// note adds evidence.
 func (h *history) note(add func(all *evidence)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// striker carries faults out and notes what came of them.
+// striker injects faults and records the outcomes.
 type striker struct {
 	t       *testing.T
 	cluster *cluster.Cluster
@@ -25,23 +25,24 @@ type striker struct {
 	ledger  *ledger
 	seed    uint64
 	began   time.Time
-	disks   map[string]*testkit.Disk // by the server on it
-	skewed  string                   // program with a clock that can be off
+	disks   map[string]*testkit.Disk // by server
+	skewed  string                   // path of a program with an adjustable clock
 
 	group sync.WaitGroup
-	busy  sync.Map // links and parts that something is done to, which lasts
+	busy  sync.Map // links and parts with a lasting fault
 
 	mu     sync.Mutex
 	counts map[string]int
 }
 
-// linksHarmed counts what was done to links, of whatever kind: in the short form a part may be down that a link is drawn of.
+// linksHarmed counts faults of links of any kind. In the short form the part of a chosen link may
+// be down.
 const linksHarmed = "links harmed"
 
-// reach is how long a fault waits for its part to be up: it may just be starting.
+// reach bounds the wait for a part that is starting.
 const reach = 15 * time.Second
 
-// all carries out a schedule, and returns when the last fault is over.
+// all injects the faults of a schedule and returns when the last one is over.
 func (s *striker) all(ctx context.Context, faults []fault) {
 	for _, f := range faults {
 		wait(ctx, time.Until(s.began.Add(f.At)))
@@ -50,7 +51,7 @@ func (s *striker) all(ctx context.Context, faults []fault) {
 	s.group.Wait()
 }
 
-// count notes what was done.
+// count records an injected fault.
 func (s *striker) count(what string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,6 +101,7 @@ func (s *striker) strike(ctx context.Context, f fault) {
 	default:
 		done = s.link(ctx, f, p)
 	}
+
 	how := "done"
 	switch {
 	case done:
@@ -114,17 +116,18 @@ func (s *striker) strike(ctx context.Context, f fault) {
 		s.count("not done: " + f.Kind)
 		how = "NOT DONE: it was down, or something else was done to it"
 	}
+
 	s.tell(f, how)
 }
 
-// Every so-manieth tool worker that is killed, and for how long that is put off at most.
+// Only some kills of tool workers are aimed, and each waits for a limited time.
 const (
-	aimed    = 4
-	aimingAt = time.Second
+	aimed      = 4
+	aimTimeout = time.Second
 )
 
-// aim puts the killing of some tool workers off until a bill is being paid that may not be paid twice: of the worker that has sent it nobody
-// knows what became of it then, but a person.
+// aim delays the kill of some tool workers until an unsafe bill is being paid. After the kill, only
+// a person can find out whether the bill was paid.
 func (s *striker) aim(ctx context.Context, p *cluster.Part) {
 	s.mu.Lock()
 	n := s.counts["kills of "+cluster.Tool]
@@ -132,28 +135,30 @@ func (s *striker) aim(ctx context.Context, p *cluster.Part) {
 	if p.Kind != cluster.Tool || n%aimed != 0 {
 		return
 	}
-	for end := time.Now().Add(aimingAt); s.ledger.unsafe.Load() == 0 && time.Now().Before(end); {
+	for end := time.Now().Add(aimTimeout); s.ledger.unsafe.Load() == 0 && time.Now().Before(end); {
 		wait(ctx, time.Millisecond)
 	}
 }
 
-// Runs in hand of all agent workers that are enough for one of them to be frozen with some of them, and how long they are waited for at most.
+// The number of running runs that suffices to freeze an agent worker with some of them, and the
+// time to wait for it.
 const (
-	inHand    = 6
-	inHandFor = 5 * time.Second
+	minRunning     = 6
+	runningTimeout = 5 * time.Second
 )
 
-// aimAtRuns puts the freezing of an agent worker off until runs are in hand: else nobody is void who wakes up. Those that were claimed just
-// now count: of others the worker may have been killed.
+// aimAtRuns delays the freezing of an agent worker until runs are executing, so that the resumed
+// worker has lost its leases. It counts only recently claimed runs, because the worker of older
+// ones may have been killed.
 func (s *striker) aimAtRuns(ctx context.Context, p *cluster.Part) {
 	if p.Kind != cluster.Agent {
 		return
 	}
-	for end := time.Now().Add(inHandFor); time.Now().Before(end); {
+	for end := time.Now().Add(runningTimeout); time.Now().Before(end); {
 		var running int
 		err := s.cluster.DB.QueryRowContext(ctx, `SELECT count(*) FROM open_runs WHERE status = 'running'
 			AND lease_until > clock_timestamp() + interval '28500 milliseconds'`).Scan(&running)
-		if err == nil && running >= inHand { // PostgreSQL may be away
+		if err == nil && running >= minRunning { // PostgreSQL may be down
 			return
 		}
 		wait(ctx, 20*time.Millisecond)
@@ -177,7 +182,7 @@ func (s *striker) kill(ctx context.Context, p *cluster.Part, meanwhile func()) b
 	return eventually(ctx, func() bool { return p.Kill9(meanwhile) })
 }
 
-// lasting does something and undoes it when its time is over.
+// lasting injects a fault and undoes it when its time is over.
 func (s *striker) lasting(ctx context.Context, f fault, do func() bool, undo func()) bool {
 	key := f.Part + " " + f.Link
 	if _, taken := s.busy.LoadOrStore(key, true); taken {
@@ -187,6 +192,7 @@ func (s *striker) lasting(ctx context.Context, f fault, do func() bool, undo fun
 	if !do() {
 		return false
 	}
+
 	from := time.Now()
 	wait(ctx, f.For)
 	undo()
@@ -196,7 +202,7 @@ func (s *striker) lasting(ctx context.Context, f fault, do func() bool, undo fun
 	return true
 }
 
-// link does something to a link of a process.
+// link injects a fault into a link of a process.
 func (s *striker) link(ctx context.Context, f fault, p *cluster.Part) bool {
 	proxy := map[string]*testkit.FaultProxy{"front": p.Front, "db": p.DB, "bus": p.Bus}[f.Link]
 	do := map[string]func(){
@@ -209,10 +215,10 @@ func (s *striker) link(ctx context.Context, f fault, p *cluster.Part) bool {
 	return s.lasting(ctx, f, func() bool { do(); return true }, undo)
 }
 
-// store is JetStream's directory in the cluster's.
+// store returns JetStream's directory.
 func (s *striker) store() string { return filepath.Join(s.cluster.Store, "jetstream") }
 
-// deleteStore removes all that JetStream has kept.
+// deleteStore deletes all of JetStream's data.
 func (s *striker) deleteStore() {
 	if _, err := os.Stat(s.store()); err != nil {
 		s.t.Errorf("no store to delete: %v", err)
@@ -222,10 +228,12 @@ func (s *striker) deleteStore() {
 	}
 }
 
-// blocksCut counts the files of messages that truncateStream has cut: where no message waits there is none.
+// blocksCut counts the message files that truncateStream has cut. There are none if no message
+// waits.
 const blocksCut = "message blocks truncated"
 
-// truncateStream cuts every file of the job stream and its consumers at a place that the seed draws.
+// truncateStream cuts every file of the job stream and its consumers at a random position drawn
+// from the seed.
 func (s *striker) truncateStream(f fault) {
 	random := rand.New(rand.NewPCG(s.seed, uint64(f.At)))
 	blocks := 0
@@ -249,21 +257,24 @@ func (s *striker) truncateStream(f fault) {
 	if err != nil {
 		s.t.Errorf("truncating the stream: %v", err)
 	}
+
 	s.mu.Lock()
 	s.counts[blocksCut] += blocks
 	s.mu.Unlock()
 }
 
-// noSpace is what nats-server writes when its disk is full.
+// noSpace is nats-server's log message for a full disk.
 const noSpace = "no space left"
 
-// fill fills a server's disk for a while, and longer until nats-server has met it; else it is not done. A server that gave up is started
-// again with what an operator does first: room.
+// fill fills a server's disk for a while, and for NATS until the server has logged an error;
+// otherwise the fault does not count. Like an operator, it frees space before a failed server is
+// restarted.
 func (s *striker) fill(ctx context.Context, f fault, p *cluster.Part) bool {
 	disk := s.disks[f.Part]
 	if disk == nil {
 		return false
 	}
+
 	met, before := true, 0
 	filled := s.lasting(ctx, f, func() bool {
 		p.Excuse()
@@ -279,7 +290,8 @@ func (s *striker) fill(ctx context.Context, f fault, p *cluster.Part) bool {
 		if err := disk.Free(); err != nil {
 			s.t.Errorf("freeing the disk of %s: %v", f.Part, err)
 		}
-		// nats-server switches JetStream off when its disk is full, and on again at its next start.
+		// nats-server disables JetStream when its disk is full, and enables it only after a
+		// restart.
 		if f.Part == cluster.NATS && !s.kill(ctx, p, nil) {
 			s.t.Errorf("%s was not restarted after its disk was full", f.Part)
 		}
@@ -290,7 +302,7 @@ func (s *striker) fill(ctx context.Context, f fault, p *cluster.Part) bool {
 	return filled && met
 }
 
-// skew starts a worker with a clock that is off, and later with one that is right.
+// skew restarts a worker with a wrong clock, and later with a right one.
 func (s *striker) skew(ctx context.Context, f fault, p *cluster.Part) bool {
 	return s.lasting(ctx, fault{Part: f.Part, Kind: f.Kind, Link: "clock", For: f.For}, func() bool {
 		p.Next(cluster.Extra{Path: s.skewed, Env: []string{cluster.Offset(f.By)}})
@@ -301,28 +313,30 @@ func (s *striker) skew(ctx context.Context, f fault, p *cluster.Part) bool {
 	})
 }
 
-// lockable are the rows that a fault locks: a session that a run is open in, and a run whose worker has just shown that it lives.
+// lockable selects the rows that a fault locks: a session with an open run, and a run with a recent
+// heartbeat.
 var lockable = []string{
 	`SELECT FROM sessions WHERE ref = ANY (ARRAY(SELECT session_ref FROM open_runs)) ORDER BY random() LIMIT 1 FOR UPDATE SKIP LOCKED`,
 	`SELECT FROM open_runs WHERE status = 'running' AND lease_until > clock_timestamp() + interval '15 seconds'
 		ORDER BY random() LIMIT 1 FOR UPDATE SKIP LOCKED`,
 }
 
-// What shows that a locked row and a snapshot were in the way of the service.
+// Counters of effects: a statement waited for the locked row; the snapshot delayed vacuum.
 const (
 	lockedOut = "locked rows that a statement waited for"
 	beside    = "transactions beside a long snapshot"
 )
 
-// lock locks a row in a transaction of its own, once there is one to lock, and looks whether a statement of the service waits for it.
+// lock locks a row in a separate transaction when there is a suitable row, and checks whether a
+// statement of the service waits for it.
 func (s *striker) lock(ctx context.Context, f fault) bool {
 	query := lockable[rand.New(rand.NewPCG(s.seed, uint64(f.At))).IntN(len(lockable))]
 	return eventually(ctx, func() bool {
 		tx, err := s.cluster.DB.BeginTx(ctx, nil)
 		if err != nil {
-			return false // PostgreSQL may be away
+			return false // PostgreSQL may be down
 		}
-		defer func() { _ = tx.Rollback() }() // it may have been killed meanwhile
+		defer func() { _ = tx.Rollback() }() // it may have been killed
 		var holder int
 		if tx.QueryRowContext(ctx, `SELECT pg_backend_pid()`).Scan(&holder) != nil {
 			return false
@@ -341,7 +355,8 @@ func (s *striker) lock(ctx context.Context, f fault) bool {
 	})
 }
 
-// blocks waits for d and reports whether a statement waited for a lock of the backend meanwhile. The service waits briefly, so it looks often.
+// blocks waits for d and reports whether a statement waited for a lock of the backend meanwhile. It
+// polls often, because the service waits only briefly.
 func (s *striker) blocks(ctx context.Context, holder int, d time.Duration) bool {
 	found := false
 	for end := time.Now().Add(d); time.Now().Before(end) && ctx.Err() == nil; wait(ctx, 10*time.Millisecond) {
@@ -352,13 +367,14 @@ func (s *striker) blocks(ctx context.Context, holder int, d time.Duration) bool 
 		err := s.cluster.DB.QueryRowContext(ctx, `SELECT EXISTS (SELECT FROM pg_stat_activity
 			WHERE wait_event_type = 'Lock' AND $1 = ANY (pg_blocking_pids(pid)))`, holder).Scan(&found)
 		if err != nil {
-			wait(ctx, time.Second) // PostgreSQL is away, and the lock with it
+			wait(ctx, time.Second) // PostgreSQL is down, and the lock is gone
 		}
 	}
 	return found
 }
 
-// snapshot holds a snapshot of the database for a while. PostgreSQL is killed here: then it takes another snapshot for the rest of the time.
+// snapshot keeps a database snapshot open for a while. If PostgreSQL is killed meanwhile, it takes
+// another snapshot for the remaining time.
 func (s *striker) snapshot(ctx context.Context, f fault) bool {
 	held := false
 	for end := time.Now().Add(f.For); time.Now().Before(end) && ctx.Err() == nil; wait(ctx, 100*time.Millisecond) {
@@ -371,20 +387,21 @@ func (s *striker) snapshot(ctx context.Context, f fault) bool {
 	return held
 }
 
-// holdSnapshot holds a snapshot until end, or until PostgreSQL ends, and returns how many transactions began meanwhile, as far as it saw.
-// It returns -1 if there was no snapshot.
+// holdSnapshot keeps a snapshot open until end or until PostgreSQL ends. It returns the number of
+// transactions that began meanwhile, as far as it could observe, or -1 if there was no snapshot.
 func (s *striker) holdSnapshot(ctx context.Context, end time.Time) (age int) {
 	tx, err := s.cluster.DB.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead})
 	if err != nil {
-		return -1 // PostgreSQL may be away
+		return -1 // PostgreSQL may be down
 	}
 	defer func() { _ = tx.Rollback() }()
+
 	for age = -1; ; wait(ctx, min(time.Second, time.Until(end))) {
 		var pid int
 		if tx.QueryRowContext(ctx, `SELECT pg_backend_pid()`).Scan(&pid) != nil {
 			return age
 		}
-		// Another connection asks: within a transaction an age stays what it was.
+		// A separate connection is needed, because the age is constant within a transaction.
 		err := s.cluster.DB.QueryRowContext(ctx, `SELECT age(backend_xmin) FROM pg_stat_activity WHERE pid = $1`, pid).Scan(&age)
 		if err != nil || !time.Now().Before(end) {
 			return age
@@ -392,7 +409,7 @@ func (s *striker) holdSnapshot(ctx context.Context, end time.Time) (age int) {
 	}
 }
 
-// restore undoes everything, whatever is left.
+// restore undoes all remaining faults.
 func (s *striker) restore() {
 	for _, p := range s.cluster.Parts {
 		p.Cont()
@@ -404,10 +421,12 @@ func (s *striker) restore() {
 			}
 		}
 	}
+
 	var err error
 	for _, disk := range s.disks {
 		err = errors.Join(err, disk.Free())
 	}
+
 	if err != nil && !errors.Is(err, syscall.ENOENT) {
 		s.t.Error(err)
 	}

@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// waitDefault is the service's own bound of a request that waits for its run, and patience what a busy machine may add.
+	// waitDefault is the service's limit for a request that waits for its run. patience is the
+	// delay of a busy machine.
 	waitDefault = 20 * time.Second
 	patience    = 40 * time.Second
 	retryPause  = 150 * time.Millisecond
@@ -20,7 +21,7 @@ const (
 	lastTurn    = 4
 )
 
-// load is clients that ask for runs until it is over.
+// load is a set of clients that start runs.
 type load struct {
 	accounts []account
 	urls     []string
@@ -28,23 +29,23 @@ type load struct {
 	seed     uint64
 
 	numbers atomic.Int64
-	again   sync.Map // asked, by its number: keys to be asked for once more soon
-	asked   sync.Map // asked, by its key: all keys
+	again   sync.Map // asked by number: keys to request again soon
+	asked   sync.Map // asked by key: all keys
 	group   sync.WaitGroup
 }
 
-// asked is one run that a client wants.
+// asked is one run that a client requests.
 type asked struct {
 	kind    string
 	account account
-	chat    bool // by the chat endpoint, else by run-automation
+	chat    bool // by the chat endpoint instead of run-automation
 	key     string
 	session string
 	message string
-	early   bool // an answer that it was accepted will do
+	early   bool // a 202 response suffices
 }
 
-// full is the key with its organization and endpoint, as in "one/automation/key-7".
+// full returns the key with its organization and endpoint, such as "one/automation/key-7".
 func (a asked) full() string {
 	endpoint := "automation"
 	if a.chat {
@@ -56,7 +57,8 @@ func (a asked) full() string {
 	return a.account.name + "/" + endpoint + "/" + a.key
 }
 
-// run starts so many clients, which begin nothing new after until, and wait for what they have begun until ctx ends.
+// run starts clients. They begin no new work after until is closed, and wait for begun work until
+// ctx ends.
 func (l *load) run(ctx context.Context, clients int, until <-chan struct{}) {
 	for n := range clients {
 		random := rand.New(rand.NewPCG(l.seed, uint64(n)+100))
@@ -75,13 +77,13 @@ func (l *load) run(ctx context.Context, clients int, until <-chan struct{}) {
 	}
 }
 
-// kinds are what clients do, in this order, each through all accounts and with the same key there.
+// kinds lists the clients' activities in order. Each uses all accounts with the same key.
 var kinds = []string{
 	"pay none", "pay unsafe", "pay idempotent", "repeated", "turn", "plain", "no key", "pay unsafe", "left", "chat", "plain", "pay none",
 	"repeated", "pay idempotent", "pay unsafe", "turn", "repeated", "plain", "no key", "pay idempotent",
 }
 
-// one has a client do one thing.
+// one makes a client perform one activity.
 func (l *load) one(ctx context.Context, random *rand.Rand) {
 	n := l.numbers.Add(1) - 1
 	round := n / int64(len(l.accounts))
@@ -89,12 +91,13 @@ func (l *load) one(ctx context.Context, random *rand.Rand) {
 		kind: kinds[round%int64(len(kinds))], account: l.accounts[n%int64(len(l.accounts))], key: fmt.Sprintf("key-%d", round),
 		message: fmt.Sprintf("sleep %dms: number %d", random.IntN(1000), n),
 	}
+
 	via := random.IntN(len(l.urls))
 	switch a.kind {
 	case "plain":
 		l.until(ctx, a, via)
 	case "repeated":
-		l.together(ctx, a)
+		l.simultaneously(ctx, a)
 		l.again.Store(n, a)
 	case "turn", "chat":
 		l.session(ctx, a, via, n)
@@ -108,10 +111,11 @@ func (l *load) one(ctx context.Context, random *rand.Rand) {
 		a.message = fmt.Sprintf("%s bill-%d", a.kind, n)
 		l.until(ctx, a, via)
 	}
+
 	l.revisit(ctx, via)
 }
 
-// revisit asks again for a key that was asked for before.
+// revisit requests an earlier key again.
 func (l *load) revisit(ctx context.Context, via int) {
 	l.again.Range(func(n, value any) bool {
 		if _, mine := l.again.LoadAndDelete(n); mine {
@@ -123,8 +127,8 @@ func (l *load) revisit(ctx context.Context, via int) {
 	})
 }
 
-// together asks for the same key through all ingresses at once.
-func (l *load) together(ctx context.Context, a asked) {
+// simultaneously requests the same key through all ingresses simultaneously.
+func (l *load) simultaneously(ctx context.Context, a asked) {
 	var both sync.WaitGroup
 	for via := range l.urls {
 		both.Go(func() { l.until(ctx, a, via) })
@@ -132,7 +136,8 @@ func (l *load) together(ctx context.Context, a asked) {
 	both.Wait()
 }
 
-// session takes some turns: a chat each when the one before was answered, others as soon as it was accepted.
+// session takes several turns. A chat's turn follows the previous answer, other turns follow the
+// acceptance of the previous one.
 func (l *load) session(ctx context.Context, a asked, via int, n int64) {
 	first := a.key
 	a.chat, a.session = a.kind == "chat", fmt.Sprintf("session-%d", n)
@@ -145,25 +150,26 @@ func (l *load) session(ctx context.Context, a asked, via int, n int64) {
 	}
 }
 
-// follow asks without a key and follows the run, once it was accepted, to its end.
+// follow starts a run without a key and, if it is accepted, polls it until it finishes.
 func (l *load) follow(ctx context.Context, a asked, via int) {
 	got := l.post(ctx, a, via)
 	if !got.accepted() {
-		return // nobody knows whether there is a run
+		return // it is unknown whether there is a run
 	}
 	for ; ctx.Err() == nil && !terminal(got.RunStatus); via++ {
 		got = l.get(ctx, a, got.Run, via)
 	}
 }
 
-// leave breaks its request off.
+// leave aborts its request.
 func (l *load) leave(ctx context.Context, a asked, via int) {
 	ctx, cancel := context.WithTimeout(ctx, leaves)
 	defer cancel()
 	l.post(ctx, a, via)
 }
 
-// until asks until there is an answer that will do, through one ingress after the other, as a scheduler does that tries again.
+// until retries a request through alternating ingresses until there is a suitable answer, like a
+// scheduler.
 func (l *load) until(ctx context.Context, a asked, via int) request {
 	for ; ; via++ {
 		got := l.post(ctx, a, via)
@@ -178,6 +184,7 @@ func (l *load) post(ctx context.Context, a asked, via int) request {
 	if a.key != "" {
 		l.asked.Store(a.full(), a)
 	}
+
 	url := l.urls[via%len(l.urls)]
 	header := map[string]string{"x-api-key": a.account.key}
 	var body map[string]any
@@ -202,7 +209,7 @@ func (l *load) post(ctx context.Context, a asked, via int) request {
 	return l.send(ctx, a, via, http.MethodPost, url, header, body)
 }
 
-// get asks for a run that may not have ended.
+// get requests a run that may be unfinished.
 func (l *load) get(ctx context.Context, a asked, id string, via int) request {
 	url := l.urls[via%len(l.urls)] + "/api/runs?wait=10&id=" + id
 	got := l.send(ctx, a, via, http.MethodGet, url, map[string]string{"x-api-key": a.account.key}, nil)
@@ -213,11 +220,12 @@ func (l *load) get(ctx context.Context, a asked, id string, via int) request {
 	return got
 }
 
-// send makes a request and notes it.
+// send makes a request and records it.
 func (l *load) send(ctx context.Context, a asked, via int, method, url string, header map[string]string, body any) request {
 	r := request{
 		Kind: a.kind, Key: a.full(), Via: fmt.Sprintf("ingress %d", via%len(l.urls)+1), Sent: time.Now(), Within: waitDefault + patience,
 	}
+
 	status, got, raw, err := send(ctx, method, url, header, body)
 	r.Done, r.Left = time.Now(), ctx.Err() != nil
 	switch {
@@ -239,12 +247,13 @@ func (l *load) send(ctx context.Context, a asked, via int, method, url string, h
 			r.Body = string(raw)
 		}
 	}
+
 	l.past.note(func(all *evidence) { all.Requests = append(all.Requests, r) })
 	return r
 }
 
-// everything asks for each key once more.
-func (l *load) everything(ctx context.Context, clients int) {
+// replayAll requests each key once more.
+func (l *load) replayAll(ctx context.Context, clients int) {
 	var next atomic.Int64
 	var wanted []asked
 	l.asked.Range(func(_, value any) bool {
@@ -254,6 +263,7 @@ func (l *load) everything(ctx context.Context, clients int) {
 		}
 		return true
 	})
+
 	var group sync.WaitGroup
 	for range clients {
 		group.Go(func() {
@@ -262,5 +272,6 @@ func (l *load) everything(ctx context.Context, clients int) {
 			}
 		})
 	}
+
 	group.Wait()
 }

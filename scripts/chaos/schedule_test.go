@@ -10,13 +10,13 @@ import (
 	"parley/scripts/internal/cluster"
 )
 
-// fault is something bad at a time.
+// fault is a planned fault.
 type fault struct {
-	At   time.Duration // after the beginning
+	At   time.Duration // after the start
 	Kind string
-	Part string        // whom it hits
-	Link string        // of faults of links: front, db or bus
-	For  time.Duration // how long it lasts, of those that do not end at once
+	Part string        // the affected part
+	Link string        // of link faults: front, db or bus
+	For  time.Duration // duration of lasting faults
 	By   time.Duration // delay of a link, or offset of a clock
 }
 
@@ -37,45 +37,46 @@ func (f fault) String() string {
 // The kinds of faults.
 const (
 	kill     = "kill -9"         // any part
-	restart  = "restart"         // a server in order
-	freeze   = "SIGSTOP"         // and SIGCONT
-	cut      = "cut both ways"   // a link: what is sent is held back
-	requests = "cut requests"    // only what the process, or the ingress' client, sends
-	replies  = "cut replies"     // only what it is sent
+	restart  = "restart"         // graceful restart of a server
+	freeze   = "SIGSTOP"         // then SIGCONT
+	cut      = "cut both ways"   // a link: both directions are held back
+	requests = "cut requests"    // only the direction from the process or the ingress's client
+	replies  = "cut replies"     // only the direction to it
 	delay    = "delay"           // a link
 	reset    = "reset"           // all connections of a link
-	deletion = "delete store"    // all of JetStream's, while the server is down
-	truncate = "truncate stream" // the files of the job stream, while the server is down
+	deletion = "delete store"    // all of JetStream's data, while the server is down
+	truncate = "truncate stream" // files of the job stream, while the server is down
 	fill     = "fill disk"       // of a server
 	skew     = "set clock"       // of a worker
 	lock     = "lock a row"      // of a session or a run, by another transaction
-	snapshot = "long snapshot"   // a transaction that keeps PostgreSQL from removing dead rows, as a back-up does
+	snapshot = "long snapshot"   // a transaction that prevents the removal of dead rows, as a backup does
 )
 
-// plan says what is struck how often.
+// plan contains the frequencies of the faults.
 type plan struct {
 	total time.Duration
-	parts []string // processes, as in "agent 2"
+	parts []string // processes, such as "agent 2"
 
-	kills                                           time.Duration // between two
-	postgres, restarts, links, store, disks, clocks time.Duration // between two of a kind; 0: none
+	kills                                           time.Duration // mean time between two
+	postgres, restarts, links, store, disks, clocks time.Duration // mean time between two of a kind; 0: none
 	locks                                           time.Duration
 	freezes                                         time.Duration
-	frozen                                          time.Duration // how long at least
-	natsDisk, postgresDisk, clock                   bool          // whether there is something to do it with
+	frozen                                          time.Duration // minimum duration
+	natsDisk, postgresDisk, clock                   bool          // whether the machine allows the fault
 }
 
-// leeway is how far the clocks of agent and tool workers may be apart: tool workers refuse calls beyond it.
+// leeway is the tolerated difference between the clocks of agent and tool workers. Tool workers
+// reject calls beyond it.
 const leeway = 5 * time.Second
 
-// weights are how often the parts of a kind are killed, of a hundred kills.
+// weights are the shares of the kinds of parts in a hundred kills.
 var weights = []struct {
 	kind   string
 	weight int
 }{{cluster.Agent, 36}, {cluster.Tool, 22}, {cluster.Ingress, 18}, {cluster.NATS, 12}, {cluster.Sweep, 12}}
 
-// schedule draws the faults: a pure function of its arguments. In each half another part of each kind is spared from what ends it, so that there are some whose
-// memory and descriptors can be watched.
+// schedule draws the faults as a pure function of its arguments. In each half of the time one part
+// of each kind is spared from kills, so that its memory and descriptors can be observed.
 func schedule(seed uint64, p plan) []fault {
 	var all []fault
 	for track, draw := range []struct {
@@ -108,12 +109,13 @@ func schedule(seed uint64, p plan) []fault {
 			}
 		}
 	}
+
 	all = append(all, p.once(seed)...)
 	slices.SortStableFunc(all, func(a, b fault) int { return cmp.Compare(a.At, b.At) })
 	return all
 }
 
-// once has what a short plan must not leave to luck.
+// once returns the faults that a short plan must contain in any case.
 func (p plan) once(seed uint64) []fault {
 	random := rand.New(rand.NewPCG(seed, 1000))
 	somewhen := func() time.Duration { return p.total/10 + some(random, p.total*8/10) }
@@ -123,23 +125,28 @@ func (p plan) once(seed uint64) []fault {
 			all = append(all, fault{At: some(random, p.total/2), Kind: kill, Part: part})
 		}
 	}
+
 	all = append(all,
 		fault{At: somewhen(), Kind: deletion, Part: cluster.NATS},
 		fault{At: somewhen(), Kind: truncate, Part: cluster.NATS},
 		fault{At: p.total / 3, Kind: kill, Part: cluster.Postgres},
 		fault{At: p.total / 2, Kind: lock, Part: cluster.Postgres, For: 3 * time.Second},
 		fault{At: p.total * 2 / 3, Kind: lock, Part: cluster.Postgres, For: 3 * time.Second},
-		// From after that kill on, which ends the transaction, to the end.
+		// The snapshot starts after that kill, which would end its transaction, and lasts to the
+		// end.
 		fault{At: p.total*2/5 + some(random, p.total/10), Kind: snapshot, Part: cluster.Postgres, For: p.total / 2},
 	)
+
 	for _, kind := range []string{cut, requests, replies, delay, reset} {
 		f := p.linkFor(random, kind)
 		f.At = somewhen()
 		all = append(all, f)
 	}
+
 	if p.frozen == 0 {
 		return all
 	}
+
 	for _, f := range []fault{
 		{Kind: freeze, Part: "agent 3", For: p.frozen},
 		{Kind: freeze, Part: "tool 1", For: p.frozen},
@@ -158,14 +165,14 @@ func (p plan) once(seed uint64) []fault {
 	return all
 }
 
-// spared tells whether a part is not killed at that time.
+// spared reports whether a part is not killed at that time.
 func (p plan) spared(part string, at time.Duration) bool {
 	first := part == "ingress 1" || part == "agent 1" || part == "tool 1"
 	second := part == "ingress 2" || part == "agent 2" || part == "tool 2"
 	return first && at >= p.total/2 || second && at < p.total/2
 }
 
-// of draws a process of a kind that may be killed then.
+// of draws a process of a kind that may be killed at that time.
 func (p plan) of(r *rand.Rand, kind string, at time.Duration) string {
 	var found []string
 	for _, part := range p.parts {
@@ -192,7 +199,7 @@ func (p plan) kill(r *rand.Rand, at time.Duration) fault {
 
 func (p plan) freeze(r *rand.Rand, _ time.Duration) fault {
 	part := p.parts[r.IntN(len(p.parts))]
-	if r.IntN(2) == 0 { // whose runs are taken over meanwhile
+	if r.IntN(2) == 0 { // its runs are taken over meanwhile
 		part = fmt.Sprintf("%s %d", cluster.Agent, 1+r.IntN(3))
 	}
 	f := fault{Kind: freeze, Part: part, For: p.frozen + some(r, 16*time.Second)}
@@ -206,17 +213,19 @@ func (p plan) link(r *rand.Rand, _ time.Duration) fault {
 	return p.linkFor(r, []string{cut, requests, replies, delay, reset}[r.IntN(5)])
 }
 
-// linkFor draws a link for a kind of fault; all but reset last.
+// linkFor draws a link for a kind of fault. All kinds except reset last for a while.
 func (p plan) linkFor(r *rand.Rand, kind string) fault {
 	part := p.parts[r.IntN(len(p.parts))]
 	f := fault{Part: part, Kind: kind, Link: []string{"db", "bus"}[r.IntN(2)]}
 	if part[:len(part)-2] == cluster.Ingress && r.IntN(2) == 0 {
 		f.Link = "front"
 	}
+
 	f.For = min(p.total/4, time.Second+some(r, 10*time.Second))
 	if r.IntN(6) == 0 && f.Link != "front" && p.frozen > 0 {
-		f.For = p.frozen + some(r, 8*time.Second) // past the lease
+		f.For = p.frozen + some(r, 8*time.Second) // longer than the lease
 	}
+
 	switch f.Kind {
 	case delay:
 		f.By = 20*time.Millisecond + some(r, 500*time.Millisecond)
@@ -240,7 +249,7 @@ func (p plan) disk(r *rand.Rand, _ time.Duration) fault {
 	return fault{Kind: fill, Part: disks[r.IntN(len(disks))], For: 4*time.Second + some(r, 6*time.Second)}
 }
 
-// lock draws for how long a row is locked: seconds, or longer than a lease.
+// lock draws the duration of a row lock: seconds, or longer than a lease.
 func (p plan) lock(r *rand.Rand, _ time.Duration) fault {
 	f := fault{Kind: lock, Part: cluster.Postgres, For: time.Second + some(r, 8*time.Second)}
 	if r.IntN(8) == 0 && p.frozen > 0 {
@@ -249,7 +258,8 @@ func (p plan) lock(r *rand.Rand, _ time.Duration) fault {
 	return f
 }
 
-// skew draws offsets of clocks: of what sends and receives tool calls within the leeway, of what only sweeps also by far more.
+// skew draws clock offsets. They stay within the leeway for workers that send or receive tool
+// calls, and may be far larger for sweepers.
 func (p plan) skew(r *rand.Rand, at time.Duration) fault {
 	if !p.clock {
 		return fault{}
@@ -262,7 +272,7 @@ func (p plan) skew(r *rand.Rand, at time.Duration) fault {
 	return fault{Kind: skew, Part: p.of(r, kind, at), By: by, For: 20*time.Second + some(r, 20*time.Second)}
 }
 
-// some draws a time below a bound.
+// some draws a duration below a bound.
 func some(r *rand.Rand, below time.Duration) time.Duration {
 	return time.Duration(r.Int64N(int64(below)))
 }

@@ -18,13 +18,13 @@ import (
 	"parley/shared/testkit/openaistub"
 )
 
-// paidMark is what a run says whose bill was paid.
+// paidMark is part of the answer of a run whose bill was paid.
 const paidMark = `\"paid\":true`
 
-// confirmedMark is what a run says whose bill a person said to be paid.
-const confirmedMark = "A person confirmed that this call was carried out."
+// confirmedMark is part of the answer of a run whose payment a person confirmed.
+const confirmedMark = "A person confirmed that this call was executed."
 
-// bill is what a message asks to be paid: "pay unsafe bill-7".
+// bill is a payment requested by a message: "pay unsafe bill-7".
 type bill struct{ tool, name string }
 
 func billFor(message string) (bill, bool) {
@@ -33,13 +33,13 @@ func billFor(message string) (bill, bool) {
 	return b, n == 2
 }
 
-// turnFor reads a message of a session: "turn session-7 2".
+// turnFor parses a session's message: "turn session-7 2".
 func turnFor(message string) (session string, n int, known bool) {
 	found, _ := fmt.Sscanf(message, "turn %s %d", &session, &n)
 	return session, n, found == 2
 }
 
-// model is the provider of all agents; it lives in the test, which nobody strikes.
+// model is the provider of all agents. It runs in the test process, which is never killed.
 type model struct {
 	url  string
 	past *history
@@ -59,40 +59,43 @@ func newModel(t *testing.T, past *history) *model {
 	return m
 }
 
-// answer pays bills and takes part in sessions; what else comes is answered by the stub's rules.
+// answer pays bills and answers session turns. The stub's rules answer all other messages.
 func (m *model) answer(req openaistub.Request) (openaistub.Reply, bool) {
 	prompt := req.Prompt()
-	delay := time.Duration(len(req.Body)*7919%400) * time.Millisecond // something between, and the same for the same
+	delay := time.Duration(len(req.Body)*7919%400) * time.Millisecond // varied, and equal for equal requests
 	if b, known := billFor(prompt); known {
 		last := req.Messages[len(req.Messages)-1]
 		if last.Role == "tool" && !strings.Contains(last.Content, "not available") {
 			return openaistub.Reply{Text: "done: " + last.Content, Delay: delay}, true
 		}
 		arguments := fmt.Sprintf(`{"bill":%q}`, b.name)
-		// The same id each time: the service must tell calls of different turns apart by itself.
+		// The ID is always the same, because the service must distinguish calls of different turns.
 		return openaistub.Reply{ToolCalls: []openaistub.ToolCall{{ID: "call_pay", Name: b.tool, Arguments: arguments}}, Delay: delay}, true
 	}
+
 	session, n, known := turnFor(prompt)
 	if !known {
 		return openaistub.Reply{}, false
 	}
+
 	shown := turn{Session: session, N: n}
 	for _, message := range req.Messages {
 		if s, other, isTurn := turnFor(message.Content); isTurn && s == session && message.Role == "user" {
 			shown.Before = append(shown.Before, other)
 		}
 	}
-	shown.Before = shown.Before[:len(shown.Before)-1] // the last is this one
+
+	shown.Before = shown.Before[:len(shown.Before)-1] // the last one is this turn
 	m.past.note(func(all *evidence) { all.Turns = append(all.Turns, shown) })
 	return openaistub.Reply{Text: "answered " + strconv.Itoa(n), Delay: delay}, true
 }
 
-// ledger is the receiver of side effects. It counts what reaches it; nobody strikes it.
+// ledger receives side effects and counts them. It is never killed.
 type ledger struct {
 	url, host string
 	past      *history
 
-	unsafe atomic.Int64 // bills of the tool unsafe that it has in hand
+	unsafe atomic.Int64 // unsafe bills being paid
 
 	mu   sync.Mutex
 	paid map[string]int // by bill
@@ -110,21 +113,22 @@ func newLedger(t *testing.T, past *history) *ledger {
 	return l
 }
 
-// ServeHTTP counts an effect, some time after it was asked to and some time before it says so.
+// ServeHTTP counts an effect, with delays before and after.
 func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	raw, err := io.ReadAll(r.Body)
 	var body struct {
 		Bill string `json:"bill"`
 	}
 	if err != nil || json.Unmarshal(raw, &body) != nil || body.Bill == "" {
-		w.WriteHeader(http.StatusBadRequest) // half a request has no effect
+		w.WriteHeader(http.StatusBadRequest) // an incomplete request has no effect
 		return
 	}
 	if strings.HasSuffix(r.URL.Path, "unsafe") {
 		l.unsafe.Add(1)
 		defer l.unsafe.Add(-1)
 	}
-	// Whether or not the one who asked still lives: what it has sent is on its way.
+
+	// Continue even if the requester has died, because its request has already arrived.
 	wait(context.WithoutCancel(r.Context()), time.Duration(len(body.Bill)*31%5)*20*time.Millisecond)
 	l.mu.Lock()
 	l.paid[body.Bill]++
@@ -134,26 +138,27 @@ func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			Bill: body.Bill, Tool: strings.TrimPrefix(r.URL.Path, "/"), Key: r.Header.Get("Idempotency-Key"), At: time.Now(),
 		})
 	})
+
 	wait(context.WithoutCancel(r.Context()), time.Duration(len(raw)*17%7)*25*time.Millisecond)
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = io.WriteString(w, `{"paid":true}`)
 }
 
-// times is how often a bill has reached the ledger.
+// times returns how many requests for a bill reached the ledger.
 func (l *ledger) times(name string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.paid[name]
 }
 
-// client makes a connection for each request, as callers of different processes do. Its own bound is far beyond what the service may take:
-// a waiter that is stuck is to be seen.
+// client opens a connection for each request, like callers in separate processes. Its timeout is
+// far beyond the service's limits, so that a stuck request is noticed.
 var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 5 * time.Minute}
 
 // account is an organization with a key and an agent.
 type account struct{ name, key, agent string }
 
-// send makes a request, and gives the status and the answer.
+// send makes a request and returns the status and the body.
 func send(ctx context.Context, method, url string, header map[string]string, body any) (status int, got http.Header, raw []byte, err error) {
 	var payload io.Reader
 	if body != nil {
@@ -163,24 +168,28 @@ func send(ctx context.Context, method, url string, header map[string]string, bod
 		}
 		payload = bytes.NewReader(encoded)
 	}
+
 	req, err := http.NewRequestWithContext(ctx, method, url, payload)
 	if err != nil {
 		return 0, nil, nil, err
 	}
+
 	req.Header.Set("Content-Type", "application/json")
 	for name, value := range header {
 		req.Header.Set(name, value)
 	}
+
 	res, err := client.Do(req)
 	if err != nil {
 		return 0, nil, nil, err
 	}
 	defer res.Body.Close()
+
 	raw, err = io.ReadAll(res.Body)
 	return res.StatusCode, res.Header, raw, err
 }
 
-// signUp makes an organization with an agent whose tools pay at the ledger.
+// signUp creates an organization with an agent whose tools pay at the ledger.
 func signUp(t *testing.T, url, name string, receiver *ledger) account {
 	t.Helper()
 	a := account{name: name}
@@ -189,6 +198,7 @@ func signUp(t *testing.T, url, name string, receiver *ledger) account {
 		Key   string `json:"key"`
 		ID    string `json:"id"`
 	}
+
 	call := func(path string, header map[string]string, body any) {
 		t.Helper()
 		status, _, raw, err := send(t.Context(), http.MethodPost, url+path, header, body)
@@ -196,6 +206,7 @@ func signUp(t *testing.T, url, name string, receiver *ledger) account {
 			t.Fatalf("%s: %d %v: %s", path, status, err, raw)
 		}
 	}
+
 	call("/api/auth/signup", nil, map[string]any{"email": name + "@example.test", "password": "a password of " + name})
 	call("/api/keys", map[string]string{"Authorization": "Bearer " + made.Token}, map[string]any{"name": "chaos", "scope": "organization"})
 	a.key = made.Key
@@ -208,18 +219,20 @@ func signUp(t *testing.T, url, name string, receiver *ledger) account {
 			},
 		})
 	}
+
 	call("/api/agents", map[string]string{"x-api-key": a.key}, map[string]any{
 		"name": "Chaos", "systemPrompt": "Do as you are told.", "model": "openai/chaos", "allowedCallers": []string{"user", "system"},
 		"tools": map[string]any{"httpRequest": map[string]any{"enabled": true, "endpoints": endpoints}},
 	})
+
 	a.agent = made.ID
 	return a
 }
 
-// tools are the endpoints of agents, each named after what its effects are.
+// tools are the agents' endpoints, named after their side effects.
 var tools = []string{"none", "idempotent", "unsafe"}
 
-// person answers runs that wait for somebody: it looks at the ledger, and says what happened.
+// person answers waiting runs according to the ledger.
 type person struct {
 	accounts []account
 	ledger   *ledger
@@ -240,6 +253,7 @@ func (p *person) work(ctx context.Context) {
 func (p *person) look(ctx context.Context, a account, url string) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
+
 	header := map[string]string{"x-api-key": a.key}
 	_, _, raw, err := send(ctx, http.MethodGet, url+"/api/runs?status=requires_action", header, nil)
 	var list struct {
@@ -254,8 +268,9 @@ func (p *person) look(ctx context.Context, a account, url string) {
 		} `json:"data"`
 	}
 	if err != nil || json.Unmarshal(raw, &list) != nil {
-		return // it looks again
+		return // it tries again later
 	}
+
 	for _, run := range list.Data {
 		if run.RequiredAction == nil {
 			continue
@@ -265,15 +280,16 @@ func (p *person) look(ctx context.Context, a account, url string) {
 			said = "happened"
 		}
 		query := fmt.Sprintf("/api/runs?id=%s&action=%s&toolCallId=%s", run.ID, said, run.RequiredAction.ToolCallID)
-		// Noted before it is sent: the service may have heard it although nobody is told so.
+		// Recorded before it is sent, because the service may receive it even if the response is
+		// lost.
 		p.past.note(func(all *evidence) {
 			all.Decisions = append(all.Decisions, decision{Run: run.ID, Bill: name, Said: said, At: time.Now()})
 		})
-		_, _, _, _ = send(ctx, http.MethodPost, url+query, header, nil) // it looks again
+		_, _, _, _ = send(ctx, http.MethodPost, url+query, header, nil) // it tries again later
 	}
 }
 
-// wait waits, or until ctx ends.
+// wait waits for d or until ctx ends.
 func wait(ctx context.Context, d time.Duration) {
 	over := time.NewTimer(d)
 	defer over.Stop()

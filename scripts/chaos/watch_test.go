@@ -8,24 +8,25 @@ import (
 	"parley/scripts/internal/cluster"
 )
 
-// watcher looks at the database, past all proxies, and at what processes hold.
+// watcher samples the database directly, and the processes' resource usage.
 type watcher struct {
 	cluster *cluster.Cluster
 	past    *history
 
-	// Of runs that were open, as they were seen.
-	rungAgain map[string]bool // rung for more than once
+	// Observed open runs.
+	rungAgain map[string]bool // with more than one job message
 	looks     int
 }
 
 const (
 	lookEvery   = time.Second
 	lookTimeout = 10 * time.Second
-	// lookBack is how far before the last look runs may have ended that only now are seen: they end before they are committed.
+	// lookBack is the overlap between two looks, because a run's finish time is earlier than its
+	// commit.
 	lookBack = time.Minute
 )
 
-// work looks until ctx ends.
+// work samples until ctx ends.
 func (w *watcher) work(ctx context.Context) {
 	last := time.Now().Add(-lookBack)
 	for ctx.Err() == nil {
@@ -39,13 +40,14 @@ func (w *watcher) work(ctx context.Context) {
 	}
 }
 
-// printOf names a row's version and all that is in it.
+// printOf is the SQL fingerprint of a row's version and content.
 const printOf = "r.xmin::text || ' ' || md5(r::text)"
 
-// look notes runs that have ended since.
+// look records runs that have finished since.
 func (w *watcher) look(ctx context.Context, since time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
+
 	err := w.each(ctx, "SELECT id, "+printOf+" FROM runs r WHERE status IS NOT NULL AND finished_at > $1", func(rows *sql.Rows) error {
 		var id, seen string
 		if err := rows.Scan(&id, &seen); err != nil {
@@ -61,6 +63,7 @@ func (w *watcher) look(ctx context.Context, since time.Time) error {
 	if err != nil {
 		return err
 	}
+
 	return w.each(ctx, "SELECT run_id FROM open_runs WHERE dispatch_no > 1", func(rows *sql.Rows) error {
 		var id string
 		err := rows.Scan(&id)
@@ -69,7 +72,7 @@ func (w *watcher) look(ctx context.Context, since time.Time) error {
 	})
 }
 
-// measure notes what processes hold.
+// measure samples the processes' resource usage.
 func (w *watcher) measure() {
 	for _, p := range w.cluster.Of(cluster.Ingress, cluster.Agent, cluster.Tool, cluster.Sweep) {
 		if held, up := p.Usage(); up {
@@ -93,7 +96,7 @@ func (w *watcher) each(ctx context.Context, query string, scan func(*sql.Rows) e
 	return rows.Err()
 }
 
-// open gives the runs that have not ended.
+// open returns the unfinished runs.
 func (w *watcher) open(ctx context.Context) (found []open, err error) {
 	err = w.each(ctx, "SELECT run_id, status, deadline FROM open_runs ORDER BY run_id", func(rows *sql.Rows) error {
 		var o open
@@ -103,12 +106,13 @@ func (w *watcher) open(ctx context.Context) (found []open, err error) {
 	return found, err
 }
 
-// rows gives all runs; names are the organizations' by their ids.
+// rows returns all runs. names maps organization IDs to names.
 func (w *watcher) rows(ctx context.Context, names map[string]string) (found []row, err error) {
 	const query = `SELECT id, org_id, CASE WHEN idempotency_key IS NULL THEN '' ELSE
 		(CASE WHEN caller_kind = 'system' THEN '/automation/' ELSE '/chat/' END) || idempotency_key END, session_id, coalesce(status, ''),
 		coalesce(input->>'message', ''), coalesce(result, ''), seq, coalesce(attempts, 0), created_at, coalesce(started_at, 'epoch'),
 		coalesce(finished_at, 'epoch'), ` + printOf + ` FROM runs r ORDER BY id`
+
 	err = w.each(ctx, query, func(rows *sql.Rows) error {
 		var r row
 		var org string

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestAttach gives a request up while its run goes on: the client's retry waits for the same run, and the model is asked once.
+// TestAttach aborts a request while its run continues. The client's retry waits for the same run,
+// and the model is called once.
 func TestAttach(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
@@ -13,17 +14,18 @@ func TestAttach(t *testing.T) {
 	agent := s.agent(t, map[string]any{"model": "openai/stub"})
 	message := "slowly: one two three four five six seven eight nine ten, and it is not over yet, " + agent
 	door := s.faults(t).DropWhen(func() bool { return s.model.Count(message) > 0 })
-	var told struct{ Text, RunID string }
-	decode(t, []byte(s.node(t, "attach.mjs", "PARLEY_BASE_URL="+door.URL, "AGENT_ID="+agent, "MESSAGE="+message)), &told)
-	if want := "echo: " + message; told.Text != want {
-		t.Errorf("%q, want %q", told.Text, want)
+	var output struct{ Text, RunID string }
+	decode(t, []byte(s.node(t, "attach.mjs", "PARLEY_BASE_URL="+door.URL, "AGENT_ID="+agent, "MESSAGE="+message)), &output)
+	if want := "echo: " + message; output.Text != want {
+		t.Errorf("%q, want %q", output.Text, want)
 	}
 	if sent := door.Requests(); len(sent) != 2 || door.Faults() != 1 || sent[0].IdempotencyKey != "attach-1" || sent[1].IdempotencyKey != "attach-1" {
 		t.Errorf("%+v", sent)
 	}
+
 	var runs struct{ Data []struct{ ID, Status string } }
 	s.call(t, http.MethodGet, "/api/runs?agentId="+agent, nil, &runs)
-	if n := s.model.Count(message); n != 1 || len(runs.Data) != 1 || runs.Data[0].ID != told.RunID || runs.Data[0].Status != "completed" {
-		t.Errorf("the model was asked %d times; %+v, answered %s", n, runs.Data, told.RunID)
+	if n := s.model.Count(message); n != 1 || len(runs.Data) != 1 || runs.Data[0].ID != output.RunID || runs.Data[0].Status != "completed" {
+		t.Errorf("the model was called %d times; %+v, answered %s", n, runs.Data, output.RunID)
 	}
 }

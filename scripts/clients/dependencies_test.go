@@ -16,7 +16,7 @@ var (
 	tabulated = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (v\\S+) \\| .+ \\|$")
 )
 
-// TestDependencies compares docs/dependencies.md with what the modules require by themselves.
+// TestDependencies compares docs/dependencies.md to the direct dependencies of the modules.
 func TestDependencies(t *testing.T) {
 	t.Parallel()
 	root := testkit.Root(t)
@@ -26,12 +26,14 @@ func TestDependencies(t *testing.T) {
 	} {
 		maps.Copy(want, versions(t, filepath.Join(root, module, "go.mod"), required))
 	}
+
 	got := versions(t, filepath.Join(root, "docs", "dependencies.md"), tabulated)
 	for _, module := range slices.Sorted(maps.Keys(want)) {
 		if got[module] != want[module] {
 			t.Errorf("%s %s is listed with version %q", module, want[module], got[module])
 		}
 	}
+
 	for _, module := range slices.Sorted(maps.Keys(got)) {
 		if want[module] == "" {
 			t.Errorf("%s is listed, and no module requires it", module)
@@ -39,17 +41,19 @@ func TestDependencies(t *testing.T) {
 	}
 }
 
-// versions returns the version of each module that the pattern finds in a file.
+// versions returns the version of each module that the pattern matches in a file.
 func versions(t *testing.T, file string, pattern *regexp.Regexp) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	found := map[string]string{}
 	for _, match := range pattern.FindAllStringSubmatch(string(text), -1) {
 		found[match[1]] = match[2]
 	}
+
 	if len(found) == 0 {
 		t.Fatalf("%s: no module was found", file)
 	}

@@ -1,14 +1,14 @@
-// Package clients tests Parley with the clients that developers have: the SDKs as they are packaged, and other people's clients from npm,
-// each against a real `parley up`.
+// Package clients tests Parley with real clients: the packaged SDKs, and third-party clients from npm, each against a real
+// `parley up`.
 //
 //	test ──▶ node npm/<name>.mjs, python ──▶ (faultproxy) ──▶ parley up ──▶ ledger: counts effects by their keys
-//	                                                               └──────▶ model "openai/stub": answers as a test says
+//	                                                               └──────▶ model "openai/stub": scripted answers
 //
-// Parley, the ledger and the packages from npm are there once for the package, for the first test that asks (stage_test.go). What a machine
-// lacks is said: the test skips with "NOT TESTED: … because …".
+// The tests share one Parley, one ledger and one installation of the npm packages, which the first test creates (env_test.go).
+// If the machine lacks a program, a test skips with "NOT TESTED: … because …".
 //
-// Clients of the Realtime API insist on TLS: theirs is a proxy in front of the service, whose certificate they are given.
+// Clients of the Realtime API require TLS. They use a TLS proxy in front of the service, and get its certificate.
 //
-// A client's test is <name>_test.go beside npm/<name>.mjs. The script reads PARLEY_BASE_URL, PARLEY_API_KEY, AGENT_ID and
-// ORGANIZATION_ID, prints what its test looks at, and ends with a code other than 0 when something is not as it should be.
+// A client's test is <name>_test.go, and its script npm/<name>.mjs. The script reads PARLEY_BASE_URL, PARLEY_API_KEY, AGENT_ID
+// and ORGANIZATION_ID, prints the values that its test checks, and exits with a code other than 0 if something is wrong.
 package clients

@@ -12,7 +12,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// languages says how a block of each language is run.
+// languages maps each language to the function that runs its blocks.
 var languages = map[string]func(*reader, *testing.T, fenced.Block){
 	"sh":     (*reader).sh,
 	"cron":   (*reader).cron,
@@ -27,18 +27,20 @@ var languages = map[string]func(*reader, *testing.T, fenced.Block){
 	"text":   (*reader).shown,
 }
 
-// elsewhere are documents whose blocks other tests run: those of the packages, installed into empty projects; of the command line, of back-up
-// and upgrade, in scripts/e2e; and of deployment, `make test-compose`, which needs an engine, and `make manifests`.
-var elsewhere = []string{
+// testedElsewhere lists documents whose blocks other tests run: those of the packages in empty projects;
+// those of the command line, backup and upgrade in scripts/e2e; those of deployment by `make
+// test-compose`, which needs a container engine, and `make manifests`.
+var testedElsewhere = []string{
 	"sdk/typescript/README.md", "sdk/python/README.md", "docs/cli.md", "docs/deploy.md", "docs/operations.md", "docs/upgrade.md",
 }
 
-// TestDocuments runs every block of every document. A block without a language, or of one that nobody runs, is a fault.
+// TestDocuments runs every block of every document. A block without a language, or with an unknown
+// one, is an error.
 func TestDocuments(t *testing.T) {
 	t.Parallel()
 	root := testkit.Root(t)
 	for _, document := range documents(t, root) {
-		if slices.Contains(elsewhere, document) {
+		if slices.Contains(testedElsewhere, document) {
 			continue
 		}
 		t.Run(document, func(t *testing.T) {
@@ -51,11 +53,11 @@ func TestDocuments(t *testing.T) {
 			for _, b := range blocks {
 				run, known := languages[b.Language]
 				if !known {
-					t.Errorf("%s: nobody runs blocks of the language %q", b, b.Language)
+					t.Errorf("%s: no test runs blocks of the language %q", b, b.Language)
 					continue
 				}
 				if run(r, t, b); t.Failed() {
-					return // what follows stands on it
+					return // later blocks depend on it
 				}
 			}
 			r.checkUsed(t)
@@ -63,7 +65,7 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// documents lists the Markdown files of the repository that people read, as paths below it.
+// documents returns the paths of the repository's Markdown files for readers.
 func documents(t *testing.T, root string) []string {
 	t.Helper()
 	var found []string
@@ -84,6 +86,7 @@ func documents(t *testing.T, root string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, must := range []string{"README.md", "CONTRIBUTING.md", "docs/streams.md"} {
 		if !slices.Contains(found, must) {
 			t.Fatalf("%s is not among the documents that were found: %v", must, found)

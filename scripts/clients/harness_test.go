@@ -22,11 +22,11 @@ func TestLedger(t *testing.T) {
 		t.Errorf("%+v; %d requests, %d effects", run, requests, effects)
 	}
 	if requests, effects := s.ledger.of("L-2"); requests != 0 || effects != 0 {
-		t.Errorf("what nobody asked for: %d requests, %d effects", requests, effects)
+		t.Errorf("an unknown bill has %d requests, %d effects", requests, effects)
 	}
 }
 
-// TestNode runs a script with the environment that clients are given.
+// TestNode runs a script with the clients' environment.
 func TestNode(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
@@ -38,7 +38,7 @@ func TestNode(t *testing.T) {
 	}
 }
 
-// TestPython runs an interpreter that can make packages.
+// TestPython runs an interpreter that can build packages.
 func TestPython(t *testing.T) {
 	t.Parallel()
 	python := needsPython(t)
@@ -62,7 +62,7 @@ func TestNewEnough(t *testing.T) {
 	}
 }
 
-// TestLockFiles keeps a machine's own registry out of the lock files, and every version exact.
+// TestLockFiles checks that lock files name no private registry, and that every version is exact.
 func TestLockFiles(t *testing.T) {
 	t.Parallel()
 	root := testkit.Root(t)
@@ -70,6 +70,7 @@ func TestLockFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	files = append(files, filepath.Join(root, "scripts", "clients", "npm", "package-lock.json"))
 	for _, file := range files {
 		raw, err := os.ReadFile(file)
@@ -77,7 +78,7 @@ func TestLockFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		if text := string(raw); strings.Contains(text, `"resolved": "http`) || strings.Contains(text, "registry") {
-			t.Errorf("%s names a registry: put omit-lockfile-registry-resolved=true into .npmrc and make it anew", file)
+			t.Errorf("%s names a registry: put omit-lockfile-registry-resolved=true into .npmrc and recreate it", file)
 		}
 		var lock struct{ Packages map[string]json.RawMessage }
 		decode(t, raw, &lock)

@@ -6,16 +6,17 @@ import (
 	"testing"
 )
 
-// failed is what LangChain says of a request that failed.
-type failed struct{ Text, Name, Code, Message string }
+// langChainError is LangChain's error of a failed request.
+type langChainError struct{ Text, Name, Code, Message string }
 
-// TestLangChain asks through LangChain: plain, with a history, streamed, in chains, by both of OpenAI's protocols, and what fails.
+// TestLangChain uses LangChain: plain, with a history, streamed, in chains, over both of OpenAI's
+// protocols, and with errors.
 func TestLangChain(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
 	s := withTestEnv(t)
 	broken, recording := s.faults(t).DropFirst(), s.faults(t).Pass()
-	var told struct {
+	var output struct {
 		Invoke struct {
 			Text, Finish string
 			Usage        struct {
@@ -27,44 +28,48 @@ func TestLangChain(t *testing.T) {
 		History, Chain, ResponsesStream                 string
 		Stream, Batch, Session                          []string
 		Responses                                       struct{ Text, ID string }
-		Failed, Unknown, Unauthenticated, Tools, Broken failed
+		Failed, Unknown, Unauthenticated, Tools, Broken langChainError
 	}
+
 	decode(t, []byte(s.node(t, "langchain.mjs",
 		"AGENT_ID="+s.agent(t, map[string]any{"model": "offline/echo"}), "FAILING_AGENT_ID="+s.agent(t, map[string]any{"model": "openai/stub"}),
-		"BROKEN_BASE_URL="+broken.URL, "PARLEY_BASE_URL="+recording.URL)), &told)
+		"BROKEN_BASE_URL="+broken.URL, "PARLEY_BASE_URL="+recording.URL)), &output)
+
 	for what, pair := range map[string][2]string{
-		"invoke":              {told.Invoke.Text, "echo: one"},
-		"finish":              {told.Invoke.Finish, "stop"},
-		"history":             {told.History, "echo: second"},
-		"stream":              {strings.Join(told.Stream, ""), "echo: one two three"},
-		"chain":               {told.Chain, "echo: a question"},
-		"batch":               {strings.Join(told.Batch, "|"), "echo: left|echo: right"},
-		"session":             {strings.Join(told.Session, "|"), "echo: once|echo: twice"},
-		"responses":           {told.Responses.Text, "echo: by responses"},
-		"responses, streamed": {told.ResponsesStream, "echo: four five six"},
-		"after a break":       {told.Broken.Text, "echo: after a break"},
+		"invoke":              {output.Invoke.Text, "echo: one"},
+		"finish":              {output.Invoke.Finish, "stop"},
+		"history":             {output.History, "echo: second"},
+		"stream":              {strings.Join(output.Stream, ""), "echo: one two three"},
+		"chain":               {output.Chain, "echo: a question"},
+		"batch":               {strings.Join(output.Batch, "|"), "echo: left|echo: right"},
+		"session":             {strings.Join(output.Session, "|"), "echo: once|echo: twice"},
+		"responses":           {output.Responses.Text, "echo: by responses"},
+		"responses, streamed": {output.ResponsesStream, "echo: four five six"},
+		"after a break":       {output.Broken.Text, "echo: after a break"},
 	} {
 		if pair[0] != pair[1] {
 			t.Errorf("%s: %q, want %q", what, pair[0], pair[1])
 		}
 	}
-	if !told.Invoke.IsAI || told.Invoke.Usage.Input == 0 || told.Invoke.Usage.Output == 0 || len(told.Stream) < 3 {
-		t.Errorf("%+v, %d pieces", told.Invoke, len(told.Stream))
+
+	if !output.Invoke.IsAI || output.Invoke.Usage.Input == 0 || output.Invoke.Usage.Output == 0 || len(output.Stream) < 3 {
+		t.Errorf("%+v, %d pieces", output.Invoke, len(output.Stream))
 	}
 	if sent := broken.Requests(); len(sent) != 2 || broken.Faults() != 1 || sent[1].IdempotencyKey != "langchain-1" {
 		t.Errorf("after a break: %+v", sent)
 	}
-	checkFailed(t, told.Failed, "model_rejected")
-	checkFailed(t, told.Unknown, "model_not_found")
-	checkFailed(t, told.Unauthenticated, "invalid_api_key")
-	checkFailed(t, told.Tools, "unsupported_parameter")
-	// One request for each of the fourteen calls: nothing that failed was tried again.
+
+	checkFailed(t, output.Failed, "model_rejected")
+	checkFailed(t, output.Unknown, "model_not_found")
+	checkFailed(t, output.Unauthenticated, "invalid_api_key")
+	checkFailed(t, output.Tools, "unsupported_parameter")
+	// One request for each of the fourteen calls: no failed one was retried.
 	if sent := len(recording.Sent(http.MethodPost, "/v1/chat/completions")) + len(recording.Sent(http.MethodPost, "/v1/responses")); sent != 14 {
 		t.Errorf("%d requests: %+v", sent, recording.Requests())
 	}
 }
 
-func checkFailed(t *testing.T, got failed, code string) {
+func checkFailed(t *testing.T, got langChainError, code string) {
 	t.Helper()
 	if got.Code != code || got.Message == "" || got.Text != "" {
 		t.Errorf("%+v, want code %s", got, code)

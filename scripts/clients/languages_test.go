@@ -19,7 +19,7 @@ import (
 	"parley/shared/testkit/pdf"
 )
 
-// js runs a program on Node, with the packages from npm that the tests of clients have, and the SDK as it is packaged.
+// js runs a program on Node with the tests' npm packages and the packaged SDK.
 func (r *reader) js(t *testing.T, b fenced.Block) {
 	t.Helper()
 	if _, err := os.Lstat(filepath.Join(r.dir, "node_modules")); err != nil {
@@ -34,7 +34,7 @@ func (r *reader) js(t *testing.T, b fenced.Block) {
 	r.run(t, b.String(), needsNode(t), "block.mjs")
 }
 
-// packages is the folder of the packages from npm, the SDK among them.
+// packages returns the directory of the npm packages including the SDK.
 func (s *testEnv) packages(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(s.npmInstall(t), "node_modules")
@@ -46,12 +46,12 @@ func (s *testEnv) packages(t *testing.T) string {
 	return dir
 }
 
-// python runs a program with the SDK as it is packaged.
+// python runs a program with the packaged SDK.
 func (r *reader) python(t *testing.T, b fenced.Block) {
 	t.Helper()
 	if r.interpreter == "" {
 		r.interpreter = r.testEnv.environment(t)
-		call := fmt.Sprintf("#!/bin/sh\nexec %s \"$@\"\n", quoted(r.interpreter)) // what `python3` is to the reader's shell
+		call := fmt.Sprintf("#!/bin/sh\nexec %s \"$@\"\n", quoted(r.interpreter)) // what `python3` runs in the reader's shell
 		if err := os.WriteFile(filepath.Join(r.dir, "bin", "python3"), []byte(call), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -59,31 +59,33 @@ func (r *reader) python(t *testing.T, b fenced.Block) {
 	if r.keep(t, b) {
 		return
 	}
+
 	r.save(t, "block.py", []byte(r.text(b)))
 	r.run(t, b.String(), r.interpreter, "block.py")
 }
 
-// golang runs a program within this module, whose dependencies it may use.
+// golang runs a program within this module, so that it can use its dependencies.
 func (r *reader) golang(t *testing.T, b fenced.Block) {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "main.go")
 	if err := os.WriteFile(name, []byte(r.text(b)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	const plain = "-ldflags=-s -w" // linked in half the time
+	const plain = "-ldflags=-s -w" // halves the linking time
 	got := execute(t, filepath.Join(r.root, "scripts"), r.env, "go", "run", plain, name)
 	if got.code != 0 {
 		t.Fatalf("%s ended with %d\n%s%s", b, got.code, got.stdout, got.stderr)
 	}
 }
 
-// schedules is the part of a line of a crontab that says when, and settings a line that sets a variable.
+// schedules matches the time fields of a crontab's line, and settings a line that sets a variable.
 var (
 	schedules = regexp.MustCompile(`^(@\w+|([\d*/,-]+\s+){4}[\w*/,-]+)\s+`)
 	settings  = regexp.MustCompile(`^\w+=`)
 )
 
-// cron runs the command of each line of a crontab as cron does: by sh, a percent sign only behind a backslash.
+// cron runs the command of each crontab line as cron does: with sh, and percent signs must be
+// escaped with a backslash.
 func (r *reader) cron(t *testing.T, b fenced.Block) {
 	t.Helper()
 	for line := range strings.Lines(r.text(b)) {
@@ -91,9 +93,9 @@ func (r *reader) cron(t *testing.T, b fenced.Block) {
 		when := schedules.FindString(line)
 		switch {
 		case line == "", strings.HasPrefix(line, "#"), settings.MatchString(line):
-			continue // variables are those of the reader
+			continue // the variables come from the reader
 		case when == "":
-			t.Errorf("%s: %q is no line of a crontab", b, line)
+			t.Errorf("%s: %q is not a line of a crontab", b, line)
 			continue
 		}
 		command := line[len(when):]
@@ -106,15 +108,16 @@ func (r *reader) cron(t *testing.T, b fenced.Block) {
 	}
 }
 
-// sql runs statements on a server of the reader's own, as its owner. What is there already need not be made.
+// sql runs statements on the reader's server as its owner. Existing roles are created beforehand.
 func (r *reader) sql(t *testing.T, b fenced.Block) {
 	t.Helper()
 	if r.database == nil {
 		r.database = testkit.SQL(t, testkit.PostgresProcess(t).DSN())
-		if _, err := r.database.ExecContext(t.Context(), "CREATE ROLE parley_service; CREATE ROLE the_owner"); err != nil { // who documents speak of
+		if _, err := r.database.ExecContext(t.Context(), "CREATE ROLE parley_service; CREATE ROLE the_owner"); err != nil { // roles named in documents
 			t.Fatal(err)
 		}
 	}
+
 	for statement := range strings.SplitSeq(b.Text, ";\n") {
 		_, err := r.database.ExecContext(t.Context(), statement)
 		var refused *pq.Error
@@ -124,11 +127,11 @@ func (r *reader) sql(t *testing.T, b fenced.Block) {
 	}
 }
 
-// html is shown by scripts/browser, whose test looks at every block of this language.
+// html does nothing, because scripts/browser tests the blocks of this language.
 func (r *reader) html(t *testing.T, b fenced.Block) {
 	t.Helper()
 	if !strings.Contains(b.Text, "<script") {
-		t.Errorf("%s: there is no script in it, so that no test runs it", b)
+		t.Errorf("%s: it contains no script, so no test runs it", b)
 	}
 }
 
@@ -138,7 +141,7 @@ func handbook(t *testing.T) []byte {
 	return pdf.Write(pdf.Page{Paragraphs: []string{"Everybody has thirty days of holidays a year."}})
 }
 
-// goSettings are those of Go that would otherwise follow HOME, as it has them itself.
+// goSettings are Go's current settings that would otherwise depend on HOME.
 var goSettings = sync.OnceValues(func() ([]string, error) {
 	names := []string{"GOMODCACHE", "GOCACHE", "GOPATH"}
 	out, err := exec.CommandContext(context.Background(), "go", append([]string{"env"}, names...)...).Output()

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// ledger is a receiver of side effects that nobody mocks: it books what reaches it, and knows under which key each booking came.
+// ledger is a real receiver of side effects. It records every booking and its key.
 type ledger struct {
 	url string
 
@@ -19,16 +19,16 @@ type ledger struct {
 	bookings []booking
 }
 
-// booking is one request that the ledger was sent.
+// booking is one request to the ledger.
 type booking struct{ key, body string }
 
 func newLedger() *ledger { return &ledger{} }
 
-// ServeHTTP books.
+// ServeHTTP records a booking.
 func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := readAll(r)
 	if err != nil {
-		return // half a request has no effect
+		return // an incomplete request has no effect
 	}
 	l.mu.Lock()
 	l.bookings = append(l.bookings, booking{key: r.Header.Get("Idempotency-Key"), body: body})
@@ -37,7 +37,8 @@ func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, `{"booked":true}`) // the caller may be gone
 }
 
-// of gives what was booked for a bill: requests is how many came, effects how many of them a receiver that honours keys would carry out.
+// of returns the bookings of a bill: the number of requests, and of effects that a receiver with
+// idempotency keys would execute.
 func (l *ledger) of(bill string) (requests, effects int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -51,11 +52,12 @@ func (l *ledger) of(bill string) (requests, effects int) {
 	return requests, len(keys)
 }
 
-// booksFor is a message that has the agents of books (on the offline model) book a bill at the ledger, once.
+// booksFor returns a message that makes a booking agent (on the offline model) book a bill at the
+// ledger once.
 func booksFor(bill string) string { return fmt.Sprintf(`Use bookBill with {"bill": %q}`, bill) }
 
-// books makes an agent that books at the ledger: each run of the message booksFor(bill) calls it once. Further fields of the agent are
-// up to the test.
+// books creates a booking agent: each run of the message booksFor(bill) calls the ledger once. The
+// test may set further fields of the agent.
 func (s *testEnv) books(t *testing.T, fields map[string]any) (agentID string) {
 	t.Helper()
 	body := map[string]any{"tools": map[string]any{"httpRequest": map[string]any{"enabled": true, "endpoints": []any{map[string]any{
@@ -68,7 +70,7 @@ func (s *testEnv) books(t *testing.T, fields map[string]any) (agentID string) {
 	return s.agent(t, body)
 }
 
-// agent makes an agent that people and automations may ask; its fields are up to the test.
+// agent creates an agent for users and automations with the test's fields.
 func (s *testEnv) agent(t *testing.T, fields map[string]any) (id string) {
 	t.Helper()
 	body := map[string]any{"name": t.Name(), "systemPrompt": "Answer briefly.", "allowedCallers": []string{"user", "system"}}
@@ -78,19 +80,20 @@ func (s *testEnv) agent(t *testing.T, fields map[string]any) (id string) {
 	return made.ID
 }
 
-// call sends a request to the API with the stage's key, which must succeed.
+// call sends an API request with the environment's key. It must succeed.
 func (s *testEnv) call(t *testing.T, method, path string, body, into any) {
 	t.Helper()
 	s.callAs(t, http.Header{"X-Api-Key": {s.creds.APIKey}}, method, path, body, into)
 }
 
-// callAs is call with another credential.
+// callAs is call with other credentials.
 func (s *testEnv) callAs(t *testing.T, who http.Header, method, path string, body, into any) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, s.creds.BaseURL+path, bytes.NewReader(encoded(t, body)))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	maps.Copy(req.Header, who)
 	req.Header.Set("Content-Type", "application/json")
 	res, err := http.DefaultClient.Do(req)
@@ -98,6 +101,7 @@ func (s *testEnv) callAs(t *testing.T, who http.Header, method, path string, bod
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
+
 	raw, err := io.ReadAll(res.Body)
 	if err != nil || res.StatusCode >= http.StatusBadRequest {
 		t.Fatalf("%s %s: %d %s %v", method, path, res.StatusCode, raw, err)

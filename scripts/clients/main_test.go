@@ -10,7 +10,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// sideBySide is how many tests run at a time, unless -parallel says otherwise: each starts processes of its own.
+// sideBySide is the default number of parallel tests, each of which starts processes. The flag
+// -parallel overrides it.
 const sideBySide = 4
 
 func TestMain(m *testing.M) {
@@ -24,10 +25,10 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// patience is how long a client's script may take.
+// patience bounds a client's script.
 func patience() time.Duration { return testkit.Within(2 * time.Minute) }
 
-// eventually polls until done says yes, and fails the test when that takes longer than within.
+// eventually polls until done returns true. It fails the test after within.
 func eventually(t *testing.T, within time.Duration, what string, done func() bool) {
 	t.Helper()
 	if !polled(t, within, done) {
@@ -35,13 +36,15 @@ func eventually(t *testing.T, within time.Duration, what string, done func() boo
 	}
 }
 
-// polled polls until done says yes; false when the time or the test is over before.
+// polled polls until done returns true. It returns false if the time or the test ends first.
 func polled(t *testing.T, within time.Duration, done func() bool) bool {
 	t.Helper()
 	over := time.NewTimer(within)
 	defer over.Stop()
+
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
+
 	for !done() {
 		select {
 		case <-tick.C:

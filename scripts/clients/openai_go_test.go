@@ -13,7 +13,7 @@ import (
 	"github.com/openai/openai-go/v3/responses"
 )
 
-// goClient is OpenAI's own client for Go, of whatever answers at a base URL.
+// goClient returns OpenAI's Go client for a base URL.
 func (s *testEnv) goClient(base string, more ...option.RequestOption) openai.Client {
 	options := []option.RequestOption{option.WithAPIKey(s.creds.APIKey), option.WithBaseURL(base + "/v1/"), option.WithMaxRetries(2)}
 	return openai.NewClient(append(options, more...)...)
@@ -27,7 +27,7 @@ func responseFor(model, text string) responses.ResponseNewParams {
 	return responses.ResponseNewParams{Model: model, Input: responses.ResponseNewParamsInputUnion{OfString: openai.String(text)}}
 }
 
-// read reads a stream to its end, whatever that is.
+// read reads a stream to its end and returns its events and error.
 func read[T any](stream *ssestream.Stream[T]) (events []T, err error) {
 	defer stream.Close()
 	for stream.Next() {
@@ -36,7 +36,7 @@ func read[T any](stream *ssestream.Stream[T]) (events []T, err error) {
 	return events, stream.Err()
 }
 
-// refusal gives the error that the service has answered a call with.
+// refusal returns the service's error response of a call.
 func refusal(t *testing.T, err error) *openai.Error {
 	t.Helper()
 	refused, ok := errors.AsType[*openai.Error](err)
@@ -57,16 +57,18 @@ func TestOpenAIGoModels(t *testing.T) {
 	for list.Next() {
 		found = found || list.Current().ID == echo
 	}
+
 	if list.Err() != nil || !found {
 		t.Errorf("found %v, %v", found, list.Err())
 	}
+
 	model, err := client.Models.Get(t.Context(), echo)
 	if err != nil || model.ID != echo || model.OwnedBy != s.creds.OrganizationID || model.Created == 0 {
 		t.Errorf("%+v, %v", model, err)
 	}
 }
 
-// TestOpenAIGoChat asks for completions, whole and streamed.
+// TestOpenAIGoChat requests completions, whole and streamed.
 func TestOpenAIGoChat(t *testing.T) {
 	t.Parallel()
 	s := withTestEnv(t)
@@ -82,6 +84,7 @@ func TestOpenAIGoChat(t *testing.T) {
 	if names := whole.JSON.ExtraFields["parley"].Raw(); !strings.Contains(names, `"runId":"run_`) {
 		t.Errorf("the run is not named: %s", names)
 	}
+
 	asked := chatFor(echo, "One two three.")
 	asked.StreamOptions.IncludeUsage = openai.Bool(true)
 	var all openai.ChatCompletionAccumulator
@@ -91,12 +94,14 @@ func TestOpenAIGoChat(t *testing.T) {
 			t.Errorf("the chunk does not belong there: %s", chunk.RawJSON())
 		}
 	}
+
 	if err != nil || all.Choices[0].Message.Content != "echo: One two three." || all.Usage.TotalTokens == 0 {
 		t.Errorf("%+v, %v", all.ChatCompletion, err)
 	}
 }
 
-// TestOpenAIGoResponses asks for responses: whole, streamed, in the background, and going on from one another.
+// TestOpenAIGoResponses requests responses: whole, streamed, in the background, and as
+// continuations.
 func TestOpenAIGoResponses(t *testing.T) {
 	t.Parallel()
 	s := withTestEnv(t)
@@ -109,22 +114,26 @@ func TestOpenAIGoResponses(t *testing.T) {
 	if first.OutputText() != "echo: Hello." || first.Status != responses.ResponseStatusCompleted || first.Usage.TotalTokens == 0 {
 		t.Errorf("%s", first.RawJSON())
 	}
+
 	next := responseFor(echo, "Again.")
 	next.PreviousResponseID = openai.String(first.ID)
 	events, err := read(client.Responses.NewStreaming(t.Context(), next))
 	if err != nil || len(events) < 8 {
 		t.Fatalf("%d events, %v", len(events), err)
 	}
+
 	last := events[len(events)-1].AsResponseCompleted().Response
 	if last.OutputText() != "echo: Again." || last.PreviousResponseID != first.ID || !slices.IsSortedFunc(events, bySequence) {
 		t.Errorf("%s", last.RawJSON())
 	}
+
 	behind := responseFor(echo, "Later.")
 	behind.Background = openai.Bool(true)
 	begun, err := client.Responses.New(t.Context(), behind)
 	if err != nil || !begun.Background {
 		t.Fatalf("%+v, %v", begun, err)
 	}
+
 	eventually(t, patience(), "the response is complete", func() bool {
 		now, err := client.Responses.Get(t.Context(), begun.ID, responses.ResponseGetParams{})
 		return err == nil && now.Status == responses.ResponseStatusCompleted && now.OutputText() == "echo: Later."
@@ -135,7 +144,7 @@ func bySequence(a, b responses.ResponseStreamEventUnion) int {
 	return int(a.SequenceNumber - b.SequenceNumber)
 }
 
-// TestOpenAIGoItems reads what tools were called and what was cited, as the client's own types.
+// TestOpenAIGoItems reads tool calls and citations as the client's types.
 func TestOpenAIGoItems(t *testing.T) {
 	t.Parallel()
 	s := withTestEnv(t)
@@ -144,10 +153,12 @@ func TestOpenAIGoItems(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	code := computed.Output[0].AsCodeInterpreterCall()
 	if code.Status != "completed" || !strings.Contains(code.Code, "19 * 23") || len(code.Outputs) != 1 || code.Outputs[0].AsLogs().Logs != "437\n" {
 		t.Errorf("%s", computed.Output[0].RawJSON())
 	}
+
 	booked, err := client.Responses.New(t.Context(), responseFor(s.books(t, nil), booksFor("OPENAI-GO-1")))
 	if err != nil {
 		t.Fatal(err)
@@ -155,23 +166,27 @@ func TestOpenAIGoItems(t *testing.T) {
 	if call := booked.Output[0].AsMcpCall(); call.Status != "completed" || call.Name != "bookBill" || !strings.Contains(call.Output, "booked") {
 		t.Errorf("%s", booked.Output[0].RawJSON())
 	}
+
 	agents := openAIAgents(t, s)
 	events, err := read(client.Responses.NewStreaming(t.Context(), responseFor(agents["KNOWS_ID"], agents["QUESTION"])))
 	if err != nil || len(events) == 0 {
 		t.Fatalf("%d events, %v", len(events), err)
 	}
+
 	answered := events[len(events)-1].AsResponseCompleted().Response
 	message := answered.Output[len(answered.Output)-1].AsMessage()
 	if found := answered.Output[0].AsFileSearchCall(); found.Status != "completed" || len(found.Queries) != 1 {
 		t.Errorf("%s", answered.Output[0].RawJSON())
 	}
+
 	cited := message.Content[0].AsOutputText().Annotations
 	if len(cited) == 0 || cited[0].AsFileCitation().FileID != agents["DOCUMENT_ID"] {
 		t.Errorf("%s", message.RawJSON())
 	}
 }
 
-// TestOpenAIGoErrors reads errors as the client's own type; what trying again cannot mend is asked once.
+// TestOpenAIGoErrors reads errors as the client's type. Errors that a retry cannot fix are not
+// retried.
 func TestOpenAIGoErrors(t *testing.T) {
 	t.Parallel()
 	s := withTestEnv(t)
@@ -182,7 +197,8 @@ func TestOpenAIGoErrors(t *testing.T) {
 	_, previous := client.Responses.New(t.Context(), responses.ResponseNewParams{
 		Model: stub, PreviousResponseID: openai.String("resp_x"), Input: responses.ResponseNewParamsInputUnion{OfString: openai.String("Hello.")},
 	})
-	_, failed := client.Chat.Completions.New(t.Context(), chatFor(stub, "fault 400: no"))
+
+	_, langChainError := client.Chat.Completions.New(t.Context(), chatFor(stub, "fault 400: no"))
 	stranger := s.goClient(door.URL, option.WithAPIKey("ak_none"))
 	_, key := stranger.Responses.New(t.Context(), responseFor(stub, "Hello."))
 	for _, tc := range []struct {
@@ -192,7 +208,7 @@ func TestOpenAIGoErrors(t *testing.T) {
 	}{
 		{unknown, http.StatusNotFound, "invalid_request_error", "model_not_found", "model"},
 		{previous, http.StatusBadRequest, "invalid_request_error", "previous_response_not_found", "previous_response_id"},
-		{failed, http.StatusBadRequest, "run_error", "", ""},
+		{langChainError, http.StatusBadRequest, "run_error", "", ""},
 		{key, http.StatusUnauthorized, "authentication_error", "invalid_api_key", ""},
 	} {
 		got := refusal(t, tc.err)
@@ -200,11 +216,13 @@ func TestOpenAIGoErrors(t *testing.T) {
 			t.Errorf("%d %s %s %s: %s", got.StatusCode, got.Type, got.Code, got.Param, got.Message)
 		}
 	}
+
 	if _, err := read(client.Chat.Completions.NewStreaming(t.Context(), chatFor(stub, "fault 400: no"))); err == nil || !strings.Contains(err.Error(), "run_error") {
 		t.Errorf("a failed run's stream ends with %v", err)
 	}
+
 	response, err := client.Responses.New(t.Context(), responseFor(stub, "fault 400: no"))
-	if err != nil || response.Status != responses.ResponseStatusFailed || string(response.Error.Code) != refusal(t, failed).Code {
+	if err != nil || response.Status != responses.ResponseStatusFailed || string(response.Error.Code) != refusal(t, langChainError).Code {
 		t.Errorf("%+v, %v", response, err)
 	}
 	if sent := door.Requests(); len(sent) != 6 {
@@ -212,7 +230,7 @@ func TestOpenAIGoErrors(t *testing.T) {
 	}
 }
 
-// TestOpenAIGoRetries has the client try again after its connection broke: it is given the run that was begun.
+// TestOpenAIGoRetries breaks the connection. The client's retry gets the run that was started.
 func TestOpenAIGoRetries(t *testing.T) {
 	t.Parallel()
 	s := withTestEnv(t)
@@ -223,9 +241,11 @@ func TestOpenAIGoRetries(t *testing.T) {
 	if err != nil || !strings.Contains(chat.Choices[0].Message.Content, "booked") {
 		t.Errorf("%+v, %v", chat, err)
 	}
+
 	response, err := client.Responses.New(t.Context(), responseFor(books, booksFor("OPENAI-GO-3")), keyed("openai-go-3"))
 	if err != nil || response.Status != responses.ResponseStatusCompleted {
 		t.Errorf("%+v, %v", response, err)
 	}
+
 	checkDropped(t, s, door, map[string]int{"/v1/chat/completions": 1, "/v1/responses": 1}, "OPENAI-GO-2", "OPENAI-GO-3")
 }

@@ -9,7 +9,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// openAIAgents makes what the tests of OpenAI's clients talk to, and gives it as their environment.
+// openAIAgents creates the agents for the tests of OpenAI's clients, and returns their environment
+// variables.
 func openAIAgents(t *testing.T, s *testEnv) map[string]string {
 	t.Helper()
 	document := s.searchable(t, "Everybody has thirty days of holidays a year. The canteen opens at noon. "+t.Name())
@@ -27,7 +28,7 @@ func openAIAgents(t *testing.T, s *testEnv) map[string]string {
 	}
 }
 
-// asks makes an agent that books at the ledger when a person has approved.
+// asks creates an agent that books at the ledger after a person's approval.
 func (s *testEnv) asks(t *testing.T) (agentID string) {
 	t.Helper()
 	return s.books(t, map[string]any{"tools": map[string]any{"httpRequest": map[string]any{
@@ -49,7 +50,7 @@ func (s *testEnv) searchable(t *testing.T, content string) (documentID string) {
 	return document.ID
 }
 
-// TestOpenAI runs OpenAI's own client for JavaScript: what it can do of the protocol, its errors, its retries.
+// TestOpenAI runs OpenAI's JavaScript client: its operations, errors and retries.
 func TestOpenAI(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
@@ -58,6 +59,7 @@ func TestOpenAI(t *testing.T) {
 	for name, value := range openAIAgents(t, s) {
 		env = append(env, name+"="+value)
 	}
+
 	proxy := s.faults(t)
 	dropping, recording := proxy.DropFirst(), proxy.Pass()
 	var got struct{ Parts int }
@@ -65,13 +67,15 @@ func TestOpenAI(t *testing.T) {
 	if got.Parts < 10 {
 		t.Errorf("%+v", got)
 	}
+
 	checkDropped(t, s, dropping, map[string]int{"/v1/chat/completions": 1, "/v1/responses": 2}, "OPENAI-3", "OPENAI-4", "OPENAI-5")
-	if sent := recording.Requests(); len(sent) != 7 { // five of runs without an answer, one of a key that was used: none was sent twice
+	if sent := recording.Requests(); len(sent) != 7 { // five for runs without an answer, one for a used key: none was retried
 		t.Errorf("%d requests: %+v", len(sent), sent)
 	}
 }
 
-// checkDropped checks that every dropped request was sent once more, and that each bill was booked once.
+// checkDropped checks that every dropped request was retried once, and that each bill was booked
+// once.
 func checkDropped(t *testing.T, s *testEnv, door *faultproxy.Door, distinct map[string]int, bills ...string) {
 	t.Helper()
 	for path, want := range distinct {

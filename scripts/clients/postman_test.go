@@ -15,36 +15,38 @@ import (
 	"parley/shared/testkit"
 )
 
-// TestPostman runs the collection with newman, from top to bottom: each request is answered as the document says it may be, none with a
-// fault of the service, and what people begin with succeeds.
+// TestPostman runs the collection with newman from top to bottom. Each response is one that the
+// OpenAPI document allows, none is a server error, and the main requests succeed.
 func TestPostman(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
 	s := withTestEnv(t)
 	root := testkit.Root(t)
-	var told struct {
+	var output struct {
 		Answers []struct {
 			Folder, Name, Method, Path, Target, Error, Body string
 			Status, Ms                                      int
 		}
 		Failures []string
 	}
+
 	collection := filepath.Join(s.dir, "collection.json")
 	writeCollection(t, s, filepath.Join(root, "docs", "parley.postman_collection.json"), collection)
-	decode(t, []byte(s.node(t, "newman.mjs", "COLLECTION="+collection)), &told)
-	if len(told.Failures) > 0 {
-		t.Errorf("newman complains: %s", strings.Join(told.Failures, "\n"))
+	decode(t, []byte(s.node(t, "newman.mjs", "COLLECTION="+collection)), &output)
+	if len(output.Failures) > 0 {
+		t.Errorf("newman reports failures: %s", strings.Join(output.Failures, "\n"))
 	}
+
 	documented := documentedStatuses(t, root)
 	succeeded := map[string]bool{}
-	for _, answer := range told.Answers {
+	for _, answer := range output.Answers {
 		is := answer.Method + " " + answer.Target
 		if answer.Error != "" || answer.Status >= http.StatusInternalServerError && answer.Path != "/readyz" {
 			t.Errorf("%s / %s: %s: %d %s %s", answer.Folder, answer.Name, is, answer.Status, answer.Error, answer.Body)
 			continue
 		}
 		if !slices.Contains(documented.of(answer.Method, answer.Path), answer.Status) {
-			t.Errorf("%s / %s: %s answers %d, which the document does not say: %s", answer.Folder, answer.Name, is, answer.Status, answer.Body)
+			t.Errorf("%s / %s: %s answers %d, which the document does not list: %s", answer.Folder, answer.Name, is, answer.Status, answer.Body)
 		}
 		if answer.Status < http.StatusMultipleChoices {
 			succeeded[answer.Folder+" / "+answer.Name] = true
@@ -52,32 +54,37 @@ func TestPostman(t *testing.T) {
 			t.Logf("%s / %s: %s: %d in %d ms %s", answer.Folder, answer.Name, is, answer.Status, answer.Ms, answer.Body)
 		}
 	}
+
 	for _, name := range mainRequests {
 		if !succeeded[name] {
 			t.Errorf("%s did not succeed", name)
 		}
 	}
-	t.Logf("%d of %d requests succeeded: %s", len(succeeded), len(told.Answers), strings.Join(slices.Sorted(maps.Keys(succeeded)), ", "))
+
+	t.Logf("%d of %d requests succeeded: %s", len(succeeded), len(output.Answers), strings.Join(slices.Sorted(maps.Keys(succeeded)), ", "))
 }
 
-// mainRequests are those that must succeed in a service that has an agent and nothing else. The others need what only a person has (the
-// token of an invitation, a provider of logins), or what no request of the collection makes (a file, a widget).
+// mainRequests must succeed in a service that only has an agent. The others need values that only a
+// person has (an invitation's token, a login provider), or that no request of the collection
+// creates (a file, a widget).
 var mainRequests = []string{
 	"Chat / Chat with an agent", "Chat / Stream the answer", "Chat / Demo mode", "Automation / From a scheduler", "Automation / Without waiting",
 	"Runs / Wait for a run", "Runs / Watch a run", "Knowledge / Add a text", "Knowledge / Search", "Sessions / Read one", "Sessions / Erase",
 	"Agents / Create an agent", "Agents / One agent", "Agents / Let schedulers run it", "Agents / Delete", "Templates / List", "Keys / Create",
 	"Keys / Rotate", "Keys / Revoke", "Accounts / Sign up", "Accounts / Who am I", "Operations / Alive",
 	"OpenAI / Complete a chat", "OpenAI / Stream a completion", "OpenAI / Ask for a response", "OpenAI / One response", "OpenAI / List models",
-	"MCP / List agents as tools", "MCP / Call an agent as a tool", "Chat / Stream as the AI SDK's messages", "Chat / Stream as AG-UI's events",
+	"MCP / List agents as tools", "MCP / Call an agent as a tool", "Chat / Stream as AI SDK messages", "Chat / Stream as AG-UI events",
 }
 
-// writeCollection sets the agent and the organization, as somebody does who has imported the collection.
+// writeCollection sets the agent and the organization, as a user does after importing the
+// collection.
 func writeCollection(t *testing.T, s *testEnv, from, to string) {
 	t.Helper()
 	raw, err := os.ReadFile(from)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var collection map[string]any
 	decode(t, raw, &collection)
 	set := map[string]string{"agentId": s.agent(t, nil), "organizationId": s.creds.OrganizationID}
@@ -87,12 +94,13 @@ func writeCollection(t *testing.T, s *testEnv, from, to string) {
 			variable["value"] = value
 		}
 	}
+
 	if err := os.WriteFile(to, encoded(t, collection), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// statuses are what the document says that operations answer: by path, and by method in lower case.
+// statuses are the documented responses of operations by path and lower-case method.
 type statuses map[string]map[string]any
 
 func documentedStatuses(t *testing.T, root string) statuses {
@@ -129,7 +137,7 @@ func (s statuses) of(method, path string) []int {
 	return nil
 }
 
-// fits reports whether a path is one of a pattern such as /v1/models/{id}.
+// fits reports whether a path matches a pattern such as /v1/models/{id}.
 func fits(pattern, path string) bool {
 	wanted, given := strings.Split(pattern, "/"), strings.Split(path, "/")
 	return len(wanted) == len(given) && !slices.ContainsFunc(wanted, func(part string) bool {

@@ -24,18 +24,20 @@ import (
 	"parley/shared/testkit"
 )
 
-// ended is what came of a program.
+// ended is the result of a program.
 type ended struct {
 	stdout, stderr string
 	code           int
 }
 
-// execute runs a program in a directory until its end; what it started ends with it. env is added to a plain environment, in which
-// nothing of Parley or of a model provider is set, and loopback needs no proxy.
+// execute runs a program in a directory to its end, and then kills the processes it started. env is
+// added to a minimal environment without settings of Parley and model providers, in which loopback
+// bypasses proxies.
 func execute(t *testing.T, dir string, env []string, name string, args ...string) ended {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*patience())
 	defer cancel()
+
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Env = dir, append(plainEnvironment(), env...)
 	var stdout, stderr bytes.Buffer
@@ -51,7 +53,7 @@ func execute(t *testing.T, dir string, env []string, name string, args ...string
 	return ended{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
 }
 
-// succeed is execute for a program that must end with code 0; it gives what that printed.
+// succeed is execute for a program that must exit with 0. It returns the output.
 func succeed(t *testing.T, dir string, env []string, name string, args ...string) string {
 	t.Helper()
 	got := execute(t, dir, env, name, args...)
@@ -73,7 +75,7 @@ func plainEnvironment() []string {
 	return append(env, "NO_PROXY="+loopback, "no_proxy="+loopback, "NO_COLOR=1", "LANGSMITH_TRACING=false")
 }
 
-// nodeMajor is the Node that the clients from npm need at least.
+// nodeMajor is the minimum version of Node for the npm clients.
 const nodeMajor = 20
 
 var (
@@ -81,7 +83,7 @@ var (
 	findPython = sync.OnceValues(lookForPython)
 )
 
-// needsNode skips a test where there is no Node that its client runs on, or no npm.
+// needsNode skips a test without a suitable Node or without npm.
 func needsNode(t *testing.T) (node string) {
 	t.Helper()
 	node, err := findNode()
@@ -99,8 +101,10 @@ func lookForNode() (string, error) {
 	if _, err := exec.LookPath("npm"); err != nil {
 		return "", fmt.Errorf("there is no npm: %w", err)
 	}
+
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
+
 	printed, err := exec.CommandContext(ctx, node, "--version").Output()
 	if err != nil {
 		return "", fmt.Errorf("%s does not say its version: %w", node, err)
@@ -108,7 +112,7 @@ func lookForNode() (string, error) {
 	return node, newEnough(string(printed))
 }
 
-// newEnough reads what `node --version` prints.
+// newEnough checks the output of `node --version`.
 func newEnough(printed string) error {
 	found := regexp.MustCompile(`^v(\d+)\.\d+`).FindStringSubmatch(printed)
 	if found == nil {
@@ -120,18 +124,21 @@ func newEnough(printed string) error {
 	return nil
 }
 
-// npmInstall gives a folder with the scripts of scripts/clients/npm and the packages that their lock file names.
+// npmInstall returns a directory with the scripts of scripts/clients/npm and the packages of their
+// lock file.
 func (s *testEnv) npmInstall(t *testing.T) (dir string) {
 	t.Helper()
 	needsNode(t)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	s.place(t)
 	dir = filepath.Join(s.dir, "npm")
 	modules := filepath.Join(dir, "node_modules")
 	if _, err := os.Stat(modules); err == nil {
 		return dir
 	}
+
 	from := filepath.Join(testkit.Root(t), "scripts", "clients", "npm")
 	packages := installed(t, from)
 	copyFiles(t, from, dir)
@@ -139,18 +146,21 @@ func (s *testEnv) npmInstall(t *testing.T) (dir string) {
 	return dir
 }
 
-// installed gives the packages that the lock file in a folder names. npm installs them once on a machine, for which it needs longer than
-// most tests: they are locked by their content, so that they are the same at any time.
+// installed returns the packages of the lock file in a directory. npm installs them once per
+// machine, because that takes longer than most tests. The lock file's hash names the directory, so
+// its content is always the same.
 func installed(t *testing.T, from string) (modules string) {
 	t.Helper()
 	lock, err := os.ReadFile(filepath.Join(from, "package-lock.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		t.Fatal(err) // npm needs a home, too
+		t.Fatal(err) // npm needs a home directory, too
 	}
+
 	key := sha256.Sum256(lock)
 	dir := filepath.Join(cache, "parley-test", "npm-"+hex.EncodeToString(key[:8]))
 	modules = filepath.Join(dir, "node_modules")
@@ -160,22 +170,25 @@ func installed(t *testing.T, from string) (modules string) {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	draft, err := os.MkdirTemp(filepath.Dir(dir), "npm-draft-") //nolint:usetesting // it becomes the folder that all test processes use
+
+	draft, err := os.MkdirTemp(filepath.Dir(dir), "npm-draft-") //nolint:usetesting // it becomes the directory for all test processes
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer os.RemoveAll(draft) // unless it has become that
+	defer os.RemoveAll(draft) // has no effect after the rename
+
 	copyFiles(t, from, draft)
 	succeed(t, draft, nil, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline")
 	if err := os.Rename(draft, dir); err != nil {
-		if _, other := os.Stat(modules); other != nil { // another test process may have been quicker
+		if _, other := os.Stat(modules); other != nil { // another test process may have been faster
 			t.Fatal(err)
 		}
 	}
 	return modules
 }
 
-// linkEntries makes a folder with a link to each entry of another one, so that more can be put there.
+// linkEntries creates a directory with a link to each entry of another one, so that entries can be
+// added.
 func linkEntries(t *testing.T, from, to string) {
 	t.Helper()
 	entries, err := os.ReadDir(from)
@@ -190,13 +203,15 @@ func linkEntries(t *testing.T, from, to string) {
 	}
 }
 
-// node runs scripts/clients/npm/<script> and gives what it printed; env comes on top of the stage's.
+// node runs scripts/clients/npm/<script> and returns its output. env is added to the environment's
+// variables.
 func (s *testEnv) node(t *testing.T, script string, env ...string) string {
 	t.Helper()
 	return succeed(t, s.npmInstall(t), s.env(env...), needsNode(t), script)
 }
 
-// needsPython gives an interpreter that packages and environments can be made with, and skips a test where there is none.
+// needsPython returns an interpreter that can build packages and virtual environments. It skips the
+// test if there is none.
 func needsPython(t *testing.T) (python string) {
 	t.Helper()
 	python, err := findPython()
@@ -206,7 +221,7 @@ func needsPython(t *testing.T) (python string) {
 	return python
 }
 
-// pythonHas asks an interpreter whether it is new enough and can make packages.
+// pythonHas checks the interpreter's version and its build modules.
 const pythonHas = `import importlib.util as u, sys
 lacks = [m for m in ("venv", "ensurepip", "pip", "setuptools", "wheel") if not u.find_spec(m)]
 if sys.version_info < (3, 11): sys.exit("it is " + sys.version.split()[0] + ", and 3.11 or newer is needed")
@@ -215,7 +230,7 @@ print(sys.executable)`
 
 func lookForPython() (string, error) {
 	faults := []error{errors.New("there is no Python that will do")}
-	for _, name := range []string{"python3", "/usr/bin/python3", "/usr/local/bin/python3"} { // a person's own may lack what the system's has
+	for _, name := range []string{"python3", "/usr/bin/python3", "/usr/local/bin/python3"} { // a user's own Python may lack the system's modules
 		path, err := exec.LookPath(name)
 		if err != nil {
 			faults = append(faults, err)
@@ -235,23 +250,26 @@ func lookForPython() (string, error) {
 	return "", errors.Join(faults...)
 }
 
-// python runs an interpreter - needsPython's, or that of an environment made with it - in a directory and gives what it printed; env
-// comes on top of the stage's, and only what is installed in the environment can be imported.
+// python runs an interpreter - needsPython's or a virtual environment's - in a directory and
+// returns its output. env is added to the environment's variables. Only modules installed in the
+// virtual environment can be imported.
 func (s *testEnv) python(t *testing.T, interpreter, dir string, env []string, args ...string) string {
 	t.Helper()
 	return succeed(t, dir, s.env(append([]string{"PYTHONDONTWRITEBYTECODE=1", "PYTHONNOUSERSITE=1", "PYTHONPATH="}, env...)...), interpreter, args...)
 }
 
-// copyFiles copies the files of a folder, but not its folders.
+// copyFiles copies the files of a directory without subdirectories.
 func copyFiles(t *testing.T, from, to string) {
 	t.Helper()
 	if err := os.MkdirAll(to, 0o700); err != nil {
 		t.Fatal(err)
 	}
+
 	entries, err := os.ReadDir(from)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, entry := range entries {
 		if !entry.Type().IsRegular() {
 			continue
@@ -266,7 +284,7 @@ func copyFiles(t *testing.T, from, to string) {
 	}
 }
 
-// readAll reads a request's body, and leaves it to be read again.
+// readAll reads a request's body and restores it.
 func readAll(r *http.Request) (string, error) {
 	raw, err := io.ReadAll(r.Body)
 	r.Body = io.NopCloser(bytes.NewReader(raw))

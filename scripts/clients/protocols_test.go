@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// protocolAgents are the agents that the tests of other protocols' clients ask, as variables of their scripts' environment.
+// protocolAgents creates the agents for the tests of other protocols' clients, and returns their
+// environment variables.
 func protocolAgents(t *testing.T, s *testEnv) []string {
 	t.Helper()
 	document := s.searchable(t, "Everybody has thirty days of holidays a year.\n\n"+t.Name())
@@ -16,7 +17,7 @@ func protocolAgents(t *testing.T, s *testEnv) []string {
 	}
 }
 
-// TestMCP runs the Model Context Protocol's own client for JavaScript.
+// TestMCP runs the JavaScript client of the Model Context Protocol.
 func TestMCP(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
@@ -25,19 +26,22 @@ func TestMCP(t *testing.T) {
 		Tools         int
 		RunID, Parked string
 	}
+
 	decode(t, []byte(s.node(t, "mcp.mjs", protocolAgents(t, s)...)), &got)
 	var run struct {
 		Status  string
 		Trigger struct{ Type string }
 	}
+
 	s.call(t, http.MethodGet, "/api/runs?id="+got.RunID, nil, &run)
 	if run.Status != "completed" || run.Trigger.Type != "chat" || got.Tools < 2 {
 		t.Errorf("%+v of %+v", run, got)
 	}
+
 	s.call(t, http.MethodPost, "/api/runs?action=cancel&id="+got.Parked, nil, &run)
 }
 
-// TestAISDK runs the AI SDK's client side: its transport, its chats, the schema of its chunks.
+// TestAISDK runs the AI SDK's client: its transport, its chats, the schema of its chunks.
 func TestAISDK(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
@@ -46,16 +50,17 @@ func TestAISDK(t *testing.T) {
 		RunID, Error string
 		Chunks       int
 	}
+
 	decode(t, []byte(s.node(t, "aisdk.mjs", protocolAgents(t, s)...)), &got)
 	if got.RunID == "" || got.Error == "" || got.Chunks < 8 {
 		t.Errorf("%+v", got)
 	}
 	if _, effects := s.ledger.of("AISDK-1"); effects != 1 {
-		t.Errorf("what was approved was booked %d times", effects)
+		t.Errorf("the approved bill was booked %d times", effects)
 	}
 }
 
-// TestAGUI runs AG-UI's own client, which accepts no event out of its order.
+// TestAGUI runs AG-UI's client, which rejects events out of order.
 func TestAGUI(t *testing.T) {
 	t.Parallel()
 	needsNode(t)

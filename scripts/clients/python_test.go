@@ -19,15 +19,15 @@ import (
 	"parley/shared/testkit"
 )
 
-// pythonWheel is the Python SDK as it is packaged, and pythonInterpreter that of an environment in which nothing but the SDK is installed.
-// Both are made once for the package.
+// pythonWheel is the packaged Python SDK, and pythonInterpreter that of a virtual environment with
+// only the SDK. Both are created once.
 var pythonWheel, pythonInterpreter struct {
 	sync.Mutex
 
 	path string
 }
 
-// wheel makes the package of sdk/python, of a copy: building leaves things behind.
+// wheel builds the package from a copy of sdk/python, because builds leave files behind.
 func (s *testEnv) wheel(t *testing.T) (path string) {
 	t.Helper()
 	python := needsPython(t)
@@ -36,6 +36,7 @@ func (s *testEnv) wheel(t *testing.T) (path string) {
 	if pythonWheel.path != "" {
 		return pythonWheel.path
 	}
+
 	s.mu.Lock()
 	s.place(t)
 	s.mu.Unlock()
@@ -46,11 +47,12 @@ func (s *testEnv) wheel(t *testing.T) (path string) {
 	if err != nil || len(made) != 1 {
 		t.Fatalf("the wheel: %v %v", made, err)
 	}
+
 	pythonWheel.path = made[0]
 	return pythonWheel.path
 }
 
-// pythonSource copies what sdk/python is built from.
+// pythonSource copies the sources of sdk/python.
 func pythonSource(t *testing.T, to string) {
 	t.Helper()
 	from := filepath.Join(testkit.Root(t), "sdk", "python")
@@ -58,13 +60,14 @@ func pythonSource(t *testing.T, to string) {
 	copyFiles(t, filepath.Join(from, "src", "parley"), filepath.Join(to, "src", "parley"))
 }
 
-// pythonProject makes an empty project, and gives the interpreter of an environment in which nothing but the SDK is installed.
+// pythonProject creates an empty project, and returns it and the interpreter of a virtual
+// environment with only the SDK.
 func (s *testEnv) pythonProject(t *testing.T) (dir, interpreter string) {
 	t.Helper()
 	return t.TempDir(), s.environment(t)
 }
 
-// environment makes an environment of Python's with the SDK.
+// environment creates a virtual environment with the SDK.
 func (s *testEnv) environment(t *testing.T) (interpreter string) {
 	t.Helper()
 	python, wheel := needsPython(t), s.wheel(t)
@@ -73,15 +76,16 @@ func (s *testEnv) environment(t *testing.T) (interpreter string) {
 	if pythonInterpreter.path != "" {
 		return pythonInterpreter.path
 	}
+
 	dir := filepath.Join(s.dir, "python", "environment")
-	succeed(t, s.dir, nil, python, "-m", "venv", "--without-pip", dir) // the builder's pip installs into it, in a fraction of the time
+	succeed(t, s.dir, nil, python, "-m", "venv", "--without-pip", dir) // the builder's pip installs into it, which is much faster
 	interpreter = filepath.Join(dir, "bin", "python")
 	succeed(t, s.dir, nil, python, "-m", "pip", "--python", interpreter, "install", "--no-index", "--no-deps", wheel)
 	pythonInterpreter.path = interpreter
 	return interpreter
 }
 
-// pythonScript runs scripts/clients/python/<script> in a project of its own and gives what it printed.
+// pythonScript runs scripts/clients/python/<script> in a new project and returns its output.
 func (s *testEnv) pythonScript(t *testing.T, env []string, script string, args ...string) string {
 	t.Helper()
 	dir, interpreter := s.pythonProject(t)
@@ -93,7 +97,7 @@ func pythonFile(t *testing.T, name string) string {
 	return filepath.Join(testkit.Root(t), "scripts", "clients", "python", name)
 }
 
-// TestPythonPackage looks into the wheel.
+// TestPythonPackage checks the content of the wheel.
 func TestPythonPackage(t *testing.T) {
 	t.Parallel()
 	needsPython(t)
@@ -103,6 +107,7 @@ func TestPythonPackage(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer wheel.Close()
+
 	var names []string
 	metadata := ""
 	for _, file := range wheel.File {
@@ -111,6 +116,7 @@ func TestPythonPackage(t *testing.T) {
 			metadata = unzipped(t, file)
 		}
 	}
+
 	version := contractVersion(t)
 	for _, want := range []string{
 		"parley/__init__.py", "parley/py.typed", "parley/types.py", "parley_sdk-" + version + ".dist-info/LICENSE",
@@ -119,17 +125,19 @@ func TestPythonPackage(t *testing.T) {
 			t.Errorf("%s is missing in %v", want, names)
 		}
 	}
+
 	for _, want := range []string{"\nName: parley-sdk\n", "\nVersion: " + version + "\n", "\nRequires-Python: >=3.11\n", "\nLicense: Apache-2.0\n"} {
 		if !strings.Contains(metadata, want) {
 			t.Errorf("%q is missing in %s", want, metadata)
 		}
 	}
+
 	if strings.Contains(metadata, "Requires-Dist") {
 		t.Errorf("it depends on others: %s", metadata)
 	}
 }
 
-// contractVersion is the one place of the version: the SDK says the same.
+// contractVersion returns the version of the OpenAPI document, which the SDK must have, too.
 func contractVersion(t *testing.T) string {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(testkit.Root(t), "ingress", "internal", "openapi", "openapi.yaml"))
@@ -157,7 +165,7 @@ func unzipped(t *testing.T, file *zip.File) string {
 	return string(raw)
 }
 
-// TestPythonReadme runs each block of the README as it stands: its commands as whoever has the repository, its
+// TestPythonReadme runs each block of the README: its commands in a clone of the repository, its
 // programs in an empty project with the package installed.
 func TestPythonReadme(t *testing.T) {
 	t.Parallel()
@@ -184,14 +192,16 @@ func TestPythonReadme(t *testing.T) {
 			t.Errorf("%s: a block of %q is not run", block, block.Language)
 		}
 	}
+
 	if counted["python"] < 9 || counted["sh"] < 2 {
 		t.Errorf("%v", counted)
 	}
 }
 
-// pythonInstall runs commands that install the SDK, in a clone: afterwards the environment that they made has it. No test fetches
-// anything, so commands that would are given what they build with, by the settings that pip has for it. With -short they are left to the
-// block that fetches nothing by itself, which is the same otherwise.
+// pythonInstall runs commands that install the SDK in a clone, and checks that the virtual
+// environment they created contains it. Tests download nothing, so pip settings provide the build
+// dependencies of commands that would. With -short only the block without downloads runs, which is
+// otherwise the same.
 func pythonInstall(t *testing.T, python string, block fenced.Block) {
 	t.Helper()
 	commands := block.Text
@@ -199,13 +209,15 @@ func pythonInstall(t *testing.T, python string, block fenced.Block) {
 		t.Logf("NOT TESTED with -short: %s", block)
 		return
 	}
+
 	clone := t.TempDir()
 	pythonSource(t, filepath.Join(clone, "sdk", "python"))
 	env := []string{"PATH=" + namedPython(t, python) + ":" + os.Getenv("PATH"), "PYTHONPATH="}
 	if !strings.Contains(commands, "--no-index") {
 		builder := succeed(t, clone, nil, python, "-I", "-c", "import setuptools, pathlib; print(pathlib.Path(setuptools.__file__).parents[1])")
-		env = append(env, "PIP_NO_INDEX=1", "PIP_NO_BUILD_ISOLATION=0", "PYTHONPATH="+strings.TrimSpace(builder)) // 0: no isolation
+		env = append(env, "PIP_NO_INDEX=1", "PIP_NO_BUILD_ISOLATION=0", "PYTHONPATH="+strings.TrimSpace(builder)) // 0 disables isolation
 	}
+
 	succeed(t, clone, env, "sh", "-e", "-c", commands)
 	made := filepath.Join(clone, ".venv", "bin", "python")
 	installed := succeed(t, clone, nil, made, "-I", "-c", "import parley; parley.Parley(demo=True); print(parley.__file__)")
@@ -214,7 +226,7 @@ func pythonInstall(t *testing.T, python string, block fenced.Block) {
 	}
 }
 
-// namedPython gives a folder in which an interpreter is called python3.
+// namedPython returns a directory in which an interpreter is named python3.
 func namedPython(t *testing.T, interpreter string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -224,7 +236,7 @@ func namedPython(t *testing.T, interpreter string) string {
 	return dir
 }
 
-// TestPythonTransport runs the client against services that misbehave by a script.
+// TestPythonTransport runs the client against scripted misbehaving services.
 func TestPythonTransport(t *testing.T) {
 	t.Parallel()
 	needsPython(t)
@@ -240,7 +252,7 @@ func TestPythonTransport(t *testing.T) {
 	}
 }
 
-// TestPythonSurface makes every call there is, sync and async.
+// TestPythonSurface makes every call of the client, sync and async.
 func TestPythonSurface(t *testing.T) {
 	t.Parallel()
 	needsPython(t)
@@ -257,8 +269,8 @@ func TestPythonSurface(t *testing.T) {
 	}
 }
 
-// TestPythonRetriesAttach loses the answer to every first attempt after the service has taken it: the retry finds the run that there
-// is, and the ledger sees one effect.
+// TestPythonRetriesAttach drops the response to every first attempt after the service has accepted
+// it. The retry attaches to the existing run, and the ledger records one effect.
 func TestPythonRetriesAttach(t *testing.T) {
 	t.Parallel()
 	needsPython(t)
@@ -270,36 +282,42 @@ func TestPythonRetriesAttach(t *testing.T) {
 	if len(runs) != len(bills) || door.Faults() != len(bills) {
 		t.Fatalf("%d runs, %d faults", len(runs), door.Faults())
 	}
+
 	for _, run := range runs {
 		if run.Status != "completed" {
 			t.Errorf("%+v", run)
 		}
 	}
+
 	for _, bill := range bills {
 		if requests, effects := s.ledger.of(bill); requests != 1 || effects != 1 {
 			t.Errorf("%s: %d requests, %d effects", bill, requests, effects)
 		}
 	}
+
 	var all struct{ Data []struct{ ID string } }
 	s.call(t, "GET", "/api/runs?limit=100&agentId="+books, nil, &all)
 	if len(all.Data) != len(bills) {
 		t.Errorf("%d runs of %d calls", len(all.Data), len(bills))
 	}
+
 	attempts := map[string]int{}
 	for _, request := range append(door.Sent("POST", "/api/agents"), door.Sent("POST", "/api/internal/run-automation")...) {
 		attempts[request.IdempotencyKey]++
 	}
+
 	for key, n := range attempts {
 		if key == "" || n != 2 {
 			t.Errorf("%q: %d attempts", key, n)
 		}
 	}
+
 	if len(attempts) != len(bills) || attempts["python-keyed"] != 2 {
 		t.Errorf("%v", attempts)
 	}
 }
 
-// reading is what scripts/clients/python/resumed.py tells of a stream.
+// reading is the output of scripts/clients/python/resumed.py.
 type reading struct {
 	IDs    []string
 	Events []json.RawMessage
@@ -307,7 +325,7 @@ type reading struct {
 	Run    struct{ ID, Message, Status string }
 }
 
-// TestPythonStreamsAreResumed cuts a stream ten times: no character is lost or doubled.
+// TestPythonStreamsAreResumed cuts a stream ten times. No character is lost or repeated.
 func TestPythonStreamsAreResumed(t *testing.T) {
 	t.Parallel()
 	needsPython(t)
@@ -341,7 +359,7 @@ func TestPythonStreamsAreResumed(t *testing.T) {
 	}
 }
 
-// sameEvents compares a reading that was cut with one that was not.
+// sameEvents compares a reading with cuts to one without.
 func sameEvents(t *testing.T, cut, uncut reading) {
 	t.Helper()
 	if len(uncut.IDs) < 20 || !slices.Equal(cut.IDs, uncut.IDs) {
@@ -350,17 +368,18 @@ func sameEvents(t *testing.T, cut, uncut reading) {
 	if !slices.EqualFunc(cut.Events, uncut.Events, func(a, b json.RawMessage) bool { return string(a) == string(b) }) {
 		t.Error("an uncut reading has other events")
 	}
+
 	before := [2]int{-1, -1}
 	for _, id := range cut.IDs {
 		var at [2]int
 		if _, err := fmt.Sscanf(id, "%d.%d", &at[0], &at[1]); err != nil || slices.Compare(at[:], before[:]) <= 0 {
-			t.Errorf("%s comes behind %v: %v", id, before, err)
+			t.Errorf("%s comes after %v: %v", id, before, err)
 		}
 		before = at
 	}
 }
 
-// TestPythonTypes has a type checker judge the package, as it is installed, and a program that uses it.
+// TestPythonTypes runs a type checker on the installed package and a program that uses it.
 func TestPythonTypes(t *testing.T) {
 	t.Parallel()
 	needsPython(t)
@@ -368,12 +387,14 @@ func TestPythonTypes(t *testing.T) {
 	if err != nil {
 		t.Skipf("NOT TESTED: the Python SDK's types, because there is no mypy: %v (scripts/setup test installs it)", err)
 	}
+
 	s := &theEnv
 	dir, interpreter := s.pythonProject(t)
 	packages, err := filepath.Glob(filepath.Join(filepath.Dir(filepath.Dir(interpreter)), "lib", "python*", "site-packages", "parley"))
 	if err != nil || len(packages) != 1 {
 		t.Fatalf("the installed package: %v %v", packages, err)
 	}
+
 	got := execute(t, dir, nil, mypy, "--strict", "--python-executable", interpreter, "--cache-dir", filepath.Join(dir, "cache"),
 		packages[0], pythonFile(t, "consumer.py"))
 	if got.code != 0 {

@@ -21,29 +21,29 @@ import (
 	"parley/shared/testkit"
 )
 
-// reader is somebody who goes through a document and does what it shows, in a folder of their own, with a shell whose variables and
-// place last from block to block.
+// reader follows a document step by step in a new directory, with a shell whose variables and
+// working directory persist from block to block.
 type reader struct {
 	testEnv     *testEnv
 	root        string
 	dir         string
-	address     string  // of the service at hand, which stands in for that of the documents
-	port        int     // where `make run` starts another one,
-	receiver    int     // and where a receiver of webhooks listens
-	database    *sql.DB // for statements; nil until a block has some
+	address     string  // of the running service, which replaces the documents' address
+	port        int     // of another service started by `make run`
+	receiver    int     // port of a receiver of webhooks
+	database    *sql.DB // for SQL blocks; nil until needed
 	env         []string
-	interpreter string            // with the Python SDK; empty until a block needs it
-	saved       map[string]string // files that blocks are, by their names: where they were shown
-	ran         string            // what was run so far, to find which of them were used
+	interpreter string            // with the Python SDK; empty until needed
+	saved       map[string]string // blocks that are files: names and where they were shown
+	ran         string            // everything run so far, to find unused files
 }
 
-// documented is where Parley listens in documents, and repository what stands for where it is cloned from.
+// documented is Parley's address in documents, and repository the placeholder for its clone URL.
 const (
 	documented = "127.0.0.1:8080"
 	repository = "<this repository>"
 )
 
-// receivers are the ports on which receivers of webhooks listen in documents.
+// receivers matches the ports of webhook receivers in documents.
 var receivers = regexp.MustCompile(`\b900[1-9]\b`)
 
 func newReader(t *testing.T, root string) *reader {
@@ -54,7 +54,8 @@ func newReader(t *testing.T, root string) *reader {
 		receiver: testkit.FreePort(t),
 		saved:    map[string]string{},
 	}
-	t.Cleanup(func() { r.endAll(t) }) // before the folder is removed
+
+	t.Cleanup(func() { r.endAll(t) }) // before the directory is removed
 	own := s.tenant(t)
 	r.save(t, ".data/credentials.json", encoded(t, own))
 	r.save(t, "handbook.pdf", handbook(t))
@@ -64,10 +65,12 @@ func newReader(t *testing.T, root string) *reader {
 			t.Fatal(err)
 		}
 	}
+
 	settings, err := goSettings()
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	r.env = append(s.env(
 		"PARLEY_API_KEY="+own.APIKey, "AGENT_ID="+own.AgentID, "ORGANIZATION_ID="+own.OrganizationID,
 		"HOME="+r.dir, "READER="+r.dir, "PATH="+filepath.Join(r.dir, "bin")+":"+os.Getenv("PATH"), "REPOSITORY="+root,
@@ -75,7 +78,8 @@ func newReader(t *testing.T, root string) *reader {
 	return r
 }
 
-// built is a `go` that does not build Parley of files of which it was built already: for a program's cache another folder is another program.
+// built is a `go` wrapper that reuses an existing build of Parley from the same files, because Go's
+// cache treats another directory as another program.
 const built = `#!/bin/sh
 case "$*" in "build "*" ./deploy/standalone/cmd/parley")
 	while [ "$1" != -o ]; do shift; done
@@ -84,8 +88,8 @@ esac
 exec %s "$@"
 `
 
-// builds has Parley built anew in clones of the repository, except with -short where a clone has the very files that the program at hand
-// is built of.
+// builds has Parley built again in clones of the repository. With -short it reuses the existing
+// program if the clone has the same files.
 func (r *reader) builds(t *testing.T) {
 	t.Helper()
 	changes, err := exec.CommandContext(t.Context(), "git", "-C", r.root, "status", "--porcelain").Output()
@@ -100,7 +104,7 @@ func (r *reader) builds(t *testing.T) {
 	r.save(t, "bin/go", fmt.Appendf(nil, built, quoted(program)))
 }
 
-// ranOnce gives the id of a run of an organization's agent that has ended.
+// ranOnce returns the ID of a finished run of an organization's agent.
 func (s *testEnv) ranOnce(t *testing.T, own quickstart.Credentials) string {
 	t.Helper()
 	var run struct{ ID string }
@@ -112,7 +116,7 @@ func (s *testEnv) ranOnce(t *testing.T, own quickstart.Credentials) string {
 func (r *reader) save(t *testing.T, name string, content []byte) {
 	t.Helper()
 	if !filepath.IsLocal(name) {
-		t.Fatalf("%s is no name of a file", name)
+		t.Fatalf("%s is not a file name", name)
 	}
 	path := filepath.Join(r.dir, name)
 	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, content, 0o700)); err != nil {
@@ -120,13 +124,13 @@ func (r *reader) save(t *testing.T, name string, content []byte) {
 	}
 }
 
-// text is a block's, with the address of the service at hand.
+// text returns a block's text with the address of the running service.
 func (r *reader) text(b fenced.Block) string {
 	text := strings.NewReplacer(documented, r.address, repository, r.root).Replace(b.Text)
 	return receivers.ReplaceAllString(text, strconv.Itoa(r.receiver))
 }
 
-// keep saves a block that is a file; false when it is none.
+// keep saves a block that is a file. It returns false if it is not one.
 func (r *reader) keep(t *testing.T, b fenced.Block) bool {
 	t.Helper()
 	if b.File == "" {
@@ -137,7 +141,7 @@ func (r *reader) keep(t *testing.T, b fenced.Block) bool {
 	return true
 }
 
-// checkUsed fails for files that nothing used: nobody knows whether they work.
+// checkUsed fails for unused files, because nothing shows that they work.
 func (r *reader) checkUsed(t *testing.T) {
 	t.Helper()
 	for name, where := range r.saved {
@@ -147,14 +151,15 @@ func (r *reader) checkUsed(t *testing.T) {
 	}
 }
 
-// prelude makes a shell whose user waits for what starts, and interrupts what does not end.
+// prelude defines a shell whose user waits for servers to start, and interrupts commands that do
+// not end.
 const prelude = `
 echo $$ >>"$READER/.groups"; exec >"$READER/.output" 2>&1
 set -a; cd "$READER"; [ ! -e "$READER/.state" ] || . "$READER/.state"; cd "$PWD"; set +a
 [ -e handbook.pdf ] || cp "$READER/handbook.pdf" .
 curl() {
 	local patience=60 code=0 fail=--fail-with-body
-	case "$*" in *'%{http_code}'*) fail=--no-fail-with-body ;; esac # whoever asks for the status looks at it
+	case "$*" in *'%{http_code}'*) fail=--no-fail-with-body ;; esac # the caller checks the status
 	case " $* " in *" -N "*|*" -sN "*) patience=5 ;; esac # a stream that goes on is left
 	command curl $fail --max-time $patience "$@" || code=$?
 	[ "$code.$patience" = 28.5 ] || return $code
@@ -185,7 +190,7 @@ make() {
 	ends
 	export DATA_DIR=$READER/up
 	[ "$where" != "$PWD" ] || DATA_DIR=$PWD/.data
-	PORT=$UP_PORT starts run.log 'Ctrl-C stops it' env make -C "$where" run
+	PORT=$UP_PORT starts run.log 'Press Ctrl-C to stop' env make -C "$where" run
 	export PARLEY_BASE_URL=$(credential baseUrl) PARLEY_API_KEY=$(credential apiKey) AGENT_ID=$(credential agentId)
 }
 ingress() { ends; PORT=$UP_PORT starts ingress.log 'ingress ready' env ingress "$@"; }
@@ -194,34 +199,36 @@ set -euo pipefail
 set -a
 `
 
-// shell runs commands as they stand, and keeps what they leave: variables and the folder that they went to.
+// shell runs commands unchanged. Their variables and working directory persist.
 func (r *reader) shell(t *testing.T, where, commands string) {
 	t.Helper()
 	r.ran += commands
 	if strings.Contains(commands, "git clone") {
 		r.builds(t)
 	}
-	if strings.Contains(commands, "make run") { // what follows speaks to that one
+	if strings.Contains(commands, "make run") { // later blocks use that service
 		commands = strings.ReplaceAll(commands, r.address, "127.0.0.1:"+strconv.Itoa(r.port))
 		r.address = "127.0.0.1:" + strconv.Itoa(r.port)
 	}
-	if strings.Contains(commands, "parley migrate") { // with servers of one's own
+	if strings.Contains(commands, "parley migrate") { // with separate servers
 		postgres, nats := testkit.PostgresProcess(t), testkit.NATSProcess(t, "")
 		commands = "export DATABASE_URL=" + quoted(postgres.DSN()) + " NATS_URL=" + nats.URL + "\n" + commands
 	}
+
 	got := execute(t, r.dir, r.env, "bash", "-c", prelude+commands+"\nexport -p >\"$READER/.state\"\n")
 	output, err := os.ReadFile(filepath.Join(r.dir, ".output"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got.code != 0 {
-		started, _ := os.ReadFile(filepath.Join(r.dir, "run.log")) // of `make run`, if there was one
+		started, _ := os.ReadFile(filepath.Join(r.dir, "run.log")) // of `make run`, if it was used
 		t.Fatalf("%s ended with %d\n%s%s%s\n%s", where, got.code, got.stdout, got.stderr, output, started)
 	}
+
 	t.Logf("%s\n%.2000s", where, output)
 }
 
-// run starts a program in the reader's folder, which must end well.
+// run runs a program in the reader's directory. It must succeed.
 func (r *reader) run(t *testing.T, where, name string, args ...string) string {
 	t.Helper()
 	got := execute(t, r.dir, r.env, name, args...)
@@ -232,7 +239,7 @@ func (r *reader) run(t *testing.T, where, name string, args ...string) string {
 	return got.stdout
 }
 
-// endAll ends what the document has started.
+// endAll stops everything that the document has started.
 func (r *reader) endAll(t *testing.T) {
 	t.Helper()
 	var groups []string
@@ -243,10 +250,11 @@ func (r *reader) endAll(t *testing.T) {
 		}
 		groups = append(groups, strings.Fields(string(raw))...)
 	}
+
 	for _, group := range groups {
 		pid, err := strconv.Atoi(group)
 		if err != nil || pid < 2 {
-			t.Errorf("%q is no process", group)
+			t.Errorf("%q is not a process", group)
 			continue
 		}
 		_ = syscall.Kill(-pid, syscall.SIGTERM) // most have ended
@@ -267,24 +275,27 @@ func (r *reader) json(t *testing.T, b fenced.Block) {
 	t.Helper()
 	var value struct {
 		Nodes      []node            `json:"nodes"`      // of n8n
-		MCPServers map[string]server `json:"mcpServers"` // of assistants, under one name
+		MCPServers map[string]server `json:"mcpServers"` // of assistants, under one key
 		Servers    map[string]server `json:"servers"`    // or another
 	}
 	if err := json.Unmarshal([]byte(r.text(b)), &value); err != nil {
 		t.Errorf("%s: %v", b, err)
 	}
+
 	for _, n := range value.Nodes {
 		r.node(t, b, n)
 	}
+
 	for _, servers := range []map[string]server{value.MCPServers, value.Servers} {
 		for _, s := range servers {
 			r.server(t, b, s)
 		}
 	}
+
 	r.keep(t, b)
 }
 
-// shown is what programs print, and drawings: nothing to run. Commands would be of another language.
+// shown is for output and drawings, which are not run. Commands have another language.
 func (r *reader) shown(t *testing.T, b fenced.Block) {
 	t.Helper()
 	if command := fenced.Command(b.Text); command != "" {

@@ -17,15 +17,15 @@ import (
 	"parley/shared/testkit/openaistub"
 )
 
-// sentences are what the tests have espeak-ng say: short ones that pocketsphinx, which is no match for what people are used to,
-// understands to the last word, alone and behind the "echo" of an answer.
+// sentences are spoken by espeak-ng. They are short enough for pocketsphinx to recognize every
+// word, alone and after the "echo" of an answer.
 var sentences = map[string]string{
 	"first":  "please tell me about the weather in london",
 	"second": "it is going to rain tomorrow",
 	"answer": "she went to the market to buy some bread",
 }
 
-// needsSpeech skips a test where nothing can speak or listen.
+// needsSpeech skips a test without programs for speech and recognition.
 func needsSpeech(t *testing.T) {
 	t.Helper()
 	for _, program := range []string{"espeak-ng", "pocketsphinx_continuous"} {
@@ -35,19 +35,21 @@ func needsSpeech(t *testing.T) {
 	}
 }
 
-// secure puts a proxy with TLS in front of the service, as a public one has: clients of the Realtime API connect to wss alone. ca is the
-// file of the certificate.
+// secure starts a TLS proxy for the service, like a public deployment, because clients of the
+// Realtime API only use wss. ca is the path of the certificate.
 func (s *testEnv) secure(t *testing.T) (address, ca string) {
 	t.Helper()
 	target, err := url.Parse(s.creds.BaseURL)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	server := httptest.NewTLSServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }})
 	t.Cleanup(func() {
 		server.CloseClientConnections()
 		server.Close()
 	})
+
 	ca = filepath.Join(t.TempDir(), "ca.pem")
 	block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	if err := os.WriteFile(ca, block, 0o600); err != nil {
@@ -56,7 +58,7 @@ func (s *testEnv) secure(t *testing.T) (address, ca string) {
 	return server.URL, ca
 }
 
-// spoken has the sentences said, and gives what the script needs of them.
+// spoken synthesizes the sentences, and returns the script's input.
 func spoken(t *testing.T) map[string]map[string]string {
 	t.Helper()
 	dir, said := t.TempDir(), map[string]map[string]string{}
@@ -74,14 +76,14 @@ func spoken(t *testing.T) map[string]map[string]string {
 	return said
 }
 
-// says answers what begins with "say: " with what follows, instead of an echo.
+// says answers a message that starts with "say: " with the rest, instead of an echo.
 func says(req openaistub.Request) (openaistub.Reply, bool) {
 	text, ok := strings.CutPrefix(req.Prompt(), "say: ")
 	return openaistub.Reply{Text: text}, ok
 }
 
-// TestRealtime holds conversations with OpenAI's own clients, over `ws` and over the WebSocket that browsers have; with -short those aloud
-// with one of them each.
+// TestRealtime holds conversations with OpenAI's clients, over `ws` and over the WebSocket of
+// browsers. With -short each spoken one runs with only one of them.
 func TestRealtime(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
@@ -94,43 +96,50 @@ func TestRealtime(t *testing.T) {
 	if testing.Short() {
 		short, understood = "1", 4
 	}
+
 	printed := s.node(t, "realtime.mjs", "SHORT="+short,
 		"TLS_URL="+address, "NODE_EXTRA_CA_CERTS="+ca, "SPEECH="+string(encoded(t, spoken(t))),
 		"ECHO_ID="+s.agent(t, map[string]any{"model": "offline/echo", "tools": voice}),
 		"SAYS_ID="+s.agent(t, map[string]any{"model": "openai/stub", "tools": voice}),
 		"MUTE_ID="+s.agent(t, map[string]any{"model": "offline/echo"}))
+
 	var got struct {
 		Understood, Types []string
 		Heard             string
 		Parts             int
 	}
+
 	decode(t, []byte(printed), &got)
 	t.Logf("understood: %q; heard of what was interrupted: %q", got.Understood, got.Heard)
 	if got.Parts < 7 || len(got.Understood) != understood {
 		t.Errorf("%+v", got)
 	}
+
 	known := realtimeTypes(t, filepath.Join(s.dir, "npm", "node_modules", "openai", "resources", "realtime", "realtime.d.ts"))
 	for _, kind := range got.Types {
 		if !slices.Contains(known, kind) {
 			t.Errorf("the client's types know no event %q", kind)
 		}
 	}
+
 	if problems := complaints(s.output()); strings.Contains(problems, "panic") {
 		t.Error(problems)
 	}
 }
 
-// realtimeTypes reads the types of events that the client's declarations name.
+// realtimeTypes returns the event types in the client's declarations.
 func realtimeTypes(t *testing.T, path string) []string {
 	t.Helper()
 	declarations, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var types []string
 	for _, found := range regexp.MustCompile(`(?m)^ +type: '([a-z_.]+)';`).FindAllStringSubmatch(string(declarations), -1) {
 		types = append(types, found[1])
 	}
+
 	if len(types) < 40 {
 		t.Fatalf("%d types in %s", len(types), path)
 	}

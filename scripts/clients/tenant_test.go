@@ -8,8 +8,8 @@ import (
 	"parley/scripts/internal/quickstart"
 )
 
-// tenant makes an organization for one test, with a key and an agent that has tools: names that a document gives, such as idempotency
-// keys, are its own there.
+// tenant creates an organization for one test, with a key and an agent with tools. Names in a
+// document, such as idempotency keys, are then unique to the test.
 func (s *testEnv) tenant(t *testing.T) quickstart.Credentials {
 	t.Helper()
 	s.mu.Lock()
@@ -20,6 +20,7 @@ func (s *testEnv) tenant(t *testing.T) quickstart.Credentials {
 		s.callAs(t, nil, http.MethodPost, "/api/auth/signup", body, &made)
 		s.owner, token = made.Token, made.Token
 	}
+
 	s.mu.Unlock()
 	who := http.Header{"Authorization": {"Bearer " + token}}
 	var organization, agent struct{ ID string }
@@ -32,6 +33,7 @@ func (s *testEnv) tenant(t *testing.T) quickstart.Credentials {
 		"name": "Demo agent", "systemPrompt": "Answer briefly.", "allowedCallers": []string{"user", "system"},
 		"tools": map[string]any{"codeExecution": on, "knowledge": on, "webSearch": on},
 	}, &agent)
+
 	return quickstart.Credentials{
 		BaseURL: s.creds.BaseURL, APIKey: key.Key, OrganizationID: organization.ID, AgentID: agent.ID, LoginURL: s.creds.LoginURL,
 	}

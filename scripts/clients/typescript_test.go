@@ -16,16 +16,16 @@ import (
 	"parley/shared/testkit"
 )
 
-// typeScript is the TypeScript SDK as it is packaged, made once for the package by the commands of its README: the package, the project
-// that they install it into, and what they made it of, with its compiler.
+// typeScript is the packaged TypeScript SDK, built once by the commands of its README: the package,
+// the project with it, and its source with the compiler.
 var typeScript struct {
 	sync.Mutex
 
 	tarball, project, source string
 }
 
-// packTypeScript makes the package as the README has it, in a checkout that has never been built and a project beside it, both below a
-// folder that outlives the test.
+// packTypeScript builds the package as the README describes, in a fresh checkout next to a project.
+// Both are below a directory that outlives the test.
 func packTypeScript(t *testing.T, below string) {
 	t.Helper()
 	needsNode(t)
@@ -34,6 +34,7 @@ func packTypeScript(t *testing.T, below string) {
 	if typeScript.tarball != "" {
 		return
 	}
+
 	from := filepath.Join(testkit.Root(t), "sdk", "typescript")
 	checkout := filepath.Join(below, "typescript", "parley")
 	source := filepath.Join(checkout, "sdk", "typescript")
@@ -46,10 +47,11 @@ func packTypeScript(t *testing.T, below string) {
 	if err != nil || len(made) != 1 {
 		t.Fatalf("the package: %v %v", made, err)
 	}
+
 	typeScript.tarball, typeScript.project, typeScript.source = made[0], project, source
 }
 
-// typeScriptInstall is the README's block that makes the package and installs it.
+// typeScriptInstall returns the README's block that builds and installs the package.
 func typeScriptInstall(t *testing.T) fenced.Block {
 	t.Helper()
 	blocks := slices.DeleteFunc(typeScriptBlocks(t), func(b fenced.Block) bool { return b.Language != "sh" })
@@ -59,7 +61,7 @@ func typeScriptInstall(t *testing.T) fenced.Block {
 	return blocks[0]
 }
 
-// unpackTypeScript puts the package's files into a folder. The stage has its place.
+// unpackTypeScript extracts the package's files into a directory.
 func unpackTypeScript(t *testing.T, into string) {
 	t.Helper()
 	packTypeScript(t, theEnv.dir)
@@ -69,7 +71,7 @@ func unpackTypeScript(t *testing.T, into string) {
 	succeed(t, into, nil, "tar", "-xzf", typeScript.tarball, "--strip-components=1")
 }
 
-// packsTypeScript is packTypeScript for tests.
+// packsTypeScript builds the package once for all tests.
 func (s *testEnv) packsTypeScript(t *testing.T) {
 	t.Helper()
 	s.mu.Lock()
@@ -78,7 +80,7 @@ func (s *testEnv) packsTypeScript(t *testing.T) {
 	packTypeScript(t, s.dir)
 }
 
-// typeScriptProject makes an empty project in which nothing but the SDK is installed.
+// typeScriptProject creates an empty project with only the SDK.
 func (s *testEnv) typeScriptProject(t *testing.T) (dir string) {
 	t.Helper()
 	s.packsTypeScript(t)
@@ -88,7 +90,8 @@ func (s *testEnv) typeScriptProject(t *testing.T) (dir string) {
 	return dir
 }
 
-// typeScriptScript runs scripts/clients/typescript/<script> in a project of its own and gives what it printed.
+// typeScriptScript runs scripts/clients/typescript/<script> in a new project and returns its
+// output.
 func (s *testEnv) typeScriptScript(t *testing.T, script string, env ...string) string {
 	t.Helper()
 	dir := s.typeScriptProject(t)
@@ -103,7 +106,7 @@ func save(t *testing.T, dir, name, text string) {
 	}
 }
 
-// TestTypeScriptPackage looks at what is in the package: nothing that its users do not need.
+// TestTypeScriptPackage checks that the package contains only files that users need.
 func TestTypeScriptPackage(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
@@ -116,34 +119,39 @@ func TestTypeScriptPackage(t *testing.T) {
 			t.Errorf("%s is in the package", name)
 		}
 	}
+
 	for _, must := range []string{"LICENSE", "README.md", "dist/index.js", "dist/index.d.ts", "dist/types.d.ts"} {
 		if !slices.Contains(names, "package/"+must) {
 			t.Errorf("%s is missing in %v", must, names)
 		}
 	}
+
 	var manifest map[string]any
 	decode(t, []byte(succeed(t, t.TempDir(), nil, "tar", "-xzOf", tarball, "package/package.json")), &manifest)
 	if manifest["version"] != contractVersion(t) || manifest["name"] != "parley-sdk" || manifest["license"] != "Apache-2.0" {
 		t.Errorf("%v %v %v", manifest["name"], manifest["version"], manifest["license"])
 	}
+
 	for _, needs := range []string{"dependencies", "peerDependencies", "optionalDependencies", "bundledDependencies"} {
 		if manifest[needs] != nil {
 			t.Errorf("%s: %v", needs, manifest[needs])
 		}
 	}
+
 	scripts, _ := manifest["scripts"].(map[string]any)
 	for _, hook := range []string{"preinstall", "install", "postinstall", "prepare"} {
 		if scripts[hook] != nil {
 			t.Errorf("installing runs %v", scripts[hook])
 		}
 	}
+
 	file, err := os.Stat(tarball)
 	if err != nil || file.Size() > 100<<10 {
 		t.Errorf("the package has %d bytes, %v", file.Size(), err)
 	}
 }
 
-// TestTypeScriptUnits runs the package's own tests on the package.
+// TestTypeScriptUnits runs the package's unit tests on the package.
 func TestTypeScriptUnits(t *testing.T) {
 	t.Parallel()
 	node := needsNode(t)
@@ -153,6 +161,7 @@ func TestTypeScriptUnits(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no tests: %v", err)
 	}
+
 	printed := succeed(t, dir, nil, node, append([]string{"--test", "--test-reporter=tap"}, files...)...)
 	for _, want := range []string{"\n# fail 0\n", "\n# skipped 0\n", "\n# todo 0\n"} {
 		if !strings.Contains(printed, want) {
@@ -161,8 +170,8 @@ func TestTypeScriptUnits(t *testing.T) {
 	}
 }
 
-// TestTypeScriptTypes compiles a program that uses the package, for each way in which projects find their modules. Lines of it that must
-// not compile say so themselves, and fail the test when they do. The README's programs are compiled as well.
+// TestTypeScriptTypes compiles a program that uses the package, and the README's programs, with
+// each module resolution. Lines that must not compile are marked; if one compiles, the test fails.
 func TestTypeScriptTypes(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
@@ -174,6 +183,7 @@ func TestTypeScriptTypes(t *testing.T) {
 		files = append(files, fmt.Sprintf("line-%d.mts", b.Line))
 		save(t, dir, files[len(files)-1], b.Text)
 	}
+
 	nodeTypes := fmt.Sprintf(`"types": ["node"], "typeRoots": [%q]`, filepath.Join(source, "node_modules", "@types"))
 	for name, project := range map[string]struct {
 		options string
@@ -195,7 +205,7 @@ func TestTypeScriptTypes(t *testing.T) {
 	}
 }
 
-// typeScriptPrograms are the programs of the package's README.
+// typeScriptPrograms returns the programs of the package's README.
 func typeScriptPrograms(t *testing.T) []fenced.Block {
 	t.Helper()
 	programs := slices.DeleteFunc(typeScriptBlocks(t), func(b fenced.Block) bool { return b.Language != "ts" })
@@ -210,8 +220,8 @@ func typeScriptBlocks(t *testing.T) []fenced.Block {
 	return blocksFor(t, testkit.Root(t), "sdk/typescript/README.md")
 }
 
-// TestTypeScriptReadme runs every block of the package's README as it stands: the command that installs the package, and in the project
-// that it leaves the programs, which are JavaScript as well.
+// TestTypeScriptReadme runs every block of the package's README unchanged: the install command, and
+// then the programs in the resulting project, which are valid JavaScript, too.
 func TestTypeScriptReadme(t *testing.T) {
 	t.Parallel()
 	node := needsNode(t)
@@ -220,9 +230,10 @@ func TestTypeScriptReadme(t *testing.T) {
 	installedTypeScript(t)
 	for _, b := range typeScriptBlocks(t) {
 		if b.Language != "ts" && b.Language != "sh" {
-			t.Errorf("%s: nobody runs blocks of the language %q", b, b.Language)
+			t.Errorf("%s: no test runs blocks of the language %q", b, b.Language)
 		}
 	}
+
 	for _, b := range typeScriptPrograms(t) {
 		name := fmt.Sprintf("line-%d", b.Line)
 		save(t, typeScript.project, name+".mjs", b.Text)
@@ -235,12 +246,14 @@ func TestTypeScriptReadme(t *testing.T) {
 	}
 }
 
-// installedTypeScript checks what the README's commands have left: the package in the project, and nothing in the checkout.
+// installedTypeScript checks the results of the README's commands: the package in the project, and
+// no new files in the checkout.
 func installedTypeScript(t *testing.T) {
 	t.Helper()
 	if _, err := os.Stat(filepath.Join(typeScript.project, "node_modules", "parley-sdk", "dist", "index.js")); err != nil {
 		t.Error(err)
 	}
+
 	var manifest struct{ Dependencies map[string]string }
 	raw, err := os.ReadFile(filepath.Join(typeScript.project, "package.json"))
 	if err != nil {
@@ -249,6 +262,7 @@ func installedTypeScript(t *testing.T) {
 	if decode(t, raw, &manifest); manifest.Dependencies["parley-sdk"] == "" {
 		t.Errorf("the project does not depend on it: %s", raw)
 	}
+
 	checkout := filepath.Dir(filepath.Dir(typeScript.source))
 	for _, left := range []string{"parley-sdk-*.tgz", "package.json", "node_modules"} {
 		if found, err := filepath.Glob(filepath.Join(checkout, left)); err != nil || len(found) > 0 {
@@ -257,7 +271,7 @@ func installedTypeScript(t *testing.T) {
 	}
 }
 
-// TestTypeScriptSurface does all that the client can do.
+// TestTypeScriptSurface makes every call of the client.
 func TestTypeScriptSurface(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
@@ -265,12 +279,12 @@ func TestTypeScriptSurface(t *testing.T) {
 	stub := s.agent(t, map[string]any{"model": "openai/stub"})
 	s.typeScriptScript(t, "surface.mjs", "STUB_ID="+stub, "ASKS_ID="+s.asks(t), "ASKS_MESSAGE="+booksFor("TS-asks"))
 	if requests, _ := s.ledger.of("TS-asks"); requests != 0 {
-		t.Errorf("what was denied was carried out %d times", requests)
+		t.Errorf("the denied call was executed %d times", requests)
 	}
 }
 
-// TestTypeScriptEffects loses the first answer to each of its calls, after the service has accepted it. The retries attach to the runs
-// that there are, and each run has one effect.
+// TestTypeScriptEffects drops the first response to each call after the service has accepted it.
+// The retries attach to the existing runs, and each run has one effect.
 func TestTypeScriptEffects(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
@@ -283,15 +297,18 @@ func TestTypeScriptEffects(t *testing.T) {
 	if len(runs) != 3 {
 		t.Fatalf("runs %v", runs)
 	}
+
 	for _, bill := range []string{"TS-chat", "TS-stream", "TS-automation"} {
 		if requests, effects := s.ledger.of(bill); requests != 1 || effects != 1 {
 			t.Errorf("%s: %d requests, %d effects", bill, requests, effects)
 		}
 	}
+
 	chats, automations := door.Sent(http.MethodPost, "/api/agents"), door.Sent(http.MethodPost, "/api/internal/run-automation")
 	if len(chats) != 4 || len(automations) != 2 || door.Faults() != 3 {
 		t.Fatalf("%d faults: %+v", door.Faults(), door.Requests())
 	}
+
 	for i := 0; i < len(chats); i += 2 {
 		lost, again := chats[i], chats[i+1]
 		if lost.Fault != "dropped" || again.Fault != "" || lost.IdempotencyKey == "" || lost.IdempotencyKey != again.IdempotencyKey {
@@ -300,7 +317,8 @@ func TestTypeScriptEffects(t *testing.T) {
 	}
 }
 
-// TestTypeScriptCuts cuts streams ten times: while their run goes on, after its end, and twice that of a visitor.
+// TestTypeScriptCuts cuts streams ten times: while their run executes, after its end, and twice a
+// demo visitor's.
 func TestTypeScriptCuts(t *testing.T) {
 	t.Parallel()
 	needsNode(t)

@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// client makes a connection for each request, as callers of different processes do.
+// client opens a connection for each request, like callers in separate processes.
 var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 80 * time.Second}
 
-// answer is what a request got; err is none at all.
+// answer is the response to a request. A non-nil err means that there was none.
 type answer struct {
 	status int
 	header http.Header
@@ -23,7 +23,7 @@ type answer struct {
 	err    error
 }
 
-// into reads a body, and fails the test unless the answer has the status.
+// into decodes the body. It fails the test unless the response has the status.
 func (a answer) into(t *testing.T, status int, value any) {
 	t.Helper()
 	if a.err != nil || a.status != status {
@@ -34,7 +34,8 @@ func (a answer) into(t *testing.T, status int, value any) {
 	}
 }
 
-// send makes one request, as the organization unless the header says otherwise; it may be used from any goroutine.
+// send makes one request as the organization unless the header overrides it. It is safe for
+// concurrent use.
 func (b *testEnv) send(method, path string, header map[string]string, body any) answer {
 	return b.sendWithin(b.Context(), method, path, header, body)
 }
@@ -47,33 +48,38 @@ func (b *testEnv) sendWithin(ctx context.Context, method, path string, header ma
 			return answer{err: err}
 		}
 	}
+
 	req, err := http.NewRequestWithContext(ctx, method, b.url()+path, bytes.NewReader(raw))
 	if err != nil {
 		return answer{err: err}
 	}
+
 	req.Header.Set("Content-Type", "application/json")
 	if b.key != "" {
 		req.Header.Set("X-Api-Key", b.key)
 	}
+
 	for name, value := range header {
 		req.Header.Set(name, value)
 	}
+
 	res, err := client.Do(req)
 	if err != nil {
 		return answer{err: err}
 	}
 	defer res.Body.Close()
+
 	raw, err = io.ReadAll(res.Body)
 	return answer{status: res.StatusCode, header: res.Header, body: raw, err: err}
 }
 
-// call is what a client wants; its name is its key, and its bill's.
+// call is a client's request. Its name is its idempotency key and its bill's name.
 type call struct {
 	name string
-	tool string // that the agent pays with; empty: it echoes
-	chat bool   // and else a trigger
+	tool string // tool to pay with; empty: the agent echoes
+	chat bool   // chat instead of trigger
 
-	padding string // behind what it says, when it pays nothing
+	padding string // added to the message if it does not pay
 }
 
 func (c call) message() string {
@@ -83,7 +89,7 @@ func (c call) message() string {
 	return "pay " + c.tool + " " + c.name
 }
 
-// post makes the call once; it may be used from any goroutine.
+// post makes the request once. It is safe for concurrent use.
 func (b *testEnv) post(ctx context.Context, c call) answer {
 	header := map[string]string{"Idempotency-Key": c.name, "Prefer": "wait=20"}
 	if c.chat {
@@ -95,7 +101,7 @@ func (b *testEnv) post(ctx context.Context, c call) answer {
 		map[string]any{"target": b.agentID, "input": map[string]any{"message": c.message()}})
 }
 
-// run is the run object, as far as these tests look at it.
+// run contains the fields of the run object that these tests use.
 type run struct {
 	ID     string `json:"id"`
 	Status string `json:"status"`
@@ -107,17 +113,17 @@ type run struct {
 	} `json:"requiredAction"`
 }
 
-// settled is what became of a call: a terminal run's bytes.
+// settled is the outcome of a call: the JSON of a terminal run.
 type settled struct {
 	call
 	run
 
 	body  []byte
-	asked int // how often a person had to look at the till
+	asked int // number of decisions requested from the person
 	err   error
 }
 
-// begin makes a call again and again, on a goroutine of its own, until it has a run's end.
+// begin retries a call in a new goroutine until its run has finished.
 func (b *testEnv) begin(c call) <-chan settled {
 	done := make(chan settled, 1)
 	go func() { done <- b.settle(c) }()
@@ -127,9 +133,11 @@ func (b *testEnv) begin(c call) <-chan settled {
 func (b *testEnv) settle(c call) settled {
 	ctx, cancel := context.WithTimeout(b.Context(), patience)
 	defer cancel()
+
 	s := settled{call: c}
 	pause := time.NewTicker(100 * time.Millisecond)
 	defer pause.Stop()
+
 	for ctx.Err() == nil {
 		got := b.post(ctx, c)
 		s.run = run{}
@@ -153,11 +161,12 @@ func (b *testEnv) settle(c call) settled {
 		case <-ctx.Done():
 		}
 	}
+
 	s.err = fmt.Errorf("%s: no end within %s", c.name, patience)
 	return s
 }
 
-// decide is the person: who looks at the till, and says what became of the call.
+// decide answers a waiting run as the person, according to the till.
 func (b *testEnv) decide(ctx context.Context, r run, bill string) (decided int) {
 	decision := "resend"
 	if times, _ := b.till.of(bill); times > 0 {
@@ -170,13 +179,14 @@ func (b *testEnv) decide(ctx context.Context, r run, bill string) (decided int) 
 	return 0
 }
 
-// await gives what became of a call, and fails the test unless that is what was to be.
+// await returns the outcome of a call. It fails the test unless the outcome is as expected.
 func (b *testEnv) await(done <-chan settled) settled {
 	b.Helper()
 	s := <-done
 	if s.err != nil {
 		b.Fatal(s.err)
 	}
+
 	want := "echo: " + s.name
 	if s.tool != "" {
 		want = "done: "
@@ -187,8 +197,9 @@ func (b *testEnv) await(done <-chan settled) settled {
 	return s
 }
 
-// check looks at everything when all calls are settled: each is one run and one effect, gets the same bytes again, and its row, which
-// is given as it was when the run had ended, is as it was.
+// check verifies all calls when they are settled: each has one run, one effect and the same JSON on
+// replay. The run's row must be unchanged since it finished; rows contains the fingerprints from
+// then.
 func (b *testEnv) check(all []settled, rows map[string]string) {
 	b.Helper()
 	for _, s := range all {
@@ -205,6 +216,7 @@ func (b *testEnv) check(all []settled, rows map[string]string) {
 			b.Errorf("%s: %d effects under %d keys", s.name, times, keys)
 		}
 	}
+
 	b.settled += len(all)
 	if n := b.number(`SELECT count(*) FROM runs`); n != b.settled {
 		b.Errorf("%d runs of %d keys", n, b.settled)
@@ -212,6 +224,7 @@ func (b *testEnv) check(all []settled, rows map[string]string) {
 	if n := b.number(`SELECT count(*) FROM open_runs`); n != 0 {
 		b.Errorf("%d runs are open", n)
 	}
+
 	open := `SELECT count(*) FROM effects WHERE state IN ('ready', 'awaiting')`
 	if !b.unkept {
 		open += ` OR state = 'sending'`
@@ -221,8 +234,8 @@ func (b *testEnv) check(all []settled, rows map[string]string) {
 	}
 }
 
-// settleAll awaits calls, keeps their rows as they are when each has ended, lets happen what then is to happen, which may bring
-// further calls, and checks.
+// settleAll awaits calls, records their rows, runs then, which may return further calls, and checks
+// all.
 func (b *testEnv) settleAll(then func() []settled, calls ...<-chan settled) (all []settled) {
 	b.Helper()
 	rows := map[string]string{}
@@ -231,14 +244,17 @@ func (b *testEnv) settleAll(then func() []settled, calls ...<-chan settled) (all
 		all = append(all, s)
 		rows[s.ID] = b.row(s.ID)
 	}
+
 	if then == nil {
 		b.check(all, rows)
 		return all
 	}
+
 	for _, s := range then() {
 		all = append(all, s)
 		rows[s.ID] = b.row(s.ID)
 	}
+
 	b.check(all, rows)
 	return all
 }

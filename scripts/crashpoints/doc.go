@@ -1,17 +1,17 @@
-// Package crashpoints has tests alone: real processes die, freeze and are cut off at each point of a run's path, and nothing is lost
-// by it.
+// Package crashpoints kills, freezes and disconnects real processes at each point of a run's path, and checks that nothing is
+// lost. It contains only tests.
 //
-// A test has a bed of its own: a database, a nats-server, an ingress, an agent worker, a tool worker and a sweeper, built with the
-// tag failpoints, and outside of them a model and a till, which counts effects:
+// Each test has its own environment: a database, a nats-server, an ingress, an agent worker, a tool worker and a sweeper, built
+// with the tag failpoints. Outside the service are a model and a till, which counts effects:
 //
 //	client ──▶ ingress ──▶ agent ──▶ tool ──▶ till
 //	              │          ├─▶ model
 //	              └── PostgreSQL, nats-server ── sweep
 //
-// PARLEY_FAILPOINTS of one process says where it is struck. A client posts each of its calls again, with the same key, until it has
-// a run's end, and stands in for the person where a run asks for one: that person looks at the till. In the end every call has
-// its answer, is one run and one effect, and gets the same bytes again.
+// PARLEY_FAILPOINTS of a process selects the point of its fault. A client retries each of its calls with the same key until the
+// run has finished. If a run requires a person's decision, the client makes it according to the till. In the end every call has
+// its answer, one run and one effect, and gets the same JSON on replay.
 //
-// TestRows strikes once, at every point of shared/failpoint and by every fault that docs/reliability.md names. TestPairs
-// strikes a run twice: the process that dies at one point, and then the one that goes on with the run, at another.
+// TestRows injects one fault: at every point of shared/failpoint, and every fault named in docs/reliability.md. TestPairs kills
+// two processes of a run: one at a first point, and the one that continues the run at a second point.
 package crashpoints

@@ -17,17 +17,17 @@ import (
 	"parley/shared/failpoint"
 	"parley/shared/testkit"
 
-	_ "github.com/lib/pq" // the driver of the test's own look at the database
+	_ "github.com/lib/pq" // the driver of the test's own database connection
 )
 
 const (
-	// secretsKey is 32 bytes, in base64.
+	// secretsKey is 32 bytes in base64.
 	secretsKey = "Y3Jhc2gtY3Jhc2gtY3Jhc2gtY3Jhc2gtY3Jhc2gtY3I="
-	// patience is how long a run may take that was struck: leases, and the time of a slow machine.
+	// patience bounds the time of a run after a fault, with its leases, on a slow machine.
 	patience = 4 * time.Minute
 )
 
-// role is what a process is for.
+// role is the role of a process.
 type role string
 
 const (
@@ -37,10 +37,10 @@ const (
 	sweep   role = "sweep"
 )
 
-// readyLines are what workers write when they are ready.
+// readyLines are the log messages of ready workers.
 var readyLines = map[role]string{agent: "agent worker ready", tool: "tool worker ready", sweep: "sweeper ready"}
 
-// testEnv is a service of one process for each role, and what lies around it.
+// testEnv is a service with one process per role, and the external services.
 type testEnv struct {
 	*testing.T
 
@@ -55,18 +55,18 @@ type testEnv struct {
 	parts    map[role]*testkit.Process
 	key      string // of the organization
 	agentID  string
-	unkept   bool         // an outcome may be in a run's journal alone: the ledger could not be told in time
-	settled  int          // calls that were checked
-	refused  atomic.Int64 // answers 429 and 503
+	unkept   bool         // an outcome may exist only in a run's journal, because the tool ledger was unavailable
+	settled  int          // checked calls
+	refused  atomic.Int64 // responses 429 and 503
 }
 
-// options say how a bed differs from others.
+// options are the differences of an environment from the default.
 type options struct {
-	store    string           // JetStream's directory; one of the bed's own when empty
-	dsn      string           // of a database that is there; one on the server that all tests share when empty
+	store    string           // JetStream's directory; empty: a new one
+	dsn      string           // of an existing database; empty: a new one on the shared server
 	settings []string         // of all processes
 	armed    map[role]string  // PARLEY_FAILPOINTS
-	extra    func(b *testEnv) // called before anything of the service starts
+	extra    func(b *testEnv) // called before the service starts
 }
 
 func newTestEnv(t *testing.T, o options) *testEnv {
@@ -78,6 +78,7 @@ func newTestEnv(t *testing.T, o options) *testEnv {
 	if b.dsn == "" {
 		b.dsn = testkit.Postgres(t)
 	}
+
 	b.bus = testkit.NATSProcess(t, b.store)
 	for _, r := range []role{ingress, agent, tool, sweep} {
 		b.settings[r] = append([]string{
@@ -86,13 +87,16 @@ func newTestEnv(t *testing.T, o options) *testEnv {
 			"LIMIT_USER=50000", "LIMIT_SYSTEM=60000",
 		}, o.settings...)
 	}
+
 	if o.extra != nil {
 		o.extra(b)
 	}
+
 	db, err := sql.Open("postgres", b.dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { _ = db.Close() })
 	b.db = db
 	b.start(ingress, o.armed[ingress])
@@ -103,13 +107,13 @@ func newTestEnv(t *testing.T, o options) *testEnv {
 	return b
 }
 
-// start starts the process of a role, armed as PARLEY_FAILPOINTS says, and returns when it is ready.
+// start starts the process of a role with armed as PARLEY_FAILPOINTS, and returns when it is ready.
 func (b *testEnv) start(r role, armed string) {
 	b.Helper()
 	b.parts[r] = testkit.StartProcess(b, b.command(r, armed))
 }
 
-// launch is start for a process that a run waits for: it may die before it is ready.
+// launch starts a process that may die before it is ready, because a run waits for it.
 func (b *testEnv) launch(r role, armed string) {
 	b.Helper()
 	command := b.command(r, armed)
@@ -134,7 +138,7 @@ func (b *testEnv) command(r role, armed string) testkit.Command {
 
 func (b *testEnv) url() string { return "http://127.0.0.1:" + b.port }
 
-// signUp makes an organization of its own, with an agent that pays.
+// signUp creates an organization with an agent that pays.
 func (b *testEnv) signUp() {
 	b.Helper()
 	var made struct{ Token, Key, ID string }
@@ -149,12 +153,12 @@ func (b *testEnv) signUp() {
 	b.agentID = made.ID
 }
 
-// reached tells whether a process has come by an armed point.
+// reached reports whether a process has reached an armed point.
 func reached(p *testkit.Process, at failpoint.Point) bool {
 	return strings.Contains(p.Output(), fmt.Sprintf("failpoint: %s: ", at))
 }
 
-// awaitReached waits until the process of a role has come by an armed point.
+// awaitReached waits until the process of a role has reached an armed point.
 func (b *testEnv) awaitReached(r role, at failpoint.Point) {
 	b.Helper()
 	b.eventually(fmt.Sprintf("%s comes by %s", r, at), func() bool { return reached(b.parts[r], at) })
@@ -164,11 +168,11 @@ func (b *testEnv) awaitReached(r role, at failpoint.Point) {
 func (b *testEnv) awaitDeath(r role) {
 	b.Helper()
 	if err := b.parts[r].Wait(patience); err == nil {
-		b.Fatalf("%s ended by itself", r)
+		b.Fatalf("%s ended unexpectedly", r)
 	}
 }
 
-// loseLeases ends the leases of all runs, as waiting for half a minute would.
+// loseLeases expires the leases of all runs without a wait of half a minute.
 func (b *testEnv) loseLeases() {
 	b.Helper()
 	if _, err := b.db.ExecContext(b.Context(), `UPDATE open_runs SET lease_until = clock_timestamp() WHERE status = 'running'`); err != nil {
@@ -176,8 +180,9 @@ func (b *testEnv) loseLeases() {
 	}
 }
 
-// behind puts a proxy between a role's process, which is not started yet, and PostgreSQL or the bus: whichever its setting names.
-func (b *testEnv) behind(r role, setting string) *testkit.FaultProxy {
+// withProxy puts a fault proxy between a role's process, not started yet, and PostgreSQL or NATS.
+// setting selects the server.
+func (b *testEnv) withProxy(r role, setting string) *testkit.FaultProxy {
 	b.Helper()
 	at := slices.IndexFunc(b.settings[r], func(s string) bool { return strings.HasPrefix(s, setting+"=") })
 	_, address, _ := strings.Cut(b.settings[r][at], "=")
@@ -191,7 +196,7 @@ func (b *testEnv) behind(r role, setting string) *testkit.FaultProxy {
 	return proxy
 }
 
-// number gives the one number that a query selects.
+// number returns the number that a query selects.
 func (b *testEnv) number(query string) (n int) {
 	b.Helper()
 	if err := b.db.QueryRowContext(b.Context(), query).Scan(&n); err != nil {
@@ -200,7 +205,7 @@ func (b *testEnv) number(query string) (n int) {
 	return n
 }
 
-// row names the version of a run's row and what is in it.
+// row returns a fingerprint of the version and content of a run's row.
 func (b *testEnv) row(id string) (text string) {
 	b.Helper()
 	if err := b.db.QueryRowContext(b.Context(), `SELECT xmin::text || ' ' || r::text FROM runs r WHERE id = $1`, id).Scan(&text); err != nil {
@@ -209,13 +214,15 @@ func (b *testEnv) row(id string) (text string) {
 	return text
 }
 
-// eventually polls until done says yes, and fails the test when that takes longer than patience.
+// eventually polls until done returns true. It fails the test after patience.
 func (b *testEnv) eventually(what string, done func() bool) {
 	b.Helper()
 	over := time.NewTimer(patience)
 	defer over.Stop()
+
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
+
 	for !done() {
 		select {
 		case <-tick.C:

@@ -20,10 +20,10 @@ import (
 	"parley/shared/testkit"
 )
 
-// partition is how long two processes cannot reach each other: longer than either waits for the other's word.
+// partition is the duration of a network partition, longer than either side waits for the other.
 const partition = 20 * time.Second
 
-// hold arms a point at which a process waits for what release makes.
+// hold arms a point at which a process waits until release is called.
 func (b *testEnv) hold(at failpoint.Point) (armed string, release func()) {
 	b.Helper()
 	path := filepath.Join(b.TempDir(), "go")
@@ -42,14 +42,14 @@ func (b *testEnv) rearm(r role, at failpoint.Point) (release func()) {
 	return release
 }
 
-// replace ends the process of a role and starts another.
+// replace stops the process of a role and starts another.
 func (b *testEnv) replace(r role, armed string) {
 	b.Helper()
 	b.parts[r].Kill9()
 	b.start(r, armed)
 }
 
-// struck begins a call and waits until it has brought a process to a point.
+// struck begins a call and waits until a process has reached a point.
 func (b *testEnv) struck(c call, r role, at failpoint.Point) <-chan settled {
 	b.Helper()
 	done := b.begin(c)
@@ -64,8 +64,8 @@ var (
 	plain  = call{name: "plain"}
 )
 
-// none fails the test if a person had to be asked.
-func (b *testEnv) none(all []settled) {
+// noneAsked fails the test if a person had to decide.
+func (b *testEnv) noneAsked(all []settled) {
 	b.Helper()
 	for _, s := range all {
 		if s.asked > 0 {
@@ -74,14 +74,16 @@ func (b *testEnv) none(all []settled) {
 	}
 }
 
-// TestCommitReplyLost has the insert of a run commit, and the connection break before the ingress hears of it.
+// TestCommitReplyLost commits the insert of a run, and breaks the connection before the ingress
+// receives the result.
 func TestCommitReplyLost(t *testing.T) {
 	t.Parallel()
 	var toPostgres *testkit.FaultProxy
-	b := newTestEnv(t, options{dsn: testkit.PostgresProcess(t).DSN(), extra: func(b *testEnv) { toPostgres = b.behind(ingress, "DATABASE_URL") }})
+	b := newTestEnv(t, options{dsn: testkit.PostgresProcess(t).DSN(), extra: func(b *testEnv) { toPostgres = b.withProxy(ingress, "DATABASE_URL") }})
 	armed, release := b.hold(failpoint.AcceptBefore)
 	b.replace(ingress, armed+"@2")
-	// Of the same kind, it prepares the statement, for which the ingress must hear PostgreSQL.
+	// A first call of the same kind prepares the statement, for which the ingress needs
+	// PostgreSQL's response.
 	calls := []<-chan settled{b.begin(call{name: "prepares", chat: true})}
 	b.eventually("a run is accepted", func() bool { return b.number(`SELECT count(*) FROM runs`) == 1 })
 	calls = append(calls, b.struck(chat, ingress, failpoint.AcceptBefore))
@@ -90,27 +92,28 @@ func TestCommitReplyLost(t *testing.T) {
 	b.eventually("the insert commits", func() bool { return b.number(`SELECT count(*) FROM runs`) == 2 })
 	toPostgres.Reset()
 	toPostgres.Restore()
-	b.none(b.settleAll(nil, append(calls, b.begin(beside))...))
+	b.noneAsked(b.settleAll(nil, append(calls, b.begin(beside))...))
 }
 
-// TestPubAckAndReplyLost has the ingress send and hear nothing of the bus: its doorbell is heard, and neither the acknowledgement nor
-// the reply arrives. The answer does, by a look at the row, while the bus is still silent.
+// TestPubAckAndReplyLost cuts the direction from NATS to the ingress. The job message arrives, but
+// its acknowledgement and the run's reply are lost. The ingress finds the answer by polling the
+// row.
 func TestPubAckAndReplyLost(t *testing.T) {
 	t.Parallel()
 	testkit.Long(t)
 	var toBus *testkit.FaultProxy
-	b := newTestEnv(t, options{extra: func(b *testEnv) { toBus = b.behind(ingress, "NATS_URL") }})
+	b := newTestEnv(t, options{extra: func(b *testEnv) { toBus = b.withProxy(ingress, "NATS_URL") }})
 	release := b.rearm(ingress, failpoint.AcceptAfter)
 	done := b.struck(chat, ingress, failpoint.AcceptAfter)
 	toBus.CutReplies()
 	release()
-	b.none(b.settleAll(func() []settled {
+	b.noneAsked(b.settleAll(func() []settled {
 		toBus.Restore()
 		return []settled{b.await(b.begin(beside)), b.await(b.begin(plain))}
 	}, done))
 }
 
-// TestNATSKilled kills the bus while a run is at its model.
+// TestNATSKilled kills nats-server during a model call.
 func TestNATSKilled(t *testing.T) {
 	t.Parallel()
 	testkit.Long(t)
@@ -122,11 +125,11 @@ func TestNATSKilled(t *testing.T) {
 	release()
 	b.eventually("runs are accepted without a bus", func() bool { return b.number(`SELECT count(*) FROM runs`) == len(calls) })
 	b.bus.Restart()
-	b.none(b.settleAll(nil, calls...))
+	b.noneAsked(b.settleAll(nil, calls...))
 }
 
-// TestStoreLost loses what the stream holds, while one run is in a worker's hands and others wait there: the whole store, or the end of
-// a file of it, as after a crash of the machine.
+// TestStoreLost loses the stream's data while a worker executes one run and others wait in the
+// stream: the whole store, or the end of a file, as after a crash of the machine.
 func TestStoreLost(t *testing.T) {
 	t.Parallel()
 	for name, lose := range map[string]func(*testing.T, string){"deleted": deleteStore, "truncated": truncateStore} {
@@ -145,7 +148,7 @@ func TestStoreLost(t *testing.T) {
 			lose(t, b.store)
 			b.bus.Restart()
 			release()
-			b.none(b.settleAll(nil, calls...))
+			b.noneAsked(b.settleAll(nil, calls...))
 		})
 	}
 }
@@ -163,7 +166,7 @@ func deleteStore(t *testing.T, dir string) {
 	}
 }
 
-// truncateStore cuts each file of messages in the middle of one.
+// truncateStore cuts each message file in the middle of a message.
 func truncateStore(t *testing.T, dir string) {
 	t.Helper()
 	cut := 0
@@ -183,7 +186,8 @@ func truncateStore(t *testing.T, dir string) {
 	}
 }
 
-// TestIngressDiesWithWaiters kills an ingress at which requests wait, with one key and with others.
+// TestIngressDiesWithWaiters kills an ingress with waiting requests that use the same and different
+// keys.
 func TestIngressDiesWithWaiters(t *testing.T) {
 	t.Parallel()
 	testkit.Long(t)
@@ -200,10 +204,12 @@ func TestIngressDiesWithWaiters(t *testing.T) {
 	if attached := b.await(again); string(attached.body) != string(all[0].body) {
 		t.Errorf("two requests with one key got %s and %s", all[0].body, attached.body)
 	}
-	b.none(all)
+
+	b.noneAsked(all)
 }
 
-// TestClientGone has a client hang up: its run goes on, and whoever comes with its key gets the answer.
+// TestClientGone has a client disconnect. Its run continues, and a later request with its key gets
+// the answer.
 func TestClientGone(t *testing.T) {
 	t.Parallel()
 	testkit.Long(t)
@@ -215,14 +221,15 @@ func TestClientGone(t *testing.T) {
 	b.awaitReached(agent, failpoint.TurnBefore)
 	hangUp()
 	if got := <-gone; got.err == nil {
-		t.Fatalf("answered before it hung up: %s", got.body)
+		t.Fatalf("answered before the client disconnected: %s", got.body)
 	}
+
 	release()
 	b.eventually("the run ends", func() bool { return b.number(`SELECT count(*) FROM open_runs`) == 0 })
-	b.none(b.settleAll(nil, b.begin(chat)))
+	b.noneAsked(b.settleAll(nil, b.begin(chat)))
 }
 
-// TestPostgresRestarted kills PostgreSQL under a run that has its end in hand, and starts it again.
+// TestPostgresRestarted kills PostgreSQL while a run's result is being saved, and restarts it.
 func TestPostgresRestarted(t *testing.T) {
 	t.Parallel()
 	testkit.Long(t)
@@ -235,55 +242,63 @@ func TestPostgresRestarted(t *testing.T) {
 	b.eventually("the worker finds that it cannot save the end", func() bool {
 		return strings.Contains(b.parts[agent].Output(), "saving result failed")
 	})
+
 	server.Restart()
-	b.none(b.settleAll(nil, done, b.begin(beside), b.begin(plain)))
+	b.noneAsked(b.settleAll(nil, done, b.begin(beside), b.begin(plain)))
 }
 
-// TestBusDiskFull fills the disk of the bus while runs come in, and makes room again.
+// TestBusDiskFull fills NATS's disk while runs arrive, and frees it again.
 func TestBusDiskFull(t *testing.T) {
 	t.Parallel()
 	testkit.Long(t)
-	disk, err := testkit.MemoryDisk(t, 512) // the stream reserves 256 MiB, and a server reserves no more than three quarters of a disk
+	disk, err := testkit.MemoryDisk(t, 512) // the stream reserves 256 MiB, and a server reserves at most three quarters of a disk
 	if err != nil {
 		t.Skipf("NOT TESTED: a full disk of the bus: %v", err)
 	}
+
 	b := newTestEnv(t, options{store: disk.Dir})
 	release := b.rearm(agent, failpoint.ClaimAfter)
 	calls := []<-chan settled{b.struck(chat, agent, failpoint.ClaimAfter)}
 	if err := disk.Fill(); err != nil {
 		t.Fatal(err)
 	}
+
 	calls = append(calls, b.begin(beside), b.begin(plain))
 	accepted := func() bool { return b.number(`SELECT count(*) FROM runs`) == len(calls) }
 	b.eventually("runs are accepted while the bus has no room", accepted)
-	for more := 0; !strings.Contains(b.bus.Output(), "no space left"); more++ { // the first doorbells find room in what was begun
+	for more := 0; !strings.Contains(b.bus.Output(), "no space left"); more++ { // the first job messages fit into the allocated block
 		if more == 300 {
-			t.Fatal("the bus writes on although its disk is full")
+			t.Fatal("the bus still writes although its disk is full")
 		}
 		calls = append(calls, b.begin(call{name: "more " + strconv.Itoa(more)}))
 		b.eventually("runs are accepted while the bus has no room", accepted)
 	}
+
 	release()
 	if err := disk.Free(); err != nil {
 		t.Fatal(err)
 	}
-	b.none(b.settleAll(nil, calls...)) // the sweeper makes the stream again: the server refuses to write to this one
+
+	b.noneAsked(b.settleAll(nil, calls...)) // the sweeper recreates the stream, because the server rejects writes to the old one
 }
 
-// cut is a partition: a role, what it cannot reach, and the point at which its process waits when that begins.
+// cut is a partition: a role, the unreachable server, and the point at which its process waits when
+// the partition begins.
 type cut struct {
 	role    role
 	setting string
 	at      failpoint.Point
 }
 
-// TestPartition cuts each process off from PostgreSQL and from the bus, one way and both, at a point at which it is about to need them,
-// and heals that after a while: what was held back arrives then.
+// TestPartition cuts each process off from PostgreSQL and from NATS, in one direction and both, at
+// a point where the process is about to use the server. Later the partition heals, and the
+// held-back data arrives.
 func TestPartition(t *testing.T) {
 	t.Parallel()
 	ways := map[string]func(*testkit.FaultProxy){
 		"requests": (*testkit.FaultProxy).CutRequests, "replies": (*testkit.FaultProxy).CutReplies, "both": (*testkit.FaultProxy).Cut,
 	}
+
 	for name, way := range ways {
 		for _, c := range []cut{
 			{ingress, "DATABASE_URL", failpoint.AcceptBefore},
@@ -308,10 +323,11 @@ func TestPartition(t *testing.T) {
 func (c cut) run(t *testing.T, way func(*testkit.FaultProxy)) {
 	t.Helper()
 	var proxy *testkit.FaultProxy
-	o := options{extra: func(b *testEnv) { proxy = b.behind(c.role, c.setting) }}
+	o := options{extra: func(b *testEnv) { proxy = b.withProxy(c.role, c.setting) }}
 	if c.setting == "DATABASE_URL" {
 		o.dsn = testkit.PostgresProcess(t).DSN()
 	}
+
 	b := newTestEnv(t, o)
 	release := b.rearm(c.role, c.at)
 	calls := []<-chan settled{b.struck(chat, c.role, c.at)}
@@ -320,18 +336,20 @@ func (c cut) run(t *testing.T, way func(*testkit.FaultProxy)) {
 	calls = append(calls, b.begin(beside), b.begin(plain))
 	heal := time.NewTimer(partition)
 	defer heal.Stop()
+
 	select {
 	case <-heal.C:
 	case <-t.Context().Done():
 	}
+
 	proxy.Restore()
 	b.unkept = c.at == failpoint.OutcomeBefore
 	b.settleAll(nil, calls...)
 }
 
-// TestTakenOverBehindAPartition cuts an agent worker off from PostgreSQL until another one has ended its run. What it sent then
-// arrives, and changes nothing.
-func TestTakenOverBehindAPartition(t *testing.T) {
+// TestTakenOverDuringAPartition cuts an agent worker off from PostgreSQL until another one has
+// finished its run. Its late statements arrive and change nothing.
+func TestTakenOverDuringAPartition(t *testing.T) {
 	t.Parallel()
 	for name, way := range map[string]func(*testkit.FaultProxy){
 		"requests": (*testkit.FaultProxy).CutRequests, "both": (*testkit.FaultProxy).Cut,
@@ -340,7 +358,7 @@ func TestTakenOverBehindAPartition(t *testing.T) {
 			t.Parallel()
 			testkit.Long(t)
 			var proxy *testkit.FaultProxy
-			b := newTestEnv(t, options{dsn: testkit.PostgresProcess(t).DSN(), extra: func(b *testEnv) { proxy = b.behind(agent, "DATABASE_URL") }})
+			b := newTestEnv(t, options{dsn: testkit.PostgresProcess(t).DSN(), extra: func(b *testEnv) { proxy = b.withProxy(agent, "DATABASE_URL") }})
 			release := b.rearm(agent, failpoint.FinishBefore)
 			done := b.struck(chat, agent, failpoint.FinishBefore)
 			way(proxy)
@@ -348,7 +366,7 @@ func TestTakenOverBehindAPartition(t *testing.T) {
 			lonely := b.parts[agent]
 			b.settings[agent] = append(b.settings[agent], "DATABASE_URL="+b.dsn)
 			b.start(agent, "")
-			b.none(b.settleAll(func() []settled {
+			b.noneAsked(b.settleAll(func() []settled {
 				proxy.Restore()
 				b.eventually("the worker says that its run was taken over", func() bool {
 					return strings.Contains(lonely.Output(), "taken over")
@@ -359,7 +377,8 @@ func TestTakenOverBehindAPartition(t *testing.T) {
 	}
 }
 
-// TestDatabaseDiskFull fills the disk that the tables are on, while a run is about to end and others come in, and makes room again.
+// TestDatabaseDiskFull fills the disk with the tables while a run is about to finish and others
+// arrive, and frees it again.
 func TestDatabaseDiskFull(t *testing.T) {
 	t.Parallel()
 	testkit.Long(t)
@@ -367,6 +386,7 @@ func TestDatabaseDiskFull(t *testing.T) {
 	if err != nil {
 		t.Skipf("NOT TESTED: a full disk of the database: %v", err)
 	}
+
 	server := testkit.PostgresProcess(t)
 	putOnDisk(t, server, disk.Dir)
 	b := newTestEnv(t, options{dsn: server.DSN()})
@@ -375,18 +395,21 @@ func TestDatabaseDiskFull(t *testing.T) {
 	if err := disk.Fill(); err != nil {
 		t.Fatal(err)
 	}
+
 	release()
 	for n := range 40 {
 		calls = append(calls, b.begin(call{name: "large" + strconv.Itoa(n), padding: strings.Repeat(rand.Text(), 500)}))
 	}
+
 	b.eventually("new runs are refused", func() bool { return b.refused.Load() > 0 })
 	if err := disk.Free(); err != nil {
 		t.Fatal(err)
 	}
-	b.none(b.settleAll(nil, calls...))
+
+	b.noneAsked(b.settleAll(nil, calls...))
 }
 
-// putOnDisk moves the tables of a server's database to a disk of their own; its journal stays where it is.
+// putOnDisk moves the tables of a server's database to a separate disk. The write-ahead log stays.
 func putOnDisk(t *testing.T, server *testkit.PostgresServer, dir string) {
 	t.Helper()
 	space := filepath.Join(dir, "tables")
@@ -394,14 +417,17 @@ func putOnDisk(t *testing.T, server *testkit.PostgresServer, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	owner, _ := info.Sys().(*syscall.Stat_t)
 	if err := errors.Join(os.Mkdir(space, 0o700), os.Chown(space, int(owner.Uid), int(owner.Gid))); err != nil {
 		t.Fatal(err)
 	}
+
 	u, err := url.Parse(server.DSN())
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	database := strings.TrimPrefix(u.Path, "/")
 	u.Path = "/postgres"
 	admin, err := sql.Open("postgres", u.String())
@@ -409,6 +435,7 @@ func putOnDisk(t *testing.T, server *testkit.PostgresServer, dir string) {
 		t.Fatal(err)
 	}
 	defer admin.Close()
+
 	for _, statement := range []string{
 		`CREATE TABLESPACE small LOCATION ` + pq.QuoteLiteral(space),
 		`ALTER DATABASE ` + pq.QuoteIdentifier(database) + ` SET TABLESPACE small`,

@@ -8,7 +8,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// sideBySide is how many tests run at a time, unless -parallel says otherwise: they mostly wait for leases.
+// sideBySide is the default number of parallel tests, which mostly wait for leases. The flag
+// -parallel overrides it.
 const sideBySide = 16
 
 func TestMain(m *testing.M) {

@@ -15,17 +15,17 @@ import (
 	"parley/shared/failpoint"
 )
 
-// lanes is how many beds the pairs share. Each takes one pair after the other.
+// lanes is the number of environments that the pairs share. Each runs one pair after the other.
 const lanes = 8
 
-// place is a point on the path of one run, whose process is killed there.
+// place is a point on the path of one run at which its process is killed.
 type place struct {
 	role role
 	at   failpoint.Point
 	does string
 }
 
-// path is where a run comes by whose tool honours keys, in order.
+// path lists the points that a run with an idempotent tool passes, in order.
 var path = []place{
 	{ingress, failpoint.AcceptBefore, "kill"},
 	{ingress, failpoint.AcceptAfter, "kill"},
@@ -47,7 +47,7 @@ var path = []place{
 	{ingress, failpoint.AnswerBefore, "kill"},
 }
 
-// Where a run comes by only because something was lost.
+// Points that a run passes only after a loss.
 var (
 	requeued    = place{sweep, failpoint.RequeueAfter, "kill"}
 	dispatched  = place{sweep, failpoint.DispatchAfter, "kill"}
@@ -55,76 +55,81 @@ var (
 	putBackByIt = place{agent, failpoint.PutBackAfter, "kill"}
 )
 
-// pair is a run that is struck twice.
+// pair is a run whose processes are killed at two points.
 type pair struct{ first, second place }
 
 func (p pair) name() string { return fmt.Sprintf("%s then %s", p.first.at, p.second.at) }
 
-// pairs gives each point of the path with each that a run comes by, once its process has died at the first one.
+// pairs combines each point of the path with each point that the run passes after a kill at the
+// first one.
 func pairs() (all []pair) {
 	for n, first := range path {
-		for _, second := range behind(n) {
+		for _, second := range pointsAfter(n) {
 			all = append(all, pair{first, second})
 		}
 	}
 	return all
 }
 
-// behind gives the points that a run comes by, still or again, whose process has died at the n-th of the path.
-func behind(n int) []place {
+// pointsAfter returns the points that a run still passes, or passes again, after its process has died at
+// the n-th point.
+func pointsAfter(n int) []place {
 	at := func(p failpoint.Point) int {
 		return slices.IndexFunc(path, func(of place) bool { return of.at == p })
 	}
+
 	from := func(p failpoint.Point) []place { return path[at(p):] }
 	claim := path[at(failpoint.ClaimBefore) : at(failpoint.ClaimAfter)+1]
 	lost := []place{requeued, dispatched}
 	switch p := path[n]; p.at {
-	case failpoint.AcceptBefore: // the client posts again
+	case failpoint.AcceptBefore: // the client retries
 		return path
 	case failpoint.AcceptAfter, failpoint.ClaimBefore:
 		return slices.Concat([]place{redispatch}, from(failpoint.ClaimBefore))
-	case failpoint.RingAfter: // it may have ended before the client comes again, who is answered with the row then
+	case failpoint.RingAfter: // the run may finish before the client retries and is answered from the row
 		return path[at(failpoint.ClaimBefore):at(failpoint.AnswerBefore)]
-	case failpoint.ClaimAfter, failpoint.TurnBefore: // nothing is in the journal
+	case failpoint.ClaimAfter, failpoint.TurnBefore: // the journal is empty
 		return slices.Concat(lost, from(failpoint.ClaimBefore))
 	case failpoint.TurnAfter, failpoint.EffectAfter:
 		return slices.Concat(lost, claim, from(failpoint.EffectAfter))
-	case failpoint.SendBefore, failpoint.SendAfter, failpoint.OutcomeBefore: // the agent worker lives, and puts the run back
+	case failpoint.SendBefore, failpoint.SendAfter, failpoint.OutcomeBefore: // the agent worker lives and requeues the run
 		return slices.Concat([]place{putBackByIt}, claim, from(failpoint.EffectAfter))
-	case failpoint.OutcomeAfter: // the ledger knows
+	case failpoint.OutcomeAfter: // the tool ledger has the outcome
 		return slices.Concat([]place{putBackByIt}, claim, from(failpoint.ToolBefore))
 	case failpoint.ToolBefore:
 		return slices.Concat(lost, claim, from(failpoint.ToolBefore))
 	case failpoint.ToolAfter, failpoint.FinishBefore:
 		return slices.Concat(lost, claim, from(failpoint.FinishBefore))
-	case failpoint.FinishAfter: // the doorbell rings again, and an ingress that hears nothing looks
+	case failpoint.FinishAfter: // the job message is redelivered, and an ingress without a reply polls
 		return []place{path[at(failpoint.ClaimBefore)], path[at(failpoint.AnswerBefore)]}
 	case failpoint.DoneAfter:
 		return path[at(failpoint.ClaimBefore) : at(failpoint.ClaimBefore)+1]
-	default: // AnswerBefore: the run has ended, and its doorbell is acknowledged
+	default: // AnswerBefore: the run has finished, and its job message is acknowledged
 		return nil
 	}
 }
 
-// few are the pairs that run with -short.
-var few = []pair{
-	{path[0], path[1]},   // an accepted run after one that was not
+// shortPairs are the pairs for -short.
+var shortPairs = []pair{
+	{path[0], path[1]},   // an accepted run after one that was not accepted
 	{path[4], path[4]},   // two claims
-	{path[10], path[10]}, // sent twice, with one key
+	{path[10], path[10]}, // sent twice with one key
 }
 
-// TestPairs has a run's process die at one point, and the process that goes on with the run at another.
+// TestPairs kills a run's process at one point, and the process that continues the run at another.
 func TestPairs(t *testing.T) {
 	t.Parallel()
 	all, beds := pairs(), lanes
 	if testing.Short() {
-		all, beds = few, 1
-		t.Logf("NOT TESTED with -short: %d of %d pairs", len(pairs())-len(few), len(pairs()))
+		all, beds = shortPairs, 1
+		t.Logf("NOT TESTED with -short: %d of %d pairs", len(pairs())-len(shortPairs), len(pairs()))
 	}
+
 	next := make(chan pair, len(all))
 	for _, p := range all {
 		next <- p
 	}
+
 	close(next)
 	for lane := range beds {
 		t.Run("lane "+strconv.Itoa(lane), func(t *testing.T) {
@@ -136,7 +141,7 @@ func TestPairs(t *testing.T) {
 			for p := range next {
 				began := time.Now()
 				if !t.Run(p.name(), func(t *testing.T) { b.within(t).twice(p) }) {
-					return // the bed is not as others expect it
+					return // the environment is not as other pairs expect it
 				}
 				t.Logf("%s: %s", p.name(), time.Since(began).Round(time.Millisecond))
 			}
@@ -144,52 +149,55 @@ func TestPairs(t *testing.T) {
 	}
 }
 
-// within is the bed for a test within the one that it was made for; its processes live on behind that.
-func (b *testEnv) within(t *testing.T) *laned {
+// within returns the environment for use in a subtest. Its processes outlive the subtest.
+func (b *testEnv) within(t *testing.T) *sharedEnv {
 	t.Helper()
-	inner := &laned{testEnv: b, outer: b.T}
+	inner := &sharedEnv{testEnv: b, outer: b.T}
 	b.T = t
 	return inner
 }
 
-// laned is a bed that tests take one after the other.
-type laned struct {
+// sharedEnv is an environment that subtests use in turn.
+type sharedEnv struct {
 	*testEnv
 
 	outer *testing.T
 }
 
-// twice strikes a run twice.
-func (b *laned) twice(p pair) {
+// twice kills processes of a run twice.
+func (b *sharedEnv) twice(p pair) {
 	b.Helper()
 	inner := b.T
 	defer func() { b.T = b.outer }()
-	b.silence()
-	b.T = b.outer // whose processes these are
+
+	b.dropJobMessages()
+	b.T = b.outer // the processes belong to the outer test
 	if p.first.role == p.second.role {
 		b.replace(p.first.role, p.first.arm(1))
 	} else {
 		b.replace(p.first.role, p.first.arm(1))
 		b.replace(p.second.role, p.second.arm(p.times()))
 	}
+
 	b.T = inner
 	done := b.begin(call{name: strings.ReplaceAll(p.name(), " ", "-"), tool: byKey})
 	follow := ""
 	if p.first.role == p.second.role {
 		follow = p.second.arm(1)
 	}
-	b.falls(p.first, follow)
-	b.falls(p.second, "")
+
+	b.replaceDead(p.first, follow)
+	b.replaceDead(p.second, "")
 	b.settleAll(nil, done)
 }
 
-// arm gives PARLEY_FAILPOINTS for the n-th time that a process comes by.
+// arm returns the PARLEY_FAILPOINTS that act when a process reaches the point for the n-th time.
 func (p place) arm(n int) string {
 	return fmt.Sprintf("%s=%s@%d", p.at, p.does, n)
 }
 
-// times is at which time the second process dies, if it is another than the first: it comes by once before the first one dies when
-// its point is before that one's.
+// times returns the pass at which the second process dies, if it is not the one that dies first. It
+// passes its point once before the first one dies if its point comes earlier.
 func (p pair) times() int {
 	first := slices.Index(path, p.first)
 	if second := slices.Index(path, p.second); second >= 0 && second < first {
@@ -198,8 +206,8 @@ func (p pair) times() int {
 	return 1
 }
 
-// falls waits until the process of a place has died there, and puts another one into its place.
-func (b *laned) falls(at place, armed string) {
+// replaceDead waits until the process of a place has died there, and starts a replacement.
+func (b *sharedEnv) replaceDead(at place, armed string) {
 	b.Helper()
 	b.awaitReached(at.role, at.at)
 	b.awaitDeath(at.role)
@@ -207,23 +215,26 @@ func (b *laned) falls(at place, armed string) {
 	b.T = b.outer
 	b.launch(at.role, armed)
 	b.T = inner
-	if at.role == agent { // any other has none, and agents that live keep theirs
+	if at.role == agent { // other roles hold no leases, and living agents keep theirs
 		b.loseLeases()
 	}
 }
 
-// silence takes what earlier pairs have left off the stream: doorbells in the hands of dead workers, which would ring again.
-func (b *testEnv) silence() {
+// dropJobMessages removes job messages of earlier pairs from the stream. Those delivered to dead workers
+// would be redelivered.
+func (b *testEnv) dropJobMessages() {
 	b.Helper()
 	nc, err := nats.Connect(b.bus.URL, nats.Timeout(20*time.Second))
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer nc.Close()
+
 	js, err := jetstream.New(nc)
 	if err != nil {
 		b.Fatal(err)
 	}
+
 	stream, err := js.Stream(b.Context(), contract.StreamJobs)
 	if err != nil {
 		b.Fatal(err)
@@ -233,7 +244,8 @@ func (b *testEnv) silence() {
 	}
 }
 
-// TestPairsAreOfThePath keeps the table whole: each point of the path is the first of some pair and the second of some.
+// TestPairsAreOfThePath checks that each point of the path is the first of some pair and the second
+// of some pair.
 func TestPairsAreOfThePath(t *testing.T) {
 	t.Parallel()
 	all := pairs()
@@ -245,10 +257,11 @@ func TestPairsAreOfThePath(t *testing.T) {
 			t.Errorf("no pair ends with %s", at.at)
 		}
 	}
+
 	t.Logf("%d pairs", len(all))
-	for _, p := range few {
+	for _, p := range shortPairs {
 		if !slices.Contains(all, p) {
-			t.Errorf("%s is none of the pairs", p.name())
+			t.Errorf("%s is not a pair", p.name())
 		}
 	}
 }

@@ -8,21 +8,21 @@ import (
 	"parley/shared/testkit"
 )
 
-// strike is what happens to a process at a point; does is kill or stop, as PARLEY_FAILPOINTS has it.
+// strike is the fault of a process at a point. does is kill or stop, as in PARLEY_FAILPOINTS.
 type strike struct {
 	role role
 	at   failpoint.Point
 	does string
 }
 
-// row is a run that is struck, once or, where something must be lost before a point is come by at all, more often.
+// row is a run with faults: one, or several if a point is only reached after a loss.
 type row struct {
 	name    string
 	strikes []strike
-	tool    string // of the call that is struck; empty: payOnce
-	asked   bool   // a person must say what became of the effect
-	crowded bool   // the other calls are there before, and the organization's window is one run
-	short   bool   // runs with -short too
+	tool    string // of the affected call; empty: payOnce
+	asked   bool   // a person must decide about the effect
+	crowded bool   // the other calls exist earlier, and the organization's dispatch limit is one run
+	short   bool   // runs with -short, too
 }
 
 var rows = []row{
@@ -79,7 +79,8 @@ var rows = []row{
 	{name: "zombie with the outcome of what honours keys", strikes: []strike{{tool, failpoint.OutcomeBefore, "stop"}}, tool: byKey},
 }
 
-// TestRows strikes processes, starts others in their place, and has every call come to its one end.
+// TestRows injects faults into processes, starts replacements, and checks that every call has its
+// one outcome.
 func TestRows(t *testing.T) {
 	t.Parallel()
 	for _, r := range rows {
@@ -99,40 +100,47 @@ func (r row) run(t *testing.T) {
 	for _, s := range r.strikes {
 		o.armed[s.role] = string(s.at) + "=" + s.does
 	}
+
 	if r.crowded {
 		o.settings = []string{"ORG_DISPATCH_WINDOW=1"}
 	}
+
 	b := newTestEnv(t, o)
 	struck := call{name: "struck", tool: once, chat: true}
 	if r.tool != "" {
 		struck = call{name: "struck", tool: r.tool}
 	}
+
 	begin := func() []<-chan settled {
 		return []<-chan settled{b.begin(call{name: "beside", tool: byKey}), b.begin(call{name: "plain"})}
 	}
+
 	calls := []<-chan settled{b.begin(struck)}
 	if r.crowded {
 		calls = append(calls, begin()...)
 	}
-	zombies := b.bear(r.strikes, func() {
+
+	zombies := b.replaceStruck(r.strikes, func() {
 		if !r.crowded {
 			calls = append(calls, begin()...)
 		}
 	})
-	all := b.settleAll(func() []settled { return b.wake(zombies) }, calls...)
+
+	all := b.settleAll(func() []settled { return b.resume(zombies) }, calls...)
 	if got := all[0]; got.asked > 0 != r.asked {
 		t.Errorf("a person was asked %d times: %s", got.asked, got.body)
 	}
 }
 
-// zombie is a frozen process of a role that another has taken the place of.
+// zombie is a frozen process whose role another process has taken over.
 type zombie struct {
 	*testkit.Process
 	role role
 }
 
-// bear waits for each strike and puts another process into the place of the one that was struck; struck is called after the first.
-func (b *testEnv) bear(strikes []strike, struck func()) (zombies []zombie) {
+// replaceStruck waits for each fault and starts a replacement process. It calls struck after the first
+// fault.
+func (b *testEnv) replaceStruck(strikes []strike, struck func()) (zombies []zombie) {
 	b.Helper()
 	for n, s := range strikes {
 		b.awaitReached(s.role, s.at)
@@ -149,13 +157,13 @@ func (b *testEnv) bear(strikes []strike, struck func()) (zombies []zombie) {
 	return zombies
 }
 
-// wake lets zombies go on, and waits until each has found that what it holds is not its own any more. Calls that this takes are
-// settled, and given.
-func (b *testEnv) wake(zombies []zombie) (calls []settled) {
+// resume resumes zombies and waits until each has noticed that it lost its leases. It returns the
+// settled calls that this needed.
+func (b *testEnv) resume(zombies []zombie) (calls []settled) {
 	b.Helper()
 	for _, z := range zombies {
 		if z.role == tool {
-			b.parts[tool].Kill9() // what is called from now on, the zombie carries out
+			b.parts[tool].Kill9() // calls from now on are executed by the zombie
 		}
 		z.Cont()
 		if z.role == agent {

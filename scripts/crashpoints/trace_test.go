@@ -16,7 +16,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// TestProgramsHaveNoFailpoints looks for their names, and for the variable that arms them, in the programs that customers get.
+// TestProgramsHaveNoFailpoints searches the release programs for the names of failpoints and for
+// the variable that arms them.
 func TestProgramsHaveNoFailpoints(t *testing.T) {
 	t.Parallel()
 	points := constants(t)
@@ -45,7 +46,7 @@ func read(t *testing.T, path string) []byte {
 	return content
 }
 
-// TestEveryPointIsOfUse looks each of them up in the product and in the table.
+// TestEveryPointIsOfUse searches the product and the table for each failpoint.
 func TestEveryPointIsOfUse(t *testing.T) {
 	t.Parallel()
 	called := map[string]bool{}
@@ -65,33 +66,37 @@ func TestEveryPointIsOfUse(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	struck := map[string]bool{}
 	for _, r := range rows {
 		for _, s := range r.strikes {
 			struck[string(s.at)] = true
 		}
 	}
+
 	for name, value := range constants(t) {
 		if !called[name] {
-			t.Errorf("no code comes by %s", name)
+			t.Errorf("no code reaches %s", name)
 		}
 		if !struck[value] {
-			t.Errorf("no row strikes at %s", name)
+			t.Errorf("no row has a fault at %s", name)
 		}
 		delete(called, name)
 	}
+
 	for name := range called {
-		t.Errorf("%s is called, and is no point", name)
+		t.Errorf("%s is called, but is not a failpoint", name)
 	}
 }
 
-// constants reads the points' names and values.
+// constants returns the points' names and values.
 func constants(t *testing.T) map[string]string {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(testkit.Root(t), "shared/failpoint/names.go"), nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	points := map[string]string{}
 	ast.Inspect(file, func(node ast.Node) bool {
 		spec, ok := node.(*ast.ValueSpec)

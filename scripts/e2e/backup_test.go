@@ -22,8 +22,9 @@ import (
 	"parley/shared/testkit"
 )
 
-// TestBackupUnderLoadIsRestored takes a back-up while triggers, messages and documents come in, puts it into a server that has nothing,
-// and starts the service on it with an empty bus: what the back-up has is all there and goes on, what came behind it is unknown.
+// TestBackupUnderLoadIsRestored takes a backup while triggers, messages and documents arrive,
+// restores it to an empty server, and starts the service on it with an empty bus. Everything in the
+// backup is complete and continues; later changes are unknown.
 func TestBackupUnderLoadIsRestored(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()
@@ -31,10 +32,11 @@ func TestBackupUnderLoadIsRestored(t *testing.T) {
 	in := c.ingress(t)
 	worker := c.worker(t)
 	owner := signUp(t, in.url)
-	u := &use{owner: owner, keyed: map[int]answer{}}
+	u := &workload{owner: owner, keyed: map[int]answer{}}
 	for n := range useLine {
 		u.line = append(u.line, owner.enqueue(t, trigger{message: fmt.Sprintf("sleep 2s: line %d", n), session: "line"}))
 	}
+
 	u.begin(t)
 	u.await(t, 30)
 	file := filepath.Join(t.TempDir(), "parley.backup")
@@ -52,9 +54,9 @@ func TestBackupUnderLoadIsRestored(t *testing.T) {
 	again.script(t, "restore.sh", file, again.postgres.DSN())
 	again.wantSchema(t, c)
 	r := again.restored(t)
-	t.Logf("%d runs in the back-up, %d of them open, %d behind it", len(r.status), r.open, u.answers()+useLine-len(r.status))
+	t.Logf("%d runs in the backup, %d of them open, %d after it", len(r.status), r.open, u.answers()+useLine-len(r.status))
 	if r.open == 0 || len(r.status) <= r.open {
-		t.Fatalf("a back-up with %d runs, %d of them open, shows nothing", len(r.status), r.open)
+		t.Fatalf("a backup with %d runs, %d of them open, proves nothing", len(r.status), r.open)
 	}
 
 	owner = owner.at(again.ingress(t))
@@ -63,41 +65,45 @@ func TestBackupUnderLoadIsRestored(t *testing.T) {
 	r.wantRuns(t, owner, u)
 	r.wantSession(t, owner, u, c.model)
 	r.wantDocuments(t, owner, u)
-	again.wantNothingLoose(t)
+	again.wantConsistentRows(t)
 	signUp(t, owner.url).get(t.Context(), "/api/runs?id="+u.line[0]).want(t, http.StatusNotFound)
 }
 
-// backupStatements make the login in docs/operations.md.
+// backupStatements matches the statements in docs/operations.md that create the login.
 var backupStatements = regexp.MustCompile(`(CREATE ROLE parley_backup|GRANT CONNECT ON DATABASE parley TO parley_backup)[^;]*;`)
 
-// backupLogin closes the database to everybody, as deploy/compose/postgres-roles.sh does, makes the login of docs/operations.md, and
-// gives the address by which that reaches the database.
+// backupLogin revokes public access to the database, as deploy/compose/postgres-roles.sh does, and
+// creates the login of docs/operations.md. It returns the login's address.
 func (c *cluster) backupLogin(t *testing.T) (address string) {
 	t.Helper()
 	at, err := url.Parse(c.postgres.DSN())
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	page, err := os.ReadFile(filepath.Join(testkit.Root(t), "docs", "operations.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	database := strings.TrimPrefix(at.Path, "/")
 	statements := backupStatements.FindAllString(string(page), -1)
 	if len(statements) != 2 {
-		t.Fatalf("docs/operations.md makes the login by %q", statements)
+		t.Fatalf("docs/operations.md creates the login with %q", statements)
 	}
+
 	for _, statement := range append([]string{"REVOKE ALL ON DATABASE parley FROM PUBLIC;"}, statements...) {
 		statement = strings.Replace(strings.Replace(statement, "…", "of the tests", 1), "DATABASE parley ", "DATABASE "+database+" ", 1)
 		if _, err := c.db.ExecContext(t.Context(), statement); err != nil {
 			t.Fatalf("%s: %v", statement, err)
 		}
 	}
+
 	at.User = url.UserPassword("parley_backup", "of the tests")
 	return at.String()
 }
 
-// script runs a script of deploy on a database, which must succeed.
+// script runs a script of deploy/ on a database. The script must succeed.
 func (c *cluster) script(t *testing.T, name, file, address string) {
 	t.Helper()
 	said, err := c.tryScript(t, name, file, address)
@@ -115,7 +121,7 @@ func (c *cluster) tryScript(t *testing.T, name, file, address string) (said stri
 	return string(output), err
 }
 
-// refusesJunk restores a file that is not a backup, which must change nothing.
+// refusesJunk restores a file that is not a backup. The restore must fail without changes.
 func (c *cluster) refusesJunk(t *testing.T) {
 	t.Helper()
 	junk := filepath.Join(t.TempDir(), "junk")
@@ -127,7 +133,7 @@ func (c *cluster) refusesJunk(t *testing.T) {
 	}
 }
 
-// wantSchema compares what the schemas of two databases consist of, and that of the restored one with row-level security.
+// wantSchema compares the schemas of two databases, including row-level security.
 func (c *cluster) wantSchema(t *testing.T, source *cluster) {
 	t.Helper()
 	for what, query := range map[string]string{
@@ -154,11 +160,13 @@ func (c *cluster) wantSchema(t *testing.T, source *cluster) {
 			t.Errorf("%s: %d were there, %d are", what, len(was), len(is))
 		}
 	}
+
 	tx, err := c.db.BeginTx(t.Context(), &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = tx.Rollback() }() // it has only read
+	defer func() { _ = tx.Rollback() }() // the transaction only reads
+
 	var seen int
 	if _, err := tx.ExecContext(t.Context(), "SET ROLE parley_app"); err != nil {
 		t.Fatal(err)
@@ -168,8 +176,8 @@ func (c *cluster) wantSchema(t *testing.T, source *cluster) {
 	}
 }
 
-// wantNothingLoose looks for rows whose run is not there, and for runs that are open and yet have ended.
-func (c *cluster) wantNothingLoose(t *testing.T) {
+// wantConsistentRows checks that no row references a missing run, and that no finished run is open.
+func (c *cluster) wantConsistentRows(t *testing.T) {
 	t.Helper()
 	for what, query := range map[string]string{
 		"steps without a run":         `SELECT s.run_id FROM steps s LEFT JOIN runs r ON r.id = s.run_id WHERE r.id IS NULL`,
@@ -186,7 +194,7 @@ func (c *cluster) wantNothingLoose(t *testing.T) {
 	}
 }
 
-// column gives the texts that a query selects.
+// column returns the texts selected by a query.
 func (c *cluster) column(t *testing.T, query string) (found []string) {
 	t.Helper()
 	rows, err := c.db.QueryContext(t.Context(), query)
@@ -194,6 +202,7 @@ func (c *cluster) column(t *testing.T, query string) (found []string) {
 		t.Fatalf("%s: %v", query, err)
 	}
 	defer rows.Close()
+
 	for rows.Next() {
 		var value string
 		if err := rows.Scan(&value); err != nil {
@@ -201,15 +210,16 @@ func (c *cluster) column(t *testing.T, query string) (found []string) {
 		}
 		found = append(found, value)
 	}
+
 	if err := rows.Err(); err != nil {
 		t.Fatalf("%s: %v", query, err)
 	}
 	return found
 }
 
-// inBackup is what a database had when it was restored, before anything ran on it.
+// inBackup is the state of a database after its restoration, before the service ran on it.
 type inBackup struct {
-	status    map[string]string // of runs, by id
+	status    map[string]string // of runs, by ID
 	open      int
 	documents map[string]bool
 }
@@ -228,8 +238,8 @@ func (c *cluster) restored(t *testing.T) inBackup {
 	return b
 }
 
-// wantRuns holds every run of the back-up to its promises: what had ended is replayed byte for byte, what had not ends.
-func (b inBackup) wantRuns(t *testing.T, owner account, u *use) {
+// wantRuns checks every run of the backup: finished ones are replayed byte for byte, others finish.
+func (b inBackup) wantRuns(t *testing.T, owner account, u *workload) {
 	t.Helper()
 	for n, id := range u.line {
 		owner.result(t, id, 2*lease+time.Minute).want(t, http.StatusOK)
@@ -237,6 +247,7 @@ func (b inBackup) wantRuns(t *testing.T, owner account, u *use) {
 			t.Errorf("line %d: %+v", n, r)
 		}
 	}
+
 	for n, was := range u.keyed {
 		id := was.run(t).ID
 		switch status, kept := b.status[id]; {
@@ -249,31 +260,33 @@ func (b inBackup) wantRuns(t *testing.T, owner account, u *use) {
 		default:
 			owner.result(t, id, 2*lease+time.Minute)
 			if r := owner.post(t.Context(), keyedUse(n)).replayed(t).run(t); r.ID != id || r.Status != "completed" {
-				t.Errorf("trigger %d was %s when the back-up was taken, and is %+v", n, status, r)
+				t.Errorf("trigger %d was %s when the backup was taken, and is %+v", n, status, r)
 			}
 		}
 	}
 }
 
-// wantSession goes on with a session: the model is shown the messages of the back-up, in their order and without a gap.
-func (b inBackup) wantSession(t *testing.T, owner account, u *use, model *ledger) {
+// wantSession continues a session. The model receives the backup's messages in order and without a
+// gap.
+func (b inBackup) wantSession(t *testing.T, owner account, u *workload, model *ledger) {
 	t.Helper()
 	owner.chats(t, useSession, "chat after all")
 	history, last := model.historyFor("chat after all"), -1
 	for n, id := range u.chats {
 		at := strings.Index(history, "user: "+chatUse(n)+"\n")
 		if _, kept := b.status[id]; kept != (at >= 0) || kept && at < last {
-			t.Errorf("message %d, in the back-up: %t, is at %d of the history, behind %d", n, kept, at, last)
+			t.Errorf("message %d, in the backup: %t, is at %d of the history, after %d", n, kept, at, last)
 		}
 		last = max(last, at)
 	}
+
 	if last < 0 {
-		t.Errorf("no message of the session is in the back-up: %s", history)
+		t.Errorf("no message of the session is in the backup: %s", history)
 	}
 }
 
-// wantDocuments searches the documents of the back-up, and waits for those that were not ready.
-func (b inBackup) wantDocuments(t *testing.T, owner account, u *use) {
+// wantDocuments searches the backup's documents, and waits for unfinished ones.
+func (b inBackup) wantDocuments(t *testing.T, owner account, u *workload) {
 	t.Helper()
 	kept := 0
 	for n, id := range u.documents {
@@ -289,26 +302,27 @@ func (b inBackup) wantDocuments(t *testing.T, owner account, u *use) {
 			t.Errorf("document %d is not found: %v", n, found)
 		}
 	}
+
 	if kept == 0 {
-		t.Error("no document is in the back-up")
+		t.Error("no document is in the backup")
 	}
 }
 
 const (
-	useLine    = 4 // runs of one session that wait for each other
+	useLine    = 4 // queued runs of one session
 	useClients = 4
 	useSession = "kept"
 )
 
-// use is what people do with a service: keyed triggers, a session, documents.
-type use struct {
+// workload is the load: keyed triggers, a session, documents.
+type workload struct {
 	owner account
-	line  []string // ids of runs of one session, in order
+	line  []string // IDs of runs of one session, in order
 
 	mu        sync.Mutex
 	keyed     map[int]answer
-	chats     []string // ids of the runs of the session useSession
-	documents []string // ids
+	chats     []string // IDs of the runs of the session useSession
+	documents []string // IDs
 	failed    []string
 	stop      context.CancelFunc
 	clients   sync.WaitGroup
@@ -320,11 +334,11 @@ func keyedUse(n int) trigger {
 
 func chatUse(n int) string { return fmt.Sprintf("sleep 200ms: chat %d", n) }
 
-// documentWord is a word that one document has.
+// documentWord returns a word that occurs in only one document.
 func documentWord(n int) string { return fmt.Sprintf("heron%dlamp", n) }
 
-// begin starts the clients, which go on until end.
-func (u *use) begin(t *testing.T) {
+// begin starts the clients, which work until end.
+func (u *workload) begin(t *testing.T) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	u.stop = stop
@@ -332,11 +346,11 @@ func (u *use) begin(t *testing.T) {
 		u.client(ctx, func(n int) { u.triggers(ctx, first+n*useClients) })
 	}
 	u.client(ctx, func(n int) { u.says(ctx, n) })
-	u.client(ctx, func(n int) { u.sends(ctx, n) })
+	u.client(ctx, func(n int) { u.uploadDocument(ctx, n) })
 }
 
-// client does one thing after another until the use ends; what has begun is ended first.
-func (u *use) client(ctx context.Context, one func(n int)) {
+// client repeats an activity until the load ends. It finishes the current activity first.
+func (u *workload) client(ctx context.Context, one func(n int)) {
 	u.clients.Go(func() {
 		for n := 0; ctx.Err() == nil; n++ {
 			one(n)
@@ -344,19 +358,19 @@ func (u *use) client(ctx context.Context, one func(n int)) {
 	})
 }
 
-func (u *use) triggers(ctx context.Context, n int) {
+func (u *workload) triggers(ctx context.Context, n int) {
 	got := u.owner.post(context.WithoutCancel(ctx), keyedUse(n))
 	u.keep(got, http.StatusOK, func(string) { u.keyed[n] = got })
 }
 
-func (u *use) says(ctx context.Context, n int) {
+func (u *workload) says(ctx context.Context, n int) {
 	got := send(context.WithoutCancel(ctx), http.MethodPost, u.owner.url+"/api/agents?id="+u.owner.agent+"&action=chat",
 		map[string]string{"x-api-key": u.owner.key}, map[string]any{"sessionId": useSession, "message": chatUse(n)})
 	u.keep(got, http.StatusOK, func(id string) { u.chats = append(u.chats, id) })
 }
 
-// sends a document, and waits until it can be found.
-func (u *use) sends(ctx context.Context, n int) {
+// uploadDocument uploads a document and waits until a search finds it.
+func (u *workload) uploadDocument(ctx context.Context, n int) {
 	got := send(context.WithoutCancel(ctx), http.MethodPost, u.owner.url+"/api/knowledge", map[string]string{"x-api-key": u.owner.key},
 		map[string]any{"name": fmt.Sprintf("%d.md", n), "content": "# Manual\n\nThe word of this document is " + documentWord(n) + ".\n"})
 	id := u.keep(got, http.StatusAccepted, func(id string) { u.documents = append(u.documents, id) })
@@ -370,8 +384,8 @@ func (u *use) sends(ctx context.Context, n int) {
 	}
 }
 
-// keep writes down what was answered, with the id of what was made.
-func (u *use) keep(got answer, status int, note func(id string)) (id string) {
+// keep records a response with the ID of the created resource.
+func (u *workload) keep(got answer, status int, note func(id string)) (id string) {
 	var made struct {
 		ID string `json:"id"`
 	}
@@ -386,25 +400,25 @@ func (u *use) keep(got answer, status int, note func(id string)) (id string) {
 	return made.ID
 }
 
-// answers gives how many runs were answered.
-func (u *use) answers() int {
+// answers returns the number of answered runs.
+func (u *workload) answers() int {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return len(u.keyed) + len(u.chats)
 }
 
-// await waits until so many runs were answered, and a document can be searched.
-func (u *use) await(t *testing.T, answers int) {
+// await waits until so many runs are answered and a document can be searched.
+func (u *workload) await(t *testing.T, answers int) {
 	t.Helper()
-	eventually(t, longest, fmt.Sprintf("%d answers", answers), func() bool {
+	eventually(t, requestTimeout, fmt.Sprintf("%d answers", answers), func() bool {
 		u.mu.Lock()
 		defer u.mu.Unlock()
 		return len(u.failed) > 0 || len(u.keyed)+len(u.chats) >= answers && len(u.documents) > 1
 	})
 }
 
-// end waits for what has begun; nothing of it may have failed.
-func (u *use) end(t *testing.T) {
+// end waits for the current activities. None may have failed.
+func (u *workload) end(t *testing.T) {
 	t.Helper()
 	u.stop()
 	u.clients.Wait()

@@ -11,13 +11,13 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// overheard is one message of the bus.
-type overheard struct{ subject, text string }
+// busMessage is one NATS message.
+type busMessage struct{ subject, text string }
 
-// wiretap hears everything that is said on a cluster's bus.
+// wiretap records all messages on a cluster's bus.
 type wiretap struct {
 	mu    sync.Mutex
-	heard []overheard
+	heard []busMessage
 }
 
 func tap(t *testing.T, c *cluster) *wiretap {
@@ -26,6 +26,7 @@ func tap(t *testing.T, c *cluster) *wiretap {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(nc.Close)
 	w := &wiretap{}
 	_, err = nc.Subscribe(">", func(m *nats.Msg) {
@@ -35,7 +36,7 @@ func tap(t *testing.T, c *cluster) *wiretap {
 		}
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.heard = append(w.heard, overheard{m.Subject, text})
+		w.heard = append(w.heard, busMessage{m.Subject, text})
 	})
 	if err == nil {
 		err = nc.Flush()
@@ -46,11 +47,11 @@ func tap(t *testing.T, c *cluster) *wiretap {
 	return w
 }
 
-// with gives the messages that hold a word, in subject or text.
-func (w *wiretap) with(word string) []overheard {
+// with returns the messages that contain a word in subject or text.
+func (w *wiretap) with(word string) []busMessage {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var found []overheard
+	var found []busMessage
 	for _, m := range w.heard {
 		if strings.Contains(m.subject+"\n"+m.text, word) {
 			found = append(found, m)
@@ -59,17 +60,17 @@ func (w *wiretap) with(word string) []overheard {
 	return found
 }
 
-// marked is an organization whose every text holds a word of its own.
-type marked struct {
+// markedOrg is an organization whose every text contains a unique word.
+type markedOrg struct {
 	account
 	word   string
-	secret string // the value of a header that its agent may send, and that its hook is sent
-	hook   string // the address of a hook that runs the agent
+	secret string // value of a header that its agent may send, and secret of its hook
+	hook   string // address of a hook that runs the agent
 }
 
-func newMarked(t *testing.T, in *edge) marked {
+func newMarked(t *testing.T, in *edge) markedOrg {
 	t.Helper()
-	m := marked{account: signUp(t, in.url), word: "canary" + strings.ToLower(rand.Text()), secret: "secret" + rand.Text()}
+	m := markedOrg{account: signUp(t, in.url), word: "canary" + strings.ToLower(rand.Text()), secret: "secret" + rand.Text()}
 	m.send(t, http.MethodPut, m.url+"/api/agents?id="+m.agent, map[string]any{
 		"name": "name " + m.word, "description": "description " + m.word, "systemPrompt": "prompt " + m.word,
 		"tools": map[string]any{"httpRequest": map[string]any{"enabled": true, "endpoints": []any{map[string]any{
@@ -77,19 +78,22 @@ func newMarked(t *testing.T, in *edge) marked {
 			"headers": map[string]string{"Authorization": m.secret}, "sideEffect": "none",
 		}}}},
 	}).want(t, http.StatusOK)
+
 	made := m.send(t, http.MethodPost, m.url+"/api/hooks", map[string]any{
 		"name": "hook " + m.word, "agentId": m.agent, "source": "token", "secret": m.secret, "messageTemplate": "an event: {{text}}",
 	}).want(t, http.StatusCreated)
+
 	var hook struct {
 		ID string `json:"id"`
 	}
+
 	made.into(t, &hook)
 	m.hook = m.url + "/api/hooks/receive/" + hook.ID
 	return m
 }
 
-// delivered sends the hook an event, and waits for its run.
-func (m marked) delivered(t *testing.T) {
+// delivered sends an event to the hook and waits for its run.
+func (m markedOrg) delivered(t *testing.T) {
 	t.Helper()
 	got := send(t.Context(), http.MethodPost, m.hook, map[string]string{"X-Token": m.secret}, map[string]string{"text": "delivered " + m.word})
 	var taken struct {
@@ -99,15 +103,16 @@ func (m marked) delivered(t *testing.T) {
 	m.result(t, taken.RunID, time.Minute)
 }
 
-// TestCanariesStayWithTheirOrganization fills two organizations with words of their own, lets both work side by side
-// under the same session ids and keys, and looks for the words where they do not belong.
+// TestCanariesStayWithTheirOrganization fills two organizations with unique words, lets both work
+// in parallel with the same session IDs and keys, and checks that no word appears at the other
+// organization.
 func TestCanariesStayWithTheirOrganization(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	first, second := c.ingress(t), c.ingress(t)
 	worker := c.worker(t)
 	bus := tap(t, c)
-	both := []marked{newMarked(t, first), newMarked(t, second)}
+	both := []markedOrg{newMarked(t, first), newMarked(t, second)}
 
 	var all sync.WaitGroup
 	for _, m := range both {
@@ -120,6 +125,7 @@ func TestCanariesStayWithTheirOrganization(t *testing.T) {
 			})
 		}
 	}
+
 	all.Wait()
 	for _, m := range both {
 		m.delivered(t)
@@ -133,11 +139,13 @@ func TestCanariesStayWithTheirOrganization(t *testing.T) {
 			t.Errorf("a stream ended with %s %s", last.kind, last.data)
 		}
 	}
-	// What the bus carried last was said before this answer.
+
+	// All earlier bus messages have arrived before this response.
 	first.awaitReady(t)
 	for i, m := range both {
 		checkMarks(t, c, bus, m, both[1-i])
 	}
+
 	for _, log := range []string{first.Output(), second.Output(), worker.Output()} {
 		for _, m := range both {
 			if strings.Contains(log, m.word) || strings.Contains(log, m.secret) || strings.Contains(log, m.key) {
@@ -147,8 +155,9 @@ func TestCanariesStayWithTheirOrganization(t *testing.T) {
 	}
 }
 
-// checkMarks looks for the marks of one organization in what the other's model was told and in what the bus carried.
-func checkMarks(t *testing.T, c *cluster, bus *wiretap, m, other marked) {
+// checkMarks searches for the marks of one organization in the other's model messages and in the
+// bus messages.
+func checkMarks(t *testing.T, c *cluster, bus *wiretap, m, other markedOrg) {
 	t.Helper()
 	prompts := 0
 	for _, asked := range c.model.stub.Requests() {
@@ -161,16 +170,19 @@ func checkMarks(t *testing.T, c *cluster, bus *wiretap, m, other marked) {
 		}
 		prompts++
 		if strings.Contains(body, other.word) {
-			t.Errorf("a prompt holds words of two organizations: %s", body)
+			t.Errorf("a prompt contains words of two organizations: %s", body)
 		}
 	}
+
 	if prompts < 5 {
-		t.Errorf("%d prompts hold the organization's word: the model was not asked as it should have been", prompts)
+		t.Errorf("%d prompts contain the organization's word: the model was not called as expected", prompts)
 	}
+
 	carried := bus.with(m.word)
 	if len(carried) == 0 {
 		t.Errorf("no message of the bus holds the organization's answers: nothing was overheard")
 	}
+
 	for _, message := range carried {
 		switch {
 		case strings.Contains(message.subject, m.word), strings.HasPrefix(message.subject, "jobs."):
@@ -179,15 +191,17 @@ func checkMarks(t *testing.T, c *cluster, bus *wiretap, m, other marked) {
 			t.Errorf("%s carries words of two organizations: %s", message.subject, message.text)
 		}
 	}
+
 	for _, secret := range []string{m.secret, m.key, "prompt " + m.word} {
 		for _, message := range bus.with(secret) {
 			t.Errorf("%s carries a secret or a prompt: %s", message.subject, message.text)
 		}
 	}
+
 	eventually(t, 10*time.Second, "all runs to have ended", func() bool {
 		return c.number(t, "SELECT count(*) FROM open_runs") == 0
 	})
-	// The same names in both: each has runs and sessions of its own.
+	// Both organizations use the same names, but have separate runs and sessions.
 	if n := c.number(t, `SELECT count(DISTINCT r.org_id) FROM runs r WHERE r.input::text LIKE '%' || $1 || '%' OR r.result LIKE '%' || $1 || '%'`, m.word); n != 1 {
 		t.Errorf("the organization's word is in the runs of %d organizations", n)
 	}

@@ -24,8 +24,8 @@ import (
 	"parley/shared/testkit/openaistub"
 )
 
-// terminal is where the command line is tried out: a running parley, its demo agent, and an agent of a model that does as
-// its message says.
+// terminal is the environment of the command line: a running parley, its demo agent, and an agent
+// with a model that follows its message.
 type terminal struct {
 	quickstart.Credentials
 
@@ -33,10 +33,10 @@ type terminal struct {
 	data    string
 	model   *openaistub.Server
 	stub    string // the agent of that model
-	users   string // an agent that no system may call
+	users   string // an agent that systems may not call
 }
 
-// cliDeadline is in which runs must end here; only the one that times out takes longer.
+// cliDeadline is the deadline of runs. Only the one that times out reaches it.
 const cliDeadline = 12 * time.Second
 
 func newTerminal(t *testing.T) *terminal {
@@ -44,6 +44,7 @@ func newTerminal(t *testing.T) *terminal {
 	s := &terminal{
 		program: testkit.BuildBinary(t, "deploy/standalone/cmd/parley"), data: filepath.Join(t.TempDir(), "data"), model: openaistub.New(),
 	}
+
 	model := httptest.NewServer(s.model)
 	t.Cleanup(model.Close)
 	env := append(quickstart.Environment(s.data, testkit.FreePort(t)),
@@ -65,14 +66,14 @@ func (s *terminal) agent(t *testing.T, name string, callers ...string) string {
 	return made.ID
 }
 
-// ran is what a command came to.
-type ran struct {
+// commandResult is the result of a command.
+type commandResult struct {
 	args     string
 	code     int
 	out, err string
 }
 
-func (r ran) wants(t *testing.T, code int, says ...string) ran {
+func (r commandResult) wants(t *testing.T, code int, says ...string) commandResult {
 	t.Helper()
 	if r.code != code {
 		t.Fatalf("%s exits with %d, want %d\n%s\n%s", r.args, r.code, code, r.out, r.err)
@@ -85,8 +86,8 @@ func (r ran) wants(t *testing.T, code int, says ...string) ran {
 	return r
 }
 
-// runs reads the run objects that a command has printed, one a line.
-func (r ran) runs(t *testing.T) []run {
+// runs decodes the run objects that a command has printed, one per line.
+func (r commandResult) runs(t *testing.T) []run {
 	t.Helper()
 	var list []run
 	for line := range strings.Lines(r.out) {
@@ -99,21 +100,22 @@ func (r ran) runs(t *testing.T) []run {
 	return list
 }
 
-// command is parley with these arguments, in an environment that names nothing but where the data is, and what is added.
+// command returns parley with these arguments, in an environment with only the data directory and
+// env.
 func (s *terminal) command(ctx context.Context, env []string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, s.program, args...)
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "DATA_DIR=" + s.data}, env...)
 	return cmd
 }
 
-func (s *terminal) parley(t *testing.T, stdin string, args ...string) ran {
+func (s *terminal) parley(t *testing.T, stdin string, args ...string) commandResult {
 	t.Helper()
 	return s.in(t, nil, stdin, args...)
 }
 
-func (s *terminal) in(t *testing.T, env []string, stdin string, args ...string) ran {
+func (s *terminal) in(t *testing.T, env []string, stdin string, args ...string) commandResult {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), longest)
+	ctx, cancel := context.WithTimeout(t.Context(), requestTimeout)
 	defer cancel()
 	cmd := s.command(ctx, env, args...)
 	var out, complaints bytes.Buffer
@@ -122,10 +124,10 @@ func (s *terminal) in(t *testing.T, env []string, stdin string, args ...string) 
 	if exited, is := errors.AsType[*exec.ExitError](err); err != nil && (!is || exited.ExitCode() < 0) {
 		t.Fatalf("parley %v: %v\n%s", args, err, complaints.String())
 	}
-	return ran{"parley " + strings.Join(args, " "), cmd.ProcessState.ExitCode(), out.String(), complaints.String()}
+	return commandResult{"parley " + strings.Join(args, " "), cmd.ProcessState.ExitCode(), out.String(), complaints.String()}
 }
 
-// TestCLI shares one parley among the tests of the command line.
+// TestCLI runs the tests of the command line against one parley.
 func TestCLI(t *testing.T) {
 	t.Parallel()
 	s := newTerminal(t)
@@ -151,12 +153,13 @@ func TestCLI(t *testing.T) {
 	}
 }
 
-func cliChat(t *testing.T, s *terminal) { //nolint:thelper // a test, not a part of one
+func cliChat(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a helper
 	if r := s.parley(t, "", "chat", s.stub, "hello", "there").wants(t, 0); r.out != "echo: hello there\n" || r.err != "" {
 		t.Fatalf("printed %q and %q", r.out, r.err)
 	}
+
 	s.parley(t, "from a pipe\n", "chat", s.stub).wants(t, 0, "echo: from a pipe\n")
-	s.parley(t, "", "chat", s.stub).wants(t, 80, "no message")
+	s.parley(t, "", "chat", s.stub).wants(t, 80, "the message is missing")
 	s.parley(t, "", "chat", "What is 12 * 34?").wants(t, 0, "408") // the demo agent
 	s.parley(t, "", "chat", "--demo", "Hello").wants(t, 0, "Offline model")
 	s.parley(t, "", "chat", "echo agent", "by", "its name").wants(t, 0, "echo: by its name\n")
@@ -165,6 +168,7 @@ func cliChat(t *testing.T, s *terminal) { //nolint:thelper // a test, not a part
 		args := append([]string{"chat", "--json"}, demo...)
 		s.parley(t, "", append(args, "Customer support", "Hello")...).wants(t, 0, `"templateId":"tpl_support"`)
 	}
+
 	s.parley(t, "gr\xfcn", "chat", s.stub).wants(t, 80, "\"message\" is not UTF-8")
 	s.parley(t, "", "chat", "ag_nope", "hi").wants(t, 3, `no agent "ag_nope"`, "404 not_found")
 	s.parley(t, "", "chat", "tpl_nope", "hi").wants(t, 3, `no template "tpl_nope"`)
@@ -179,10 +183,11 @@ func cliChat(t *testing.T, s *terminal) { //nolint:thelper // a test, not a part
 	}
 }
 
-// cliChatStreams reads the first words of an answer whose last ones the model has not said yet.
-func cliChatStreams(t *testing.T, s *terminal) { //nolint:thelper // a test, not a part of one
-	ctx, cancel := context.WithTimeout(t.Context(), longest)
+// cliChatStreams reads the first words of an answer before the model has sent the last ones.
+func cliChatStreams(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a helper
+	ctx, cancel := context.WithTimeout(t.Context(), requestTimeout)
 	defer cancel()
+
 	cmd := s.command(ctx, nil, "chat", s.stub, "fault stall: these are many words that are never told to their end")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -191,19 +196,20 @@ func cliChatStreams(t *testing.T, s *terminal) { //nolint:thelper // a test, not
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	told := make([]byte, len("echo: "))
-	if _, err := out.Read(told); err != nil || !strings.HasPrefix(string(told), "echo:") {
-		t.Fatalf("%q: %v", told, err)
+
+	beginning := make([]byte, len("echo: "))
+	if _, err := out.Read(beginning); err != nil || !strings.HasPrefix(string(beginning), "echo:") {
+		t.Fatalf("%q: %v", beginning, err)
 	}
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 143 {
-		t.Fatalf("told to end: %v", err)
+		t.Fatalf("read to the end: %v", err)
 	}
 }
 
-func cliChatResumes(t *testing.T, s *terminal) { //nolint:thelper // a test, not a part of one
+func cliChatResumes(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a helper
 	proxy := faultproxy.Start(t, s.BaseURL)
 	cuts := proxy.CutStreams(4, 150, 7)
 	text := strings.TrimSpace(strings.Repeat("wort für wort ", 40))
@@ -213,38 +219,42 @@ func cliChatResumes(t *testing.T, s *terminal) { //nolint:thelper // a test, not
 	}
 }
 
-func cliTrigger(t *testing.T, s *terminal) { //nolint:thelper // a test, not a part of one
+func cliTrigger(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a helper
 	args := []string{"trigger", "stub agent", "--idempotency-key", "night-1", "--automation", "nightly", "--trigger-type", "schedule", "-i", "city=Oslo", "--json", "good night"}
 	first := s.parley(t, "", args...).wants(t, 0).runs(t)
 	second := s.parley(t, "", args...).wants(t, 0).runs(t)
 	if first[0].ID != second[0].ID || first[0].Attempts != 1 {
 		t.Fatalf("%+v, and with the same key %+v", first, second)
 	}
+
 	asked := 0
 	for _, r := range s.model.Requests() {
 		if strings.Contains(fmt.Sprint(r.Messages), "Oslo") {
 			asked++
 		}
 	}
+
 	if asked != 1 {
 		t.Fatalf("the model was asked %d times", asked)
 	}
 	if r := s.parley(t, "by a pipe", "trigger", s.stub).wants(t, 0, "idempotency key cli-", "run run_"); r.out != "echo: by a pipe\n" {
 		t.Fatalf("standard output is %q", r.out)
 	}
+
 	s.parley(t, "gr\xfcn", "trigger", s.stub).wants(t, 80, "\"input.message\" is not UTF-8")
 	left := s.parley(t, "", "trigger", s.stub, "--no-wait", "left alone").wants(t, 0)
 	s.parley(t, "", "runs", "show", strings.TrimSpace(left.out)).wants(t, 0, "agent     "+s.stub)
 }
 
-// cliTriggerRetries has a service that takes the run and does not answer, and one that has no time.
-func cliTriggerRetries(t *testing.T, s *terminal) { //nolint:thelper // a test, not a part of one
+// cliTriggerRetries uses a service that accepts the run but does not answer, and one that is
+// overloaded.
+func cliTriggerRetries(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a helper
 	proxy := faultproxy.Start(t, s.BaseURL)
 	key := []string{"PARLEY_API_KEY=" + s.APIKey}
 	dropped := proxy.DropFirst()
 	s.in(t, key, "", "trigger", "--url", dropped.URL, s.stub, "dropped").wants(t, 0, "echo: dropped\n")
 	if dropped.Faults() == 0 || s.model.Count("dropped") != 1 {
-		t.Fatalf("after %d answers that were lost the model was asked %d times", dropped.Faults(), s.model.Count("dropped"))
+		t.Fatalf("after %d lost answers the model was called %d times", dropped.Faults(), s.model.Count("dropped"))
 	}
 	busy := proxy.Refuse(2, http.StatusServiceUnavailable, http.Header{"Retry-After": {"1"}}, `{"code":"overloaded","status":503}`)
 	s.in(t, key, "", "trigger", "--url", busy.URL, s.stub, "busy").wants(t, 0, "echo: busy\n")
@@ -253,7 +263,7 @@ func cliTriggerRetries(t *testing.T, s *terminal) { //nolint:thelper // a test, 
 	}
 }
 
-func cliExitCodes(t *testing.T, s *terminal) { //nolint:thelper // a test, not a part of one
+func cliExitCodes(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a helper
 	for name, c := range map[string]struct {
 		args []string
 		code int
@@ -263,26 +273,27 @@ func cliExitCodes(t *testing.T, s *terminal) { //nolint:thelper // a test, not a
 		"timed out":       {[]string{"trigger", s.stub, "sleep 10m: x"}, 2, "timed out"},
 		"refused":         {[]string{"trigger", s.users, "x"}, 3, "403 caller_not_allowed"},
 		"no such agent":   {[]string{"trigger", "nobody", "x"}, 3, "no agent is named"},
-		"no such run":     {[]string{"runs", "show", "run_01m7yq6d4gehatajbks6zzn8ya"}, 3, `no run "run_01m7yq6d4gehatajbks6zzn8ya", or none that the key may see: 404 not_found`},
-		"not ended":       {[]string{"trigger", s.stub, "--timeout", "1", "sleep 3s: late"}, 4, "The run goes on: parley runs show run_"},
+		"no such run":     {[]string{"runs", "show", "run_01m7yq6d4gehatajbks6zzn8ya"}, 3, `no run "run_01m7yq6d4gehatajbks6zzn8ya" that the key may see: 404 not_found`},
+		"not ended":       {[]string{"trigger", s.stub, "--timeout", "1", "sleep 3s: late"}, 4, "The run continues: parley runs show run_"},
 		"wrong key":       {[]string{"runs", "tail", "--key", "ak_wrong"}, 3, "401 unauthenticated"},
 		"wrong arguments": {[]string{"trigger"}, 80, "Usage: parley trigger"},
 		"no such key":     {[]string{"keys", "revoke", "key_nope"}, 3, `no key "key_nope"`},
 		"to be cancelled": {[]string{"runs", "cancel", "run_nope"}, 3, `no run "run_nope"`},
 		"to be triggered": {[]string{"trigger", "ag_nope", "x"}, 3, "target"},
 		"wrong value":     {[]string{"runs", "tail", "--status", "gone"}, 80, "--status"},
-		"no question":     {[]string{"reset"}, 1, "another parley may be running"},
+		"no question":     {[]string{"reset"}, 1, "may be in use by another parley"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s.parley(t, "", c.args...).wants(t, c.code, c.says)
 		})
 	}
+
 	t.Run("cancelled", func(t *testing.T) {
 		t.Parallel()
 		waiting := s.start(t, nil, "trigger", s.stub, "--session", "by-hand", "sleep 10m: cancelled by hand")
 		id := ""
-		eventually(t, longest, "the run is listed", func() bool {
+		eventually(t, requestTimeout, "the run is listed", func() bool {
 			for _, r := range s.parley(t, "", "runs", "tail", "--agent", "Stub agent", "--lines", "100", "--json").wants(t, 0).runs(t) {
 				if r.SessionID == "by-hand" {
 					id = r.ID
@@ -295,7 +306,7 @@ func cliExitCodes(t *testing.T, s *terminal) { //nolint:thelper // a test, not a
 	})
 }
 
-// started is a command that goes on.
+// started is a running command.
 type started struct {
 	*exec.Cmd
 
@@ -304,14 +315,14 @@ type started struct {
 	out, err bytes.Buffer
 }
 
-// Write takes what the command prints to standard output.
+// Write records standard output.
 func (c *started) Write(b []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.out.Write(b)
 }
 
-// printed is what the command has printed by now.
+// printed returns the output so far.
 func (c *started) printed() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -320,7 +331,7 @@ func (c *started) printed() string {
 
 func (s *terminal) start(t *testing.T, env []string, args ...string) *started {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), longest)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), requestTimeout)
 	c := &started{Cmd: s.command(ctx, env, args...), args: args}
 	c.Stdout, c.Stderr = c, &c.err
 	if err := c.Start(); err != nil {
@@ -331,13 +342,13 @@ func (s *terminal) start(t *testing.T, env []string, args ...string) *started {
 	return c
 }
 
-// ended waits for the command's end.
-func (c *started) ended(t *testing.T) ran {
+// ended waits until the command ends.
+func (c *started) ended(t *testing.T) commandResult {
 	t.Helper()
 	if err := c.Wait(); err != nil && c.ProcessState == nil {
 		t.Fatal(err)
 	}
-	return ran{"parley " + strings.Join(c.args, " "), c.ProcessState.ExitCode(), c.printed(), c.err.String()}
+	return commandResult{"parley " + strings.Join(c.args, " "), c.ProcessState.ExitCode(), c.printed(), c.err.String()}
 }
 
 func (c *started) signal(t *testing.T, signal syscall.Signal) {
@@ -347,8 +358,8 @@ func (c *started) signal(t *testing.T, signal syscall.Signal) {
 	}
 }
 
-func cliKeys(t *testing.T, s *terminal) { //nolint:thelper // a test, not a part of one
-	made := s.parley(t, "", "keys", "create", "for a test", "--expires", "2d").wants(t, 0, "shown this once")
+func cliKeys(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a helper
+	made := s.parley(t, "", "keys", "create", "for a test", "--expires", "2d").wants(t, 0, "shown only once")
 	key := []string{"PARLEY_API_KEY=" + strings.TrimSpace(made.out), "PARLEY_BASE_URL=" + s.BaseURL, "DATA_DIR=/nowhere"}
 	s.in(t, key, "", "trigger", s.stub, "by a new key").wants(t, 0, "echo: by a new key\n")
 	var listed []struct {
@@ -359,73 +370,79 @@ func cliKeys(t *testing.T, s *terminal) { //nolint:thelper // a test, not a part
 	if err := json.Unmarshal([]byte(s.parley(t, "", "keys", "list", "--json").wants(t, 0).out), &listed); err != nil {
 		t.Fatal(err)
 	}
+
 	id := ""
 	for _, k := range listed {
 		if k.Name == "for a test" && k.ExpiresAt != "" {
 			id = k.ID
 		}
 	}
+
 	if table := s.parley(t, "", "keys", "list").wants(t, 0, id, "for a test"); strings.Contains(table.out, strings.TrimSpace(made.out)) {
 		t.Fatalf("the list shows the key:\n%s", table.out)
 	}
+
 	s.parley(t, "", "keys", "revoke", id).wants(t, 0, "revoked "+id)
 	s.in(t, key, "", "trigger", s.stub, "by a revoked key").wants(t, 3, "401 unauthenticated")
 	s.parley(t, "", "keys", "create", "x", "--scope", "user").wants(t, 3, "permission_denied")
 	s.parley(t, "", "keys", "create", "x", "--expires", "soon").wants(t, 80, "--expires")
 }
 
-// cliTail follows the runs of an agent, and sees one that begins later: first that it runs, then that it has ended.
-func cliTail(t *testing.T, s *terminal) { //nolint:thelper // a test, not a part of one
+// cliTail follows the runs of an agent, and observes a later run: first running, then finished.
+func cliTail(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a helper
 	agent := s.agent(t, "Tailed agent", "user", "system")
 	s.parley(t, "", "trigger", agent, "before").wants(t, 0)
 	tail := s.start(t, nil, "runs", "tail", "--follow", "--agent", "Tailed agent", "--json")
 	ended := func(n int) func() bool {
 		return func() bool { return strings.Count(tail.printed(), `"status":"completed"`) >= n }
 	}
-	eventually(t, longest, "the run before is listed", ended(1))
+
+	eventually(t, requestTimeout, "the run before is listed", ended(1))
 	s.parley(t, "", "trigger", agent, "sleep 3s: later").wants(t, 0)
-	eventually(t, longest, "the run that began later is told of, and its end", ended(2))
+	eventually(t, requestTimeout, "the run that began later is told of, and its end", ended(2))
 	tail.signal(t, syscall.SIGINT)
 	followed := tail.ended(t).wants(t, 130)
 	if followed.err != "" {
 		t.Fatalf("leaving by Ctrl-C is no error: %s", followed.err)
 	}
+
 	list := followed.runs(t)
 	first, later, end := list[0], list[1], list[len(list)-1]
 	if first.Status != "completed" || later.ID == first.ID || later.Status == "completed" || end.ID != later.ID || end.Status != "completed" {
 		t.Fatalf("%+v", list)
 	}
-	s.parley(t, "", "runs", "cancel", end.ID).wants(t, 0, "it had ended before", end.ID+" completed")
+
+	s.parley(t, "", "runs", "cancel", end.ID).wants(t, 0, "the run had already finished", end.ID+" completed")
 	once := s.parley(t, "", "runs", "list", "--agent", agent).wants(t, 0, "echo: before", "echo: later")
 	if strings.Count(once.out, "\n") != 2 || strings.Index(once.out, "before") > strings.Index(once.out, "later") {
 		t.Fatalf("the newest is not last:\n%s", once.out)
 	}
 }
 
-// cliInterrupted leaves commands by Ctrl-C: they say what becomes of the run, and so it is.
-func cliInterrupted(t *testing.T, s *terminal) { //nolint:thelper // a test, not a part of one
+// cliInterrupted interrupts commands with Ctrl-C and checks their messages about the run's fate.
+func cliInterrupted(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a helper
 	for _, command := range []string{"chat", "trigger"} {
-		var r ran
+		var r commandResult
 		message := "sleep 4s: left by " + command
-		eventually(t, longest, "a command that knows its run by then is left", func() bool {
+		eventually(t, requestTimeout, "a command that knows its run by then is left", func() bool {
 			message += " again"
 			r = s.interrupted(t, command, s.stub, message)
-			return !strings.Contains(r.err, " answer") // the service's answer, which may come later than the model is asked
+			return !strings.Contains(r.err, " answer") // the service's response may arrive after the model call
 		})
-		r.wants(t, 130, "interrupted\nThe run goes on: parley runs show run_")
+		r.wants(t, 130, "interrupted\nThe run continues: parley runs show run_")
 		_, id, _ := strings.Cut(r.err, "parley runs show ")
 		id = strings.Fields(id)[0]
-		eventually(t, longest, "the run ends", func() bool {
+		eventually(t, requestTimeout, "the run ends", func() bool {
 			return strings.Contains(s.parley(t, "", "runs", "show", id).wants(t, 0).out, "echo: left by "+command)
 		})
 	}
 }
 
-// interrupted leaves a command by Ctrl-C once the model is asked, which is the last of its words.
-func (s *terminal) interrupted(t *testing.T, words ...string) ran {
+// interrupted interrupts a command with Ctrl-C when the model receives its last argument.
+func (s *terminal) interrupted(t *testing.T, words ...string) commandResult {
 	t.Helper()
 	waiting := s.start(t, nil, words...)
-	eventually(t, longest, "the model is asked", func() bool { return s.model.Count(words[len(words)-1]) > 0 })
+	eventually(t, requestTimeout, "the model is asked", func() bool { return s.model.Count(words[len(words)-1]) > 0 })
 	waiting.signal(t, syscall.SIGINT)
 	r := waiting.ended(t).wants(t, 130, "interrupted\n")
 	if strings.Contains(r.err, "error") {
@@ -434,20 +451,20 @@ func (s *terminal) interrupted(t *testing.T, words ...string) ran {
 	return r
 }
 
-func cliServiceAway(t *testing.T, s *terminal) { //nolint:thelper // a test, not a part of one
+func cliServiceAway(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a helper
 	dir := t.TempDir()
 	creds := fmt.Sprintf(`{"baseUrl":"http://127.0.0.1:%d","apiKey":%q,"agentId":%q}`, testkit.FreePort(t), s.APIKey, s.AgentID)
 	if err := os.WriteFile(filepath.Join(dir, "credentials.json"), []byte(creds), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{{"chat", "x"}, {"runs", "tail"}, {"agents", "list"}, {"trigger", s.stub, "--retries", "2", "x"}} {
-		s.parley(t, "", append(args, "--data-dir", dir)...).wants(t, 1, "no service answers at", "Start it with: parley up --data-dir "+dir)
+		s.parley(t, "", append(args, "--data-dir", dir)...).wants(t, 1, "service unreachable at", "Start it with: parley up --data-dir "+dir)
 	}
-	s.parley(t, "", "chat", "--data-dir", filepath.Join(dir, "none"), "x").wants(t, 1, "no parley has run on", "parley up")
+	s.parley(t, "", "chat", "--data-dir", filepath.Join(dir, "none"), "x").wants(t, 1, "no parley has run with", "parley up")
 }
 
-// cliCompletion asks the shells themselves.
-func cliCompletion(t *testing.T, s *terminal) { //nolint:thelper // a test, not a part of one
+// cliCompletion tests completion in real shells.
+func cliCompletion(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a helper
 	for shell, test := range map[string]func(t *testing.T, path string){
 		"bash": s.completesInBash,
 		"zsh":  func(t *testing.T, path string) { t.Helper(); s.reads(t, path, "zsh", "-n") },
@@ -464,7 +481,7 @@ func cliCompletion(t *testing.T, s *terminal) { //nolint:thelper // a test, not 
 	}
 }
 
-// completesInBash has the shell complete words.
+// completesInBash makes bash complete words.
 func (s *terminal) completesInBash(t *testing.T, path string) {
 	t.Helper()
 	const asked = `eval "$(parley completion bash)"
@@ -481,6 +498,7 @@ try parley chat tpl_su
 try parley trigger "" --json
 words parley trigger ag_; printf '%s\n' "${COMPREPLY[@]}" | grep -c '^ag_'
 `
+
 	const want = "keys\ncreate list revoke\n--status=\ncancelled\ntimed_out\n--no-wait\ntpl_support\n--json\n"
 	cmd := exec.CommandContext(t.Context(), path, "--norc", "-c", asked)
 	cmd.Env = []string{"PATH=" + filepath.Dir(s.program) + ":" + os.Getenv("PATH"), "DATA_DIR=" + s.data}
@@ -491,7 +509,7 @@ words parley trigger ag_; printf '%s\n' "${COMPREPLY[@]}" | grep -c '^ag_'
 	}
 }
 
-// reads has a shell read its script without carrying it out.
+// reads makes a shell parse its script without executing it.
 func (s *terminal) reads(t *testing.T, path, shell string, args ...string) {
 	t.Helper()
 	script := filepath.Join(t.TempDir(), "parley."+shell)
@@ -503,22 +521,24 @@ func (s *terminal) reads(t *testing.T, path, shell string, args ...string) {
 	}
 }
 
-// cliDocs pastes every block of docs/cli.md into a shell.
-func cliDocs(t *testing.T, s *terminal) { //nolint:thelper // a test, not a part of one
+// cliDocs executes every block of docs/cli.md in a shell.
+func cliDocs(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a helper
 	const document = "docs/cli.md"
 	page, err := os.ReadFile(filepath.Join(testkit.Root(t), document))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	blocks, err := fenced.Read(document, string(page))
 	if err != nil {
 		t.Fatal(err)
 	}
-	ran := 0
+
+	executed := 0
 	for _, b := range blocks {
 		switch b.Language {
 		case "sh", "bash":
-			ran++
+			executed++
 			cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", b.Text)
 			cmd.Env = []string{"PATH=" + filepath.Dir(s.program) + ":" + os.Getenv("PATH"), "DATA_DIR=" + s.data}
 			if out, err := cmd.CombinedOutput(); err != nil {
@@ -526,23 +546,24 @@ func cliDocs(t *testing.T, s *terminal) { //nolint:thelper // a test, not a part
 			}
 		case "json":
 			if !json.Valid([]byte(b.Text)) {
-				t.Errorf("%s is no JSON", b)
+				t.Errorf("%s is not JSON", b)
 			}
 		case "text":
 			if command := fenced.Command(b.Text); command != "" {
 				t.Errorf("%s: %q looks like a command, in a block that is not run", b, command)
 			}
 		default:
-			t.Errorf("%s: nobody runs blocks of the language %q", b, b.Language)
+			t.Errorf("%s: no test runs blocks of the language %q", b, b.Language)
 		}
 	}
-	if ran < 8 {
-		t.Fatalf("%d blocks of %s were run", ran, document)
+
+	if executed < 8 {
+		t.Fatalf("%d blocks of %s were run", executed, document)
 	}
 }
 
-// cliJSON has every command that prints facts print JSON.
-func cliJSON(t *testing.T, s *terminal) { //nolint:thelper // a test, not a part of one
+// cliJSON checks the JSON output of every command that has one.
+func cliJSON(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a helper
 	made := s.parley(t, "", "trigger", s.stub, "--json", "--no-wait", "hello").wants(t, 0)
 	id := made.runs(t)[0].ID
 	for _, args := range [][]string{

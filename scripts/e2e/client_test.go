@@ -16,26 +16,26 @@ import (
 	"time"
 )
 
-// longest bounds a request: the cap of a wait and the time of a slow machine.
-const longest = 80 * time.Second
+// requestTimeout bounds a request: the maximum wait plus the delay of a slow machine.
+const requestTimeout = 80 * time.Second
 
-// client makes a connection for each request, as callers of different processes do.
-var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: longest}
+// client opens a connection for each request, like callers in separate processes.
+var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: requestTimeout}
 
-// answer is what a request got.
+// answer is the response to a request.
 type answer struct {
 	status int
 	header http.Header
 	body   []byte
-	err    error // no answer: the connection broke
+	err    error // the connection broke; there is no response
 }
 
-// keeping is a client that keeps its connections, as load balancers and busy callers do.
-func keeping(t *testing.T, connections int) *http.Client {
+// persistentClient returns a client with persistent connections, like load balancers and busy callers.
+func persistentClient(t *testing.T, connections int) *http.Client {
 	t.Helper()
 	transport := &http.Transport{MaxIdleConnsPerHost: connections}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Transport: transport, Timeout: longest}
+	return &http.Client{Transport: transport, Timeout: requestTimeout}
 }
 
 func send(ctx context.Context, method, url string, header map[string]string, body any) answer {
@@ -51,27 +51,32 @@ func sendBy(ctx context.Context, by *http.Client, method, url string, header map
 		}
 		payload = bytes.NewReader(raw)
 	}
+
 	req, err := http.NewRequestWithContext(ctx, method, url, payload)
 	if err != nil {
 		return answer{err: err}
 	}
-	req.GetBody = nil // what may have been read is not sent again unasked
+
+	req.GetBody = nil // no automatic retry of a request that the service may have read
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
+
 	for name, value := range header {
 		req.Header.Set(name, value)
 	}
+
 	res, err := by.Do(req)
 	if err != nil {
 		return answer{err: err}
 	}
 	defer res.Body.Close()
+
 	raw, err := io.ReadAll(res.Body)
 	return answer{status: res.StatusCode, header: res.Header, body: raw, err: err}
 }
 
-// want fails the test unless the answer has the status.
+// want fails the test unless the response has the status.
 func (a answer) want(t *testing.T, status int) answer {
 	t.Helper()
 	if a.err != nil {
@@ -83,7 +88,7 @@ func (a answer) want(t *testing.T, status int) answer {
 	return a
 }
 
-// refused fails the test unless the answer is that refusal, with Retry-After where one is due.
+// refused fails the test unless the response is that error, with Retry-After where it is required.
 func (a answer) refused(t *testing.T, status int, code string) {
 	t.Helper()
 	a.want(t, status)
@@ -106,7 +111,7 @@ func (a answer) wantRetryAfter(t *testing.T) {
 	}
 }
 
-// replayed fails the test unless the answer is a finished run's, given again.
+// replayed fails the test unless the response is a replay of a finished run.
 func (a answer) replayed(t *testing.T) answer {
 	t.Helper()
 	a.want(t, http.StatusOK)
@@ -119,11 +124,11 @@ func (a answer) replayed(t *testing.T) answer {
 func (a answer) into(t *testing.T, value any) {
 	t.Helper()
 	if err := json.Unmarshal(a.body, value); err != nil {
-		t.Fatalf("answer %d is no JSON: %v: %s", a.status, err, a.body)
+		t.Fatalf("answer %d is not JSON: %v: %s", a.status, err, a.body)
 	}
 }
 
-// run is the run object, as far as these tests look at it.
+// run contains the fields of the run object that these tests use.
 type run struct {
 	ID        string `json:"id"`
 	Status    string `json:"status"`
@@ -142,12 +147,13 @@ func (a answer) run(t *testing.T) run {
 	var r run
 	a.into(t, &r)
 	if r.ID == "" {
-		t.Fatalf("answer %d is no run: %s", a.status, a.body)
+		t.Fatalf("answer %d is not a run: %s", a.status, a.body)
 	}
 	return r
 }
 
-// completed fails the test unless the answer is a completed run with that output and so many attempts.
+// completed fails the test unless the response is a completed run with this output and number of
+// attempts.
 func (a answer) completed(t *testing.T, output string, attempts int) run {
 	t.Helper()
 	r := a.want(t, http.StatusOK).run(t)
@@ -157,25 +163,27 @@ func (a answer) completed(t *testing.T, output string, attempts int) run {
 	return r
 }
 
-// account is an organization with a key and one agent, as a customer has it.
+// account is an organization with a key and one agent.
 type account struct {
-	url   string // the ingress that it was made through
+	url   string // the ingress that it was created through
 	key   string
 	agent string
-	by    *http.Client // client, when nil
+	by    *http.Client // nil: client
 }
 
-// signUp makes an organization of its own, with an agent whose model is the ledger.
+// signUp creates an organization with an agent whose model is the ledger.
 func signUp(t *testing.T, url string) account {
 	t.Helper()
 	var made struct {
 		Token string `json:"token"`
 	}
+
 	user := map[string]any{"email": rand.Text() + "@example.test", "password": rand.Text()}
 	send(t.Context(), http.MethodPost, url+"/api/auth/signup", nil, user).want(t, http.StatusCreated).into(t, &made)
 	var key struct {
 		Key string `json:"key"`
 	}
+
 	bearer := map[string]string{"Authorization": "Bearer " + made.Token}
 	send(t.Context(), http.MethodPost, url+"/api/keys", bearer, map[string]any{"name": "e2e", "scope": "organization"}).
 		want(t, http.StatusCreated).into(t, &key)
@@ -183,14 +191,16 @@ func signUp(t *testing.T, url string) account {
 	var agent struct {
 		ID string `json:"id"`
 	}
+
 	a.send(t, http.MethodPost, url+"/api/agents", map[string]any{
 		"name": "Echo", "systemPrompt": "Repeat the message.", "model": modelName, "allowedCallers": []string{"user", "system"},
 	}).want(t, http.StatusCreated).into(t, &agent)
+
 	a.agent = agent.ID
 	return a
 }
 
-// at is the same account through another ingress.
+// at returns the same account at another ingress.
 func (a account) at(in *edge) account {
 	a.url = in.url
 	return a
@@ -201,12 +211,12 @@ func (a account) send(t *testing.T, method, url string, body any) answer {
 	return send(t.Context(), method, url, map[string]string{"x-api-key": a.key}, body)
 }
 
-// get may be used from any goroutine.
+// get requests a resource. It is safe for concurrent use.
 func (a account) get(ctx context.Context, path string) answer {
 	return send(ctx, http.MethodGet, a.url+path, map[string]string{"x-api-key": a.key}, nil)
 }
 
-// trigger is one call of run-automation; empty fields are left out.
+// trigger is one call of run-automation. Empty fields are omitted.
 type trigger struct {
 	message string
 	key     string // idempotencyKey
@@ -214,7 +224,7 @@ type trigger struct {
 	prefer  string
 }
 
-// post calls run-automation and waits for the answer; it may be used from any goroutine.
+// post calls run-automation and waits for the response. It is safe for concurrent use.
 func (a account) post(ctx context.Context, tr trigger) answer {
 	body := map[string]any{"target": a.agent, "input": map[string]any{"message": tr.message}}
 	if tr.key != "" {
@@ -230,14 +240,14 @@ func (a account) post(ctx context.Context, tr trigger) answer {
 	return sendBy(ctx, cmp.Or(a.by, client), http.MethodPost, a.url+"/api/internal/run-automation", header, body)
 }
 
-// start is post on a goroutine of its own.
+// start calls post in a new goroutine.
 func (a account) start(ctx context.Context, tr trigger) <-chan answer {
 	answers := make(chan answer, 1)
 	go func() { answers <- a.post(ctx, tr) }()
 	return answers
 }
 
-// enqueue posts with respond-async and gives the run's id.
+// enqueue posts with respond-async and returns the run's ID.
 func (a account) enqueue(t *testing.T, tr trigger) string {
 	t.Helper()
 	tr.prefer = "respond-async"
@@ -245,11 +255,12 @@ func (a account) enqueue(t *testing.T, tr trigger) string {
 	return got.run(t).ID
 }
 
-// result long-polls for a run until it has ended, and gives the last answer.
+// result long-polls a run until it has finished, and returns the last response.
 func (a account) result(t *testing.T, id string, within time.Duration) answer {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()
+
 	for {
 		got := a.get(ctx, "/api/runs?id="+id+"&wait=20")
 		if errors.Is(got.err, context.DeadlineExceeded) {
@@ -262,7 +273,7 @@ func (a account) result(t *testing.T, id string, within time.Duration) answer {
 	}
 }
 
-// awaitAnswer takes a started request's answer, and fails the test when none has come in time.
+// awaitAnswer waits for the response to a started request. It fails the test after a timeout.
 func awaitAnswer(t *testing.T, answers <-chan answer, within time.Duration) answer {
 	t.Helper()
 	over := time.NewTimer(within)
@@ -276,5 +287,5 @@ func awaitAnswer(t *testing.T, answers <-chan answer, within time.Duration) answ
 	}
 }
 
-// echoed is what the ledger answers to a message whose directives end before text.
+// echoed returns the ledger's answer to a message with directives before text.
 func echoed(text string) string { return fmt.Sprintf("echo: %s", text) }

@@ -12,24 +12,24 @@ import (
 	"testing"
 	"time"
 
-	_ "github.com/lib/pq" // the driver of the cluster's own look at its database
+	_ "github.com/lib/pq" // the driver of the test's own database connection
 
 	"parley/shared/testkit"
 )
 
-// secretsKey is 32 bytes, in base64.
+// secretsKey is 32 bytes in base64.
 const secretsKey = "ZTJlLWUyZS1lMmUtZTJlLWUyZS1lMmUtZTJlLWUyZSE="
 
-// cluster is the servers that ingresses and workers of one test need.
+// cluster is the set of servers for the ingresses and workers of one test.
 type cluster struct {
-	postgres *testkit.PostgresServer // nil on given servers, as nats
+	postgres *testkit.PostgresServer // nil on given servers, like nats
 	nats     *testkit.NATSServer
-	dsn, bus string // the servers' URLs
+	dsn, bus string // URLs of the servers
 	store    string // JetStream's directory
 	model    *ledger
 	db       *sql.DB
-	settings []string // of every ingress and worker, as in "KEY=value"
-	tree     string   // of the sources that ingresses and workers are built from; this repository's when empty
+	settings []string // of every ingress and worker, as "KEY=value"
+	tree     string   // source tree that ingresses and workers are built from; empty: this repository
 }
 
 func newCluster(t *testing.T, settings ...string) *cluster {
@@ -40,13 +40,13 @@ func newCluster(t *testing.T, settings ...string) *cluster {
 	return c
 }
 
-// newClusterOn is newCluster on a bus that is there.
+// newClusterOn is newCluster on an existing bus.
 func newClusterOn(t *testing.T, bus *testkit.NATSServer, settings ...string) *cluster {
 	t.Helper()
 	return newClusterFor(t, testkit.PostgresProcess(t), bus, settings...)
 }
 
-// newClusterFor is newCluster on servers that are there.
+// newClusterFor is newCluster on existing servers.
 func newClusterFor(t *testing.T, postgres *testkit.PostgresServer, bus *testkit.NATSServer, settings ...string) *cluster {
 	t.Helper()
 	c := newClusterAt(t, postgres.DSN(), bus.URL, settings...)
@@ -54,7 +54,7 @@ func newClusterFor(t *testing.T, postgres *testkit.PostgresServer, bus *testkit.
 	return c
 }
 
-// newGivenCluster is newCluster on servers that the test does not kill: those that it is given, or containers.
+// newGivenCluster is newCluster on servers that the test does not kill: given ones, or containers.
 func newGivenCluster(t *testing.T) *cluster {
 	t.Helper()
 	return newClusterAt(t, testkit.Postgres(t), testkit.NATS(t))
@@ -70,7 +70,7 @@ func newClusterAt(t *testing.T, dsn, bus string, settings ...string) *cluster {
 	return &cluster{dsn: dsn, bus: bus, model: newLedger(t), db: db, settings: settings}
 }
 
-// environment is what a process of the cluster is started with; later settings win.
+// environment returns the settings of a process. Later settings take precedence.
 func (c *cluster) environment(settings []string) []string {
 	env := []string{
 		"DATABASE_URL=" + c.dsn, "NATS_URL=" + c.bus, "SECRETS_KEY=" + secretsKey,
@@ -79,14 +79,15 @@ func (c *cluster) environment(settings []string) []string {
 	return append(append(env, c.settings...), settings...)
 }
 
-// edge is an ingress process and the address that it serves.
+// edge is an ingress process and its URL.
 type edge struct {
 	*testkit.Process
 	url  string
 	port int
 }
 
-// awaitReady waits until the ingress says that it is: one look may take PostgreSQL or NATS too long on a machine that is shared.
+// awaitReady waits until the ingress reports that it is ready. A single check may time out on a
+// busy machine.
 func (e *edge) awaitReady(t *testing.T) {
 	t.Helper()
 	lookEach(t, 200*time.Millisecond, 20*time.Second, "the ingress is ready", func() bool {
@@ -94,7 +95,7 @@ func (e *edge) awaitReady(t *testing.T) {
 	})
 }
 
-// awaitConnections waits until so many connections are open at the ingress, and accepted.
+// awaitConnections waits until so many connections to the ingress are open and accepted.
 func (e *edge) awaitConnections(t *testing.T, n int) {
 	t.Helper()
 	suffix := fmt.Sprintf(":%04X", e.port)
@@ -105,7 +106,7 @@ func (e *edge) awaitConnections(t *testing.T, n int) {
 		}
 		open := 0
 		for line := range strings.Lines(string(table)) {
-			// Number, local address, remote address, state: 01 is established.
+			// Columns: number, local address, remote address, state; 01 means established.
 			field := strings.Fields(line)
 			if len(field) > 3 && strings.HasSuffix(field[1], suffix) && field[3] == "01" {
 				open++
@@ -113,7 +114,8 @@ func (e *edge) awaitConnections(t *testing.T, n int) {
 		}
 		return open >= n
 	})
-	// Connections are accepted in their order: once a later one was served, so were those.
+
+	// Connections are accepted in order: after a later one was served, all of these are accepted.
 	send(t.Context(), http.MethodGet, e.url+"/healthz", nil, nil).want(t, http.StatusOK)
 }
 
@@ -142,12 +144,13 @@ func (c *cluster) worker(t *testing.T, settings ...string) *testkit.Process {
 			ready = line
 		}
 	}
+
 	return testkit.StartProcess(t, testkit.Command{
 		Name: "worker", Path: testkit.BuildBinary(t, filepath.Join(c.tree, "workers/cmd/worker")), Env: c.environment(settings), ReadyLine: ready,
 	})
 }
 
-// number gives the one number that a query selects.
+// number returns the number that a query selects.
 func (c *cluster) number(t *testing.T, query string, args ...any) int {
 	t.Helper()
 	var n int
@@ -157,7 +160,7 @@ func (c *cluster) number(t *testing.T, query string, args ...any) int {
 	return n
 }
 
-// text gives the one value that a query selects, as text.
+// text returns the value that a query selects as text.
 func (c *cluster) text(t *testing.T, query string, args ...any) string {
 	t.Helper()
 	var value any

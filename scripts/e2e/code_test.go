@@ -19,7 +19,7 @@ import (
 	"parley/shared/testkit/openaistub"
 )
 
-// codeRun is a run that ran code.
+// codeRun is a run that executed code.
 type codeRun struct {
 	ID        string `json:"id"`
 	Status    string `json:"status"`
@@ -41,7 +41,7 @@ type codeRun struct {
 	} `json:"toolCalls"`
 }
 
-// analyst makes an agent that may run code.
+// analyst creates an agent that may run code.
 func (a account) analyst(t *testing.T, model string, keepFiles bool) account {
 	t.Helper()
 	var agent struct {
@@ -55,7 +55,7 @@ func (a account) analyst(t *testing.T, model string, keepFiles bool) account {
 	return a
 }
 
-// asks chats with the agent.
+// asks sends a chat message to the agent.
 func (a account) asks(t *testing.T, session, message string) codeRun {
 	t.Helper()
 	got := a.send(t, http.MethodPost, a.url+"/api/agents?id="+a.agent+"&action=chat", map[string]any{"sessionId": session, "message": message})
@@ -68,7 +68,8 @@ func (a account) asks(t *testing.T, session, message string) codeRun {
 	return r
 }
 
-// TestCodeAndPlot asks the offline model, which needs no key, for a number and a plot, and gives it code that is none.
+// TestCodeAndPlot asks the offline model, which needs no key, for a number and a plot, and sends it
+// invalid code.
 func TestCodeAndPlot(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -79,6 +80,7 @@ func TestCodeAndPlot(t *testing.T) {
 	if len(r.ToolCalls) != 1 || r.ToolCalls[0].Name != "codeExecution" || r.ToolCalls[0].Status != "completed" || !strings.Contains(r.Message, "100") {
 		t.Fatalf("%+v", r)
 	}
+
 	broken := owner.asks(t, "s", "Run this:\n```python\nfor n in range(3)\n    print(n)\n```")
 	if len(broken.ToolCalls) != 1 || broken.ToolCalls[0].Status != "failed" || !strings.Contains(broken.ToolCalls[0].Output.Error, "SyntaxError") ||
 		!strings.Contains(broken.ToolCalls[0].Output.Error, "line 1") || !strings.Contains(broken.Message, "SyntaxError") {
@@ -87,29 +89,32 @@ func TestCodeAndPlot(t *testing.T) {
 	if _, err := os.Stat("/usr/lib/python3/dist-packages/matplotlib"); err != nil {
 		t.Skipf("NOT TESTED: plots: matplotlib is not installed: %v", err)
 	}
+
 	seePlot(t, owner, r)
 }
 
-// seePlot looks at the plot of a run as its owner and as a stranger.
+// seePlot requests the plot of a run as its owner and as a stranger.
 func seePlot(t *testing.T, owner account, r codeRun) {
 	t.Helper()
 	files := r.ToolCalls[0].Output.Files
 	if len(files) != 1 || files[0].MIMEType != "image/png" || !strings.Contains(r.Message, files[0].Name) {
 		t.Fatalf("%+v", r)
 	}
+
 	path := "/api/files?id=" + files[0].ID
 	got := owner.get(t.Context(), path).want(t, http.StatusOK)
 	plot, err := png.Decode(bytes.NewReader(got.body))
 	if err != nil || plot.Bounds().Dx() < 300 || len(got.body) != files[0].Bytes || got.header.Get("Content-Type") != "image/png" {
 		t.Errorf("%d bytes, %v, %v", len(got.body), got.header, err)
 	}
+
 	stranger := signUp(t, owner.url)
 	stranger.get(t.Context(), path).refused(t, http.StatusNotFound, "not_found")
 	owner.send(t, http.MethodDelete, owner.url+"/api/sessions?id=s&agentId="+owner.agent, nil)
 	owner.get(t.Context(), path).refused(t, http.StatusNotFound, "not_found")
 }
 
-// runsCode is a model that runs the code in the message, and then repeats what was printed.
+// runsCode is a model that runs the code in the message, and then repeats its output.
 func runsCode(req openaistub.Request) (openaistub.Reply, bool) {
 	code, found := strings.CutPrefix(req.Prompt(), "run: ")
 	if !found {
@@ -125,15 +130,16 @@ func runsCode(req openaistub.Request) (openaistub.Reply, bool) {
 	return openaistub.Reply{ToolCalls: []openaistub.ToolCall{{ID: "call_code", Name: "codeExecution", Arguments: string(arguments)}}}, true
 }
 
-// TestChaosCode kills the tool worker while a program runs: the run is answered, its session's folder holds what one
-// carrying out leaves, and no program outlives its worker.
+// TestChaosCode kills the tool worker while a program runs. The run is answered, the session's
+// folder contains the files of one execution, and no program outlives its worker.
 func TestChaosCode(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	c.model.follow(runsCode)
 	in := c.ingress(t)
 	c.worker(t, "ROLES=agent,sweep")
-	// Both are ready before one is killed: a model is told of tools that nobody has for two seconds.
+	// Both are ready before one is killed, because the model is told after two seconds that a tool
+	// without workers is missing.
 	tools := []*testkit.Process{c.worker(t, "ROLES=tool"), c.worker(t, "ROLES=tool")}
 	owner := signUp(t, in.url).analyst(t, modelName, true)
 	owner.asks(t, "s", "run: open('n.txt', 'a').write('one\\n'); open('gone.txt', 'w').write('x')")
@@ -145,21 +151,25 @@ func TestChaosCode(t *testing.T) {
 		defer close(waiting)
 		waiting <- owner.asks(t, "s", slow)
 	}()
+
 	eventually(t, 20*time.Second, "the program runs", func() bool { return len(commands(t, mark)) > 0 })
 	orphans := commands(t, mark)
 	at := slices.IndexFunc(tools, func(worker *testkit.Process) bool { return descends(orphans[0], worker.PID()) })
 	if at < 0 {
-		t.Fatalf("%s runs beneath no tool worker", orphans[0])
+		t.Fatalf("%s runs without a tool worker", orphans[0])
 	}
+
 	tools[at].Kill9()
 	eventually(t, 20*time.Second, "nothing of the first program lives on", func() bool {
 		now := commands(t, mark)
 		return !slices.ContainsFunc(orphans, func(path string) bool { return slices.Contains(now, path) })
 	})
+
 	r, ok := <-waiting
 	if !ok || len(r.ToolCalls) != 1 || !strings.Contains(r.ToolCalls[0].Output.Stdout, "slept") || r.Attempts < 2 {
 		t.Fatalf("%+v", r)
 	}
+
 	after := owner.asks(t, "s", "run: import os; print(sorted(os.listdir()), repr(open('n.txt').read()))")
 	if out := after.ToolCalls[0].Output.Stdout; strings.TrimSpace(out) != `['n.txt'] 'one\ntwo\n'` {
 		t.Errorf("the folder is %s", out)
@@ -167,10 +177,11 @@ func TestChaosCode(t *testing.T) {
 	if other := owner.asks(t, "another", "run: import os; print(os.listdir())"); strings.TrimSpace(other.ToolCalls[0].Output.Stdout) != "[]" {
 		t.Errorf("another session's folder: %+v", other)
 	}
+
 	eventually(t, 20*time.Second, "no program lives on", func() bool { return len(commands(t, mark)) == 0 })
 }
 
-// commands finds the processes of this machine whose command line has the mark.
+// commands returns the processes of this machine whose command line contains the mark.
 func commands(t *testing.T, mark string) (found []string) {
 	t.Helper()
 	paths, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -185,7 +196,7 @@ func commands(t *testing.T, mark string) (found []string) {
 	return found
 }
 
-// descends reports whether the process of a path below /proc has another one among its ancestors.
+// descends reports whether a process, given by its path below /proc, has this ancestor.
 func descends(path string, ancestor int) bool {
 	for pid := filepath.Base(filepath.Dir(path)); pid != "1" && pid != "0" && pid != ""; {
 		if pid == strconv.Itoa(ancestor) {

@@ -8,8 +8,8 @@ import (
 	"parley/shared/testkit/openaistub"
 )
 
-// spent is what a run says of its costs.
-type spent struct {
+// runCosts contains the costs of a run.
+type runCosts struct {
 	Status string `json:"status"`
 	Usage  struct {
 		InputTokens, OutputTokens, CostMicros int64
@@ -19,15 +19,17 @@ type spent struct {
 	Error     *struct{ Code string }          `json:"error"`
 }
 
-// priced fails the test unless the cost is what the tokens cost: 1 for a million in, 2 for a million out.
-func (s spent) priced(t *testing.T) {
+// priced fails the test unless the cost matches the tokens: 1 per million input tokens, 2 per
+// million output tokens.
+func (s runCosts) priced(t *testing.T) {
 	t.Helper()
 	if s.Usage.InputTokens == 0 || s.Usage.OutputTokens == 0 || s.Usage.CostMicros != s.Usage.InputTokens+2*s.Usage.OutputTokens || s.Usage.Model != modelName {
 		t.Errorf("usage %+v", s.Usage)
 	}
 }
 
-// TestCostsAndCaps looks at what runs cost by the price table of the settings, and has the caps of the settings end some.
+// TestCostsAndCaps checks the costs of runs with the configured price table, and that configured
+// caps end runs.
 func TestCostsAndCaps(t *testing.T) {
 	t.Parallel()
 	receiver := newTill(t)
@@ -38,37 +40,39 @@ func TestCostsAndCaps(t *testing.T) {
 		}
 		return openaistub.Reply{ToolCalls: []openaistub.ToolCall{{ID: "c", Name: "payByKey", Arguments: `{"bill":"endless"}`}}}, true
 	}
+
 	c.model.follow(endless)
 	in := c.ingress(t)
 	worker := c.worker(t)
 	owner := signUp(t, in.url).paying(t, receiver.url, map[string]any{"approval": "unsafe"})
-	var r spent
+	var r runCosts
 	owner.post(t.Context(), trigger{message: "what does this cost?"}).want(t, http.StatusOK).into(t, &r)
 	r.priced(t)
 
-	r = spent{}
+	r = runCosts{}
 	owner.post(t.Context(), trigger{message: "endless"}).want(t, http.StatusOK).into(t, &r)
 	r.priced(t)
 	if r.Status != "failed" || r.Error == nil || r.Error.Code != "turn_limit" {
 		t.Errorf("the run went on: %+v", r)
 	}
 
-	// Whoever ends a run from outside does not hide what it has done by then.
+	// Canceling a run does not hide its costs so far.
 	waiting := owner.enqueue(t, trigger{message: bill{"payOnce", "cancelled"}.message()})
 	owner.awaitAction(t, waiting)
-	r = spent{}
+	r = runCosts{}
 	owner.get(t.Context(), "/api/runs?id="+waiting).want(t, http.StatusOK).into(t, &r)
 	r.priced(t)
-	r = spent{}
+	r = runCosts{}
 	owner.send(t, http.MethodPost, in.url+"/api/runs?id="+waiting+"&action=cancel", nil).want(t, http.StatusOK).into(t, &r)
 	r.priced(t)
 
 	worker.Term()
-	if err := worker.Wait(longest); err != nil {
+	if err := worker.Wait(requestTimeout); err != nil {
 		t.Fatal(err)
 	}
+
 	c.worker(t, "RUN_MAX_COST=0.000001") // a millionth: one token
-	r = spent{}
+	r = runCosts{}
 	owner.post(t.Context(), trigger{message: "endless again"}).want(t, http.StatusOK).into(t, &r)
 	r.priced(t)
 	if r.Status != "failed" || r.Error == nil || r.Error.Code != "cost_limit" {

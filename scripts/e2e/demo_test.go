@@ -20,16 +20,17 @@ import (
 )
 
 const (
-	demoLimit    = 10 // requests of a visitor in any 60 s
+	demoLimit    = 10 // requests of a visitor per 60 s
 	demoWindow   = time.Minute
-	demoTemplate = "tpl_writer" // it has no tools: its answers come from the session alone
+	demoTemplate = "tpl_writer" // without tools, so that its answers depend only on the session
 
-	// proxyAddress is believed when it says whom it forwards for, strangerAddress is not: both are this machine.
+	// The service trusts X-Forwarded-For from proxyAddress, but not from strangerAddress. Both are
+	// this machine.
 	proxyAddress    = "127.0.0.1"
 	strangerAddress = "127.0.0.2"
 )
 
-// demoCluster is two ingresses behind one believed proxy, and a worker with the offline model.
+// demoCluster starts two ingresses behind one trusted proxy, and a worker with the offline model.
 func demoCluster(t *testing.T) (first, second *edge) {
 	t.Helper()
 	c := newCluster(t, "TRUSTED_PROXIES="+proxyAddress+"/32", "DEFAULT_MODEL=offline")
@@ -37,48 +38,53 @@ func demoCluster(t *testing.T) (first, second *edge) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// As `parley migrate` and `parley up` do before anything is served.
+	// `parley migrate` and `parley up` do the same before they serve.
 	if err := errors.Join(st.Agents.SyncTemplates(t.Context(), templates.All()), st.Close()); err != nil {
 		t.Fatal(err)
 	}
+
 	first, second = c.ingress(t), c.ingress(t)
 	c.worker(t)
 	return first, second
 }
 
-// visitor is somebody without an account: what is sent comes from one address and says what it forwards for.
+// visitor is a demo visitor: a peer address and a forwarded address.
 type visitor struct {
 	from      string // the peer's address
 	forwarded string // X-Forwarded-For
 }
 
-// behindProxy is a visitor whom the believed proxy speaks for.
+// behindProxy returns a visitor behind the trusted proxy.
 func behindProxy(address string) visitor { return visitor{from: proxyAddress, forwarded: address} }
 
-// stranger sends from an address that nobody believes.
-var stranger = &http.Client{Timeout: longest, Transport: &http.Transport{
+// stranger sends from an untrusted address.
+var stranger = &http.Client{Timeout: requestTimeout, Transport: &http.Transport{
 	DisableKeepAlives: true,
 	DialContext:       (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(strangerAddress)}}).DialContext,
 }}
 
-// send may be used from any goroutine.
+// send makes a request. It is safe for concurrent use.
 func (v visitor) send(ctx context.Context, method, url string, body any) answer {
 	header := map[string]string{"x-tenant-id": "tenant_demo", "X-Forwarded-For": v.forwarded}
 	if v.from == proxyAddress {
 		return send(ctx, method, url, header, body)
 	}
+
 	raw, err := json.Marshal(body)
 	if err != nil {
 		return answer{err: err}
 	}
+
 	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(raw))
 	if err != nil {
 		return answer{err: err}
 	}
+
 	req.Header.Set("Content-Type", "application/json")
 	for name, value := range header {
 		req.Header.Set(name, value)
 	}
+
 	res, err := stranger.Do(req)
 	if err != nil {
 		return answer{err: err}
@@ -86,13 +92,13 @@ func (v visitor) send(ctx context.Context, method, url string, body any) answer 
 	return answer{status: res.StatusCode, header: res.Header, err: res.Body.Close()}
 }
 
-// chat asks the template; it may be used from any goroutine.
+// chat sends a message to the template. It is safe for concurrent use.
 func (v visitor) chat(ctx context.Context, in *edge, session, message string) answer {
 	return v.send(ctx, http.MethodPost, in.url+"/api/agents?template="+demoTemplate+"&action=chat",
 		map[string]any{"sessionId": session, "message": message})
 }
 
-// says fails the test unless the chat is answered by a completed run; it gives the message.
+// says fails the test unless the chat's run completes. It returns the run's message.
 func (v visitor) says(t *testing.T, in *edge, session, message string) string {
 	t.Helper()
 	got := v.chat(t.Context(), in, session, message)
@@ -104,23 +110,27 @@ func (v visitor) says(t *testing.T, in *edge, session, message string) string {
 	return r.Output.Message
 }
 
-// allowance is the header RateLimit of a demo request.
+// allowance matches the RateLimit header of a demo request.
 var allowance = regexp.MustCompile(`^"demo";r=(\d+);t=(\d+)$`)
 
-// wantLimit fails the test unless the answer says where the visitor's limit stands; it gives what is left.
+// wantLimit fails the test unless the response contains the visitor's limit. It returns the
+// remaining requests.
 func (a answer) wantLimit(t *testing.T) (left int) {
 	t.Helper()
 	if a.err != nil {
 		t.Fatalf("no answer: %v", a.err)
 	}
+
 	policy := fmt.Sprintf(`"demo";q=%d;w=%d`, demoLimit, int(demoWindow.Seconds()))
 	if got := a.header.Values("Ratelimit-Policy"); len(got) != 1 || got[0] != policy {
 		t.Fatalf("answer %d has RateLimit-Policy %q, want %q", a.status, got, policy)
 	}
+
 	parts := allowance.FindStringSubmatch(a.header.Get("Ratelimit"))
 	if parts == nil {
 		t.Fatalf("answer %d has RateLimit %q", a.status, a.header.Get("Ratelimit"))
 	}
+
 	left, err := strconv.Atoi(parts[1])
 	if err != nil || left >= demoLimit {
 		t.Fatalf("answer %d leaves %q of %d", a.status, parts[1], demoLimit)
@@ -131,7 +141,7 @@ func (a answer) wantLimit(t *testing.T) (left int) {
 	return left
 }
 
-// wantTurnedAway fails the test unless a visitor has used the limit up.
+// wantTurnedAway fails the test unless the visitor is rate limited.
 func (a answer) wantTurnedAway(t *testing.T) {
 	t.Helper()
 	if left := a.wantLimit(t); left != 0 {
@@ -143,7 +153,7 @@ func (a answer) wantTurnedAway(t *testing.T) {
 	}
 }
 
-// within fails a test that took so long that the first request is no longer counted.
+// within fails the test if so much time has passed that the first request is no longer counted.
 func within(t *testing.T, began time.Time) {
 	t.Helper()
 	if took := time.Since(began); took >= demoWindow {
@@ -151,12 +161,12 @@ func within(t *testing.T, began time.Time) {
 	}
 }
 
-// TestChaosDemoLimitOutlivesAnIngress kills one of two ingresses between the requests of a visitor.
+// TestChaosDemoLimitOutlivesAnIngress kills one of two ingresses between a visitor's requests.
 func TestChaosDemoLimitOutlivesAnIngress(t *testing.T) {
 	t.Parallel()
 	first, second := demoCluster(t)
 	ingresses := []*edge{first, second}
-	v := visitor{from: proxyAddress} // with the one header only: the proxy's own address counts
+	v := visitor{from: proxyAddress} // without X-Forwarded-For the proxy's own address counts
 	began := time.Now()
 	for n := range demoLimit {
 		if n == demoLimit/2 {
@@ -169,16 +179,18 @@ func TestChaosDemoLimitOutlivesAnIngress(t *testing.T) {
 			t.Fatalf("after %d requests %d are left", n+1, left)
 		}
 	}
+
 	for _, in := range ingresses {
 		v.chat(t.Context(), in, "limit", "one too many").wantTurnedAway(t)
 	}
-	second.Kill9() // it remembers refusals by itself, and forgets them here
+
+	second.Kill9() // it caches refusals in memory, which are lost here
 	second.Restart()
 	v.chat(t.Context(), second, "limit", "after the restart").wantTurnedAway(t)
 	within(t, began)
 }
 
-// TestDemo shares one cluster among the tests that crash nothing; each has visitors of its own.
+// TestDemo runs the tests without crashes on one cluster. Each uses its own visitors.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	first, second := demoCluster(t)
@@ -198,8 +210,8 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// demoBurst sends many requests at once, half of them to each ingress.
-func demoBurst(t *testing.T, first, second *edge) { //nolint:thelper // a test, not a part of one
+// demoBurst sends many requests simultaneously, half of them to each ingress.
+func demoBurst(t *testing.T, first, second *edge) { //nolint:thelper // a subtest, not a helper
 	const burst = 50
 	v := behindProxy("203.0.113.1")
 	began := time.Now()
@@ -210,6 +222,7 @@ func demoBurst(t *testing.T, first, second *edge) { //nolint:thelper // a test, 
 			answers[n] = v.chat(t.Context(), []*edge{first, second}[n%2], "burst "+strconv.Itoa(n), "hello")
 		})
 	}
+
 	all.Wait()
 	within(t, began)
 	passed := 0
@@ -221,13 +234,14 @@ func demoBurst(t *testing.T, first, second *edge) { //nolint:thelper // a test, 
 		}
 		a.wantTurnedAway(t)
 	}
+
 	if passed != demoLimit {
 		t.Fatalf("%d of %d requests passed, want %d", passed, burst, demoLimit)
 	}
 }
 
-// demoClosed asks for all that demo visitors may not have, each time as another one.
-func demoClosed(t *testing.T, first, second *edge) { //nolint:thelper // a test, not a part of one
+// demoClosed requests everything that demo visitors may not use, each time as another visitor.
+func demoClosed(t *testing.T, first, second *edge) { //nolint:thelper // a subtest, not a helper
 	const agent, foreign = "ag_01jzzzzzzzzzzzzzzzzzzzzzzz", "run_01jzzzzzzzzzzzzzzzzzzzzzzz"
 	chat := map[string]any{"sessionId": "closed", "message": "hello"}
 	for n, r := range []struct {
@@ -276,8 +290,8 @@ func demoClosed(t *testing.T, first, second *edge) { //nolint:thelper // a test,
 	}
 }
 
-// demoCounts spends a visitor's limit on what is refused and on the list of templates.
-func demoCounts(t *testing.T, first, second *edge) { //nolint:thelper // a test, not a part of one
+// demoCounts uses up a visitor's limit with rejected requests and with the list of templates.
+func demoCounts(t *testing.T, first, second *edge) { //nolint:thelper // a subtest, not a helper
 	v := behindProxy("203.0.113.2")
 	began := time.Now()
 	for n := range demoLimit {
@@ -290,10 +304,11 @@ func demoCounts(t *testing.T, first, second *edge) { //nolint:thelper // a test,
 			t.Fatalf("after %d requests %d are left", n+1, left)
 		}
 	}
+
 	v.chat(t.Context(), first, "counts", "hello").wantTurnedAway(t)
 	v.send(t.Context(), http.MethodGet, second.url+"/api/agents/templates", nil).wantTurnedAway(t)
 	within(t, began)
-	// Without the header the list is anybody's, and counts for nobody.
+	// Without the demo header the list is public and not counted.
 	send(t.Context(), http.MethodGet, second.url+"/api/agents/templates", nil, nil).want(t, http.StatusOK)
 }
 
@@ -303,43 +318,49 @@ const (
 	askCodeWord  = "What is the code word?"
 )
 
-// demoSessions has two visitors use the same session id; a session is known on every ingress.
-func demoSessions(t *testing.T, first, second *edge) { //nolint:thelper // a test, not a part of one
+// demoSessions has two visitors use the same session ID. Sessions are available on every ingress.
+func demoSessions(t *testing.T, first, second *edge) { //nolint:thelper // a subtest, not a helper
 	one, two := behindProxy("203.0.113.3"), behindProxy("203.0.113.4")
 	one.says(t, first, "same", tellCodeWord)
 	if got := one.says(t, second, "same", askCodeWord); !strings.Contains(got, codeWord) {
 		t.Fatalf("a visitor's own session was forgotten: %s", got)
 	}
+
 	for _, in := range []*edge{first, second} {
 		if got := two.says(t, in, "same", askCodeWord); strings.Contains(got, codeWord) {
-			t.Fatalf("a visitor was told what another one had said: %s", got)
+			t.Fatalf("a visitor received another visitor's message: %s", got)
 		}
 	}
+
 	if got := two.says(t, first, "same", "What did I first say?"); strings.Contains(got, codeWord) {
 		t.Fatalf("a visitor's session begins with another one's words: %s", got)
 	}
 	if got := one.says(t, first, "other", askCodeWord); strings.Contains(got, codeWord) {
-		t.Fatalf("a visitor's other session knows it: %s", got)
+		t.Fatalf("a visitor's other session contains it: %s", got)
 	}
 }
 
-// demoNetwork comes from two addresses of one IPv6 network, which one customer has as a whole, and from its neighbour.
-func demoNetwork(t *testing.T, first, second *edge) { //nolint:thelper // a test, not a part of one
+// demoNetwork sends requests from two addresses of one customer's IPv6 network, and from the
+// neighboring network.
+func demoNetwork(t *testing.T, first, second *edge) { //nolint:thelper // a subtest, not a helper
 	began := time.Now()
 	addresses := []visitor{behindProxy("2001:db8:5:6::1"), behindProxy("2001:db8:5:6:ffff:ffff:ffff:fffe")}
 	addresses[0].says(t, first, "same", tellCodeWord)
 	if got := addresses[1].says(t, second, "same", askCodeWord); !strings.Contains(got, codeWord) {
 		t.Fatalf("two addresses of one network are two visitors: %s", got)
 	}
+
 	for n := 2; n < demoLimit; n++ {
 		got := addresses[n%2].chat(t.Context(), []*edge{first, second}[n/2%2], "same", "hello").want(t, http.StatusOK)
 		if left := got.wantLimit(t); left != demoLimit-n-1 {
 			t.Fatalf("after %d requests of a network %d are left", n+1, left)
 		}
 	}
+
 	for _, v := range append(addresses, behindProxy("2001:db8:5:6:7::")) {
 		v.chat(t.Context(), second, "same", "hello").wantTurnedAway(t)
 	}
+
 	within(t, began)
 	neighbour := behindProxy("2001:db8:5:7::1")
 	if got := neighbour.says(t, first, "same", askCodeWord); strings.Contains(got, codeWord) {
@@ -347,8 +368,9 @@ func demoNetwork(t *testing.T, first, second *edge) { //nolint:thelper // a test
 	}
 }
 
-// demoForwarded has a visitor make up whom it came from, before the proxy writes down the truth.
-func demoForwarded(t *testing.T, first, second *edge) { //nolint:thelper // a test, not a part of one
+// demoForwarded has a visitor send a forged X-Forwarded-For, to which the proxy appends the real
+// address.
+func demoForwarded(t *testing.T, first, second *edge) { //nolint:thelper // a subtest, not a helper
 	began := time.Now()
 	for n := range demoLimit {
 		v := behindProxy("198.51.100." + strconv.Itoa(n) + ", 203.0.113.5")
@@ -359,8 +381,8 @@ func demoForwarded(t *testing.T, first, second *edge) { //nolint:thelper // a te
 	behindProxy("203.0.113.6").says(t, first, "forwarded", "hello")
 }
 
-// demoStranger has a peer that is no believed proxy say whom it forwards for, each time somebody else.
-func demoStranger(t *testing.T, first, second *edge) { //nolint:thelper // a test, not a part of one
+// demoStranger has an untrusted peer send a different forwarded address each time.
+func demoStranger(t *testing.T, first, second *edge) { //nolint:thelper // a subtest, not a helper
 	began := time.Now()
 	passed, refused := 0, 0
 	for n := range 2 * demoLimit {
@@ -377,6 +399,7 @@ func demoStranger(t *testing.T, first, second *edge) { //nolint:thelper // a tes
 			t.Fatalf("answer %d", got.status)
 		}
 	}
+
 	within(t, began)
 	if passed != demoLimit || refused != demoLimit {
 		t.Fatalf("%d requests of one peer passed and %d were refused, want %d each", passed, refused, demoLimit)

@@ -1,34 +1,30 @@
-// Package e2e tests Parley from outside: real processes, driven over HTTP as the API guide
-// says, and killed. `make e2e` runs all of it, `make e2e TESTFLAGS="-run Chaos"` the tests named TestChaos…,
-// which crash something.
+// Package e2e tests Parley from outside: real processes, driven over HTTP as in the API guide, and killed. `make e2e` runs all
+// tests, `make e2e TESTFLAGS="-run Chaos"` those named TestChaos…, which crash something.
 //
-// Each test has a cluster of its own, so that it can crash any part of it; those that crash
-// nothing share one. A cluster is
+// Each test that crashes something has its own cluster. The others share one. A cluster is
 //
 //	test ──HTTP──▶ ingress, ingress ──▶ PostgreSQL (synced to disk), nats-server ◀── worker, worker
 //	  ▲                                                                                 │
 //	  └──────────────────── ledger ◀──────────────── OpenAI's protocol ─────────────────┘
 //
-// where everything but the ledger is a process of its own: the binaries of ingress/cmd/ingress
-// and workers/cmd/worker, built once, and the servers that shared/testkit starts. Agents name
-// the model "openai/ledger", and the workers' OPENAI_BASE_URL is the ledger, a loopback server
-// in the test itself: the message says how it behaves ("sleep 5s: hello", "fault hang*1:
-// hello"; see shared/testkit/openaistub), and it keeps when each model call came and ended.
-// It is how a test tells that a run was carried out, how often, in which order and by how many
-// workers at once: no process under test is asked.
+// Everything except the ledger is a separate process: the binaries of ingress/cmd/ingress and workers/cmd/worker, built once,
+// and the servers that shared/testkit starts.
 //
-// Conversations by voice are held by scripts/internal/realtimeclient with a worker that speaks with espeak-ng, which says the same
-// text with the same samples every time: that is how a test tells that none was lost when something died. What is said to it goes to
-// a listener, a loopback server in the test, that keeps it and understands what the test says.
+// The ledger is a loopback server in the test. Agents use the model "openai/ledger", and the workers' OPENAI_BASE_URL is the
+// ledger. The message selects its behaviour ("sleep 5s: hello", "fault hang*1: hello"; see shared/testkit/openaistub). It
+// records the beginning and end of each model call. From that record a test learns whether a run was executed, how often, in
+// which order and by how many workers simultaneously, without asking a process under test.
 //
-// The tests of `parley up` start that binary instead, with a private PostgreSQL and an
-// embedded NATS, as somebody does who has just cloned the repository.
+// Voice tests use scripts/internal/realtimeclient and a worker that speaks with espeak-ng. espeak-ng produces the same samples
+// for the same text, so a test can check that no audio is lost when a process dies. The user's speech is sent to a listener, a
+// loopback server in the test that records it and returns scripted transcripts.
 //
-// Nothing sleeps: eventually polls a condition and fails the test at its deadline. When a test
-// fails, testkit shows what each of its processes has written. Most of a chaos test's time is
-// spent waiting for the 30 s of a dead worker's lease, so the tests run side by side, more of
-// them than there are cores.
+// The tests of `parley up` start that binary with a private PostgreSQL and an embedded NATS, like a user who has just cloned
+// the repository.
 //
-// PARLEY_E2E_LONG sets how long the run of TestService/client_leaves takes, 8s by default:
-// PARLEY_E2E_LONG=10m shows a run of ten minutes.
+// No test sleeps: eventually polls a condition and fails the test at its deadline. When a test fails, testkit prints the output
+// of its processes. Chaos tests spend most of their time waiting for the 30 s lease of a dead worker, so more tests run in
+// parallel than there are cores.
+//
+// PARLEY_E2E_LONG sets the duration of the run in TestService/client_leaves, for example 10m. The default is 8s.
 package e2e

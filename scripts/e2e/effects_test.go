@@ -13,12 +13,14 @@ import (
 	"parley/shared/testkit/openaistub"
 )
 
-// The points of a side-effecting call at which its processes are struck: before the ledger has it, before it is
-// flipped to sending, when the receiver has it and has not counted it, when it is counted and not answered, when it
-// is answered and that is not stored, and when that is stored and not in the run's journal.
+// The points of a side-effecting call at which its processes are killed: before the tool ledger's
+// entry exists, before the entry changes to sending, after the receiver got the request but before
+// it counts it, after it counted but before it answers, before the outcome is stored in the ledger,
+// and before it is in the run's journal.
 var points = []string{"entry", "flip", "arrived", "counted", "outcome", "step"}
 
-// paying makes an agent with two endpoints of a till: one whose effect must not happen twice, and one that honours keys.
+// paying creates an agent with two endpoints of a till: one that must not be called twice, and one
+// that honours idempotency keys.
 func (a account) paying(t *testing.T, url string, options map[string]any) account {
 	t.Helper()
 	endpoint := func(name, effect string) map[string]any {
@@ -30,45 +32,52 @@ func (a account) paying(t *testing.T, url string, options map[string]any) accoun
 			},
 		}
 	}
+
 	tools := map[string]any{"enabled": true, "endpoints": []any{endpoint("payOnce", "unsafe"), endpoint("payByKey", "idempotent")}}
 	maps.Copy(tools, options)
 	var agent struct {
 		ID string `json:"id"`
 	}
+
 	a.send(t, http.MethodPost, a.url+"/api/agents", map[string]any{
 		"name": "Payer", "systemPrompt": "Pay.", "model": modelName, "allowedCallers": []string{"user", "system"},
 		"tools": map[string]any{"httpRequest": tools},
 	}).want(t, http.StatusCreated).into(t, &agent)
+
 	a.agent = agent.ID
 	return a
 }
 
-// bill is what a message asks to be paid, and how.
+// bill is a payment requested by a message, with the point of the fault.
 type bill struct{ tool, point string }
 
 func (b bill) name() string    { return b.tool + "-" + b.point }
 func (b bill) message() string { return fmt.Sprintf("pay %s %s", b.tool, b.point) }
 
-// pays is the model: it pays the bill, again when no tool worker could be had, and then says what came of it.
+// pays is the model. It pays the bill, retries if no tool worker was available, and then reports
+// the result.
 func pays(req openaistub.Request) (openaistub.Reply, bool) {
 	var b bill
 	if n, _ := fmt.Sscanf(req.Prompt(), "pay %s %s", &b.tool, &b.point); n != 2 {
 		return openaistub.Reply{}, false
 	}
+
 	last := req.Messages[len(req.Messages)-1]
 	if last.Role == "tool" && !strings.Contains(last.Content, "not available") {
 		return openaistub.Reply{Text: "done: " + last.Content}, true
 	}
+
 	arguments, err := json.Marshal(map[string]string{"bill": b.name(), "point": b.point})
 	if err != nil {
 		return openaistub.Reply{}, false
 	}
-	// The same id each time: the service must tell calls of different turns apart by itself.
+	// The ID is always the same, because the service must distinguish calls of different turns.
 	return openaistub.Reply{ToolCalls: []openaistub.ToolCall{{ID: "call_pay", Name: b.tool, Arguments: string(arguments)}}}, true
 }
 
-// TestChaosEffects strikes the agent worker or the tool worker with runs at every point of a side-effecting call at
-// once, and counts at the receiver: never two effects, and what nobody can know waits for a person.
+// TestChaosEffects kills the agent worker or the tool worker while runs are at every point of a
+// side-effecting call. The receiver never counts two effects, and calls with an unknown outcome
+// wait for a person.
 func TestChaosEffects(t *testing.T) {
 	t.Parallel()
 	for _, role := range []string{"agent", "tool"} {
@@ -85,7 +94,8 @@ func strikeEffects(t *testing.T, role, signal string) {
 	t.Helper()
 	receiver := newTill(t)
 	c := newCluster(t, "OUTBOUND_ALLOW="+receiver.host, "LIMIT_USER=50000", "LIMIT_SYSTEM=60000") // every run is polled
-	// A slow machine takes its time until every run is at its point, and so does the next worker: no statement may give up meanwhile.
+	// On a slow machine it takes long until every run is at its point and the next worker is ready.
+	// No statement may time out meanwhile.
 	c.settings = append(c.settings, "DATABASE_URL="+c.postgres.DSN()+"&statement_timeout=180000")
 	c.model.follow(pays)
 	in := c.ingress(t)
@@ -136,7 +146,8 @@ func strikeEffects(t *testing.T, role, signal string) {
 	t.Logf("%d of %d runs waited for a person", asked, len(runs))
 }
 
-// settleRun sees a run to its end. When it waits for a person, that person looks at the receiver; it gives how often.
+// settleRun waits until a run finishes. If it waits for a person, the test decides according to the
+// receiver. It returns the number of decisions.
 func settleRun(t *testing.T, c *cluster, owner account, receiver *till, b bill, id string) (asked int) {
 	t.Helper()
 	var r waitingRun
@@ -166,7 +177,7 @@ func settleRun(t *testing.T, c *cluster, owner account, receiver *till, b bill, 
 	return asked
 }
 
-// waitingRun is a run as far as these tests look at it.
+// waitingRun contains the fields of a waiting run that these tests use.
 type waitingRun struct {
 	Status         string `json:"status"`
 	Message        string `json:"message"`
@@ -189,7 +200,7 @@ func (r waitingRun) terminal() bool {
 	return r.Status == "completed" || r.Status == "failed" || r.Status == "cancelled" || r.Status == "timed_out"
 }
 
-// decide answers what a run waits for.
+// decide answers the required action of a run.
 func (a account) decide(t *testing.T, id, decision, callID string) answer {
 	t.Helper()
 	return a.send(t, http.MethodPost, a.url+"/api/runs?id="+id+"&action="+decision+"&toolCallId="+callID, nil)
@@ -210,7 +221,7 @@ func (a account) awaitAction(t *testing.T, id string) waitingRun {
 	return r
 }
 
-// TestApprovals has people answer: nothing is sent before, once after, and never when they refuse.
+// TestApprovals decides approvals: nothing is sent before, once after, and never after a rejection.
 func TestApprovals(t *testing.T) {
 	t.Parallel()
 	receiver := newTill(t)
@@ -219,7 +230,7 @@ func TestApprovals(t *testing.T) {
 	in := c.ingress(t)
 	c.worker(t)
 	owner := signUp(t, in.url).paying(t, receiver.url, map[string]any{"approval": "unsafe"})
-	owner.post(t.Context(), trigger{message: bill{"payByKey", "free"}.message()}).want(t, http.StatusOK) // only unsafe calls ask
+	owner.post(t.Context(), trigger{message: bill{"payByKey", "free"}.message()}).want(t, http.StatusOK) // only unsafe calls need approval
 
 	for decision, want := range map[string]struct {
 		effects int
@@ -243,7 +254,7 @@ func TestApprovals(t *testing.T) {
 		}
 		id, call := got.run(t).ID, r.RequiredAction.ToolCallID
 		events := owner.watch(t, id, "")
-		for range 2 { // the second says the same and changes nothing
+		for range 2 { // the repetition changes nothing
 			owner.decide(t, id, decision, call).want(t, http.StatusOK)
 		}
 		r = waitingRun{}
@@ -255,13 +266,14 @@ func TestApprovals(t *testing.T) {
 			t.Errorf("%s: %d effects, want %d", decision, len(effects), want.effects)
 		}
 		if log := bytesFor(events.rest(t)); !strings.Contains(log, "run.requires_action") || !strings.Contains(log, "run.completed") {
-			t.Errorf("%s: the stream told %s", decision, log)
+			t.Errorf("%s: the stream contains %s", decision, log)
 		}
 		owner.decide(t, id, "approve", "call_other").refused(t, http.StatusBadRequest, "invalid_request")
 	}
 }
 
-// TestMissingToolWorker runs without any: the model is told within two seconds, and the run goes on.
+// TestMissingToolWorker has no tool worker. The model is told within two seconds, and the run
+// continues.
 func TestMissingToolWorker(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -271,13 +283,15 @@ func TestMissingToolWorker(t *testing.T) {
 		}
 		return pays(req)
 	})
+
 	in := c.ingress(t)
 	c.worker(t, "ROLES=agent,sweep")
 	owner := signUp(t, in.url).paying(t, "http://127.0.0.1:9", nil)
 	bound := 2500 * time.Millisecond
 	if testing.Short() {
-		bound = 10 * time.Second // the machine is shared with the tests of other packages
+		bound = 10 * time.Second // the machine is shared with other packages' tests
 	}
+
 	for _, tool := range []string{"payOnce", "payByKey"} {
 		began := time.Now()
 		var r waitingRun

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// gates keep statements of the service waiting inside PostgreSQL, so that a process can be killed while it makes one:
-// before an effect's entry is written, before it is flipped to sending or to done, and before the step is journaled.
-// A call says in its arguments' "point" at which gate it stops.
+// gates block statements of the service inside PostgreSQL, so that a process can be killed during a
+// statement: before a tool ledger entry is written, before it changes to sending or done, and
+// before the step is journaled. The argument "point" of a call selects its gate.
 type gates struct {
 	c    *cluster
 	conn *sql.Conn
@@ -37,16 +37,18 @@ BEGIN
 END $$;
 CREATE TRIGGER e2e_steps BEFORE INSERT ON steps FOR EACH ROW EXECUTE FUNCTION e2e_steps();`
 
-// newGates makes the gates and closes them all.
+// newGates creates the gates, all closed.
 func newGates(t *testing.T, c *cluster, points ...string) *gates {
 	t.Helper()
 	if _, err := c.db.ExecContext(t.Context(), gateSQL); err != nil {
 		t.Fatal(err)
 	}
+
 	conn, err := c.db.Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { _ = conn.Close() })
 	for _, point := range points {
 		if _, err := conn.ExecContext(t.Context(), `SELECT pg_advisory_lock(7331, hashtext($1) & 65535)`, point); err != nil {
@@ -56,14 +58,14 @@ func newGates(t *testing.T, c *cluster, points ...string) *gates {
 	return &gates{c: c, conn: conn}
 }
 
-// waiting gives how many statements wait at a gate.
+// waiting returns the number of statements waiting at a gate.
 func (g *gates) waiting(t *testing.T, point string) int {
 	t.Helper()
 	return g.c.number(t, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND classid = 7331
 		AND objid = (hashtext($1) & 65535)::oid`, point)
 }
 
-// open lets everything pass from now on.
+// open opens all gates permanently.
 func (g *gates) open(t *testing.T) {
 	t.Helper()
 	if _, err := g.conn.ExecContext(t.Context(), `SELECT pg_advisory_unlock_all()`); err != nil {

@@ -20,12 +20,12 @@ import (
 )
 
 const (
-	deliveries   = 500                   // about one thing
-	deliveryPace = 60 * time.Millisecond // half a minute in all: longer than one run may collect
+	deliveries   = 500                   // about one subject
+	deliveryPace = 60 * time.Millisecond // half a minute in total, longer than one run may coalesce
 	hookSecret   = "a secret of this test"
 )
 
-// received is what a source is answered.
+// received is the hook's response.
 type received struct {
 	Status    string  `json:"status"`
 	RunID     *string `json:"runId"`
@@ -56,10 +56,11 @@ func (s *source) post(ctx context.Context, n, through int) (got received, taken 
 	return got, json.Unmarshal(answered.body, &got) == nil
 }
 
-// deliver sends a delivery until it is taken.
+// deliver sends a delivery until it is accepted.
 func (s *source) deliver(ctx context.Context, n int) {
 	pause := time.NewTicker(100 * time.Millisecond)
 	defer pause.Stop()
+
 	for ctx.Err() == nil {
 		got, taken := s.post(ctx, n, n+s.tries[n])
 		s.tries[n]++
@@ -75,7 +76,7 @@ func (s *source) deliver(ctx context.Context, n int) {
 	}
 }
 
-// sendAll sends the deliveries one after the other, at a pace, and returns when all are taken.
+// sendAll sends the deliveries in order at a steady pace, and returns when all are accepted.
 func (s *source) sendAll(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -91,8 +92,9 @@ func (s *source) sendAll(ctx context.Context) {
 	}
 }
 
-// TestChaosCollecting has a source send hundreds of deliveries about one thing while an ingress and a sweeper are killed: they become
-// few runs, which know of every delivery, each of them of its own.
+// TestChaosCollecting has a source send hundreds of deliveries about one subject while an ingress
+// and a sweeper are killed. They are coalesced into a few runs, which together contain every
+// delivery exactly once.
 func TestChaosCollecting(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -103,10 +105,12 @@ func TestChaosCollecting(t *testing.T) {
 	var hook struct {
 		ID string `json:"id"`
 	}
+
 	owner.send(t, http.MethodPost, owner.url+"/api/hooks", map[string]any{
 		"name": "reviews", "agentId": owner.agent, "source": "github", "secret": hookSecret, "messageTemplate": "Review {{pull_request.id}}.",
 		"coalesce": map[string]any{"key": "{{pull_request.id}}", "windowSeconds": 5, "maxWaitSeconds": 20},
 	}).want(t, http.StatusCreated).into(t, &hook)
+
 	s := &source{}
 	for _, in := range ingresses {
 		s.paths = append(s.paths, in.url+"/api/hooks/receive/"+hook.ID)
@@ -114,37 +118,42 @@ func TestChaosCollecting(t *testing.T) {
 
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
+
 	sent := make(chan struct{})
 	go func() {
 		s.sendAll(ctx)
 		close(sent)
 	}()
+
 	eventually(t, time.Minute, "a third is taken", func() bool { return s.taken.Load() >= deliveries/3 })
 	sweepers[0].Kill9()
 	eventually(t, time.Minute, "half is taken", func() bool { return s.taken.Load() >= deliveries/2 })
 	ingresses[0].Kill9()
 	<-sent
 	if taken := s.taken.Load(); taken != deliveries {
-		t.Fatalf("%d of %d deliveries were taken", taken, deliveries)
+		t.Fatalf("%d of %d deliveries were accepted", taken, deliveries)
 	}
+
 	eventually(t, 40*time.Second, "what was collected is released", func() bool { return c.number(t, "SELECT count(*) FROM collecting") == 0 })
 	s.checkRuns(t, c, owner)
 	s.checkReplays(t)
 }
 
-// checkRuns holds what the runs know against what the source was answered.
+// checkRuns compares the runs' deliveries to the responses of the source.
 func (s *source) checkRuns(t *testing.T, c *cluster, owner account) {
 	t.Helper()
-	runs := map[string][]string{} // ids of deliveries
+	runs := map[string][]string{} // IDs of deliveries
 	for n, got := range s.answered {
 		if got.RunID == nil || got.Status != "coalesced" {
 			t.Fatalf("delivery %d: %+v", n, got)
 		}
 		runs[*got.RunID] = append(runs[*got.RunID], deliveryID(n))
 	}
+
 	if made := c.number(t, "SELECT count(*) FROM runs"); made != len(runs) || made > 3 {
-		t.Fatalf("%d runs were made, and the source knows of %d", made, len(runs))
+		t.Fatalf("%d runs were created, and the source received %d", made, len(runs))
 	}
+
 	for id, want := range runs {
 		if r := owner.result(t, id, 40*time.Second).run(t); r.Status != "completed" || r.Attempts != 1 {
 			t.Errorf("the run ended as %+v", r)
@@ -158,17 +167,20 @@ func (s *source) checkRuns(t *testing.T, c *cluster, owner account) {
 			t.Errorf("run %s knows of %d deliveries, and the source of %d: %v, %v", id, len(listed), len(want), listed, want)
 		}
 	}
+
 	if calls := len(c.model.stub.Requests()); calls != len(runs) {
 		t.Errorf("%d model calls of %d runs", calls, len(runs))
 	}
+
 	again := 0
 	for _, tries := range s.tries {
 		again += tries - 1
 	}
+
 	t.Logf("%d runs of %d deliveries, %d of which were sent again", len(runs), deliveries, again)
 }
 
-// checkReplays sends every delivery once more, to the ingress that is left.
+// checkReplays sends every delivery again to the remaining ingress.
 func (s *source) checkReplays(t *testing.T) {
 	t.Helper()
 	var all sync.WaitGroup
@@ -182,5 +194,6 @@ func (s *source) checkReplays(t *testing.T) {
 			}
 		})
 	}
+
 	all.Wait()
 }

@@ -22,21 +22,21 @@ import (
 	"parley/scripts/internal/realtimeclient"
 )
 
-// The codes that a conversation is closed with.
+// The WebSocket close codes of a conversation.
 const (
 	closeUnsupported = 1003
 	closePolicy      = 1008
 	closeTooBig      = 1009
 )
 
-// hostility is what one client does that means no good, and what becomes of it.
-type hostility struct {
+// attack is an attack by one client and its consequence.
+type attack struct {
 	name string
 	do   func(t *testing.T, owner account, in *edge)
 }
 
-// hostilities are done side by side, while somebody else's conversation goes on.
-var hostilities = []hostility{
+// attacks run in parallel during another organization's conversation.
+var attacks = []attack{
 	{"what is no event", noEvents},
 	{"what is no text", noText},
 	{"messages of a mebibyte and more", giants},
@@ -50,15 +50,16 @@ var hostilities = []hostility{
 }
 
 const (
-	// seats is how many conversations an organization may have at once: enough for all hostilities. They are 25 side by side, and who
-	// comes back at once may come before the service knows that they are gone.
+	// seats is the number of concurrent conversations of an organization, enough for all
+	// hostilities. There are 25 in parallel, and a client may reconnect before the service notices
+	// that it is gone.
 	seats = 32
-	// unread is how many of them read nothing.
+	// unread is the number of clients that read nothing.
 	unread = 12
 )
 
-// TestVoiceHostileClients has clients of one organization do what they should not, all at a service in which another organization's
-// conversation goes on.
+// TestVoiceHostileClients has clients of one organization misbehave while the conversation of
+// another organization continues.
 func TestVoiceHostileClients(t *testing.T) {
 	t.Parallel()
 	needsVoice(t)
@@ -68,33 +69,36 @@ func TestVoiceHostileClients(t *testing.T) {
 	c.voiceWorker(t, l)
 	owner, other := signUp(t, in.url).speaks(t), signUp(t, in.url).speaks(t)
 	beside := other.chatter(t, in)
-	run := func(h hostility) func(*testing.T) {
+	run := func(h attack) func(*testing.T) {
 		return func(t *testing.T) {
 			t.Helper()
 			h.do(t, owner, in)
 		}
 	}
-	const last = "clients that have vanished" // which is known after half a minute, in which they do nothing
-	gone := atOnce(t, map[string]func(*testing.T){last: run(hostility{last, vanished})})
+
+	const last = "clients that have vanished" // which takes half a minute in which they do nothing
+	gone := runTogether(t, map[string]func(*testing.T){last: run(attack{last, vanished})})
 	alone, all := beside.turns(t, 6), map[string]func(*testing.T){}
 	beside.memory.resident(t)
-	for _, h := range hostilities {
+	for _, h := range attacks {
 		all[h.name] = run(h)
 	}
-	atOnce(t, all)()
+
+	runTogether(t, all)()
 	t.Logf("the ingress has %d MiB", beside.memory.resident(t)>>20)
 	gone()
-	t.Run("a thousand connections too many", run(hostility{do: tooMany}))
+	t.Run("a thousand connections too many", run(attack{do: tooMany}))
 	for _, k := range owner.allSeats(t, "those who were too many") {
 		k.Leave()
 	}
+
 	t.Logf("the ingress has %d MiB", beside.memory.resident(t)>>20)
 	disturbed := beside.turns(t, 1)
 	beside.stop()
 	beside.compare(t, alone, disturbed)
 }
 
-// chatter is a conversation that goes on by itself, and takes down how long its answers take to begin.
+// chatter is an automatic conversation that records the latencies of its answers.
 type chatter struct {
 	memory *memory
 	cancel context.CancelFunc
@@ -102,11 +106,11 @@ type chatter struct {
 
 	mu    sync.Mutex
 	took  []time.Duration
-	hurt  time.Duration // for how long in all somebody who listens waited
+	hurt  time.Duration // total time in which a listener waited for audio
 	fault error
 }
 
-// chatter begins a conversation that asks once a second at the most.
+// chatter starts a conversation that asks at most once a second.
 func (a account) chatter(t *testing.T, in *edge) *chatter {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -115,6 +119,7 @@ func (a account) chatter(t *testing.T, in *edge) *chatter {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(b.stop)
 	go func() {
 		defer close(b.done)
@@ -137,8 +142,10 @@ func (b *chatter) talk(ctx context.Context, line *realtimeclient.Client) error {
 	if _, _, err := line.Until(ctx, "session.created"); err != nil {
 		return err
 	}
+
 	tick := time.NewTicker(time.Second / 2)
 	defer tick.Stop()
+
 	for n := 0; ; n++ {
 		began, text := time.Now(), fmt.Sprintf("This is the question with the number %d, and I wonder what comes next.", n)
 		if err := line.Ask(ctx, text); err != nil {
@@ -163,7 +170,7 @@ func (b *chatter) talk(ctx context.Context, line *realtimeclient.Client) error {
 	}
 }
 
-// turns waits for so many more turns, and gives how long all since the last call took.
+// turns waits for so many more turns, and returns the latencies since the last call.
 func (b *chatter) turns(t *testing.T, n int) (took []time.Duration) {
 	t.Helper()
 	b.mu.Lock()
@@ -184,8 +191,9 @@ func (b *chatter) turns(t *testing.T, n int) (took []time.Duration) {
 	return took
 }
 
-// compare holds what was disturbed against what was not. The machine is shared by all that these tests start, and by other packages'
-// tests in short runs, which are for finding who stops others altogether: without -short it is what listeners would notice.
+// compare compares disturbed to undisturbed latencies. In short runs the machine is shared with
+// other packages' tests, and the check only finds attacks that block others completely. Without
+// -short the limits are what listeners would notice.
 func (b *chatter) compare(t *testing.T, alone, disturbed []time.Duration) {
 	t.Helper()
 	margin, waited := 300*time.Millisecond, 5*time.Millisecond
@@ -193,21 +201,22 @@ func (b *chatter) compare(t *testing.T, alone, disturbed []time.Duration) {
 		margin, waited = 2*time.Second, 200*time.Millisecond
 		t.Log("NOT TESTED with -short: whether a listener would notice; bounds are wide beside other tests")
 	}
+
 	slices.Sort(alone)
 	slices.Sort(disturbed)
 	at := func(took []time.Duration, percent int) time.Duration { return took[(len(took)-1)*percent/100] }
-	t.Logf("beside it, %d turns: p50 %s, p95 %s, worst %s; alone, %d turns: p50 %s, p95 %s; who listens waited for %s", len(disturbed),
+	t.Logf("during the attacks, %d turns: p50 %s, p95 %s, worst %s; alone, %d turns: p50 %s, p95 %s; a listener waited for %s", len(disturbed),
 		at(disturbed, 50), at(disturbed, 95), at(disturbed, 100), len(alone), at(alone, 50), at(alone, 95), b.hurt)
-	// The attackers take the same two cores: single turns may meet them.
+	// The attackers use the same two cores and may delay single turns.
 	if at(disturbed, 50) > 2*at(alone, 50)+margin || at(disturbed, 100) > 5*time.Second+5*margin {
 		t.Error("the conversation beside was disturbed")
 	}
 	if b.hurt > time.Duration(len(disturbed))*waited {
-		t.Errorf("who listens waited for %s", b.hurt)
+		t.Errorf("a listener waited for %s", b.hurt)
 	}
 }
 
-// memory is what a process has.
+// memory is the memory of a process.
 type memory struct {
 	pid    int
 	before int
@@ -215,18 +224,21 @@ type memory struct {
 
 var residentLine = regexp.MustCompile(`VmRSS:\s+(\d+) kB`)
 
-// resident gives its size, which must stay flat: the first look is what later ones are held against.
+// resident returns the resident size, which must stay flat. Later sizes are compared to the first
+// one.
 func (m *memory) resident(t *testing.T) (bytes int) {
 	t.Helper()
-	const room = 96 << 20 // of garbage that is not collected yet
+	const room = 96 << 20 // uncollected garbage
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", m.pid))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	found := residentLine.FindSubmatch(status)
 	if found == nil {
 		t.Fatalf("%s", status)
 	}
+
 	kib, err := strconv.Atoi(string(found[1]))
 	if err != nil {
 		t.Fatal(err)
@@ -240,8 +252,8 @@ func (m *memory) resident(t *testing.T) (bytes int) {
 	return kib << 10
 }
 
-// allSeats opens as many conversations as the organization may have: whoever is gone has left nothing behind. A place is free when the
-// service knows that somebody is gone, which takes it a moment.
+// allSeats opens as many conversations as the organization may have, which shows that ended ones
+// left nothing behind. A slot becomes free when the service notices that a client is gone.
 func (a account) allSeats(t *testing.T, behind string) (open []*talk) {
 	t.Helper()
 	for range seats {
@@ -273,22 +285,22 @@ func (k *talk) wantError(code, param string) {
 	}
 }
 
-// wantClosed reads to the end of the conversation, which must be closed with a code.
+// wantClosed reads to the end of the conversation. It must be closed with this code.
 func (k *talk) wantClosed(code int) (all []realtimeclient.Event) {
 	k.t.Helper()
 	got, all := k.closed(patience)
 	if got != code {
-		k.t.Errorf("closed with %d, want %d, behind %s", got, code, realtimeclient.Types(all))
+		k.t.Errorf("closed with %d, want %d, after %s", got, code, realtimeclient.Types(all))
 	}
 	return all
 }
 
-// raw sends a message; once the service has closed the conversation nothing can be sent, which is no fault.
+// raw sends a message. It returns false if the service has closed the conversation.
 func (k *talk) raw(kind websocket.MessageType, raw []byte) bool {
 	return k.SendRaw(k.t.Context(), kind, raw) == nil
 }
 
-// alive checks that errors have ended nothing.
+// alive checks that the conversation continues after errors.
 func (k *talk) alive() {
 	k.t.Helper()
 	k.ask("Are you there?")
@@ -301,6 +313,7 @@ func noEvents(t *testing.T, owner account, _ *edge) {
 	t.Helper()
 	k := owner.converse(t, "")
 	defer k.Leave()
+
 	for _, malformed := range []string{
 		"", "{", "null", "[]", "7", `"text"`, `{}`, `{"type":7}`, `{"type":"nothing.like.this"}`, `{"type":"response.create"} more`, "\x00", "{\"type\":\"\xff\"}",
 		`{"type":"session.update"}`, `{"type":"session.update","session":7}`, `{"type":"conversation.item.create","item":{"type":"nothing"}}`,
@@ -313,12 +326,14 @@ func noEvents(t *testing.T, owner account, _ *edge) {
 			t.Errorf("%.40q: %s", malformed, e.Raw)
 		}
 	}
+
 	k.alive()
 	for range 100 {
 		if !k.raw(websocket.MessageText, []byte("{")) {
 			break
 		}
 	}
+
 	if faults := k.wantClosed(closePolicy); len(faults) < 19 || len(faults) > 25 {
 		t.Errorf("%d errors: %s", len(faults), realtimeclient.Types(faults))
 	}
@@ -344,18 +359,20 @@ func giants(t *testing.T, owner account, _ *edge) {
 			k.wantClosed(closeTooBig)
 		}
 	}
-	atOnce(t, all)()
+	runTogether(t, all)()
 }
 
 func wrongFormats(t *testing.T, owner account, _ *edge) {
 	t.Helper()
 	k := owner.converse(t, "")
 	defer k.Leave()
+
 	send := func(side string, format map[string]any) {
 		k.within(func(ctx context.Context) error {
 			return k.Update(ctx, map[string]any{"audio": map[string]any{side: map[string]any{"format": format}}})
 		})
 	}
+
 	for _, side := range []string{"input", "output"} {
 		for _, format := range []map[string]any{{"type": "audio/pcm", "rate": 16000}, {"type": "audio/pcmu"}, {"type": "audio/pcma"}} {
 			send(side, format)
@@ -365,6 +382,7 @@ func wrongFormats(t *testing.T, owner account, _ *edge) {
 			}
 		}
 	}
+
 	send("input", map[string]any{"type": "audio/pcm", "rate": realtimeclient.Rate})
 	k.until("session.updated")
 	k.alive()
@@ -374,6 +392,7 @@ func noSound(t *testing.T, owner account, _ *edge) {
 	t.Helper()
 	k := owner.converse(t, "")
 	defer k.Leave()
+
 	for _, audio := range []any{"not base64!", base64.StdEncoding.EncodeToString([]byte("odd")), 7, nil} {
 		k.within(func(ctx context.Context) error {
 			return k.Send(ctx, map[string]any{"type": "input_audio_buffer.append", "audio": audio})
@@ -383,14 +402,16 @@ func noSound(t *testing.T, owner account, _ *edge) {
 			t.Errorf("%v: %s", audio, e.Raw)
 		}
 	}
+
 	k.within(func(ctx context.Context) error {
 		return k.Send(ctx, map[string]any{"type": "input_audio_buffer.commit"})
 	})
+
 	k.wantError("input_audio_buffer_commit_empty", "")
 	k.alive()
 }
 
-// eventFlood sends events as fast as they go, of several kinds.
+// eventFlood sends events of several kinds as fast as possible.
 func eventFlood(t *testing.T, owner account, _ *edge) {
 	t.Helper()
 	for _, event := range []string{
@@ -411,7 +432,8 @@ func eventFlood(t *testing.T, owner account, _ *edge) {
 	}
 }
 
-// soundFlood sends minutes of sound as fast as it goes: it is taken as fast as it is listened to.
+// soundFlood sends minutes of audio as fast as possible. The service accepts it at the speed of its
+// recognition.
 func soundFlood(t *testing.T, owner account, _ *edge) {
 	t.Helper()
 	k := owner.converse(t, "")
@@ -423,25 +445,28 @@ func soundFlood(t *testing.T, owner account, _ *edge) {
 	k.alive()
 }
 
-// endlessTurn never commits.
+// endlessTurn never commits its audio.
 func endlessTurn(t *testing.T, owner account, _ *edge) {
 	t.Helper()
 	k := owner.converse(t, "")
 	defer k.Leave()
+
 	k.update(map[string]any{"audio": map[string]any{"input": map[string]any{"turn_detection": nil}}})
 	second := realtimeclient.Silence(time.Second)
 	for range 130 {
 		k.within(func(ctx context.Context) error { return k.Append(ctx, second) })
 	}
+
 	k.wantError("input_audio_buffer_full", "audio")
 	k.within(func(ctx context.Context) error {
 		return k.Send(ctx, map[string]any{"type": "input_audio_buffer.clear"})
 	})
+
 	k.until("input_audio_buffer.cleared")
 	k.alive()
 }
 
-// neverRead asks for answers, and takes none.
+// neverRead requests answers and reads none.
 func neverRead(t *testing.T, owner account, in *edge) {
 	t.Helper()
 	long := strings.Repeat(spoken+" ", 8)
@@ -453,12 +478,14 @@ func neverRead(t *testing.T, owner account, in *edge) {
 		s.send(map[string]any{"type": "response.create"})
 		sockets = append(sockets, s)
 	}
+
 	for _, s := range sockets {
 		s.awaitGone(in, 90*time.Second)
 	}
 }
 
-// awaitGone waits until the service has ended the connection: who reads nothing is not told, so that the system is asked.
+// awaitGone waits until the service has closed the connection. A client that does not read is not
+// notified, so the test checks the system's connections.
 func (s *rawSocket) awaitGone(in *edge, within time.Duration) {
 	s.t.Helper()
 	const established = "01"
@@ -466,6 +493,7 @@ func (s *rawSocket) awaitGone(in *edge, within time.Duration) {
 	if !ok {
 		s.t.Fatalf("%T", s.conn.LocalAddr())
 	}
+
 	here, there := fmt.Sprintf(":%04X", in.port), fmt.Sprintf(":%04X", address.Port)
 	eventually(s.t, within, "a client that does not read is thrown out", func() bool {
 		table, err := os.ReadFile("/proc/net/tcp")
@@ -482,7 +510,8 @@ func (s *rawSocket) awaitGone(in *edge, within time.Duration) {
 	})
 }
 
-// vanished answers no ping, as machines do that were unplugged: one while nothing happens, one in the middle of a message.
+// vanished answers no ping, like an unplugged machine: one client while nothing happens, one in the
+// middle of a message.
 func vanished(t *testing.T, owner account, in *edge) {
 	t.Helper()
 	idle, half := owner.rawUpgrade(t, in), owner.rawUpgrade(t, in)
@@ -506,6 +535,7 @@ func slowUpgrades(t *testing.T, owner account, in *edge) {
 		s.write([]byte(request[:20]))
 		sockets = append(sockets, s)
 	}
+
 	for n, s := range sockets {
 		eventually(t, 20*time.Second, "a request that never ends is not waited for", func() bool {
 			_, err := s.conn.Write([]byte(request[20+n%20 : 21+n%20]))
@@ -514,7 +544,7 @@ func slowUpgrades(t *testing.T, owner account, in *edge) {
 	}
 }
 
-// tooMany holds all places and asks for a thousand more.
+// tooMany occupies all slots and tries a thousand more.
 func tooMany(t *testing.T, owner account, in *edge) {
 	t.Helper()
 	open := owner.allSeats(t, "the hostile")
@@ -532,16 +562,19 @@ func tooMany(t *testing.T, owner account, in *edge) {
 			refused <- err
 		})
 	}
+
 	dials.Wait()
 	close(refused)
 	for err := range refused {
 		if refusal, ok := errors.AsType[*realtimeclient.RefusedError](err); !ok || refusal.Status != http.StatusTooManyRequests || !strings.Contains(refusal.Body, `"error"`) {
-			t.Fatalf("a connection too many: %v", err)
+			t.Fatalf("one connection too many: %v", err)
 		}
 	}
+
 	for _, k := range open {
 		k.alive()
 		k.Leave()
 	}
+
 	in.awaitReady(t)
 }

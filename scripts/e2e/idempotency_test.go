@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// sameKeyPosts is how often one key is posted at once.
+// sameKeyPosts is the number of simultaneous posts of one key.
 const sameKeyPosts = 200
 
 func TestChaosOneRunPerKeyEvenAfterEverythingWasKilled(t *testing.T) {
@@ -18,7 +18,7 @@ func TestChaosOneRunPerKeyEvenAfterEverythingWasKilled(t *testing.T) {
 	worker := c.worker(t)
 	owner := signUp(t, ingresses[0].url)
 	other := signUp(t, ingresses[1].url)
-	// Long enough for all requests to come while the run is open.
+	// Long enough for all requests to arrive while the run is open.
 	asked := trigger{message: "sleep 3s: once", key: "nightly-1"}
 
 	answers := postAtOnce(t, owner, ingresses, asked)
@@ -64,14 +64,15 @@ func TestChaosOneRunPerKeyEvenAfterEverythingWasKilled(t *testing.T) {
 		owner.at(in).post(t.Context(), trigger{message: "another message", key: asked.key}).
 			refused(t, http.StatusUnprocessableEntity, "idempotency_key_reused")
 	}
-	// A run after it shows that the worker works again, so that it would have called for the first one too.
+	// A later run shows that the worker works again, and would have executed the first one too.
 	owner.post(t.Context(), trigger{message: "after"}).completed(t, echoed("after"), 1)
 	if calls := c.model.count(asked.message); calls != 1 {
 		t.Fatalf("%d model calls after the restart, want 1", calls)
 	}
 }
 
-// postAtOnce sends the same trigger from many connections at the same moment, to the ingresses in turn.
+// postAtOnce sends the same trigger simultaneously over many connections, alternating between the
+// ingresses.
 func postAtOnce(t *testing.T, owner account, ingresses []*edge, tr trigger) []answer {
 	t.Helper()
 	answers := make([]answer, sameKeyPosts)
@@ -84,6 +85,7 @@ func postAtOnce(t *testing.T, owner account, ingresses []*edge, tr trigger) []an
 			answers[i] = caller.post(t.Context(), tr)
 		})
 	}
+
 	began := time.Now()
 	close(gate)
 	posts.Wait()

@@ -12,8 +12,9 @@ import (
 	"parley/shared/testkit"
 )
 
-// ingestGateSQL keeps an ingest worker waiting at the points that its document's metadata names: while it claims, writes its first
-// passages, has told of its last ones, and says that the document is ready, or that it has failed.
+// ingestGateSQL blocks an ingest worker at the points named in its document's metadata: while it
+// claims, while it writes its first passages, after it reported the last ones, and while it marks
+// the document as ready or failed.
 const ingestGateSQL = `
 CREATE FUNCTION e2e_documents() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
@@ -36,7 +37,7 @@ BEGIN
 END $$;
 CREATE TRIGGER e2e_chunks BEFORE INSERT ON document_chunks FOR EACH ROW EXECUTE FUNCTION e2e_chunks();`
 
-// library serves one document by HTTP, the first time not before it is told to.
+// library serves one document over HTTP. It delays the first response until it is released.
 type library struct {
 	host, url string
 	arrived   chan struct{}
@@ -59,13 +60,15 @@ func newLibrary(t *testing.T, mark string) *library {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		_, _ = fmt.Fprintf(w, "What the library has is called %s.\n", mark)
 	}))
+
 	t.Cleanup(server.Close)
 	l.url, l.host = server.URL+"/shelf/book.txt", strings.TrimPrefix(server.URL, "http://")
 	return l
 }
 
-// TestChaosIngest strikes a worker with documents at every point of being processed at once: each ends ready once, or failed with
-// its reason, and what a worker that was frozen does late changes nothing.
+// TestChaosIngest kills a worker with documents at every point of their processing. Each document
+// becomes ready once, or failed with its reason, and the late statements of a frozen worker change
+// nothing.
 func TestChaosIngest(t *testing.T) {
 	t.Parallel()
 	for _, signal := range []string{"kill", "stop"} {
@@ -99,7 +102,7 @@ func strikeIngest(t *testing.T, signal string) {
 	case <-time.After(60 * time.Second):
 		t.Fatal("the document was not fetched")
 	}
-	for _, point := range points { // one behind the other: a claim that waits holds those back that come with it
+	for _, point := range points { // one after the other, because a blocked claim delays those claimed with it
 		content := manual("mark" + point)
 		if point == "failed" {
 			content = []byte("%PDF-1.4\nthis is none\n")
@@ -114,7 +117,7 @@ func strikeIngest(t *testing.T, signal string) {
 	close(shelf.release)
 	for point, id := range ids {
 		d := owner.processed(t, id, 90*time.Second)
-		t.Logf("%s is %s %s after the strike", point, d.Status, time.Since(struck).Round(time.Second))
+		t.Logf("%s is %s %s after the fault", point, d.Status, time.Since(struck).Round(time.Second))
 		if point == "failed" {
 			if d.Status != "failed" || d.Error == nil || d.Error.Code != "damaged" || d.Chunks != 0 {
 				t.Errorf("%s: %+v", point, d)
@@ -142,13 +145,14 @@ func strike(t *testing.T, victim *testkit.Process, signal string) {
 	victim.Stop()
 }
 
-// storedOnce counts what is stored of each document: its passages once each, and as many as it says.
+// storedOnce checks that each passage of a document is stored once, and that their number matches
+// the document's.
 func storedOnce(t *testing.T, c *cluster, owner account, ids map[string]string) {
 	t.Helper()
 	for point, id := range ids {
 		n := c.number(t, `SELECT count(*) FROM document_chunks WHERE document_id = $1`, id)
 		if d := owner.document(t, id); n != d.Chunks {
-			t.Errorf("%s: %d passages are stored, and it says %d", point, n, d.Chunks)
+			t.Errorf("%s: %d passages are stored, the document says %d", point, n, d.Chunks)
 		}
 		if distinct := c.number(t, `SELECT count(DISTINCT (page, start_at)) FROM document_chunks WHERE document_id = $1`, id); distinct != n {
 			t.Errorf("%s: of %d passages %d are different", point, n, distinct)
@@ -157,8 +161,9 @@ func storedOnce(t *testing.T, c *cluster, owner account, ids map[string]string) 
 			t.Errorf("%s: it is not found", point)
 		}
 	}
-	// A term counts in as many passages as have it, whatever was struck.
+
+	// The count of a term equals the number of passages with it, whatever was killed.
 	if wrong := c.number(t, `SELECT count(*) FROM knowledge_terms k WHERE k.chunks <= 0`); wrong != 0 {
-		t.Errorf("%d terms are counted that nothing has", wrong)
+		t.Errorf("%d counted terms occur in no passage", wrong)
 	}
 }

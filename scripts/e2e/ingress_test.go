@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// waiters is how many requests wait at an ingress that ends.
+// waiters is the number of requests waiting at an ingress that ends.
 const waiters = 8
 
 func TestChaosIngressKilledWithWaiters(t *testing.T) {
@@ -21,6 +21,7 @@ func TestChaosIngressKilledWithWaiters(t *testing.T) {
 	for range waiters {
 		waiting = append(waiting, owner.start(t.Context(), asked))
 	}
+
 	c.model.awaitCalls(t, asked.message, 1)
 	id := c.text(t, "SELECT id FROM runs")
 	dying.awaitConnections(t, len(waiting))
@@ -30,6 +31,7 @@ func TestChaosIngressKilledWithWaiters(t *testing.T) {
 			t.Fatalf("an ingress that was killed answered: %d %s", got.status, got.body)
 		}
 	}
+
 	there := owner.at(other)
 	attached := there.post(t.Context(), asked)
 	attached.completed(t, echoed("kept"), 1)
@@ -44,7 +46,7 @@ func TestChaosIngressKilledWithWaiters(t *testing.T) {
 	}
 }
 
-func TestIngressToldToStopAnswersItsWaiters(t *testing.T) {
+func TestStoppingIngressAnswersItsWaiters(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	leaving, other := c.ingress(t), c.ingress(t)
@@ -55,6 +57,7 @@ func TestIngressToldToStopAnswersItsWaiters(t *testing.T) {
 	for range waiters {
 		waiting = append(waiting, owner.start(t.Context(), asked))
 	}
+
 	c.model.awaitCalls(t, asked.message, 1)
 	id := c.text(t, "SELECT id FROM runs")
 	polls := make(chan answer, 1) // a long poll is a waiter too
@@ -71,12 +74,14 @@ func TestIngressToldToStopAnswersItsWaiters(t *testing.T) {
 		}
 		got.wantRetryAfter(t)
 	}
+
 	if got := awaitAnswer(t, polls, 25*time.Second).want(t, http.StatusOK).run(t); got.Status != "running" {
 		t.Fatalf("the long poll ended with a run %s, want running", got.Status)
 	}
 	if err := leaving.Wait(25 * time.Second); err != nil {
 		t.Fatalf("the ingress did not exit with 0: %v", err)
 	}
+
 	owner.at(other).result(t, id, 40*time.Second).completed(t, echoed("later"), 1)
 	owner.at(other).post(t.Context(), asked).replayed(t)
 }

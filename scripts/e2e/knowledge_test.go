@@ -18,7 +18,7 @@ import (
 	"parley/shared/testkit/pdf"
 )
 
-// kept is a document as the service tells of it.
+// kept is a document in the API.
 type kept struct {
 	ID     string `json:"id"`
 	Name   string `json:"name"`
@@ -31,7 +31,7 @@ type kept struct {
 	} `json:"error"`
 }
 
-// upload sends a document as a form does.
+// upload uploads a document as a form.
 func (a account) upload(t *testing.T, name string, content []byte, metadata string) kept {
 	t.Helper()
 	var body bytes.Buffer
@@ -41,6 +41,7 @@ func (a account) upload(t *testing.T, name string, content []byte, metadata stri
 			t.Fatal(err)
 		}
 	}
+
 	part, err := form.CreateFormFile("file", name)
 	if err == nil {
 		_, err = part.Write(content)
@@ -51,10 +52,12 @@ func (a account) upload(t *testing.T, name string, content []byte, metadata stri
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, a.url+"/api/knowledge", &body)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	req.Header.Set("Content-Type", form.FormDataContentType())
 	req.Header.Set("X-Api-Key", a.key)
 	res, err := client.Do(req)
@@ -62,10 +65,12 @@ func (a account) upload(t *testing.T, name string, content []byte, metadata stri
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
+
 	var raw bytes.Buffer
 	if _, err := raw.ReadFrom(res.Body); err != nil {
 		t.Fatal(err)
 	}
+
 	var d kept
 	answer{status: res.StatusCode, body: raw.Bytes()}.want(t, http.StatusAccepted).into(t, &d)
 	return d
@@ -87,7 +92,7 @@ func (a account) processed(t *testing.T, id string, within time.Duration) (d kep
 	return d
 }
 
-// finds gives the ids of the documents in which a search finds something, the best first.
+// finds returns the IDs of the documents found by a search, best first.
 func (a account) finds(t *testing.T, query string) (ids []string) {
 	t.Helper()
 	var found struct {
@@ -102,7 +107,7 @@ func (a account) finds(t *testing.T, query string) (ids []string) {
 	return ids
 }
 
-// reader makes an agent that answers from documents.
+// reader creates an agent that answers from documents.
 func (a account) reader(t *testing.T, model string, options map[string]any) account {
 	t.Helper()
 	knowledge := map[string]any{"enabled": true}
@@ -118,7 +123,8 @@ func (a account) reader(t *testing.T, model string, options map[string]any) acco
 	return a
 }
 
-// manual is a document of twelve pages, the seventh of which says how long the lamp's warranty is. Every page has the mark.
+// manual is a document of twelve pages. Page seven contains the lamp's warranty period. Every page
+// contains the mark.
 func manual(mark string) []byte {
 	pages := make([]pdf.Page, 12)
 	for i := range pages {
@@ -132,7 +138,7 @@ func manual(mark string) []byte {
 	return pdf.Write(pages...)
 }
 
-// citedPage is a run whose citations are of documents.
+// citedPage is a run that cites documents.
 type citedPage struct {
 	ID        string `json:"id"`
 	Status    string `json:"status"`
@@ -159,8 +165,8 @@ func (a account) chats(t *testing.T, session, message string) (r citedPage) {
 	return r
 }
 
-// TestAnswersCiteTheirPage asks the offline model about page 7 of a document, opens what it cites, and then deletes the
-// document: nothing of it is found, cited or stored any more.
+// TestAnswersCiteTheirPage asks the offline model about page 7 of a document, opens the citation,
+// and then deletes the document. Afterwards nothing of it is found, cited or stored.
 func TestAnswersCiteTheirPage(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -176,11 +182,13 @@ func TestAnswersCiteTheirPage(t *testing.T) {
 	if found := owner.finds(t, "How long is the warranty of the Heron lamp?"); len(found) == 0 || found[0] != sent.ID {
 		t.Errorf("found %v", found)
 	}
+
 	r := owner.chats(t, "about the lamp", "How long is the warranty of the Heron lamp?")
 	opensItsPage(t, owner, r, sent.ID)
 	if none := owner.chats(t, "about whales", "How many whales live in the Baltic Sea?"); len(none.Citations) != 0 || !strings.Contains(none.Message, "do not say") {
-		t.Errorf("an answer that no document supports: %+v", none)
+		t.Errorf("an answer without a supporting document: %+v", none)
 	}
+
 	stranger := signUp(t, in.url).reader(t, "offline", nil)
 	if other := stranger.chats(t, "s", "How long is the warranty of the Heron lamp?"); len(other.Citations) != 0 || strings.Contains(other.Message, "thirty-one") {
 		t.Errorf("another organization's agent says %+v", other)
@@ -190,14 +198,17 @@ func TestAnswersCiteTheirPage(t *testing.T) {
 	for _, path := range []string{"&page=7", "&content=1", ""} {
 		owner.get(t.Context(), "/api/knowledge?id="+sent.ID+path).refused(t, http.StatusNotFound, "not_found")
 	}
+
 	if found := owner.finds(t, "How long is the warranty of the Heron lamp?"); len(found) != 0 {
 		t.Errorf("after the end found %v", found)
 	}
+
 	for _, session := range []string{"about the lamp", "another"} {
 		if after := owner.chats(t, session, "And how long was it again, the warranty of the Heron lamp?"); len(after.Citations) != 0 || strings.Contains(after.Message, "thirty-one") {
 			t.Errorf("after the end, in %s: %+v", session, after)
 		}
 	}
+
 	leavesNothing(t, c, mark, in.Output(), worker.Output())
 	for _, said := range bus.with(mark) {
 		if strings.HasPrefix(said.subject, "jobs.") || strings.Contains(said.subject, mark) {
@@ -212,6 +223,7 @@ func opensItsPage(t *testing.T, owner account, r citedPage, document string) {
 	if len(r.Citations) == 0 || !strings.Contains(r.Message, "thirty-one months") {
 		t.Fatalf("%+v", r)
 	}
+
 	for _, cited := range r.Citations {
 		if cited.Type != "document" || cited.DocumentID != document || cited.Page != 7 || !strings.HasSuffix(cited.Title, "manual.pdf") {
 			t.Errorf("%+v", cited)
@@ -230,7 +242,7 @@ func opensItsPage(t *testing.T, owner account, r citedPage, document string) {
 	}
 }
 
-// leavesNothing looks for a mark in every table, in every file of JetStream, and in logs.
+// leavesNothing searches for a mark in every table, in every file of JetStream, and in logs.
 func leavesNothing(t *testing.T, c *cluster, mark string, logs ...string) {
 	t.Helper()
 	rows, err := c.db.QueryContext(t.Context(), `SELECT c.table_name, c.column_name, c.data_type FROM information_schema.columns c
@@ -263,7 +275,7 @@ func leavesNothing(t *testing.T, c *cluster, mark string, logs ...string) {
 		}
 		looked++
 		if found += n; n > 0 {
-			t.Errorf("%d rows of %s have it still", n, where)
+			t.Errorf("%d rows of %s still contain it", n, where)
 		}
 	}
 	if looked < 100 {
@@ -275,7 +287,7 @@ func leavesNothing(t *testing.T, c *cluster, mark string, logs ...string) {
 		}
 		content, err := os.ReadFile(path)
 		if bytes.Contains(content, []byte(mark)) {
-			t.Errorf("%s has it still", path)
+			t.Errorf("%s still contains it", path)
 		}
 		return err
 	})

@@ -13,13 +13,14 @@ import (
 	"parley/shared/testkit/openaistub"
 )
 
-// modelName is the model of agents that the ledger answers.
+// modelName is the model answered by the ledger.
 const modelName = "openai/ledger"
 
-// headerCall carries a call's place in the ledger from the connection to where the prompt is known.
+// headerCall carries a call's index in the ledger from the connection to the code that parses the
+// prompt.
 const headerCall = "X-Ledger-Call"
 
-// ledger is the model provider of a cluster, and its record of every call.
+// ledger is the model provider of a cluster, and records every call.
 type ledger struct {
 	stub *openaistub.Server
 	url  string // for OPENAI_BASE_URL
@@ -30,7 +31,7 @@ type ledger struct {
 	scripts []func(openaistub.Request) (openaistub.Reply, bool)
 }
 
-// call is one model call; ended, when its answer was complete, is zero as long as it is being answered.
+// call is one model call. ended is the time at which its answer was complete, or zero.
 type call struct {
 	prompt       string
 	began, ended time.Time
@@ -46,78 +47,83 @@ func newLedger(t *testing.T) *ledger {
 	return l
 }
 
-// ServeHTTP records when the call began and ended, and has the stub answer it.
+// ServeHTTP records the beginning and the end of the call. The stub answers it.
 func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.mu.Lock()
 	n := len(l.calls)
 	l.calls = append(l.calls, call{began: time.Now()})
 	l.mu.Unlock()
-	answer := &timed{ResponseWriter: w}
+	answer := &timedWriter{ResponseWriter: w}
 	defer func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.calls[n].ended = answer.last
 		if answer.last.IsZero() {
-			l.calls[n].ended = time.Now() // broken off without an answer
+			l.calls[n].ended = time.Now() // aborted without an answer
 		}
 	}()
+
 	r.Header.Set(headerCall, strconv.Itoa(n))
 	l.stub.ServeHTTP(answer, r)
 }
 
-// timed knows when the last piece of an answer was sent, at the latest: whoever has read the answer may
-// go on before this side has returned from sending it.
-type timed struct {
+// timedWriter records the latest time at which the last piece of an answer was sent. The reader may
+// continue before this side returns from sending it.
+type timedWriter struct {
 	http.ResponseWriter
 
 	last time.Time
 }
 
 // Write sends a piece.
-func (w *timed) Write(piece []byte) (int, error) {
+func (w *timedWriter) Write(piece []byte) (int, error) {
 	w.last = time.Now()
 	return w.ResponseWriter.Write(piece)
 }
 
-// Flush sends what is buffered.
-func (w *timed) Flush() {
+// Flush sends buffered data.
+func (w *timedWriter) Flush() {
 	w.last = time.Now()
 	_ = http.NewResponseController(w.ResponseWriter).Flush() // the client may be gone
 }
 
-// answerAfter has the calls with a prompt answered with numbered texts, each after its delay: the first
-// with "answer 1" after the first, and so on. Later ones go by the stub's rules.
+// answerAfter answers calls with this prompt with numbered texts, each after its delay: "answer 1"
+// after the first delay, and so on. Later calls follow the stub's rules.
 func (l *ledger) answerAfter(prompt string, delays ...time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.delays[prompt] = delays
 }
 
-// follow lets a script answer the calls that it knows, before all other rules.
+// follow installs a script that may answer a call before all other rules.
 func (l *ledger) follow(script func(openaistub.Request) (openaistub.Reply, bool)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.scripts = append(l.scripts, script)
 }
 
-// name records a call's prompt, and leaves the answer to the stub's rules unless it was set.
+// name records a call's prompt. It leaves the answer to the stub's rules unless one was set.
 func (l *ledger) name(req openaistub.Request) (openaistub.Reply, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	nth := 1
 	for _, c := range l.calls {
 		if c.prompt == req.Prompt() {
 			nth++
 		}
 	}
+
 	if n, err := strconv.Atoi(req.Header[headerCall]); err == nil && n < len(l.calls) {
 		l.calls[n].prompt = req.Prompt()
 	}
+
 	for _, script := range l.scripts {
 		if reply, ok := script(req); ok {
 			return reply, true
 		}
 	}
+
 	delays := l.delays[req.Prompt()]
 	if nth > len(delays) {
 		return openaistub.Reply{}, false
@@ -125,7 +131,7 @@ func (l *ledger) name(req openaistub.Request) (openaistub.Reply, bool) {
 	return openaistub.Reply{Text: "answer " + strconv.Itoa(nth), Delay: delays[nth-1]}, true
 }
 
-// of gives the calls with one of the prompts, in the order in which they came.
+// of returns the calls with one of the prompts in their order.
 func (l *ledger) of(prompts ...string) []call {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -138,20 +144,20 @@ func (l *ledger) of(prompts ...string) []call {
 	return found
 }
 
-// count gives how many calls came with a prompt.
+// count returns the number of calls with a prompt.
 func (l *ledger) count(prompt string) int { return len(l.of(prompt)) }
 
-// awaitCalls waits until so many calls came with a prompt.
+// awaitCalls waits until there have been so many calls with a prompt.
 func (l *ledger) awaitCalls(t *testing.T, prompt string, n int) {
 	t.Helper()
 	eventually(t, 30*time.Second, strconv.Itoa(n)+" model calls of "+strconv.Quote(prompt), func() bool { return l.count(prompt) >= n })
 }
 
-// beyond gives how many of the calls began while so many others, or more, were being answered.
-func beyond(calls []call, window int) int {
+// countBeyond returns the number of calls that began while at least window others were in progress.
+func countBeyond(calls []call, window int) int {
 	over := 0
 	for _, c := range calls {
-		open := 0 // with the call itself
+		open := 0 // including the call itself
 		for _, other := range calls {
 			if !other.began.After(c.began) && (other.ended.IsZero() || other.ended.After(c.began)) {
 				open++
@@ -164,7 +170,7 @@ func beyond(calls []call, window int) int {
 	return over
 }
 
-// historyFor gives the texts of all messages that the newest call with a prompt carried.
+// historyFor returns all messages in the latest call with a prompt.
 func (l *ledger) historyFor(prompt string) string {
 	requests := l.stub.Requests()
 	for _, req := range slices.Backward(requests) {

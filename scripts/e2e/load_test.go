@@ -16,7 +16,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// load is callers that each post one trigger after the other and wait for every answer, until end.
+// load is a set of callers that each post one trigger after the other and wait for every response,
+// until end.
 type load struct {
 	post    func(ctx context.Context, caller, n int) answer
 	stop    context.CancelFunc
@@ -34,7 +35,7 @@ type posted struct {
 	answer    answer
 }
 
-// start begins with so many callers, which are numbered from 0, as their calls are.
+// start starts callers, numbered from 0, as their calls are.
 func (l *load) start(t *testing.T, callers int) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -52,11 +53,11 @@ func (l *load) start(t *testing.T, callers int) {
 	}
 }
 
-// await waits for more answers.
+// await waits for more responses.
 func (l *load) await(t *testing.T, more int) {
 	t.Helper()
 	had := l.count()
-	eventually(t, 2*longest, strconv.Itoa(more)+" answers more", func() bool { return l.count() >= had+more })
+	eventually(t, 2*requestTimeout, strconv.Itoa(more)+" answers more", func() bool { return l.count() >= had+more })
 }
 
 func (l *load) count() int {
@@ -65,14 +66,15 @@ func (l *load) count() int {
 	return len(l.calls)
 }
 
-// end waits for the answers to what was posted, and gives all calls in the order of their answers.
+// end waits for the outstanding responses, and returns all calls in the order of their responses.
 func (l *load) end() []posted {
 	l.stop()
 	l.callers.Wait()
 	return l.calls
 }
 
-// runFor is the id of the run that an answer shows, for goroutines that cannot end the test.
+// runFor returns the ID of the run in a response. It does not fail the test, so that goroutines can
+// call it.
 func runFor(a answer) string {
 	var r run
 	if json.Unmarshal(a.body, &r) != nil {
@@ -81,7 +83,7 @@ func runFor(a answer) string {
 	return r.ID
 }
 
-// percentile is the nearest-rank percentile of durations, p being from 0 to 1.
+// percentile returns the nearest-rank percentile of p (0 to 1).
 func percentile(of []time.Duration, p float64) time.Duration {
 	if len(of) == 0 {
 		return 0
@@ -90,7 +92,7 @@ func percentile(of []time.Duration, p float64) time.Duration {
 	return sorted[min(len(sorted)-1, int(p*float64(len(sorted))))]
 }
 
-// tookFor gives how long calls took.
+// tookFor returns the durations of calls.
 func tookFor(calls []posted) (took []time.Duration) {
 	for _, c := range calls {
 		took = append(took, c.took)
@@ -98,14 +100,15 @@ func tookFor(calls []posted) (took []time.Duration) {
 	return took
 }
 
-// bound gives the bound of what is measured: as promised, or a wider one where the machine has so much other work, before the test begins,
-// that the figures say little: more than two processes wait for each core.
+// bound returns the limit of a measured value: promised, or busy if more than two processes wait
+// for each core before the test begins, because then the figures say little.
 func bound(t *testing.T, promised, busy float64) float64 {
 	t.Helper()
 	raw, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	waiting, err := strconv.ParseFloat(strings.Fields(string(raw))[0], 64)
 	if err != nil {
 		t.Fatal(err)
@@ -113,22 +116,25 @@ func bound(t *testing.T, promised, busy float64) float64 {
 	if waiting <= float64(2*runtime.NumCPU()) {
 		return promised
 	}
+
 	t.Logf("NOT TESTED as promised, but with a bound of %.1f instead of %.1f: the machine is busy, with a load of %.0f", busy, promised, waiting)
 	return busy
 }
 
-// filled is the memory that a process has filled itself, in bytes.
+// filled returns the resident anonymous memory of a process in bytes.
 func filled(t *testing.T, p *testkit.Process) int64 {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	_, rest, _ := strings.Cut(string(status), "RssAnon:")
 	fields := strings.Fields(rest)
 	if len(fields) == 0 {
-		t.Fatalf("no memory is told of %d: %s", p.PID(), status)
+		t.Fatalf("no memory in the status of %d: %s", p.PID(), status)
 	}
+
 	kib, err := strconv.ParseInt(fields[0], 10, 64)
 	if err != nil {
 		t.Fatal(err)

@@ -9,8 +9,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// sideBySide is how many tests run at a time, unless -parallel says otherwise: they mostly wait
-// for leases, and each wait may take as long as a test of its own.
+// sideBySide is the default number of parallel tests, which mostly wait for leases. The flag
+// -parallel overrides it.
 const sideBySide = 8
 
 func TestMain(m *testing.M) {
@@ -19,19 +19,22 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// eventually polls until done says yes, and fails the test when that takes longer than within.
+// eventually polls until done returns true. It fails the test after within.
 func eventually(t *testing.T, within time.Duration, what string, done func() bool) {
 	t.Helper()
 	lookEach(t, 20*time.Millisecond, within, what, done)
 }
 
-// lookEach is eventually for what is looked at less often: requests count towards their caller's limit.
+// lookEach is eventually with a longer interval, because requests count towards their caller's rate
+// limit.
 func lookEach(t *testing.T, each, within time.Duration, what string, done func() bool) {
 	t.Helper()
 	over := time.NewTimer(within)
 	defer over.Stop()
+
 	tick := time.NewTicker(each)
 	defer tick.Stop()
+
 	for !done() {
 		select {
 		case <-tick.C:

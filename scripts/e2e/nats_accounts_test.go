@@ -14,10 +14,12 @@ import (
 	"parley/shared/testkit"
 )
 
-// roles are the parts of the service with a user of their own in deploy/nats/accounts.conf, but for the ingress.
+// roles are the parts of the service with their own user in deploy/nats/accounts.conf, except the
+// ingress.
 var roles = []string{"agent", "tool", "ingest", "voice", "sweep"}
 
-// busSecrets are what the variables of the configuration are in these tests; a user's password is pass-<user> without the dash.
+// busSecrets returns the variables of the configuration in these tests. A user's password is
+// pass-<user> without the dash.
 func busSecrets() (env []string) {
 	for _, user := range append([]string{"ingress", "operator", "admin"}, roles...) {
 		env = append(env, "NATS_"+strings.ToUpper(user)+"_PASSWORD=pass"+user)
@@ -25,8 +27,8 @@ func busSecrets() (env []string) {
 	return append(env, "NATS_ROUTE_PASSWORD=passroutes")
 }
 
-// as is a server's address with a user in it.
-func as(user string, servers ...*testkit.NATSServer) string {
+// busURL returns the servers' addresses with a user.
+func busURL(user string, servers ...*testkit.NATSServer) string {
 	var urls []string
 	for _, s := range servers {
 		urls = append(urls, strings.Replace(s.URL, "nats://", "nats://"+user+":pass"+user+"@", 1))
@@ -39,25 +41,25 @@ func busConfig(t *testing.T, name string) string {
 	return filepath.Join(testkit.Root(t), "deploy", "nats", name)
 }
 
-// crew starts the workers, a process for each role, as users of the bus of their own.
-func (c *cluster) crew(t *testing.T, settings []string, servers ...*testkit.NATSServer) {
+// startWorkers starts the workers, one process per role, each with its own bus user.
+func (c *cluster) startWorkers(t *testing.T, settings []string, servers ...*testkit.NATSServer) {
 	t.Helper()
 	for _, role := range roles {
 		if role == "voice" {
-			continue // only where something can speak
+			continue // only if a speech program is installed
 		}
-		c.worker(t, append([]string{"ROLES=" + role, "NATS_URL=" + as(role, servers...)}, settings...)...)
+		c.worker(t, append([]string{"ROLES=" + role, "NATS_URL=" + busURL(role, servers...)}, settings...)...)
 	}
 }
 
-// TestServiceWithLeastRightsOnTheBus has every part of the service do what it is for, each as its own user of deploy/nats/accounts.conf,
-// and the server refuse none of it.
+// TestServiceWithLeastRightsOnTheBus runs every part of the service with its own user of
+// deploy/nats/accounts.conf. The server must not reject anything.
 func TestServiceWithLeastRightsOnTheBus(t *testing.T) {
 	t.Parallel()
 	bus := testkit.NATSWith(t, busConfig(t, "single.conf"), busSecrets())
-	c := newClusterOn(t, &testkit.NATSServer{Process: bus.Process, URL: as("ingress", bus)})
+	c := newClusterOn(t, &testkit.NATSServer{Process: bus.Process, URL: busURL("ingress", bus)})
 	first, second := c.ingress(t), c.ingress(t)
-	c.crew(t, nil, bus)
+	c.startWorkers(t, nil, bus)
 	owner := signUp(t, first.url)
 
 	changes := owner.changes(t)
@@ -67,6 +69,7 @@ func TestServiceWithLeastRightsOnTheBus(t *testing.T) {
 	if text := bytesFor(owner.at(second).watch(t, streamed, "").rest(t)); !strings.Contains(text, "streamed") {
 		t.Errorf("the stream of another ingress is %s", text)
 	}
+
 	cancelled := owner.enqueue(t, trigger{message: "sleep 20s: to be cancelled"})
 	c.model.awaitCalls(t, "sleep 20s: to be cancelled", 1)
 	owner.at(second).send(t, http.MethodPost, second.url+"/api/runs?id="+cancelled+"&action=cancel", nil).want(t, http.StatusOK)
@@ -85,6 +88,7 @@ func TestServiceWithLeastRightsOnTheBus(t *testing.T) {
 	if r := owner.reader(t, "offline", nil).chats(t, "s", "How long is the warranty of the Heron lamp?"); len(r.Citations) == 0 {
 		t.Errorf("%+v", r)
 	}
+
 	r := owner.analyst(t, "offline", false).asks(t, "s", "Compute the squares of 1 to 10.")
 	if len(r.ToolCalls) != 1 || r.ToolCalls[0].Status != "completed" {
 		t.Errorf("%+v", r)
@@ -92,13 +96,14 @@ func TestServiceWithLeastRightsOnTheBus(t *testing.T) {
 	if _, err := exec.LookPath("espeak-ng"); err != nil {
 		t.Logf("NOT TESTED: speaking with least rights on the bus: %v", err)
 	} else {
-		c.voiceWorker(t, newListener(t, "nothing"), "NATS_URL="+as("voice", bus))
+		c.voiceWorker(t, newListener(t, "nothing"), "NATS_URL="+busURL("voice", bus))
 		k := owner.speaks(t).converse(t, "spoken")
 		k.ask("Hello.")
 		if a := k.answer(); a.Transcript != echoed("Hello.") || len(a.PCM) == 0 {
 			t.Errorf("%q, %d bytes", a.Transcript, len(a.PCM))
 		}
 	}
+
 	wantNoRefusals(t, bus)
 }
 
@@ -113,7 +118,7 @@ func wantNoRefusals(t *testing.T, servers ...*testkit.NATSServer) {
 	}
 }
 
-// refusals is what users of the bus may not do, besides what none of them may.
+// refusals lists denied subjects by user, in addition to those denied to all.
 var refusals = map[string]struct{ publish, subscribe []string }{
 	"ingress": {
 		[]string{"$JS.API.CONSUMER.MSG.NEXT.JOBS.chat", "$JS.ACK.JOBS.chat.1.1.1.1.1", "tools.webSearch", "tools.codeExecution", "runs.events.run_1", "_INBOX.agent.x"},
@@ -145,16 +150,18 @@ var refusals = map[string]struct{ publish, subscribe []string }{
 	},
 }
 
-// TestUsersOfTheBusAreRefusedWhatTheyDoNotNeed tries, as each user, what other parts of the service do, and what none does.
-func TestUsersOfTheBusAreRefusedWhatTheyDoNotNeed(t *testing.T) {
+// TestBusUsersHaveLeastRights tries, as each user, the actions of other parts of
+// the service, and actions of none.
+func TestBusUsersHaveLeastRights(t *testing.T) {
 	t.Parallel()
 	bus := testkit.NATSWith(t, busConfig(t, "single.conf"), busSecrets())
-	for _, address := range []string{bus.URL, strings.Replace(as("agent", bus), "passagent", "passtool", 1)} {
+	for _, address := range []string{bus.URL, strings.Replace(busURL("agent", bus), "passagent", "passtool", 1)} {
 		if nc, err := nats.Connect(address); err == nil {
 			nc.Close()
-			t.Error("the bus let in somebody who is nobody")
+			t.Error("the bus accepted an unknown user")
 		}
 	}
+
 	for user, own := range refusals {
 		t.Run(user, func(t *testing.T) {
 			t.Parallel()
@@ -163,12 +170,12 @@ func TestUsersOfTheBusAreRefusedWhatTheyDoNotNeed(t *testing.T) {
 				"$JS.API.STREAM.CREATE.OTHER", "$JS.API.STREAM.SNAPSHOT.JOBS", "$JS.API.CONSUMER.DELETE.JOBS.chat", "$JS.API.CONSUMER.CREATE.JOBS.other",
 				"$JS.API.CONSUMER.CREATE.JOBS.other.jobs.>", "$SYS.REQ.SERVER.PING", "other",
 			}
-			if user == "sweep" { // which makes a damaged stream anew
+			if user == "sweep" { // it recreates a damaged stream
 				none = slices.DeleteFunc(none, func(subject string) bool {
 					return subject == "$JS.API.STREAM.DELETE.JOBS" || subject == "$JS.API.STREAM.UPDATE.JOBS"
 				})
 			}
-			if user == "operator" { // the stream and its consumers are what it is for
+			if user == "operator" { // it manages the stream and its consumers
 				none = slices.DeleteFunc(none, func(subject string) bool { return strings.HasPrefix(subject, "$JS.API.") })
 			}
 			unheard := []string{">", "jobs.>", "*.>", "_INBOX.>", "_INBOX.*.>", "$SYS.>", "$JS.>"}
@@ -177,7 +184,7 @@ func TestUsersOfTheBusAreRefusedWhatTheyDoNotNeed(t *testing.T) {
 					unheard = append(unheard, "_INBOX."+other+".>")
 				}
 			}
-			nc, err := nats.Connect(as(user, bus), nats.Timeout(20*time.Second), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
+			nc, err := nats.Connect(busURL(user, bus), nats.Timeout(20*time.Second), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -193,13 +200,13 @@ func TestUsersOfTheBusAreRefusedWhatTheyDoNotNeed(t *testing.T) {
 	}
 }
 
-// refused fails the test unless the server has just refused a subject.
+// refused fails the test unless the server has just rejected a subject.
 func refused(t *testing.T, nc *nats.Conn, subject string, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := nc.Flush(); err != nil { // what the server has to say comes before its answer to this
+	if err := nc.Flush(); err != nil { // an error arrives before the response to this
 		t.Fatal(err)
 	}
 	if last := nc.LastError(); last == nil || !strings.Contains(last.Error(), `"`+subject+`"`) {

@@ -18,13 +18,14 @@ import (
 )
 
 const (
-	// natsPause is the longest that a caller may wait because a server of three was lost: the others choose a leader within 9 s, and what was
-	// rung for meanwhile is rung for again. The rest is room for a busy machine.
+	// natsPause bounds the wait of a caller after the loss of one of three servers. The others
+	// elect a leader within 9 s, and lost job messages are published again. The rest is for a busy
+	// machine.
 	natsPause   = 30 * time.Second
 	natsCallers = 4
 )
 
-// threefold is a service on three NATS servers, and the load on it.
+// threefold is a service on three NATS servers, and its load.
 type threefold struct {
 	cluster *cluster
 	servers []*testkit.NATSServer
@@ -35,14 +36,15 @@ type threefold struct {
 func newThreefold(t *testing.T) *threefold {
 	t.Helper()
 	servers := busCluster(t)
-	c := newClusterOn(t, &testkit.NATSServer{Process: servers[0].Process, URL: as("ingress", servers...)},
+	c := newClusterOn(t, &testkit.NATSServer{Process: servers[0].Process, URL: busURL("ingress", servers...)},
 		"NATS_REPLICAS=3", "LIMIT_USER=500000", "LIMIT_SYSTEM=600000")
 	edges := []*edge{c.ingress(t), c.ingress(t)}
-	c.crew(t, nil, servers...)
+	c.startWorkers(t, nil, servers...)
 	f := &threefold{cluster: c, servers: servers, owner: signUp(t, edges[0].url)}
 	f.load = &load{post: func(ctx context.Context, caller, n int) answer {
 		return f.owner.at(edges[(caller+n)%len(edges)]).post(ctx, threefoldTrigger(caller, n))
 	}}
+
 	leads(t, servers)
 	f.load.start(t, natsCallers)
 	f.load.await(t, 20)
@@ -54,17 +56,17 @@ func threefoldTrigger(caller, n int) trigger {
 	return trigger{message: "sleep 200ms: " + text, key: text}
 }
 
-// lose kills a server, and returns when callers had answers without it.
+// lose kills a server, and returns when callers have received responses without it.
 func (f *threefold) lose(t *testing.T, server int, what string) {
 	t.Helper()
 	began := time.Now()
 	f.servers[server].Kill9()
-	// Each caller's next answers: none of them can have been given before.
+	// The next responses of each caller, all of which are later than the kill.
 	f.load.await(t, 5*natsCallers)
 	t.Logf("nats-%d, %s, is lost: 20 answers within %s", server, what, time.Since(began).Round(time.Millisecond))
 }
 
-// check holds what callers saw against the database and the model.
+// check compares the callers' responses to the database and the model.
 func (f *threefold) check(t *testing.T) {
 	t.Helper()
 	calls, made := f.load.end(), f.cluster.model.tally()
@@ -78,16 +80,19 @@ func (f *threefold) check(t *testing.T) {
 			t.Errorf("%s was answered after %s", tr.message, p.took)
 		}
 	}
+
 	c, took := f.cluster, tookFor(calls)
 	if rows, open := c.number(t, "SELECT count(*) FROM runs"), c.number(t, "SELECT count(*) FROM open_runs"); rows != len(calls) || open != 0 {
 		t.Errorf("%d runs, %d of them open, for %d keys", rows, open, len(calls))
 	}
+
 	wantNoRefusals(t, f.servers...)
 	t.Logf("%d calls of runs of 200 ms: p50 %s, p99 %s, the longest %s", len(calls), percentile(took, 0.5).Round(time.Millisecond),
 		percentile(took, 0.99).Round(time.Millisecond), percentile(took, 1).Round(time.Millisecond))
 }
 
-// TestChaosNATSClusterLosesItsLeader kills the one of three servers that leads the stream, and starts it again.
+// TestChaosNATSClusterLosesItsLeader kills the stream's leader among three servers, and restarts
+// it.
 func TestChaosNATSClusterLosesItsLeader(t *testing.T) {
 	t.Parallel()
 	f := newThreefold(t)
@@ -99,8 +104,8 @@ func TestChaosNATSClusterLosesItsLeader(t *testing.T) {
 	f.check(t)
 }
 
-// TestChaosNATSClusterLosesEachServer kills each of three servers in turn, the one that leads the stream first, and at last one for good:
-// ingresses and workers can then still be started.
+// TestChaosNATSClusterLosesEachServer kills each of three servers in turn, the stream's leader
+// first, and finally one permanently. Ingresses and workers can still be started then.
 func TestChaosNATSClusterLosesEachServer(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()
@@ -117,10 +122,11 @@ func TestChaosNATSClusterLosesEachServer(t *testing.T) {
 		f.servers[victim].Restart()
 		lost = append(lost, victim)
 	}
+
 	leader := leads(t, f.servers)
 	f.lose(t, leader, "which leads, for good")
 	late := f.owner.at(f.cluster.ingress(t))
-	f.cluster.worker(t, "ROLES=agent", "NATS_URL="+as("agent", f.servers...))
+	f.cluster.worker(t, "ROLES=agent", "NATS_URL="+busURL("agent", f.servers...))
 	late.post(t.Context(), threefoldTrigger(natsCallers, 0)).completed(t, echoed(threefoldTrigger(natsCallers, 0).key), 1)
 	late.post(t.Context(), threefoldTrigger(natsCallers, 0)).replayed(t).want(t, http.StatusOK)
 	f.load.mu.Lock()
@@ -129,7 +135,7 @@ func TestChaosNATSClusterLosesEachServer(t *testing.T) {
 	f.check(t)
 }
 
-// busCluster starts three servers that know each other.
+// busCluster starts a cluster of three servers.
 func busCluster(t *testing.T) (servers []*testkit.NATSServer) {
 	t.Helper()
 	var ports, routes []string
@@ -145,18 +151,20 @@ func busCluster(t *testing.T) (servers []*testkit.NATSServer) {
 	return servers
 }
 
-// leads waits until the stream is kept three times, and gives the server that leads it.
+// leads waits until the stream has three replicas, and returns its leader.
 func leads(t *testing.T, servers []*testkit.NATSServer) (leader int) {
 	t.Helper()
-	nc, err := nats.Connect(as("operator", servers...), nats.Timeout(20*time.Second), nats.CustomInboxPrefix("_INBOX.operator"))
+	nc, err := nats.Connect(busURL("operator", servers...), nats.Timeout(20*time.Second), nats.CustomInboxPrefix("_INBOX.operator"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer nc.Close()
+
 	js, err := jetstream.New(nc)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	eventually(t, 30*time.Second, "three servers keep the stream", func() bool {
 		stream, err := js.Stream(t.Context(), contract.StreamJobs)
 		if err != nil {

@@ -17,19 +17,21 @@ import (
 )
 
 const (
-	overloadSlots   = 16 // runs of 200 ms that are carried out at a time: the peak is 80 a second, and leaves the machine room to refuse
+	overloadSlots   = 16 // concurrent runs of 200 ms; the peak is 80 per second, and leaves CPU time for rejections
 	overloadBacklog = 100
-	overloadTimes   = 10 // of the peak are offered
+	overloadTimes   = 10 // multiple of the peak that is offered
 	overloadRounds  = 3
-	overloadKnown   = 20  // keys whose runs had ended before
-	overloadConns   = 512 // that the callers keep
-	// maxOverload may be seen waiting: those that were let in while it was counted, and those that were being accepted then, are too many.
+	overloadKnown   = 20  // keys of earlier, finished runs
+	overloadConns   = 512 // persistent connections of the callers
+	// maxOverload bounds the observed waiting runs: those accepted during the count, and those
+	// being accepted, exceed the backlog.
 	maxOverload = 3 * overloadBacklog
-	// overloadMemory is what a process may fill beyond what it had filled, after garbage of thousands of requests a second; bytes.
+	// overloadMemory bounds the growth of a process in bytes, including garbage of thousands of
+	// requests per second.
 	overloadMemory = 128 << 20
 )
 
-// overload is a service with few slots and more requests than it can carry out.
+// overload is a service with few slots and more requests than it can execute.
 type overload struct {
 	cluster *cluster
 	in      *edge
@@ -51,8 +53,9 @@ func newOverload(t *testing.T) *overload {
 		cluster: c, in: c.ingress(t), worker: c.worker(t, "WORKER_CONCURRENCY="+strconv.Itoa(overloadSlots)),
 		known: map[trigger]answer{}, accepted: map[string]trigger{}, refused: map[string]int{},
 	}
+
 	o.owner = signUp(t, o.in.url)
-	o.owner.by = keeping(t, overloadConns)
+	o.owner.by = persistentClient(t, overloadConns)
 	for n := range overloadKnown {
 		tr := trigger{message: "known " + strconv.Itoa(n), key: "known " + strconv.Itoa(n)}
 		got := o.owner.post(t.Context(), tr)
@@ -62,13 +65,14 @@ func newOverload(t *testing.T) *overload {
 	return o
 }
 
-// peak is how many runs a second are carried out while so many callers wait for theirs that all slots are taken.
+// peak returns the executed runs per second while enough callers wait that all slots are occupied.
 func (o *overload) peak(t *testing.T, round int) float64 {
 	t.Helper()
 	l := &load{post: func(ctx context.Context, caller, n int) answer {
 		text := fmt.Sprintf("peak %d-%d-%d", round, caller, n)
 		return o.owner.post(ctx, trigger{message: "sleep 200ms: " + text, key: text})
 	}}
+
 	l.start(t, 3*overloadSlots)
 	l.await(t, 2*overloadSlots)
 	began := time.Now()
@@ -81,7 +85,7 @@ func (o *overload) peak(t *testing.T, round int) float64 {
 	return rate
 }
 
-// carriedOut is how many model calls ended a second, from one time to another.
+// carriedOut returns the finished model calls per second between two times.
 func (o *overload) carriedOut(from, to time.Time) float64 {
 	l := o.cluster.model
 	l.mu.Lock()
@@ -95,16 +99,16 @@ func (o *overload) carriedOut(from, to time.Time) float64 {
 	return float64(ended) / to.Sub(from).Seconds()
 }
 
-// offered is what came of a load that waits for nobody.
+// offered is the result of an open-loop load.
 type offered struct {
-	rate    float64 // requests a second that were sent
+	rate    float64 // requests sent per second
 	goodput float64
-	ingress int64 // most memory that was seen, bytes
+	ingress int64 // maximum observed memory in bytes
 	worker  int64
-	waiting int // most runs that were seen waiting
+	waiting int // maximum observed waiting runs
 }
 
-// offer posts new triggers at a rate, whoever has been answered or not, and a known one now and then.
+// offer posts new triggers at a rate that does not depend on responses, and sometimes a known one.
 func (o *overload) offer(t *testing.T, round int, rate float64, d time.Duration) offered {
 	t.Helper()
 	var calls sync.WaitGroup
@@ -112,6 +116,7 @@ func (o *overload) offer(t *testing.T, round int, rate float64, d time.Duration)
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	defer cancel()
+
 	calls.Go(func() { o.replay(ctx) })
 	calls.Go(func() {
 		tick := time.NewTicker(5 * time.Millisecond)
@@ -129,6 +134,7 @@ func (o *overload) offer(t *testing.T, round int, rate float64, d time.Duration)
 			}
 		}
 	})
+
 	var seen offered
 	for ctx.Err() == nil {
 		seen.ingress, seen.worker = max(seen.ingress, filled(t, o.in.Process)), max(seen.worker, filled(t, o.worker))
@@ -138,13 +144,14 @@ func (o *overload) offer(t *testing.T, round int, rate float64, d time.Duration)
 		case <-ctx.Done():
 		}
 	}
+
 	took := time.Since(began)
 	seen.rate, seen.goodput = float64(written.Load())/took.Seconds(), o.carriedOut(began.Add(d/6), began.Add(d))
 	calls.Wait()
 	return seen
 }
 
-// counting counts the requests that have left this process.
+// counting counts the requests sent by this process.
 func counting(ctx context.Context, written *atomic.Int64) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(wrote httptrace.WroteRequestInfo) {
 		if wrote.Err == nil {
@@ -158,9 +165,11 @@ func (o *overload) offerOne(ctx context.Context, text string, wait bool) {
 	if !wait {
 		tr.prefer = "respond-async"
 	}
+
 	got := o.owner.post(ctx, tr)
 	o.mu.Lock()
 	defer o.mu.Unlock()
+
 	switch {
 	case got.err == nil && (got.status == http.StatusOK || got.status == http.StatusAccepted):
 		o.accepted[runFor(got)] = tr
@@ -172,7 +181,7 @@ func (o *overload) offerOne(ctx context.Context, text string, wait bool) {
 	}
 }
 
-// replay asks for known results until ctx ends: each is given again, byte for byte.
+// replay requests known results until ctx ends. Each must be returned byte for byte.
 func (o *overload) replay(ctx context.Context) {
 	for ctx.Err() == nil {
 		for tr, before := range o.known {
@@ -188,9 +197,10 @@ func (o *overload) replay(ctx context.Context) {
 	}
 }
 
-// TestOverloadKeepsGoodput offers ten times what the service can carry out, in rounds between which its peak is measured: it carries out
-// nearly as much as at its peak, refuses the rest with Retry-After and without a trace, and goes on answering for what it knows.
-func TestOverloadKeepsGoodput(t *testing.T) { //nolint:paralleltest // it measures
+// TestOverloadKeepsGoodput offers ten times the load that the service can execute, in rounds
+// between measurements of its peak. The service executes nearly as much as at its peak, rejects the
+// rest with Retry-After and without stored data, and continues to replay known results.
+func TestOverloadKeepsGoodput(t *testing.T) { //nolint:paralleltest // it measures throughput
 	testkit.Long(t)
 	least := bound(t, 0.8, 0.5)
 	o := newOverload(t)
@@ -200,19 +210,20 @@ func TestOverloadKeepsGoodput(t *testing.T) { //nolint:paralleltest // it measur
 		peak := o.peak(t, round)
 		seen := o.offer(t, round, overloadTimes*peak, 6*time.Second)
 		peaks, goodputs = append(peaks, peak), append(goodputs, seen.goodput)
-		t.Logf("peak %.0f/s; offered %.0f/s: %.0f/s carried out, at most %d waiting; ingress %d MiB, worker %d MiB",
+		t.Logf("peak %.0f/s; offered %.0f/s: %.0f/s executed, at most %d waiting; ingress %d MiB, worker %d MiB",
 			peak, seen.rate, seen.goodput, seen.waiting, seen.ingress>>20, seen.worker>>20)
 		if seen.rate < 0.8*overloadTimes*peak {
 			t.Errorf("only %.0f/s could be offered: the machine is too busy to say anything", seen.rate)
 		}
 		if seen.waiting > maxOverload {
-			t.Errorf("%d runs waited, where %d may", seen.waiting, overloadBacklog)
+			t.Errorf("%d runs waited, limit %d", seen.waiting, overloadBacklog)
 		}
 		if seen.ingress > before.ingress+overloadMemory || seen.worker > before.worker+overloadMemory {
 			t.Errorf("an ingress of %d MiB came to %d, a worker of %d to %d", before.ingress>>20, seen.ingress>>20, before.worker>>20, seen.worker>>20)
 		}
-		eventually(t, longest, "what was accepted ends", func() bool { return o.cluster.number(t, "SELECT count(*) FROM open_runs") == 0 })
+		eventually(t, requestTimeout, "what was accepted ends", func() bool { return o.cluster.number(t, "SELECT count(*) FROM open_runs") == 0 })
 	}
+
 	slices.Sort(peaks)
 	slices.Sort(goodputs)
 	peak, goodput := peaks[len(peaks)/2], goodputs[len(goodputs)/2]
@@ -221,21 +232,24 @@ func TestOverloadKeepsGoodput(t *testing.T) { //nolint:paralleltest // it measur
 	if goodput < least*peak {
 		t.Errorf("goodput is %.0f/s, at the peak %.0f/s", goodput, peak)
 	}
+
 	o.check(t)
 }
 
-// check finds every accepted run carried out once, and nothing of what was refused.
+// check finds every accepted run executed once, and no data of rejected ones.
 func (o *overload) check(t *testing.T) {
 	t.Helper()
 	for _, wrong := range o.wrong[:min(len(o.wrong), 10)] {
 		t.Error(wrong)
 	}
+
 	made, c := o.cluster.model.tally(), o.cluster
 	for id, tr := range o.accepted {
 		if made[tr.message] != 1 {
 			t.Errorf("run %s: %d model calls of %q", id, made[tr.message], tr.message)
 		}
 	}
+
 	completed := c.number(t, "SELECT count(*) FROM runs WHERE status = 'completed'")
 	if rows := c.number(t, "SELECT count(*) FROM runs"); rows != len(o.accepted)+overloadKnown || completed != rows {
 		t.Errorf("%d runs, %d of them completed; %d were accepted", rows, completed, len(o.accepted)+overloadKnown)

@@ -13,8 +13,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// proved is what `parley prove --json` prints, as far as these tests look at it.
-type proved struct {
+// proveResult contains the fields of the output of `parley prove --json` that these tests use.
+type proveResult struct {
 	OK         bool           `json:"ok"`
 	Triggers   int            `json:"triggers"`
 	Answered   int            `json:"answered"`
@@ -33,13 +33,13 @@ type proved struct {
 	} `json:"kills"`
 }
 
-// prove runs `parley prove` to its end, and gives what it printed and its exit code. It leaves no process, and no file but
-// those that it says it keeps.
-func prove(t *testing.T, args ...string) (proved, int) {
+// prove runs `parley prove`, and returns its output and exit code. It must leave no process, and
+// only the files it reports as kept.
+func prove(t *testing.T, args ...string) (proveResult, int) {
 	t.Helper()
 	dir := t.TempDir()
 	command := exec.CommandContext(t.Context(), testkit.BuildBinary(t, "deploy/standalone/cmd/parley"), append([]string{"prove", "--json"}, args...)...)
-	// Settings of a real service must not come in.
+	// Settings of a real service must be ignored.
 	command.Env = append(command.Environ(), "TMPDIR="+dir, "DATABASE_URL=postgres://nowhere.invalid/x", "NATS_URL=nats://nowhere.invalid", "ROLES=none")
 	out, err := command.Output()
 	code := 0
@@ -49,10 +49,12 @@ func prove(t *testing.T, args ...string) (proved, int) {
 	} else if err != nil {
 		t.Fatal(err)
 	}
-	var got proved
+
+	var got proveResult
 	if err := json.Unmarshal(out, &got); err != nil {
 		t.Fatalf("exit code %d, and not one object: %v: %s", code, err, out)
 	}
+
 	t.Logf("exit code %d: %s", code, out)
 	if got.Kept != "" {
 		if logs, err := filepath.Glob(filepath.Join(got.Kept, "logs", "*.log")); err != nil || len(logs) < 5 {
@@ -62,6 +64,7 @@ func prove(t *testing.T, args ...string) (proved, int) {
 			t.Error(err)
 		}
 	}
+
 	nothingLeft(t, dir)
 	return got, code
 }
@@ -76,8 +79,8 @@ func nothingLeft(t *testing.T, dir string) {
 	}
 }
 
-// TestChaosParleyProve strikes all that is back within moments. Workers, whose runs wait 30 s for their leases, are struck by
-// the commands of docs/prove.md, which a test executes.
+// TestChaosParleyProve kills all parts that restart quickly. Runs of killed workers wait 30 s for
+// their leases; workers are killed by the commands of docs/prove.md, which another test executes.
 func TestChaosParleyProve(t *testing.T) {
 	t.Parallel()
 	const triggers = 100
@@ -88,6 +91,7 @@ func TestChaosParleyProve(t *testing.T) {
 	if got.Seed != 12 || got.Killed["ingress"] != 2 || got.Killed["nats"] != 2 || got.Killed["postgres"] != 1 || len(got.Kills) != 5 {
 		t.Errorf("seed %d, killed: %v", got.Seed, got.Killed)
 	}
+
 	for _, kill := range got.Kills {
 		if kill.UnderWay == 0 {
 			t.Errorf("something was killed with nothing under way: %+v", got.Kills)
@@ -95,14 +99,14 @@ func TestChaosParleyProve(t *testing.T) {
 	}
 }
 
-// TestChaosParleyProveCanFail breaks a promise on purpose, each time another one: what proves must see it.
+// TestChaosParleyProveCanFail sabotages a promise, a different one each time. The proof must fail.
 func TestChaosParleyProveCanFail(t *testing.T) {
 	t.Parallel()
-	for sabotage, seen := range map[string]func(proved) bool{
-		"keys": func(p proved) bool {
+	for sabotage, seen := range map[string]func(proveResult) bool{
+		"keys": func(p proveResult) bool {
 			return p.Doubled > 0 && p.Unasked > 0 && p.Effects > p.Triggers && p.Runs > p.Triggers
 		},
-		"ledger": func(p proved) bool {
+		"ledger": func(p proveResult) bool {
 			return p.Lost > 0 && p.Doubled == 0 && p.Effects < p.Triggers && p.Answered == p.Triggers
 		},
 	} {
@@ -116,7 +120,8 @@ func TestChaosParleyProveCanFail(t *testing.T) {
 	}
 }
 
-// TestParleyProveOutOfTime has too many triggers for its time: what is not answered is a fault, and the evidence is kept.
+// TestParleyProveOutOfTime has too many triggers for its time. Unanswered triggers are faults, and
+// the evidence is kept.
 func TestParleyProveOutOfTime(t *testing.T) {
 	t.Parallel()
 	got, code := prove(t, "--triggers=50000", "--timeout=1s", "--kill=ingress")
@@ -125,7 +130,8 @@ func TestParleyProveOutOfTime(t *testing.T) {
 	}
 }
 
-// TestChaosParleyProveEndsWhole ends it in its middle: by Ctrl-C nothing is left, by kill -9 no process.
+// TestChaosParleyProveEndsWhole interrupts a proof. After Ctrl-C nothing is left, after kill -9 no
+// process.
 func TestChaosParleyProveEndsWhole(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -14,21 +14,22 @@ import (
 	"time"
 )
 
-// rawSocket is a WebSocket connection of a client that does what no library does: it reads nothing, answers no ping, or never
-// comes to the end of its request.
+// rawSocket is a WebSocket connection without a library, for clients that read nothing, answer no
+// ping, or never finish their request.
 type rawSocket struct {
 	t    *testing.T
 	conn *net.TCPConn
 	in   *bufio.Reader
 }
 
-// rawDial opens a connection to an ingress, with as little room for what it sends as the system allows.
+// rawDial opens a connection to an ingress with the smallest possible receive buffer.
 func rawDial(t *testing.T, in *edge) *rawSocket {
 	t.Helper()
 	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(in.url, "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { _ = conn.Close() })
 	tcp, ok := conn.(*net.TCPConn)
 	if !ok {
@@ -40,7 +41,7 @@ func rawDial(t *testing.T, in *edge) *rawSocket {
 	return &rawSocket{t: t, conn: tcp, in: bufio.NewReaderSize(conn, 4<<10)}
 }
 
-// write sends bytes as they are.
+// write sends raw bytes.
 func (s *rawSocket) write(b []byte) {
 	s.t.Helper()
 	if _, err := s.conn.Write(b); err != nil {
@@ -48,7 +49,7 @@ func (s *rawSocket) write(b []byte) {
 	}
 }
 
-// request is the head of an upgrade.
+// request returns the head of an upgrade request.
 func (a account) request(in *edge) string {
 	key := base64.StdEncoding.EncodeToString([]byte("sixteen bytes ok"))
 	return fmt.Sprintf("GET /v1/realtime?model=%s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nAuthorization: Bearer %s\r\n"+
@@ -71,9 +72,9 @@ func (a account) rawUpgrade(t *testing.T, in *edge) *rawSocket {
 	return s
 }
 
-const frameText = 1 // a kind of frame
+const frameText = 1 // the frame type of text
 
-// framed makes a frame as clients send it; its mask is all zeros.
+// framed builds a client's frame. Its mask is all zeros.
 func framed(kind byte, payload []byte) []byte {
 	head := []byte{0x80 | kind, 0x80}
 	switch {
@@ -99,7 +100,7 @@ func (s *rawSocket) send(event any) {
 	s.write(framed(frameText, raw))
 }
 
-// drain reads until the connection ends, and gives what ended it; no ping is answered.
+// drain reads until the connection ends, and returns the cause. It answers no ping.
 func (s *rawSocket) drain(within time.Duration) error {
 	s.t.Helper()
 	if err := s.conn.SetReadDeadline(time.Now().Add(within)); err != nil {

@@ -13,31 +13,33 @@ import (
 )
 
 const (
-	// rollingGrace is how long an ingress that stops goes on serving; balancerAsks is how often the balancer asks whether one is ready.
+	// rollingGrace is the time for which a stopping ingress continues to serve. balancerAsks is the
+	// interval of the balancer's readiness checks.
 	rollingGrace = 2 * time.Second
 	balancerAsks = 100 * time.Millisecond
-	// balancerPatience is how long an answer of /readyz counts. An ingress that answers more slowly counts as not ready.
+	// balancerPatience is the validity of a response of /readyz. A slower ingress counts as not
+	// ready.
 	balancerPatience = rollingGrace / 2
-	// balancerConns is how many connections to one ingress are kept.
+	// balancerConns is the number of persistent connections to one ingress.
 	balancerConns = 16
-	// balancerHolds is how long the balancer holds a request while no ingress is ready.
+	// balancerHolds is the time for which the balancer holds a request while no ingress is ready.
 	balancerHolds = 30 * time.Second
 )
 
-// balancer sends each request to the next ready ingress, and holds requests while none is ready. It keeps its connections, sends nothing
-// twice, and learns of restarts only from /readyz.
+// balancer sends each request to the next ready ingress, and holds requests while none is ready. It
+// keeps its connections, never retries, and learns of restarts only from /readyz.
 type balancer struct {
 	by *http.Client
 
 	mu    sync.Mutex
 	edges []*edge
-	asked map[*edge]time.Time // when the ingress got the request that it answered with ready; missing if its latest answer was another
+	asked map[*edge]time.Time // when the ingress received the request that it answered with ready; missing if its latest response was different
 	turn  int
 }
 
 func newBalancer(t *testing.T, edges ...*edge) *balancer {
 	t.Helper()
-	b := &balancer{by: keeping(t, balancerConns), edges: edges, asked: map[*edge]time.Time{}}
+	b := &balancer{by: persistentClient(t, balancerConns), edges: edges, asked: map[*edge]time.Time{}}
 	for _, e := range edges {
 		go b.watch(t.Context(), e)
 		b.await(t, e)
@@ -45,10 +47,11 @@ func newBalancer(t *testing.T, edges ...*edge) *balancer {
 	return b
 }
 
-// watch asks an ingress whether it is ready until ctx ends.
+// watch polls an ingress's readiness until ctx ends.
 func (b *balancer) watch(ctx context.Context, e *edge) {
 	tick := time.NewTicker(balancerAsks)
 	defer tick.Stop()
+
 	for {
 		began := time.Now()
 		asking, cancel := context.WithTimeout(ctx, balancerPatience)
@@ -67,7 +70,7 @@ func (b *balancer) watch(ctx context.Context, e *edge) {
 	}
 }
 
-// await waits until an ingress gets requests.
+// await waits until an ingress is in rotation.
 func (b *balancer) await(t *testing.T, e *edge) {
 	t.Helper()
 	eventually(t, 30*time.Second, "the balancer finds an ingress ready", func() bool {
@@ -77,13 +80,14 @@ func (b *balancer) await(t *testing.T, e *edge) {
 	})
 }
 
-// ready reports whether an ingress has recently answered that it is ready. The caller holds the lock.
+// ready reports whether an ingress has recently reported that it is ready. The caller holds the
+// lock.
 func (b *balancer) ready(e *edge) bool { return time.Since(b.asked[e]) < balancerPatience }
 
-// post sends a trigger of an account to the ingress whose turn it is.
+// post sends a trigger of an account to the next ingress.
 func (b *balancer) post(ctx context.Context, of account, tr trigger) answer {
 	to := b.next()
-	for began := time.Now(); to == nil; to = b.next() { // one may be asked while the other restarts, and be slow to say that it is ready
+	for began := time.Now(); to == nil; to = b.next() { // one ingress may answer slowly while the other restarts
 		if time.Since(began) > balancerHolds {
 			return answer{err: fmt.Errorf("no ingress is ready for %q", tr.message)}
 		}
@@ -94,7 +98,7 @@ func (b *balancer) post(ctx context.Context, of account, tr trigger) answer {
 	return of.post(ctx, tr)
 }
 
-// next is the ready ingress whose turn it is, if any.
+// next returns the next ready ingress, or nil.
 func (b *balancer) next() *edge {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -107,7 +111,7 @@ func (b *balancer) next() *edge {
 	return nil
 }
 
-// rolling is a service whose processes are restarted, and the load on it.
+// rolling is a service whose processes are restarted, and its load.
 type rolling struct {
 	*balancer
 	cluster   *cluster
@@ -118,7 +122,7 @@ type rolling struct {
 	phase   string
 	answers map[trigger]answer
 	failed  []string
-	waited  int // answers that said 202
+	waited  int // responses with 202
 }
 
 func newRolling(t *testing.T) *rolling {
@@ -133,8 +137,8 @@ func newRolling(t *testing.T) *rolling {
 	return r
 }
 
-// client posts triggers until ctx ends: short runs, every fifth with a call that nobody may make twice; those of the first client are
-// longer than the grace of an ingress, and must not be waited for.
+// client posts triggers until ctx ends: short runs, every fifth with an unsafe call. The first
+// client's runs are longer than an ingress's grace period and not waited for.
 func (r *rolling) client(ctx context.Context, n int) {
 	for i := 0; ctx.Err() == nil; i++ {
 		text := fmt.Sprintf("%d-%d", n, i)
@@ -161,7 +165,7 @@ func (r *rolling) keep(tr trigger, got answer) {
 	}
 }
 
-// await waits for more answers, and ends the test when a call failed.
+// await waits for more responses. It fails the test if a call failed.
 func (r *rolling) await(t *testing.T, phase string, more int) {
 	t.Helper()
 	count := func() int {
@@ -174,19 +178,20 @@ func (r *rolling) await(t *testing.T, phase string, more int) {
 		return len(r.answers)
 	}
 	had := count()
-	eventually(t, longest, strconv.Itoa(more)+" answers more, "+phase, func() bool { return count() >= had+more })
+	eventually(t, requestTimeout, strconv.Itoa(more)+" answers more, "+phase, func() bool { return count() >= had+more })
 }
 
-// check holds what was answered against the database, the model and the receiver.
+// check compares the responses to the database, the model and the receiver.
 func (r *rolling) check(t *testing.T) {
 	t.Helper()
 	for _, failed := range r.failed {
 		t.Error(failed)
 	}
+
 	calls, paid := r.cluster.model.tally(), r.receiver.tally()
 	for tr, got := range r.answers {
 		if got.status == http.StatusAccepted {
-			got = r.echo.at(r.edges[0]).result(t, got.run(t).ID, longest)
+			got = r.echo.at(r.edges[0]).result(t, got.run(t).ID, requestTimeout)
 		}
 		done := got.run(t)
 		if done.Status != "completed" || done.Output == nil {
@@ -201,13 +206,14 @@ func (r *rolling) check(t *testing.T) {
 			t.Errorf("%s: %d model calls: %s", tr.message, calls[tr.message], got.body)
 		}
 	}
+
 	c := r.cluster
 	if rows, open := c.number(t, "SELECT count(*) FROM runs"), c.number(t, "SELECT count(*) FROM open_runs"); rows != len(r.answers) || open != 0 {
 		t.Errorf("%d runs, %d of them open, for %d keys", rows, open, len(r.answers))
 	}
 }
 
-// tally gives how many calls came with each prompt.
+// tally returns the number of calls by prompt.
 func (l *ledger) tally() map[string]int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -218,7 +224,7 @@ func (l *ledger) tally() map[string]int {
 	return calls
 }
 
-// tally gives how many effects there were of each bill.
+// tally returns the number of effects by bill.
 func (l *till) tally() map[string]int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -229,11 +235,11 @@ func (l *till) tally() map[string]int {
 	return effects
 }
 
-// TestRollingRestartsUnderLoad restarts ingresses and workers in turn while triggers come in through a balancer: none fails, and every
-// one is carried out once.
+// TestRollingRestartsUnderLoad restarts ingresses and workers in turn while triggers arrive through
+// a balancer. No trigger fails, and each is executed once.
 func TestRollingRestartsUnderLoad(t *testing.T) {
 	t.Parallel()
-	rollingRestarts(t, 10, 4)
+	rollingRestarts(t, 4, 4) // each process once
 }
 
 func TestHundredRollingRestartsUnderLoad(t *testing.T) {
@@ -242,7 +248,7 @@ func TestHundredRollingRestartsUnderLoad(t *testing.T) {
 	rollingRestarts(t, 100, 6)
 }
 
-// rollingRestarts has callers post one keyed trigger after the other meanwhile.
+// rollingRestarts restarts the processes while callers post one keyed trigger after the other.
 func rollingRestarts(t *testing.T, restarts, callers int) {
 	t.Helper()
 	r := newRolling(t)
@@ -252,6 +258,7 @@ func rollingRestarts(t *testing.T, restarts, callers int) {
 	for n := range callers {
 		clients.Go(func() { r.client(ctx, n) })
 	}
+
 	r.await(t, "before all restarts", 20)
 	began := time.Now()
 	for n := range restarts {
@@ -268,6 +275,7 @@ func rollingRestarts(t *testing.T, restarts, callers int) {
 		}
 		r.await(t, phase, 5)
 	}
+
 	took := time.Since(began)
 	stop()
 	clients.Wait()

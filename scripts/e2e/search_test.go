@@ -17,7 +17,7 @@ import (
 	"parley/shared/testkit/openaistub"
 )
 
-// web is a SearXNG instance and the pages that it finds, all on one loopback address.
+// web is a SearXNG instance and its web pages on one loopback address.
 type web struct {
 	url  string
 	host string
@@ -42,7 +42,7 @@ func newWeb(t *testing.T) *web {
 	return w
 }
 
-// put makes a page, which searches for a word find.
+// put adds a page that searches for a word find.
 func (w *web) put(word, path, title, contentType string, body []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -50,7 +50,7 @@ func (w *web) put(word, path, title, contentType string, body []byte) {
 	w.results[word] = append(w.results[word], path)
 }
 
-// ServeHTTP answers /search in SearXNG's JSON format, and else with the pages.
+// ServeHTTP answers /search in SearXNG's JSON format, and other paths with the pages.
 func (w *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -65,6 +65,7 @@ func (w *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		_, _ = rw.Write(found.body)
 		return
 	}
+
 	query := r.URL.Query().Get("q")
 	results := []map[string]any{}
 	for word, paths := range w.results {
@@ -77,6 +78,7 @@ func (w *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 			}
 		}
 	}
+
 	slices.SortFunc(results, func(a, b map[string]any) int { return strings.Compare(a["url"].(string), b["url"].(string)) })
 	writeJSON(rw, map[string]any{
 		"query": query, "number_of_results": len(results), "results": results, "answers": []any{}, "corrections": []any{}, "infoboxes": []any{},
@@ -84,7 +86,7 @@ func (w *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// writeJSON answers with a value that can be written as JSON.
+// writeJSON answers with a JSON value.
 func writeJSON(w http.ResponseWriter, value any) {
 	w.Header().Set("Content-Type", "application/json")
 	if err := json.NewEncoder(w).Encode(value); err != nil {
@@ -97,7 +99,7 @@ func article(lang, title string, paragraphs ...string) []byte {
 		`<article><h1>` + title + `</h1><p>` + strings.Join(paragraphs, "</p><p>") + `</p></article><footer>Imprint</footer></body></html>`)
 }
 
-// searcher makes an agent that searches the web.
+// searcher creates an agent that searches the web.
 func (a account) searcher(t *testing.T, model string) account {
 	t.Helper()
 	var agent struct {
@@ -111,8 +113,8 @@ func (a account) searcher(t *testing.T, model string) account {
 	return a
 }
 
-// told is one tool result as a model is given it.
-type told struct {
+// toolResult is one tool result in a model call.
+type toolResult struct {
 	Untrusted bool `json:"untrusted"`
 	Sources   []struct {
 		ID   int    `json:"id"`
@@ -121,13 +123,13 @@ type told struct {
 	} `json:"sources"`
 }
 
-// toldTo reads the tool results of a request; each must be one object that says that it is not to be trusted.
-func toldTo(req openaistub.Request) (results []told, err error) {
+// toolResultsIn decodes the tool results in a request. Each must be an object that is marked as untrusted.
+func toolResultsIn(req openaistub.Request) (results []toolResult, err error) {
 	for _, m := range req.Messages {
 		if m.Role != "tool" {
 			continue
 		}
-		var one told
+		var one toolResult
 		if err := json.Unmarshal([]byte(m.Content), &one); err != nil {
 			return nil, fmt.Errorf("a tool result is no object: %w: %s", err, m.Content)
 		}
@@ -156,8 +158,9 @@ type citedRun struct {
 	ToolCalls []struct{ Name, Status string } `json:"toolCalls"`
 }
 
-// TestCitationsHold asks a model that cites well, and badly, in an answer with emoji and Chinese: what it gives resolves, stands in the
-// text that was read, and cuts the supported words out of the message.
+// TestCitationsHold uses a model with correct and wrong citations, in an answer with emoji and
+// Chinese. The citations resolve, occur in the text that was read, and select the supported words
+// of the message.
 func TestCitationsHold(t *testing.T) {
 	t.Parallel()
 	pages := newWeb(t)
@@ -173,7 +176,7 @@ func TestCitationsHold(t *testing.T) {
 	pages.put("tower", "/zh", "铁塔", "text/html; charset=gb18030", chinese)
 	c := newCluster(t, "OUTBOUND_ALLOW="+pages.host, "SEARXNG_URL="+pages.url)
 	c.model.follow(func(req openaistub.Request) (openaistub.Reply, bool) {
-		results, err := toldTo(req)
+		results, err := toolResultsIn(req)
 		if err != nil {
 			return openaistub.Reply{Text: err.Error()}, true
 		}
@@ -213,7 +216,7 @@ func TestCitationsHold(t *testing.T) {
 		}
 		owner.get(t.Context(), "/api/sources?id="+cited.SourceID).want(t, http.StatusOK).into(t, &source)
 		if cited.CitedText == "" || !strings.Contains(source.Text, cited.CitedText) || source.URL != cited.URL || source.ID != cited.SourceID {
-			t.Errorf("citation %d does not stand in its source: %+v in %+v", i, cited, source)
+			t.Errorf("citation %d does not occur in its source: %+v in %+v", i, cited, source)
 		}
 	}
 	for _, gone := range []string{"[99", "painted green", `"330`} {
@@ -226,13 +229,14 @@ func TestCitationsHold(t *testing.T) {
 	send(t.Context(), http.MethodGet, in.url+"/api/sources?id="+r.Citations[0].SourceID, map[string]string{"x-api-key": foreign.Key}, nil).refused(t, http.StatusNotFound, "not_found")
 }
 
-// TestOfflineModelCites runs without any key: the answer of the offline model cites what it read.
+// TestOfflineModelCites runs without any key. The answer of the offline model cites its source.
 func TestOfflineModelCites(t *testing.T) {
 	t.Parallel()
 	pages := newWeb(t)
 	pages.put("lighthouse", "/l", "Lighthouses", "text/html; charset=utf-8", article("en", "Lighthouses",
 		"The lighthouse of Alexandria was built between 280 and 247 BC and stood about one hundred metres high.",
 		"Its light could be seen from far away, and sailors told stories about it for centuries to come."))
+
 	c := newCluster(t, "OUTBOUND_ALLOW="+pages.host, "SEARXNG_URL="+pages.url)
 	in := c.ingress(t)
 	c.worker(t)
@@ -244,6 +248,7 @@ func TestOfflineModelCites(t *testing.T) {
 	if r.Status != "completed" || len(r.Citations) == 0 || !strings.Contains(r.Message, "one hundred metres") || !strings.Contains(r.Message, "[1]") {
 		t.Fatalf("after %s: %s", time.Since(began), got.body)
 	}
+
 	for _, cited := range r.Citations {
 		if words := string([]rune(r.Message)[cited.StartIndex:cited.EndIndex]); words == "" || strings.Contains(words, "[") {
 			t.Errorf("it supports %q", words)

@@ -13,9 +13,9 @@ import (
 	"parley/shared/testkit"
 )
 
-// TestParleyUpComesBackWithoutWhatItMade takes away, one after the other, what the first start made, each of which people may delete, or a
-// start that was cut short may not have come to: the next start makes it anew.
-func TestParleyUpComesBackWithoutWhatItMade(t *testing.T) { //nolint:tparallel // each subtest stands on the one before
+// TestParleyUpRecreatesMissingSeeds removes the seeds of the first start one after the other,
+// as users may, or as after an interrupted start. The next start creates each again.
+func TestParleyUpRecreatesMissingSeeds(t *testing.T) { //nolint:tparallel // each subtest depends on the previous one
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
 	parley := up(t, dir, testkit.FreePort(t))
@@ -37,9 +37,10 @@ func TestParleyUpComesBackWithoutWhatItMade(t *testing.T) { //nolint:tparallel /
 			keyWorks(t, after)
 		})
 		if !went {
-			return // what follows stands on it
+			return // later subtests depend on it
 		}
 	}
+
 	endInOrder(t, parley, dir)
 }
 
@@ -56,7 +57,7 @@ func loseAgent(t *testing.T, _ string, creds quickstart.Credentials) {
 	a.send(t, http.MethodDelete, creds.BaseURL+"/api/agents?id="+creds.AgentID, nil).want(t, http.StatusOK)
 }
 
-// loseKeys deletes every key, the one that it does so with last.
+// loseKeys deletes every key. The key that makes the requests comes last.
 func loseKeys(t *testing.T, _ string, creds quickstart.Credentials) {
 	t.Helper()
 	a := account{url: creds.BaseURL, key: creds.APIKey}
@@ -66,6 +67,7 @@ func loseKeys(t *testing.T, _ string, creds quickstart.Credentials) {
 			Prefix string `json:"prefix"`
 		} `json:"data"`
 	}
+
 	a.get(t.Context(), "/api/keys").want(t, http.StatusOK).into(t, &keys)
 	own := ""
 	for _, key := range keys.Data {
@@ -75,12 +77,13 @@ func loseKeys(t *testing.T, _ string, creds quickstart.Credentials) {
 		}
 		a.send(t, http.MethodDelete, creds.BaseURL+"/api/keys?id="+key.ID, nil).want(t, http.StatusOK)
 	}
+
 	a.send(t, http.MethodDelete, creds.BaseURL+"/api/keys?id="+own, nil).want(t, http.StatusOK)
 }
 
-// TestParleyUpToldToStopWhileItStarts ends a first start at several points of it, as Ctrl-C may: with
-// status 0, nothing left behind, and nothing that keeps the next start from coming up.
-func TestParleyUpToldToStopWhileItStarts(t *testing.T) {
+// TestParleyUpStoppedWhileItStarts interrupts a first start at several points, as Ctrl-C may. It
+// exits with status 0, leaves nothing behind, and does not prevent the next start.
+func TestParleyUpStoppedWhileItStarts(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
 	port := testkit.FreePort(t)
@@ -94,19 +97,20 @@ func TestParleyUpToldToStopWhileItStarts(t *testing.T) {
 		})
 		starting.Term()
 		if err := starting.Wait(40 * time.Second); err != nil {
-			t.Errorf("told to stop when %s was there, parley did not exit with 0: %v", sign, err)
+			t.Errorf("stopped at %s, parley did not exit with 0: %v", sign, err)
 		}
 		if left := processesBelow(t, dir); len(left) > 0 {
-			t.Errorf("told to stop when %s was there, parley left processes behind: %v", sign, left)
+			t.Errorf("stopped at %s, parley left processes behind: %v", sign, left)
 		}
 	}
+
 	parley := up(t, dir, port)
 	keyWorks(t, readCredentials(t, dir))
 	endInOrder(t, parley, dir)
 }
 
-// TestChaosParleyUpKilledWhileItSeeds kills a first start that has made the owner's account and a key,
-// and no agent and no credentials.json yet: the next start must not be kept out by what is there.
+// TestChaosParleyUpKilledWhileItSeeds kills a first start after it has created the owner's account
+// and a key, but no agent and no credentials.json. The next start must succeed.
 func TestChaosParleyUpKilledWhileItSeeds(t *testing.T) {
 	t.Parallel()
 	postgres := testkit.PostgresProcess(t)
@@ -115,7 +119,9 @@ func TestChaosParleyUpKilledWhileItSeeds(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	// Nobody makes an agent as long as this is open: the kill hits the same moment each time.
+
+	// No agent can be created while this transaction is open, so the kill always hits the same
+	// moment.
 	gate, err := db.BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -123,11 +129,13 @@ func TestChaosParleyUpKilledWhileItSeeds(t *testing.T) {
 	if _, err := gate.ExecContext(t.Context(), "LOCK TABLE agents IN SHARE MODE"); err != nil {
 		t.Fatal(err)
 	}
+
 	dir := filepath.Join(t.TempDir(), "data")
 	command := testkit.Command{
 		Name: "parley", Path: testkit.BuildBinary(t, "deploy/standalone/cmd/parley"), Args: []string{"up"},
 		Env: append(quickstart.Environment(dir, testkit.FreePort(t)), "DATABASE_URL="+postgres.DSN()), ReadyLine: "ingress ready",
 	}
+
 	killed := testkit.StartProcess(t, command)
 	eventually(t, 30*time.Second, "the owner has a key", func() bool {
 		var keys int
@@ -136,10 +144,12 @@ func TestChaosParleyUpKilledWhileItSeeds(t *testing.T) {
 		}
 		return keys == 1
 	})
+
 	killed.Kill9()
 	if err := gate.Rollback(); err != nil {
 		t.Fatal(err)
 	}
+
 	command.ReadyLine = quickstart.BannerEnd
 	again := testkit.StartProcess(t, command)
 	keyWorks(t, readCredentials(t, dir))

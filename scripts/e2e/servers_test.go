@@ -20,7 +20,8 @@ func TestChaosNATSKilledMidRun(t *testing.T) {
 	waiting := owner.start(t.Context(), asked)
 	c.model.awaitCalls(t, asked.message, 1)
 	c.nats.Kill9()
-	// PostgreSQL is the truth: with no bus the run ends, its waiter is answered, and new runs are accepted.
+	// PostgreSQL is the truth: without a bus the run finishes, its waiter is answered, and new runs
+	// are accepted.
 	awaitAnswer(t, waiting, 20*time.Second).completed(t, echoed("without a bus"), 1)
 	later := owner.enqueue(t, trigger{message: "accepted without a bus"})
 	owner.post(t.Context(), asked).replayed(t)
@@ -32,7 +33,8 @@ func TestChaosNATSKilledMidRun(t *testing.T) {
 			t.Fatalf("%d model calls of %q, want 1", calls, message)
 		}
 	}
-	if strings.Contains(worker.Output(), "leases ran out") {
+
+	if strings.Contains(worker.Output(), "leases expired") {
 		t.Fatal("the loss of the bus cost a lease")
 	}
 }
@@ -47,19 +49,21 @@ func TestChaosPostgresKilledMidRun(t *testing.T) {
 	waiting := owner.start(t.Context(), asked)
 	c.model.awaitCalls(t, asked.message, 1)
 	c.postgres.Kill9()
-	// Known to be down, nothing is accepted; and nothing half.
+	// While the database is known to be down, requests are rejected completely.
 	refused := owner.post(t.Context(), trigger{message: "refused", key: "refused"})
 	refused.refused(t, http.StatusServiceUnavailable, "unavailable")
-	// The answer is there before the database is: the worker must keep it until it can be saved.
+	// The answer arrives while the database is down. The worker must keep it until it can be saved.
 	eventually(t, 20*time.Second, "the worker finds that it cannot save the result", func() bool {
 		return strings.Contains(worker.Output(), "saving result failed")
 	})
+
 	c.postgres.Restart()
 	awaitAnswer(t, waiting, 40*time.Second).completed(t, echoed("over a crash"), 1)
 	owner.post(t.Context(), asked).replayed(t)
 	if calls := c.model.count(asked.message); calls != 1 {
 		t.Fatalf("%d model calls, want 1", calls)
 	}
+
 	owner.post(t.Context(), trigger{message: "refused", key: "refused"}).completed(t, echoed("refused"), 1)
 	if rows := c.number(t, "SELECT count(*) FROM runs"); rows != 2 {
 		t.Fatalf("%d runs in the database, want 2", rows)
@@ -79,19 +83,23 @@ func TestChaosPostgresDownForLongerThanALease(t *testing.T) {
 	c.worker(t)
 	c.postgres.Kill9()
 	eventually(t, lease+30*time.Second, "the worker gives the run up, whose lease it could not renew", func() bool {
-		return strings.Contains(holder.Output(), "putting run back failed")
+		return strings.Contains(holder.Output(), "requeueing run failed")
 	})
+
 	c.postgres.Restart()
 	c.model.awaitCalls(t, message, 2)
-	// Both workers lived all the time: an outage of the database must not bring a run nearer to being poison.
+	// Both workers lived all the time. An outage of the database must not count as a death of the
+	// run's worker.
 	if deaths := c.number(t, "SELECT deaths FROM open_runs WHERE run_id = $1", id); deaths != 0 {
 		t.Errorf("the outage was counted as the death of %d workers", deaths)
 	}
+
 	owner.result(t, id, 30*time.Second).completed(t, "answer 2", 2)
 }
 
-// TestChaosNATSAwayWhenAToolIsCalled has a run come to its tool call while there is no bus: that says nothing of the tool,
-// so the model is not told that there is none, and the call is made when the bus is back.
+// TestChaosNATSAwayWhenAToolIsCalled has a run reach its tool call while the bus is down. This does
+// not mean that the tool is missing: the model is not told so, and the call is made when the bus is
+// back.
 func TestChaosNATSAwayWhenAToolIsCalled(t *testing.T) {
 	t.Parallel()
 	receiver := newTill(t)
@@ -100,10 +108,11 @@ func TestChaosNATSAwayWhenAToolIsCalled(t *testing.T) {
 	c.model.follow(func(req openaistub.Request) (openaistub.Reply, bool) {
 		reply, known := pays(req)
 		if !away.Load() {
-			reply.Delay = 10 * time.Second // time for both runs to get here, and for the kill
+			reply.Delay = 10 * time.Second // time for both runs to arrive here, and for the kill
 		}
 		return reply, known
 	})
+
 	in := c.ingress(t)
 	worker := c.worker(t)
 	owner := signUp(t, in.url).paying(t, receiver.url, nil)
@@ -113,11 +122,13 @@ func TestChaosNATSAwayWhenAToolIsCalled(t *testing.T) {
 		runs[b] = owner.enqueue(t, trigger{message: b.message(), key: b.name()})
 		c.model.awaitCalls(t, b.message(), 1)
 	}
+
 	c.nats.Kill9()
 	away.Store(true)
 	eventually(t, 60*time.Second, "the worker gives both attempts up", func() bool {
 		return strings.Count(worker.Output(), "attempt failed") >= len(runs)
 	})
+
 	c.nats.Restart()
 	for b, id := range runs {
 		var r waitingRun

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// TestService shares one cluster among the tests that crash nothing.
+// TestService runs the tests without crashes on one cluster.
 func TestService(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, "RUN_DEADLINE=1h") // for the run of PARLEY_E2E_LONG
@@ -31,8 +31,9 @@ func TestService(t *testing.T) {
 	}
 }
 
-// clientLeaves closes the connection of a waiting request: its run goes on, and any ingress finds it.
-func clientLeaves(t *testing.T, c *cluster, first, second *edge) { //nolint:thelper // a test, not a part of one
+// clientLeaves closes the connection of a waiting request. Its run continues, and any ingress
+// returns it.
+func clientLeaves(t *testing.T, c *cluster, first, second *edge) { //nolint:thelper // a subtest, not a helper
 	lasts := longRun(t)
 	owner := signUp(t, first.url)
 	message := lastingMessage(lasts, "nobody waited")
@@ -44,18 +45,20 @@ func clientLeaves(t *testing.T, c *cluster, first, second *edge) { //nolint:thel
 	if got := awaitAnswer(t, waiting, 5*time.Second); !errors.Is(got.err, context.Canceled) {
 		t.Fatalf("the client left and yet was answered: %d %s", got.status, got.body)
 	}
+
 	id := c.text(t, "SELECT id FROM runs WHERE agent_id = $1", owner.agent)
 	got := owner.at(second).result(t, id, 2*lasts+time.Minute)
 	if took := time.Since(began); took < lasts {
 		t.Fatalf("the run took %s, less than the %s that it was to take", took, lasts)
 	}
+
 	r := got.run(t)
 	if r.Status != "completed" || r.Output == nil || r.Output.Message != echoed("nobody waited") {
 		t.Fatalf("the run did not complete: %s", got.body)
 	}
 }
 
-// longRun is how long the run of client_leaves takes.
+// longRun returns the duration of the run of client_leaves.
 func longRun(t *testing.T) time.Duration {
 	t.Helper()
 	lasts, source := 8*time.Second, "by default; PARLEY_E2E_LONG=10m for the long one"
@@ -70,9 +73,9 @@ func longRun(t *testing.T) time.Duration {
 	return lasts
 }
 
-// lastingMessage makes a run last at least so long. One model call may take 30 s until its first
-// word, so a longer run is one whose model says, again and again, to come back later; the service
-// does, after a pause that doubles from 1 s to a minute, a quarter less at the least.
+// lastingMessage makes a run last at least so long. The first word of a model call must arrive
+// within 30 s, so in a longer run the model responds with retry-later errors. The service retries
+// after a pause that doubles from 1 s to a minute, minus up to a quarter.
 func lastingMessage(lasts time.Duration, text string) string {
 	const call, retryAfter = 20 * time.Second, 5 * time.Second
 	if lasts <= call {
@@ -86,8 +89,9 @@ func lastingMessage(lasts time.Duration, text string) string {
 	return fmt.Sprintf("sleep %s: fault 503=%d*%d: %s", call, int(retryAfter.Seconds()), refusals, text)
 }
 
-// respondAsync asks for no wait: 202 at once, and the long poll of what Location says has the result.
-func respondAsync(t *testing.T, c *cluster, first, second *edge) { //nolint:thelper // a test, not a part of one
+// respondAsync waits for nothing: 202 immediately, and a long poll of the Location returns the
+// result.
+func respondAsync(t *testing.T, c *cluster, first, second *edge) { //nolint:thelper // a subtest, not a helper
 	owner := signUp(t, first.url)
 	asked := trigger{message: "sleep 1s: polled", key: "k", prefer: "respond-async"}
 	accepted := owner.post(t.Context(), asked).want(t, http.StatusAccepted)
@@ -96,17 +100,18 @@ func respondAsync(t *testing.T, c *cluster, first, second *edge) { //nolint:thel
 	if location != "/api/runs?id="+id {
 		t.Fatalf("Location is %q, want that of run %s", location, id)
 	}
+
 	accepted.wantRetryAfter(t)
 	owner.at(second).get(t.Context(), location+"&wait=30").completed(t, echoed("polled"), 1)
-	// With the key again: the finished run is not made asynchronous any more.
+	// A replay of the finished run is not asynchronous any more.
 	owner.post(t.Context(), asked).replayed(t).completed(t, echoed("polled"), 1)
 	if calls := c.model.count(asked.message); calls != 1 {
 		t.Fatalf("%d model calls, want 1", calls)
 	}
 }
 
-// shortWait asks for less time than the run takes: 202 after it, then the run is waited for again.
-func shortWait(t *testing.T, _ *cluster, first, second *edge) { //nolint:thelper // a test, not a part of one
+// shortWait waits for less time than the run takes: it gets 202, then waits for the run again.
+func shortWait(t *testing.T, _ *cluster, first, second *edge) { //nolint:thelper // a subtest, not a helper
 	owner := signUp(t, first.url)
 	asked := trigger{message: "sleep 12s: too long", key: "k", prefer: "wait=1"}
 	began := time.Now()
@@ -114,21 +119,24 @@ func shortWait(t *testing.T, _ *cluster, first, second *edge) { //nolint:thelper
 	if took := time.Since(began); took < time.Second || took > 8*time.Second {
 		t.Fatalf("a wait of 1 s took %s", took)
 	}
+
 	id := got.run(t).ID
 	if location := got.header.Get("Location"); location != "/api/runs?id="+id {
 		t.Fatalf("Location is %q, want that of run %s", location, id)
 	}
+
 	got.wantRetryAfter(t)
 	if open := owner.get(t.Context(), "/api/runs?id="+id+"&wait=1").want(t, http.StatusOK).run(t); open.Status != "running" && open.Status != "queued" {
 		t.Fatalf("a long poll that ends too early shows %q, want running or queued", open.Status)
 	}
+
 	asked.prefer = ""
 	owner.at(second).post(t.Context(), asked).completed(t, echoed("too long"), 1)
 }
 
-// sessionOrder fires many triggers into one session: they are carried out one by one, in order, and
-// hold nobody else up.
-func sessionOrder(t *testing.T, c *cluster, first, second *edge) { //nolint:thelper // a test, not a part of one
+// sessionOrder sends many triggers to one session. They are executed one by one, in order, and do
+// not delay others.
+func sessionOrder(t *testing.T, c *cluster, first, second *edge) { //nolint:thelper // a subtest, not a helper
 	const runs = 20
 	owner := signUp(t, first.url)
 	var messages, ids []string
@@ -137,6 +145,7 @@ func sessionOrder(t *testing.T, c *cluster, first, second *edge) { //nolint:thel
 		through := owner.at([]*edge{first, second}[n%2])
 		ids = append(ids, through.enqueue(t, trigger{message: messages[n], session: "named"}))
 	}
+
 	const aside = "sleep 10ms: another session"
 	owner.post(t.Context(), trigger{message: aside, session: "other"}).completed(t, echoed("another session"), 1)
 	for n, id := range ids {
@@ -145,10 +154,12 @@ func sessionOrder(t *testing.T, c *cluster, first, second *edge) { //nolint:thel
 			t.Fatalf("run %d is of session %q", n, r.SessionID)
 		}
 	}
+
 	calls := c.model.of(messages...)
 	if len(calls) != runs {
 		t.Fatalf("%d model calls, want %d", len(calls), runs)
 	}
+
 	for n, call := range calls {
 		if call.prompt != messages[n] {
 			t.Fatalf("model call %d is of %q, want %q", n, call.prompt, messages[n])
@@ -157,6 +168,7 @@ func sessionOrder(t *testing.T, c *cluster, first, second *edge) { //nolint:thel
 			t.Fatalf("%q began %s before %q had ended", call.prompt, calls[n-1].ended.Sub(call.began), calls[n-1].prompt)
 		}
 	}
+
 	if other := c.model.of(aside); !other[0].began.Before(calls[runs-1].began) {
 		t.Fatal("the other session waited for all of this one")
 	}

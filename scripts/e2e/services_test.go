@@ -11,12 +11,12 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// greeting is what the tool of the MCP server below takes.
+// greeting is the input of the MCP server's tool.
 type greeting struct {
 	Name string `json:"name" jsonschema:"whom to greet"`
 }
 
-// mcpServer is a real MCP server over streamable HTTP that asks for a token.
+// mcpServer is a real MCP server over streamable HTTP that requires a token.
 func mcpServer(t *testing.T) (url, host string) {
 	t.Helper()
 	server := mcp.NewServer(&mcp.Implementation{Name: "greeter", Version: "v1.0.0"}, nil)
@@ -24,6 +24,7 @@ func mcpServer(t *testing.T) (url, host string) {
 		func(_ context.Context, _ *mcp.CallToolRequest, args greeting) (*mcp.CallToolResult, any, error) {
 			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "Hi " + args.Name + " from the server"}}}, nil, nil
 		})
+
 	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil)
 	listener := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer token-of-the-server" {
@@ -32,11 +33,13 @@ func mcpServer(t *testing.T) (url, host string) {
 		}
 		handler.ServeHTTP(w, r)
 	}))
+
 	t.Cleanup(listener.Close)
 	return listener.URL, strings.TrimPrefix(listener.URL, "http://")
 }
 
-// TestMCPServerIsListedAndCalled has the offline model name a tool of a real server; without a key of any provider.
+// TestMCPServerIsListedAndCalled makes the offline model call a tool of a real server, without any
+// provider's key.
 func TestMCPServerIsListedAndCalled(t *testing.T) {
 	t.Parallel()
 	url, host := mcpServer(t)
@@ -52,11 +55,13 @@ func TestMCPServerIsListedAndCalled(t *testing.T) {
 			map[string]any{"name": "gone", "url": url + "/nothing-here"},
 		}}},
 	}
+
 	created := owner.send(t, http.MethodPost, in.url+"/api/agents", body).want(t, http.StatusCreated)
 	created.into(t, &agent)
 	if strings.Contains(string(created.body), "token-of-the-server") {
 		t.Fatalf("the secret shows: %s", created.body)
 	}
+
 	owner.agent = agent.ID
 	var r waitingRun
 	got := owner.post(t.Context(), trigger{message: "Use hello_greet with name: Ada"}).want(t, http.StatusOK)
@@ -66,7 +71,8 @@ func TestMCPServerIsListedAndCalled(t *testing.T) {
 	}
 }
 
-// TestOpenAPIDocumentIsImportedAndCalled turns a document into endpoints and has the offline model call one.
+// TestOpenAPIDocumentIsImportedAndCalled converts a document to endpoints and makes the offline
+// model call one.
 func TestOpenAPIDocumentIsImportedAndCalled(t *testing.T) {
 	t.Parallel()
 	asked := make(chan string, 10)
@@ -74,6 +80,7 @@ func TestOpenAPIDocumentIsImportedAndCalled(t *testing.T) {
 		asked <- r.Method + " " + r.URL.String() + " " + r.Header.Get("X-Token")
 		writeJSON(w, map[string]string{"city": "Oslo", "weather": "snow"})
 	}))
+
 	t.Cleanup(service.Close)
 	document := fmt.Sprintf(`openapi: 3.1.0
 info: {title: Weather, version: "1"}
@@ -88,6 +95,7 @@ paths:
         - {name: units, in: query, schema: {type: string, enum: [metric, imperial]}}
       responses: {"200": {description: ok}}
 `, service.URL)
+
 	c := newCluster(t, "OUTBOUND_ALLOW="+strings.TrimPrefix(service.URL, "http://"))
 	in := c.ingress(t)
 	c.worker(t)
@@ -99,6 +107,7 @@ paths:
 	if !strings.Contains(string(imported.body), `"getWeather"`) || strings.Contains(string(imported.body), "sesame") {
 		t.Fatalf("imported: %s", imported.body)
 	}
+
 	var r waitingRun
 	got := owner.post(t.Context(), trigger{message: "Use getWeather, city: Oslo, units: metric"}).want(t, http.StatusOK)
 	got.into(t, &r)

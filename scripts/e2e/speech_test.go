@@ -16,23 +16,23 @@ import (
 	"parley/shared/testkit"
 )
 
-// spoken is what answers of these tests say: a dozen seconds of speech.
+// spoken is the answer of these tests, a dozen seconds of speech.
 const spoken = "The first sentence is about the sea. The second sentence is about a mountain behind the sea. The third one tells of the snow on it. " +
 	"And this is the end of the story."
 
-// atOnce runs tests at the same time; the function waits for their ends. Parallel ones would have to wait for a place among all of
-// the package, while what they need is kept running.
-func atOnce(t *testing.T, tests map[string]func(t *testing.T)) (wait func()) {
+// runTogether starts tests simultaneously. The returned function waits for their ends. Parallel tests
+// would have to wait for a slot of the package while their processes run.
+func runTogether(t *testing.T, tests map[string]func(t *testing.T)) (wait func()) {
 	t.Helper()
 	var all sync.WaitGroup
 	for name, test := range tests {
 		all.Go(func() { t.Run(name, test) })
 	}
-	t.Cleanup(all.Wait) // also of a test that has failed meanwhile
+	t.Cleanup(all.Wait) // also waits if the test has failed
 	return all.Wait
 }
 
-// needsVoice skips a test where nothing can speak.
+// needsVoice skips a test if no speech program is installed.
 func needsVoice(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("espeak-ng"); err != nil {
@@ -40,7 +40,7 @@ func needsVoice(t *testing.T) {
 	}
 }
 
-// voiceWorker starts a worker that speaks with espeak-ng, and is told by the listener what it hears.
+// voiceWorker starts a worker that speaks with espeak-ng and transcribes with the listener.
 func (c *cluster) voiceWorker(t *testing.T, l *listener, more ...string) *testkit.Process {
 	t.Helper()
 	return c.worker(t, append([]string{
@@ -48,14 +48,14 @@ func (c *cluster) voiceWorker(t *testing.T, l *listener, more ...string) *testki
 	}, more...)...)
 }
 
-// listener is a provider of transcriptions that keeps what it was sent, and understands what a test says.
+// listener is a transcription provider that records its uploads and returns scripted texts.
 type listener struct {
 	url string
 
 	mu    sync.Mutex
 	words string
-	heard [][]byte      // the samples of each upload
-	hold  chan struct{} // of the next upload: never answered
+	heard [][]byte      // samples of each upload
+	hold  chan struct{} // of the next upload, which is never answered
 }
 
 func newListener(t *testing.T, words string) *listener {
@@ -77,10 +77,12 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
+
 	wav, err := io.ReadAll(file)
 	if err != nil {
-		return // half a request is not answered
+		return // an incomplete request is not answered
 	}
+
 	l.mu.Lock()
 	l.heard = append(l.heard, samplesFor(wav))
 	held, words := l.hold, l.words
@@ -91,10 +93,11 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		<-r.Context().Done()
 		return
 	}
+
 	writeJSON(w, map[string]string{"text": words})
 }
 
-// samplesFor gives the samples of a WAV file.
+// samplesFor returns the samples of a WAV file.
 func samplesFor(wav []byte) []byte {
 	at := bytes.Index(wav, []byte("data"))
 	if at < 0 || len(wav) < at+8 {
@@ -104,7 +107,7 @@ func samplesFor(wav []byte) []byte {
 	return rest[:min(len(rest), int(binary.LittleEndian.Uint32(wav[at+4:])))]
 }
 
-// holdNext has the next upload never answered; the channel is closed when it has come.
+// holdNext never answers the next upload. The channel is closed when it has arrived.
 func (l *listener) holdNext() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -112,14 +115,14 @@ func (l *listener) holdNext() <-chan struct{} {
 	return l.hold
 }
 
-// uploads gives what was sent to be understood, in order.
+// uploads returns the uploads in order.
 func (l *listener) uploads() [][]byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return append([][]byte(nil), l.heard...)
 }
 
-// speaks lets people speak with the account's agent.
+// speaks enables voice for the account's agent.
 func (a account) speaks(t *testing.T) account {
 	t.Helper()
 	body := map[string]any{"tools": map[string]any{"voice": map[string]any{"enabled": true}}}
@@ -127,7 +130,7 @@ func (a account) speaks(t *testing.T) account {
 	return a
 }
 
-// dial opens a conversation, whose end is the test's.
+// dial opens a conversation that ends with the test.
 func (a account) dial(t *testing.T, session string) (*realtimeclient.Client, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -151,14 +154,14 @@ func (a account) converse(t *testing.T, session string) *talk {
 	return k
 }
 
-// talk is a conversation of a test, which it fails.
+// talk is a conversation whose errors fail the test.
 type talk struct {
 	*realtimeclient.Client
 
 	t *testing.T
 }
 
-// patience is how long a test waits for an event.
+// patience bounds the wait for an event.
 const patience = 60 * time.Second
 
 func (k *talk) within(do func(ctx context.Context) error) {
@@ -179,20 +182,20 @@ func (k *talk) until(types ...string) (last realtimeclient.Event, all []realtime
 	return last, all
 }
 
-// ask sends a text to be answered.
+// ask sends a text and requests an answer.
 func (k *talk) ask(text string) {
 	k.t.Helper()
 	k.within(func(ctx context.Context) error { return k.Ask(ctx, text) })
 }
 
-// update sends a session.update and waits until it holds.
+// update sends a session.update and waits until it is in effect.
 func (k *talk) update(session map[string]any) {
 	k.t.Helper()
 	k.within(func(ctx context.Context) error { return k.Update(ctx, session) })
 	k.until("session.updated")
 }
 
-// part reads up to so much audio of the answer.
+// part reads so much audio of the answer.
 func (k *talk) part(d time.Duration) (a realtimeclient.Answer) {
 	k.t.Helper()
 	k.within(func(ctx context.Context) (err error) {
@@ -202,7 +205,7 @@ func (k *talk) part(d time.Duration) (a realtimeclient.Answer) {
 	return a
 }
 
-// rest reads an answer to its end, which must be a good one.
+// rest reads an answer to its end. It must be complete.
 func (k *talk) rest(part realtimeclient.Answer) (a realtimeclient.Answer) {
 	k.t.Helper()
 	k.within(func(ctx context.Context) (err error) {
@@ -215,13 +218,13 @@ func (k *talk) rest(part realtimeclient.Answer) (a realtimeclient.Answer) {
 	return a
 }
 
-// answer reads the answer that comes.
+// answer reads the next answer.
 func (k *talk) answer() realtimeclient.Answer {
 	k.t.Helper()
 	return k.rest(realtimeclient.Answer{})
 }
 
-// say speaks at the pace of speech, and is silent afterwards for as long as ends a turn.
+// say speaks in real time, and is then silent long enough to end the turn.
 func (k *talk) say(pcm []byte) {
 	k.t.Helper()
 	k.within(func(ctx context.Context) error {
@@ -229,7 +232,7 @@ func (k *talk) say(pcm []byte) {
 	})
 }
 
-// closed reads up to the connection's end, and gives the code that the service ended it with.
+// closed reads up to the end of the connection, and returns the service's close code.
 func (k *talk) closed(within time.Duration) (code int, all []realtimeclient.Event) {
 	k.t.Helper()
 	ctx, cancel := context.WithTimeout(k.t.Context(), within)
@@ -243,7 +246,7 @@ func (k *talk) closed(within time.Duration) (code int, all []realtimeclient.Even
 	}
 }
 
-// speech is how a text sounds that somebody says.
+// speech returns the audio of a spoken text.
 func speech(t *testing.T, text string) []byte {
 	t.Helper()
 	pcm, err := realtimeclient.Speech(t.Context(), "en-us+f5", text)
@@ -253,7 +256,8 @@ func speech(t *testing.T, text string) []byte {
 	return pcm
 }
 
-// sameAnswer fails the test unless an answer is the one that nobody disturbed: no sample lost, none doubled.
+// sameAnswer fails the test unless an answer equals the undisturbed one: no sample lost, none
+// repeated.
 func sameAnswer(t *testing.T, got, want realtimeclient.Answer) {
 	t.Helper()
 	if got.Transcript != want.Transcript {
@@ -269,7 +273,7 @@ func sameAnswer(t *testing.T, got, want realtimeclient.Answer) {
 	t.Errorf("%d bytes of audio, undisturbed %d; from %s on it is other audio", len(got.PCM), len(want.PCM), realtimeclient.Lasts(differs))
 }
 
-// transcript is a session as the API shows it.
+// transcript is a session in the API.
 type transcript struct {
 	Messages []struct {
 		Role        string `json:"role"`

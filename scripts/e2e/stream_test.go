@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// streaming has no limit of its own: a stream lasts as long as its run.
+// streaming has no timeout, because a stream lasts as long as its run.
 var streaming = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 
-// event is one server-sent event: its bytes, and what they say.
+// event is one server-sent event: its bytes and its fields.
 type event struct{ raw, id, kind, data string }
 
 // stream is an open event stream.
@@ -27,24 +27,28 @@ type stream struct {
 
 func openStream(t *testing.T, method, url string, header map[string]string, body any) *stream {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*lease+longest)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*lease+requestTimeout)
 	t.Cleanup(cancel)
 	payload, err := json.Marshal(body)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(payload))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	req.Header.Set("Content-Type", "application/json")
 	for name, value := range header {
 		req.Header.Set(name, value)
 	}
+
 	res, err := streaming.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { _ = res.Body.Close() })
 	if res.StatusCode != http.StatusOK || res.Header.Get("Content-Type") != "text/event-stream" {
 		t.Fatalf("no stream: %d %v", res.StatusCode, res.Header)
@@ -52,7 +56,7 @@ func openStream(t *testing.T, method, url string, header map[string]string, body
 	return &stream{res: res, in: bufio.NewReader(res.Body)}
 }
 
-// watch opens the stream of a run, behind an event.
+// watch opens the stream of a run after the event last.
 func (a account) watch(t *testing.T, runID, last string) *stream {
 	t.Helper()
 	header := map[string]string{"x-api-key": a.key}
@@ -62,7 +66,7 @@ func (a account) watch(t *testing.T, runID, last string) *stream {
 	return openStream(t, http.MethodGet, a.url+"/api/runs?stream=1&id="+runID, header, nil)
 }
 
-// changes opens the stream of what changes in the organization, and returns when that is heard.
+// changes opens the stream of the organization's changes, and returns when it is subscribed.
 func (a account) changes(t *testing.T) *stream {
 	t.Helper()
 	s := openStream(t, http.MethodGet, a.url+"/api/events", map[string]string{"x-api-key": a.key}, nil)
@@ -70,7 +74,8 @@ func (a account) changes(t *testing.T) *stream {
 	return s
 }
 
-// shows reads the newest run whenever runs are told to have changed, as people's pages do, until it has that status.
+// shows reads the newest run after each change notification, as web pages do, until it has that
+// status.
 func (s *stream) shows(t *testing.T, owner account, status string) {
 	t.Helper()
 	s.until(t, "the newest run was "+status, func(e event) bool {
@@ -82,7 +87,7 @@ func (s *stream) shows(t *testing.T, owner account, status string) {
 	})
 }
 
-// next gives the next event, or the error that ended the stream.
+// next returns the next event, or the error that ended the stream.
 func (s *stream) next() (event, error) {
 	var e event
 	for {
@@ -100,7 +105,7 @@ func (s *stream) next() (event, error) {
 			e.data = value
 		}
 		if e.raw == "" && e.id == "" && e.kind == "" {
-			continue // a comment, and the line behind it
+			continue // a comment, or the blank line after it
 		}
 		if e.raw += line; line == "\n" {
 			return e, nil
@@ -108,7 +113,7 @@ func (s *stream) next() (event, error) {
 	}
 }
 
-// until reads up to an event that is found.
+// until reads up to the event that found selects.
 func (s *stream) until(t *testing.T, what string, found func(event) bool) (events []event) {
 	t.Helper()
 	for {
@@ -147,7 +152,7 @@ func bytesFor(events []event) string {
 	return out.String()
 }
 
-// answerIn puts the pieces of the answer together.
+// answerIn concatenates the pieces of the answer.
 func answerIn(t *testing.T, events []event) string {
 	t.Helper()
 	var out strings.Builder
@@ -163,8 +168,8 @@ func answerIn(t *testing.T, events []event) string {
 	return out.String()
 }
 
-// behind gives the events behind the first that is found.
-func behind(events []event, found func(event) bool) []event {
+// eventsAfter returns the events after the first one that found selects.
+func eventsAfter(events []event, found func(event) bool) []event {
 	for i, e := range events {
 		if found(e) {
 			return events[i+1:]
@@ -173,13 +178,14 @@ func behind(events []event, found func(event) bool) []event {
 	return nil
 }
 
-func TestChaosWorkerKilledMidAnswerIsToldToItsReaders(t *testing.T) {
+func TestChaosWorkerKilledMidAnswerNotifiesItsReaders(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	here, there := c.ingress(t), c.ingress(t)
 	victim := c.worker(t)
 	owner := signUp(t, here.url)
-	// The first model call stops in the middle of its answer, as that of a worker that dies; the second does not.
+	// The first model call stops in the middle of its answer, like that of a dead worker. The
+	// second one does not.
 	const text = "one two three four five six seven eight nine ten"
 	message := "fault stall*1: " + text
 	header := map[string]string{"x-api-key": owner.key, "Idempotency-Key": "k"}
@@ -190,7 +196,8 @@ func TestChaosWorkerKilledMidAnswerIsToldToItsReaders(t *testing.T) {
 	c.model.awaitCalls(t, message, 1)
 	eventually(t, 10*time.Second, "a checkpoint", func() bool { return c.number(t, "SELECT count(*) FROM run_events") > 0 })
 	victim.Kill9()
-	// Whoever resumes while nobody carries the run out gets the same as those who stayed.
+	// A client that resumes while no worker executes the run gets the same events as one that
+	// stayed connected.
 	resumed := owner.at(there).watch(t, runID, before[len(before)-1].id)
 	late := owner.at(there).watch(t, runID, "")
 	c.worker(t)
@@ -199,9 +206,10 @@ func TestChaosWorkerKilledMidAnswerIsToldToItsReaders(t *testing.T) {
 	if len(after) < 3 || after[len(after)-1].kind != "run.completed" {
 		t.Fatalf("the stream ended with %q", bytesFor(after))
 	}
-	again := behind(after, ofKind("run.restarted"))
+
+	again := eventsAfter(after, ofKind("run.restarted"))
 	if got := answerIn(t, again); got != echoed(text) {
-		t.Fatalf("behind run.restarted the stream says %q", got)
+		t.Fatalf("after run.restarted the stream contains %q", got)
 	}
 	if !strings.Contains(bytesFor(after), `"afterStep":0`) {
 		t.Errorf("no step was recorded, and the stream says %q", bytesFor(after))
@@ -209,9 +217,10 @@ func TestChaosWorkerKilledMidAnswerIsToldToItsReaders(t *testing.T) {
 	if got := bytesFor(resumed.rest(t)); got != bytesFor(after) {
 		t.Errorf("resumed on the other ingress:\n%s\nwho stayed saw\n%s", got, bytesFor(after))
 	}
-	if got := answerIn(t, behind(late.rest(t), ofKind("run.restarted"))); got != echoed(text) {
+	if got := answerIn(t, eventsAfter(late.rest(t), ofKind("run.restarted"))); got != echoed(text) {
 		t.Errorf("who came late saw %q", got)
 	}
+
 	checkFinalLog(t, owner, there, runID, again)
 	replay := openStream(t, http.MethodPost, there.url+"/api/agents?action=chat&id="+owner.agent, header, chat)
 	if final := owner.watch(t, runID, "").rest(t); bytesFor(replay.rest(t)) != bytesFor(final) || replay.res.Header.Get("Idempotency-Replayed") != "true" {
@@ -222,23 +231,24 @@ func TestChaosWorkerKilledMidAnswerIsToldToItsReaders(t *testing.T) {
 	}
 }
 
-// checkFinalLog reads an ended run's log on two ingresses, as a whole and from behind each of its events.
+// checkFinalLog reads a finished run's log on two ingresses, completely and after each of its
+// events.
 func checkFinalLog(t *testing.T, owner account, there *edge, runID string, ending []event) {
 	t.Helper()
 	final := owner.watch(t, runID, "").rest(t)
-	if got := bytesFor(behind(final, ofKind("run.restarted"))); got != bytesFor(ending) {
+	if got := bytesFor(eventsAfter(final, ofKind("run.restarted"))); got != bytesFor(ending) {
 		t.Errorf("the log ends with\n%s\nlive came\n%s", got, bytesFor(ending))
 	}
 	for i, e := range final[:len(final)-1] {
 		if got := bytesFor(owner.at(there).watch(t, runID, e.id).rest(t)); got != bytesFor(final[i+1:]) {
-			t.Errorf("resumed behind %s came\n%s", e.id, got)
+			t.Errorf("resumed after %s, the stream is\n%s", e.id, got)
 		}
 	}
 	last := map[string]string{"x-api-key": owner.key, "Last-Event-ID": final[len(final)-1].id}
 	send(t.Context(), http.MethodGet, there.url+"/api/runs?stream=1&id="+runID, last, nil).want(t, http.StatusNoContent)
 }
 
-// The bus is what live events come by; without it they come from checkpoints, and no stream breaks.
+// Live events arrive through the bus. Without it they come from checkpoints, and no stream breaks.
 func TestChaosNATSKilledMidStream(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -252,13 +262,14 @@ func TestChaosNATSKilledMidStream(t *testing.T) {
 	page.shows(t, owner, "queued")
 	c.worker(t)
 	s.until(t, "the start", ofKind("run.started"))
-	page.shows(t, owner, "running") // which the worker's process has told
+	page.shows(t, owner, "running") // published by the worker's process
 	c.model.awaitCalls(t, message, 1)
 	c.nats.Kill9()
 	events := s.rest(t)
 	if got := answerIn(t, events); got != echoed(text) || events[len(events)-1].kind != "run.completed" {
 		t.Errorf("without the bus the stream says %q: %s", got, bytesFor(events))
 	}
+
 	c.nats.Restart()
 	page.until(t, "everything was told after the outage", ofKind("documents"))
 	next := map[string]any{"sessionId": "s", "message": "sleep 10s: after", "stream": true}
@@ -267,5 +278,6 @@ func TestChaosNATSKilledMidStream(t *testing.T) {
 	if got := answerIn(t, after.rest(t)); got != echoed("after") {
 		t.Errorf("with the bus back the stream says %q", got)
 	}
+
 	page.shows(t, owner, "completed")
 }

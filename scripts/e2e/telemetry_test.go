@@ -33,7 +33,7 @@ type traces struct {
 	spans []span
 }
 
-// span is a span and the service that it is of.
+// span is a span and its service.
 type span struct {
 	*pb.Span
 
@@ -49,7 +49,7 @@ func newTraces(t *testing.T) *traces {
 	return c
 }
 
-// ServeHTTP takes spans by OTLP/HTTP.
+// ServeHTTP receives spans over OTLP/HTTP.
 func (c *traces) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	raw, err := io.ReadAll(r.Body)
 	var got collector.ExportTraceServiceRequest
@@ -60,8 +60,10 @@ func (c *traces) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "no traces", http.StatusBadRequest)
 		return
 	}
+
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	for _, of := range got.GetResourceSpans() {
 		service := attribute(of.GetResource().GetAttributes(), "service.name")
 		for _, scoped := range of.GetScopeSpans() {
@@ -70,10 +72,11 @@ func (c *traces) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	}
+
 	w.Header().Set("Content-Type", "application/x-protobuf")
 }
 
-// of gives the spans of a trace.
+// of returns the spans of a trace.
 func (c *traces) of(traceID string) (found []span) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -85,7 +88,7 @@ func (c *traces) of(traceID string) (found []span) {
 	return found
 }
 
-// with gives the spans, of all traces, that hold a word anywhere.
+// with returns the spans of all traces that contain a word anywhere.
 func (c *traces) with(word string) (found []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,7 +100,7 @@ func (c *traces) with(word string) (found []string) {
 	return found
 }
 
-// attribute gives a value as text, "" for none.
+// attribute returns a value as text, or "".
 func attribute(list []*common.KeyValue, key string) string {
 	for _, kv := range list {
 		if kv.GetKey() != key {
@@ -119,7 +122,8 @@ func attribute(list []*common.KeyValue, key string) string {
 	return ""
 }
 
-// observedWorker starts a worker with roles, waits until its /readyz says that it is ready, and gives where it answers.
+// observedWorker starts a worker with roles, waits until /readyz reports that it is ready, and
+// returns its URL.
 func (c *cluster) observedWorker(t *testing.T, roles string) (url string) {
 	t.Helper()
 	address := fmt.Sprintf("127.0.0.1:%d", testkit.FreePort(t))
@@ -130,8 +134,9 @@ func (c *cluster) observedWorker(t *testing.T, roles string) (url string) {
 	return "http://" + address
 }
 
-// TestTelemetry carries out a run with a tool in three processes, and looks at the one trace that it leaves and at what all of them
-// show on /metrics: what the board and the alerts of deploy/grafana ask for is there.
+// TestTelemetry executes a run with a tool in three processes, and checks its trace and the metrics
+// of all processes. The metrics queried by the dashboard and the alerts of deploy/grafana must
+// exist.
 func TestTelemetry(t *testing.T) {
 	t.Parallel()
 	canary := "canary" + strings.ToLower(rand.Text())
@@ -152,17 +157,19 @@ func TestTelemetry(t *testing.T) {
 			"x-api-key": owner.key, "traceparent": "00-" + id + "-1234567890abcdef-" + flag,
 		}, map[string]any{"target": owner.agent, "input": map[string]any{"message": "How tall is " + canary + "?"}}).want(t, http.StatusOK)
 	}
+
 	wantTrace(t, sent, traceFor(wanted))
 	if got := sent.of(traceFor(unwanted)); len(got) > 0 {
-		t.Errorf("a trace that its caller does not want was sent: %v", got)
+		t.Errorf("an unsampled trace was sent: %v", got)
 	}
 	if found := sent.with(canary); len(found) > 0 {
-		t.Errorf("what was said is in a trace: %s", found)
+		t.Errorf("a trace contains a message: %s", found)
 	}
+
 	wantMetrics(t, shown)
 }
 
-// traceFor makes a trace id of a word.
+// traceFor converts a word to a trace ID.
 func traceFor(word string) string { return hex.EncodeToString([]byte(word + word)) }
 
 // searches is a model that searches once and then answers.
@@ -176,23 +183,27 @@ func searches(word string) func(openaistub.Request) (openaistub.Reply, bool) {
 	}
 }
 
-// wantTrace waits for a whole trace: each span's parent is another of its spans, or the caller's, and all parts of the way are there.
+// wantTrace waits for a complete trace: each span's parent is another of its spans or the caller's,
+// and all steps are present.
 func wantTrace(t *testing.T, sent *traces, id string) {
 	t.Helper()
 	steps := []string{
 		"POST /api/internal/run-automation", "run.accept", "run.accept batch", "run.execute", "run.claim batch", "chat ledger",
 		"execute_tool webSearch", "tool.call", "GET", "run.finish batch",
 	}
+
 	missing := ""
 	defer func() {
 		if t.Failed() {
 			t.Logf("the trace has %q; it lacks %q", names(sent.of(id)), missing)
 		}
 	}()
+
 	eventually(t, 20*time.Second, "the whole trace", func() bool {
-		missing = lacks(sent.of(id), steps)
+		missing = missingSteps(sent.of(id), steps)
 		return missing == ""
 	})
+
 	services := map[string]bool{}
 	for _, s := range sent.of(id) {
 		services[s.service] = true
@@ -203,17 +214,19 @@ func wantTrace(t *testing.T, sent *traces, id string) {
 			wantConventions(t, s)
 		}
 	}
+
 	if !services["parley-ingress"] || !services["parley-worker"] {
 		t.Errorf("the trace is of the services %v", services)
 	}
 }
 
-// lacks says what a trace lacks, "" when it is whole.
-func lacks(trace []span, steps []string) string {
+// missingSteps describes the missing parts of a trace, or returns "" if it is complete.
+func missingSteps(trace []span, steps []string) string {
 	known := map[string]string{"1234567890abcdef": "the caller's"}
 	for _, s := range trace {
 		known[hex.EncodeToString(s.GetSpanId())] = s.GetName()
 	}
+
 	statements := map[string]bool{}
 	for _, s := range trace {
 		parent, found := known[hex.EncodeToString(s.GetParentSpanId())]
@@ -224,11 +237,13 @@ func lacks(trace []span, steps []string) string {
 			statements[parent] = true
 		}
 	}
+
 	for _, step := range steps {
 		if !slices.ContainsFunc(trace, func(s span) bool { return s.GetName() == step }) {
 			return step
 		}
 	}
+
 	for _, parent := range []string{"run.accept batch", "run.claim batch", "run.execute", "tool.call", "run.finish batch"} {
 		if !statements[parent] {
 			return "statements of " + parent
@@ -244,7 +259,7 @@ func names(trace []span) (list []string) {
 	return list
 }
 
-// wantConventions checks a model call's span by OpenTelemetry's conventions.
+// wantConventions checks a model call's span against OpenTelemetry's conventions.
 func wantConventions(t *testing.T, s span) {
 	t.Helper()
 	for key, want := range map[string]string{
@@ -255,11 +270,13 @@ func wantConventions(t *testing.T, s span) {
 			t.Errorf("%s is %q, want %q", key, got, want)
 		}
 	}
+
 	for _, key := range []string{"gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens", "gen_ai.response.finish_reasons", "gen_ai.response.model"} {
 		if got := attribute(s.GetAttributes(), key); got == "" || got == "0" {
 			t.Errorf("%s is %q", key, got)
 		}
 	}
+
 	if s.GetKind() != pb.Span_SPAN_KIND_CLIENT {
 		t.Errorf("a model call is a %s", s.GetKind())
 	}
@@ -274,7 +291,7 @@ var (
 	sample      = regexp.MustCompile(`(?m)^([a-z0-9_]+)(?:\{(.*)\})? \S+$`)
 )
 
-// wantMetrics waits until everything is shown that the board and the alerts ask for, with the labels by which they ask.
+// wantMetrics waits until all metrics and labels exist that the dashboard and the alerts query.
 func wantMetrics(t *testing.T, urls []string) {
 	t.Helper()
 	var asked []string
@@ -291,17 +308,18 @@ func wantMetrics(t *testing.T, urls []string) {
 			t.Fatalf("%s has only %d expressions", file, len(asked)-before)
 		}
 	}
+
 	lacking := []string{"all"}
 	eventually(t, 20*time.Second, "what sweepers count", func() bool {
 		lacking = missingFrom(shownBy(t, urls), asked)
 		return !slices.ContainsFunc(lacking, func(name string) bool { return strings.Contains(name, "queue") || strings.Contains(name, "doorbells") })
 	})
 	if len(lacking) > 0 {
-		t.Errorf("the board or the alerts ask for what nobody shows: %s", strings.Join(lacking, ", "))
+		t.Errorf("the dashboard or the alerts query missing metrics: %s", strings.Join(lacking, ", "))
 	}
 }
 
-// shownBy reads the metrics of processes: of each name, the labels that it has.
+// shownBy returns the labels of each metric of the processes.
 func shownBy(t *testing.T, urls []string) map[string]string {
 	t.Helper()
 	shown := map[string]string{}
@@ -314,7 +332,7 @@ func shownBy(t *testing.T, urls []string) map[string]string {
 	return shown
 }
 
-// missingFrom gives what expressions ask for and nobody shows.
+// missingFrom returns the metrics and labels in expressions that no process exports.
 func missingFrom(shown map[string]string, expressions []string) (missing []string) {
 	for _, e := range expressions {
 		metrics := metricName.FindAllString(e, -1)
@@ -334,11 +352,12 @@ func missingFrom(shown map[string]string, expressions []string) (missing []strin
 		}
 		for _, label := range labels {
 			has := func(metric string) bool { return strings.Contains(shown[metric], label+`="`) }
-			if label != "instance" && !slices.ContainsFunc(metrics, has) { // which Prometheus adds
+			if label != "instance" && !slices.ContainsFunc(metrics, has) { // added by Prometheus
 				missing = append(missing, e+" by "+label)
 			}
 		}
 	}
+
 	slices.Sort(missing)
 	return slices.Compact(missing)
 }

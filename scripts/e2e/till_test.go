@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// till is a receiver of side effects that nobody mocks: it counts what reaches it, and may keep a request waiting
-// before it counts it, or before it answers. A request says in its body's "point" where it is to be kept.
+// till is a real receiver of side effects. It counts requests, and may hold a request before it
+// counts it, or before it answers. The "point" in a request's body selects the hold.
 type till struct {
 	url  string
 	host string // for OUTBOUND_ALLOW
 
 	mu   sync.Mutex
 	hits []hit
-	held map[string]int // requests kept at a point now
-	open chan struct{}  // closed: nothing is kept any more
+	held map[string]int // requests currently held, by point
+	open chan struct{}  // closed: nothing is held any more
 }
 
 // hit is one effect.
@@ -39,7 +39,7 @@ func newTill(t *testing.T) *till {
 	return l
 }
 
-// release lets everything pass from now on.
+// release stops all holds permanently.
 func (l *till) release() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -64,11 +64,11 @@ func (l *till) keep(body, point string) {
 	l.mu.Unlock()
 }
 
-// ServeHTTP counts an effect and says so.
+// ServeHTTP counts an effect and confirms it.
 func (l *till) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	raw, err := io.ReadAll(r.Body)
 	if err != nil {
-		return // half a request has no effect
+		return // an incomplete request has no effect
 	}
 	body := string(raw)
 	l.keep(body, "arrived")
@@ -80,14 +80,14 @@ func (l *till) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, `{"paid":true}`)
 }
 
-// waiting gives how many requests are kept at a point.
+// waiting returns the number of requests held at a point.
 func (l *till) waiting(point string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.held[point]
 }
 
-// of gives the effects whose body has a text, and how many different keys they came with.
+// of returns the effects whose body contains a text, and the number of their different keys.
 func (l *till) of(text string) (effects []hit, keys int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,7 +101,7 @@ func (l *till) of(text string) (effects []hit, keys int) {
 	return effects, len(seen)
 }
 
-// billFor is which bill a request's body pays.
+// billFor returns the bill that a request's body pays.
 func billFor(body string) string {
 	var asked struct {
 		Bill string `json:"bill"`

@@ -18,7 +18,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// up starts `parley up` on dir and returns once its banner stands.
+// up starts `parley up` on dir and returns when its banner is complete.
 func up(t *testing.T, dir string, port int) *testkit.Process {
 	t.Helper()
 	return testkit.StartProcess(t, testkit.Command{
@@ -30,7 +30,7 @@ func up(t *testing.T, dir string, port int) *testkit.Process {
 func TestParleyUpStartsStopsAndStartsAgain(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
-	testkit.BuildBinary(t, "deploy/standalone/cmd/parley") // what is measured is the start
+	testkit.BuildBinary(t, "deploy/standalone/cmd/parley") // the test measures the start, not the build
 	began := time.Now()
 	parley := up(t, dir, testkit.FreePort(t))
 	firstStart := time.Since(began)
@@ -44,13 +44,15 @@ func TestParleyUpStartsStopsAndStartsAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	began = time.Now()
 	parley.Restart()
 	secondStart := time.Since(began)
 	t.Logf("first start %s, second %s", firstStart.Round(time.Millisecond), secondStart.Round(time.Millisecond))
 	if kept, err := os.Stat(cluster); err != nil || !kept.ModTime().Equal(made.ModTime()) {
-		t.Errorf("the second start has made its database anew: %v", err)
+		t.Errorf("the second start created a new database: %v", err)
 	}
+
 	second := readCredentials(t, dir)
 	if second.APIKey != first.APIKey || second.AgentID != first.AgentID || second.OrganizationID != first.OrganizationID {
 		t.Fatalf("the second start has other credentials: %+v, before: %+v", second, first)
@@ -58,6 +60,7 @@ func TestParleyUpStartsStopsAndStartsAgain(t *testing.T) {
 	if second.LoginURL == first.LoginURL {
 		t.Fatal("the second start printed the first one's login link, which works once")
 	}
+
 	keyWorks(t, second)
 	endInOrder(t, parley, dir)
 }
@@ -74,6 +77,7 @@ func TestChaosParleyUpStartsAgainAfterItWasKilled(t *testing.T) {
 	if len(old) == 0 {
 		t.Fatal("no PostgreSQL runs below DATA_DIR")
 	}
+
 	parley.Kill9()
 	parley.Restart()
 	for _, pid := range processesBelow(t, dir) {
@@ -83,14 +87,17 @@ func TestChaosParleyUpStartsAgainAfterItWasKilled(t *testing.T) {
 			}
 		}
 	}
+
 	if again := owner.post(t.Context(), asked).replayed(t); !bytes.Equal(again.body, before.body) {
 		t.Fatalf("the replay after the crash differs:\n%s\n%s", again.body, before.body)
 	}
+
 	keyWorks(t, readCredentials(t, dir))
 	endInOrder(t, parley, dir)
 }
 
-// TestParleyUpNamesWhoHasItsPortAndTakesTheNext also looks for it beside it, told nothing but where its data is.
+// TestParleyUpNamesWhoHasItsPortAndTakesTheNext also finds the service with the data directory as
+// its only setting.
 func TestParleyUpNamesWhoHasItsPortAndTakesTheNext(t *testing.T) {
 	t.Parallel()
 	port := testkit.FreePort(t)
@@ -99,13 +106,15 @@ func TestParleyUpNamesWhoHasItsPortAndTakesTheNext(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
+
 	dir := filepath.Join(t.TempDir(), "data")
 	parley := up(t, dir, port)
-	named := fmt.Sprintf("port %d is taken by ", port)
+	named := fmt.Sprintf("port %d is in use by ", port)
 	owner := fmt.Sprintf("(pid %d)", os.Getpid())
 	if out := parley.Output(); !strings.Contains(out, named) || !strings.Contains(out, owner) {
 		t.Fatalf("the banner does not say %q … %q", named, owner)
 	}
+
 	creds := readCredentials(t, dir)
 	_, used, err := net.SplitHostPort(strings.TrimPrefix(creds.BaseURL, "http://"))
 	if err != nil {
@@ -114,6 +123,7 @@ func TestParleyUpNamesWhoHasItsPortAndTakesTheNext(t *testing.T) {
 	if next, err := strconv.Atoi(used); err != nil || next <= port {
 		t.Fatalf("it serves on port %s, want one after %d", used, port)
 	}
+
 	keyWorks(t, creds)
 	resetsPassword(t, dir, creds)
 	endInOrder(t, parley, dir)
@@ -128,7 +138,7 @@ func readCredentials(t *testing.T, dir string) quickstart.Credentials {
 	return creds
 }
 
-// keyWorks runs the demo agent with the key, as a scheduler would.
+// keyWorks triggers the demo agent with the key, like a scheduler.
 func keyWorks(t *testing.T, creds quickstart.Credentials) {
 	t.Helper()
 	owner := account{url: creds.BaseURL, key: creds.APIKey, agent: creds.AgentID}
@@ -137,7 +147,7 @@ func keyWorks(t *testing.T, creds quickstart.Credentials) {
 	}
 }
 
-// pastesWork cuts the commands out of the banner and runs them in a shell, as somebody who pastes them.
+// pastesWork extracts the commands from the banner and runs them in a shell.
 func pastesWork(t *testing.T, banner string) {
 	t.Helper()
 	var pastes []string
@@ -146,13 +156,16 @@ func pastesWork(t *testing.T, banner string) {
 			pastes = append(pastes, line)
 		}
 	}
+
 	if len(pastes) != 3 {
 		t.Fatalf("the banner has %d commands to paste, want 3:\n%s", len(pastes), banner)
 	}
+
 	var last []byte
 	for _, paste := range pastes {
 		last = pasted(t, paste)
 	}
+
 	if again := pasted(t, pastes[2]); !bytes.Equal(again, last) {
 		t.Fatalf("pasted again, the automation gave another answer:\n%s\n%s", again, last)
 	}
@@ -160,7 +173,7 @@ func pastesWork(t *testing.T, banner string) {
 
 func pasted(t *testing.T, command string) []byte {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), longest)
+	ctx, cancel := context.WithTimeout(t.Context(), requestTimeout)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, "sh", "-c", command).Output()
 	if err != nil {
@@ -172,7 +185,7 @@ func pasted(t *testing.T, command string) []byte {
 	return out
 }
 
-// endInOrder asks parley to stop: it exits with 0 and leaves no process behind.
+// endInOrder stops parley. It must exit with 0 and leave no process behind.
 func endInOrder(t *testing.T, parley *testkit.Process, dir string) {
 	t.Helper()
 	parley.Term()
@@ -184,18 +197,20 @@ func endInOrder(t *testing.T, parley *testkit.Process, dir string) {
 	}
 }
 
-// processesBelow gives the processes that work in a directory below dir, as a private PostgreSQL does.
+// processesBelow returns the processes whose working directory is below dir, such as a private
+// PostgreSQL.
 func processesBelow(t *testing.T, dir string) []int {
 	t.Helper()
 	links, err := filepath.Glob("/proc/[0-9]*/cwd")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var pids []int
 	for _, link := range links {
 		target, err := os.Readlink(link)
 		if err != nil || !strings.HasPrefix(target, dir+"/") {
-			continue // not ours to read, or gone, or elsewhere
+			continue // another user's, ended, or elsewhere
 		}
 		if pid, err := strconv.Atoi(strings.Split(link, "/")[2]); err == nil {
 			pids = append(pids, pid)
@@ -204,7 +219,7 @@ func processesBelow(t *testing.T, dir string) []int {
 	return pids
 }
 
-// resetsPassword has the command print a link beside a running parley, and follows it.
+// resetsPassword prints a link with the command while parley runs, and follows it.
 func resetsPassword(t *testing.T, dir string, creds quickstart.Credentials) {
 	t.Helper()
 	user := map[string]any{"email": "ada@example.test", "password": "what was it again"}
@@ -216,10 +231,12 @@ func resetsPassword(t *testing.T, dir string, creds quickstart.Credentials) {
 	if err != nil {
 		t.Fatalf("%v: %s", err, printed)
 	}
+
 	token, ours := strings.CutPrefix(strings.TrimSpace(string(printed)), creds.BaseURL+"/reset?token=")
 	if !ours {
 		t.Fatalf("printed %q", printed)
 	}
+
 	send(t.Context(), http.MethodPost, creds.BaseURL+"/api/auth/reset", nil, map[string]any{"token": token, "password": "something else"}).
 		want(t, http.StatusOK)
 	user["password"] = "something else"

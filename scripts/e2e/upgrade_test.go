@@ -20,14 +20,15 @@ import (
 )
 
 const (
-	// releaseBefore is the commit of the release before this one, which services are upgraded from.
+	// releaseBefore is the commit of the previous release, from which services are upgraded.
 	releaseBefore = "e60d096f58af5257faaa3bb49d1c06759e39965a"
-	// upgradeClients post keyed triggers while the service is upgraded.
+	// upgradeClients is the number of clients that post keyed triggers during the upgrade.
 	upgradeClients = 4
 )
 
-// TestUpgradeFromTheReleaseBefore upgrades a service under load, and takes it back: the schema first, then one process after the other,
-// both releases being at work meanwhile. Every request is answered with 200 or 202, every key is one run, and none is lost.
+// TestUpgradeFromTheReleaseBefore upgrades a service under load, and downgrades it again: the
+// schema first, then one process after the other while both releases work. Every request is
+// answered with 200 or 202, every key has one run, and none is lost.
 func TestUpgradeFromTheReleaseBefore(t *testing.T) {
 	t.Parallel()
 	tree := treeBefore(t)
@@ -38,6 +39,7 @@ func TestUpgradeFromTheReleaseBefore(t *testing.T) {
 	if err := migrations.UpFrom(t.Context(), c.db, os.DirFS(filepath.Join(tree, "migrations"))); err != nil {
 		t.Fatal(err)
 	}
+
 	r := &rollout{answers: map[string][]answer{}, last: map[int]int{}}
 	r.start(t, &before)
 	r.start(t, &before)
@@ -49,6 +51,7 @@ func TestUpgradeFromTheReleaseBefore(t *testing.T) {
 	if err := migrations.Up(t.Context(), c.db); err != nil {
 		t.Fatal(err)
 	}
+
 	t.Logf("the schema was migrated under load in %s", time.Since(began).Round(time.Millisecond))
 	r.await(t, "the release before on the schema of this one", 40)
 	r.roll(t, c, "this release beside the one before")
@@ -60,21 +63,24 @@ func TestUpgradeFromTheReleaseBefore(t *testing.T) {
 	r.check(t, c)
 }
 
-// treeBefore gives the sources of the release before, out of the repository's history.
+// treeBefore returns the source tree of the previous release from the repository's history.
 func treeBefore(t *testing.T) (dir string) {
 	t.Helper()
 	if os.Getenv("PARLEY_E2E_UPGRADE") == "" {
-		leaveOut(t, "it builds the release before; make test-upgrade runs it")
+		skipLoudly(t, "it builds the release before; make test-upgrade runs it")
 	}
+
 	root := testkit.Root(t)
 	if said, err := exec.CommandContext(t.Context(), "git", "-C", root, "cat-file", "-e", releaseBefore+"^{commit}").CombinedOutput(); err != nil {
-		leaveOut(t, fmt.Sprintf("the repository's history here does not have %.7s: %v: %s", releaseBefore, err, bytes.TrimSpace(said)))
+		skipLoudly(t, fmt.Sprintf("the repository's history here does not have %.7s: %v: %s", releaseBefore, err, bytes.TrimSpace(said)))
 	}
+
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		cache = t.TempDir() // no home: built anew each time
+		cache = t.TempDir() // no home directory: built again each time
 	}
-	// A place that stays, so that what was built from it once is not built again.
+
+	// A permanent directory, so that the build cache is used.
 	dir = filepath.Join(cache, "parley-test", "release-"+releaseBefore[:12])
 	if _, err := os.Stat(dir); err != nil {
 		unpack(t, root, dir)
@@ -82,8 +88,9 @@ func treeBefore(t *testing.T) (dir string) {
 	return dir
 }
 
-// wantNewerSchema demands a new numbered migration if any function has changed since the release before: by its number a binary of
-// that release leaves the functions alone.
+// wantNewerSchema requires a new numbered migration if any function has changed since the previous
+// release, because a binary of that release only leaves
+// the functions alone if it finds a newer number.
 func wantNewerSchema(t *testing.T, before string) {
 	t.Helper()
 	now := testkit.Root(t)
@@ -94,13 +101,14 @@ func wantNewerSchema(t *testing.T, before string) {
 	}
 }
 
-// sqlFiles are the contents of files of migrations, by their names.
+// sqlFiles returns the contents of migration files by name.
 func sqlFiles(t *testing.T, tree, pattern string) map[string]string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(tree, "migrations", pattern))
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no migrations in %s: %v", tree, err)
 	}
+
 	files := map[string]string{}
 	for _, path := range paths {
 		content, err := os.ReadFile(path)
@@ -112,14 +120,14 @@ func sqlFiles(t *testing.T, tree, pattern string) map[string]string {
 	return files
 }
 
-// leaveOut says why the test is not run, whatever is shown of tests.
-func leaveOut(t *testing.T, why string) {
+// skipLoudly skips the test and always prints the reason.
+func skipLoudly(t *testing.T, why string) {
 	t.Helper()
 	fmt.Fprintf(os.Stderr, "e2e: %s is left out: %s\n", t.Name(), why)
 	t.Skip(why)
 }
 
-// unpack writes the tree of the release before to dir, whole or not at all.
+// unpack writes the source tree of the previous release to dir atomically.
 func unpack(t *testing.T, root, dir string) {
 	t.Helper()
 	draft := filepath.Join(t.TempDir(), "tree")
@@ -128,10 +136,11 @@ func unpack(t *testing.T, root, dir string) {
 			t.Fatal(err)
 		}
 	}
+
 	for _, command := range [][]string{
 		{"git", "-C", root, "archive", "--format=tar", "--output=" + draft + ".tar", releaseBefore},
 		{"tar", "-x", "-f", draft + ".tar", "-C", draft},
-		{"mv", "-T", draft, dir}, // perhaps to another file system
+		{"mv", "-T", draft, dir}, // possibly to another file system
 	} {
 		if said, err := exec.CommandContext(t.Context(), command[0], command[1:]...).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %v: %s", command, err, said)
@@ -139,11 +148,11 @@ func unpack(t *testing.T, root, dir string) {
 	}
 }
 
-// rollout is a service whose processes are replaced while keyed triggers come in. Each key is posted twice at the same time, to two
-// ingresses where there are two.
+// rollout is a service whose processes are replaced while keyed triggers arrive. Each key is posted
+// twice simultaneously, to two ingresses if there are two.
 type rollout struct {
 	owner   account
-	edges   []*edge // that requests are sent to
+	edges   []*edge // in rotation
 	workers []*testkit.Process
 	stop    context.CancelFunc
 	clients sync.WaitGroup
@@ -151,14 +160,14 @@ type rollout struct {
 	mu      sync.Mutex
 	phase   string
 	turn    int
-	using   map[*edge]int // requests under way
+	using   map[*edge]int // requests in progress
 	asked   []trigger
 	answers map[string][]answer // by key
-	last    map[int]int         // newest trigger of each client
+	last    map[int]int         // latest trigger of each client
 	failed  []string
 }
 
-// start adds a worker, and an ingress that gets requests.
+// start adds a worker, and an ingress to the rotation.
 func (r *rollout) start(t *testing.T, of *cluster) {
 	t.Helper()
 	worker, in := of.worker(t), of.ingress(t)
@@ -167,7 +176,7 @@ func (r *rollout) start(t *testing.T, of *cluster) {
 	r.workers, r.edges = append(r.workers, worker), append(r.edges, in)
 }
 
-// begin starts the clients, which go on until end.
+// begin starts the clients, which work until end.
 func (r *rollout) begin(t *testing.T) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -177,7 +186,7 @@ func (r *rollout) begin(t *testing.T) {
 	}
 }
 
-// upgradeTrigger is the nth of a client, whose triggers are of one session.
+// upgradeTrigger returns the nth trigger of a client. A client's triggers belong to one session.
 func upgradeTrigger(client, n int) trigger {
 	text := fmt.Sprintf("%d-%d", client, n)
 	return trigger{message: "sleep 100ms: upgrade " + text, key: text, session: fmt.Sprintf("client %d", client)}
@@ -197,7 +206,7 @@ func (r *rollout) client(ctx context.Context, client int) {
 	}
 }
 
-// post sends a trigger to the ingress whose turn it is.
+// post sends a trigger to the next ingress.
 func (r *rollout) post(ctx context.Context, tr trigger) {
 	r.mu.Lock()
 	r.turn++
@@ -211,7 +220,7 @@ func (r *rollout) post(ctx context.Context, tr trigger) {
 	r.keep(tr.key, got)
 }
 
-// keep writes an answer down; r.mu is held.
+// keep records a response. The caller holds r.mu.
 func (r *rollout) keep(key string, got answer) {
 	if got.err != nil || got.status != http.StatusOK && got.status != http.StatusAccepted {
 		r.failed = append(r.failed, fmt.Sprintf("%s: %s: answer %d: %v: %s", r.phase, key, got.status, got.err, got.body))
@@ -219,7 +228,7 @@ func (r *rollout) keep(key string, got answer) {
 	r.answers[key] = append(r.answers[key], got)
 }
 
-// await waits until so many keys more were answered.
+// await waits until so many more keys are answered.
 func (r *rollout) await(t *testing.T, phase string, more int) {
 	t.Helper()
 	count := func() (keys, failed int) {
@@ -229,7 +238,7 @@ func (r *rollout) await(t *testing.T, phase string, more int) {
 		return len(r.answers), len(r.failed)
 	}
 	had, _ := count()
-	eventually(t, 2*longest, fmt.Sprintf("%d keys: %s", more, phase), func() bool {
+	eventually(t, 2*requestTimeout, fmt.Sprintf("%d keys: %s", more, phase), func() bool {
 		keys, failed := count()
 		return keys >= had+more || failed > 0
 	})
@@ -248,7 +257,7 @@ func (r *rollout) roll(t *testing.T, to *cluster, phase string) {
 		to.model.awaitCalls(t, asked.message, 1)
 		r.leave(t, leaving)
 		endsWell(t, leaving.Process)
-		got := awaitAnswer(t, waiting, longest)
+		got := awaitAnswer(t, waiting, requestTimeout)
 		r.mu.Lock()
 		r.asked = append(r.asked, asked)
 		r.keep(asked.key, got)
@@ -256,29 +265,29 @@ func (r *rollout) roll(t *testing.T, to *cluster, phase string) {
 	}
 }
 
-// leave sends an ingress nothing more, as a load balancer does before the ingress is told to stop.
+// leave takes an ingress out of rotation, as a load balancer does before a shutdown.
 func (r *rollout) leave(t *testing.T, leaving *edge) {
 	t.Helper()
 	r.mu.Lock()
 	r.edges = slices.DeleteFunc(r.edges, func(e *edge) bool { return e == leaving })
 	r.mu.Unlock()
-	eventually(t, longest, "nobody waits for the ingress that leaves", func() bool {
+	eventually(t, requestTimeout, "nobody waits for the ingress that leaves", func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		return r.using[leaving] == 0
 	})
 }
 
-// endsWell tells a process to stop, which it must do with exit code 0.
+// endsWell stops a process. It must exit with code 0.
 func endsWell(t *testing.T, p *testkit.Process) {
 	t.Helper()
 	p.Term()
 	if err := p.Wait(time.Minute); err != nil {
-		t.Fatalf("told to stop, it did not exit with 0: %v", err)
+		t.Fatalf("after SIGTERM it did not exit with 0: %v", err)
 	}
 }
 
-// end waits for what has begun; nothing of it may have failed.
+// end waits for the requests in progress. None may have failed.
 func (r *rollout) end(t *testing.T) {
 	t.Helper()
 	r.stop()
@@ -288,12 +297,12 @@ func (r *rollout) end(t *testing.T) {
 	}
 }
 
-// check holds what was answered against the database, the ledger, and replays by both releases.
+// check compares the responses to the database, the ledger, and replays by both releases.
 func (r *rollout) check(t *testing.T, c *cluster) {
 	t.Helper()
 	waited := 0
 	for _, asked := range r.asked {
-		var first []byte // the answer
+		var first []byte // the response
 		id := r.answers[asked.key][0].run(t).ID
 		for _, a := range r.answers[asked.key] {
 			if a.status == http.StatusAccepted {
@@ -305,7 +314,7 @@ func (r *rollout) check(t *testing.T, c *cluster) {
 				t.Errorf("%s has two answers: %s\n%s", asked.key, first, a.body)
 			}
 		}
-		r.owner.at(r.edges[0]).result(t, id, longest)
+		r.owner.at(r.edges[0]).result(t, id, requestTimeout)
 		for _, in := range r.edges {
 			replay := r.owner.at(in).post(t.Context(), asked).replayed(t)
 			if done := replay.run(t); done.ID != id || done.Status != "completed" || first != nil && !bytes.Equal(replay.body, first) {
@@ -316,20 +325,23 @@ func (r *rollout) check(t *testing.T, c *cluster) {
 			t.Errorf("%s: %d model calls", asked.key, calls)
 		}
 	}
+
 	if rows, open := c.number(t, "SELECT count(*) FROM runs"), c.number(t, "SELECT count(*) FROM open_runs"); rows != len(r.asked) || open != 0 {
 		t.Errorf("%d runs, %d of them open, for %d keys", rows, open, len(r.asked))
 	}
+
 	for client, last := range r.last {
 		r.wantHistory(t, c.model, client, last)
 	}
+
 	t.Logf("%d keys, each posted twice, %d times answered with 202", len(r.asked), waited)
 }
 
-// wantHistory checks that the last run of a session was shown its newest turns, whichever release had written them.
+// wantHistory checks that the last run of a session received its newest turns, from both releases.
 func (r *rollout) wantHistory(t *testing.T, model *ledger, client, last int) {
 	t.Helper()
 	history, at := model.historyFor(upgradeTrigger(client, last).message), 0
-	const shown = 200 // turns, at most
+	const shown = 200 // maximum number of turns
 	for n := max(0, last-shown); n < last; n++ {
 		said := strings.Index(history[at:], "user: "+upgradeTrigger(client, n).message+"\n")
 		if said < 0 {

@@ -12,21 +12,21 @@ import (
 	"parley/shared/testkit"
 )
 
-// blow is something that happens to the worker that holds a conversation, in the middle of an answer.
-type blow struct {
+// workerFault is a fault of the worker of a conversation, in the middle of an answer.
+type workerFault struct {
 	name string
-	// pause is how long nothing may come then.
+	// pause is the allowed gap between audio deltas.
 	pause time.Duration
-	// starved is for how long somebody who listens may hear nothing.
+	// starved is the allowed total time without audio for a listener.
 	starved time.Duration
 	do      func(c *cluster, holder *testkit.Process)
-	// after is done once audio comes again.
+	// after is called when audio continues.
 	after func(holder *testkit.Process)
 }
 
-// blows are done in these rounds, one after the other. Those of a round are struck side by side, as none of them makes another one's
-// worse: who is frozen may be asked to go on with any conversation, and does not say no.
-var blows = [][]blow{
+// workerFaults are run in these rounds. Those of a round run in parallel, because none makes another one
+// worse: a frozen worker may be asked to take over any conversation and does not refuse.
+var workerFaults = [][]workerFault{
 	{
 		{name: undisturbed, pause: time.Second, do: func(*cluster, *testkit.Process) {}},
 		{
@@ -39,7 +39,7 @@ var blows = [][]blow{
 		},
 	},
 	{
-		{ // which workers are asked to go on is left to chance
+		{ // the worker that takes over is random
 			name: "frozen, and back as a zombie", pause: 8 * time.Second, starved: 5 * time.Second,
 			do:    func(_ *cluster, holder *testkit.Process) { holder.Stop() },
 			after: func(holder *testkit.Process) { holder.Cont() },
@@ -57,9 +57,9 @@ var blows = [][]blow{
 }
 
 const (
-	// undisturbed is the conversation whose answer the others' are held against.
+	// undisturbed is the conversation to which the others' answers are compared.
 	undisturbed = "undisturbed"
-	// onePlace is for workers that have one conversation each.
+	// onePlace limits a worker to one conversation.
 	onePlace = "VOICE_CONCURRENCY=1"
 )
 
@@ -71,12 +71,12 @@ func TestChaosVoiceWorkerLostMidAnswer(t *testing.T) {
 	c.worker(t, "ROLES=agent")
 	owner := signUp(t, in.url).speaks(t)
 	var whole realtimeclient.Answer
-	for _, round := range blows {
-		var crew []*testkit.Process
+	for _, round := range workerFaults {
+		var startWorkers []*testkit.Process
 		struck, all := make([]disturbed, len(round)), map[string]func(*testing.T){}
 		for i, s := range round {
 			holder, k := c.voiceWorker(t, l, onePlace), owner.converse(t, s.name)
-			crew = append(crew, holder, nil)
+			startWorkers = append(startWorkers, holder, nil)
 			all[s.name] = func(t *testing.T) {
 				t.Helper()
 				k := &talk{Client: k.Client, t: t}
@@ -84,10 +84,10 @@ func TestChaosVoiceWorkerLostMidAnswer(t *testing.T) {
 				checkHistory(t, c, owner, k, s.name)
 			}
 		}
-		for i := range round { // who goes on
-			crew[2*i+1] = c.voiceWorker(t, l, onePlace)
+		for i := range round { // the workers that take over
+			startWorkers[2*i+1] = c.voiceWorker(t, l, onePlace)
 		}
-		atOnce(t, all)()
+		runTogether(t, all)()
 		for i, s := range round {
 			if s.name == undisturbed {
 				whole = struck[i].answer
@@ -96,23 +96,23 @@ func TestChaosVoiceWorkerLostMidAnswer(t *testing.T) {
 		for i, s := range round {
 			checkUndisturbed(t, s, struck[i], whole)
 		}
-		for _, process := range crew {
-			process.Kill9() // whichever way it was struck
+		for _, process := range startWorkers {
+			process.Kill9() // however it was disturbed
 		}
 	}
 }
 
-// disturbed is the answer that was disturbed, and when.
+// disturbed is an answer and the time of its disturbance.
 type disturbed struct {
 	answer realtimeclient.Answer
 	at     time.Time
 }
 
-// strike has an answer begun, and its blow fall in the middle of it.
-func (s *blow) strike(c *cluster, k *talk, holder *testkit.Process) (d disturbed) {
+// strike requests an answer, and injects its fault in the middle of it.
+func (s *workerFault) strike(c *cluster, k *talk, holder *testkit.Process) (d disturbed) {
 	k.t.Helper()
 	k.ask(spoken)
-	part := k.part(5 * time.Second) // which is more than is sent ahead
+	part := k.part(5 * time.Second) // more than is sent ahead
 	s.do(c, holder)
 	d.at = time.Now()
 	part = more(k, part, 500*time.Millisecond)
@@ -123,7 +123,7 @@ func (s *blow) strike(c *cluster, k *talk, holder *testkit.Process) (d disturbed
 	return d
 }
 
-// more reads so much more of an answer's audio.
+// more reads so much more audio of an answer.
 func more(k *talk, a realtimeclient.Answer, d time.Duration) realtimeclient.Answer {
 	k.t.Helper()
 	want := len(a.PCM) + int(d.Seconds()*realtimeclient.BytesPerSecond)
@@ -138,32 +138,34 @@ func more(k *talk, a realtimeclient.Answer, d time.Duration) realtimeclient.Answ
 	return next
 }
 
-func checkUndisturbed(t *testing.T, s blow, struck disturbed, whole realtimeclient.Answer) {
+func checkUndisturbed(t *testing.T, s workerFault, struck disturbed, whole realtimeclient.Answer) {
 	t.Helper()
 	got := struck.answer
 	if len(got.Frames) == 0 || len(whole.Frames) == 0 {
 		return // its own test has failed
 	}
+
 	pause, behind := got.Longest()
-	t.Logf("%s: the longest pause was %s, %s before the end; who listens waited for %s",
+	t.Logf("%s: the longest pause was %s, %s before the end; a listener waited for %s",
 		s.name, pause, got.Frames[len(got.Frames)-1].At.Sub(got.Frames[behind].At).Round(time.Millisecond), got.Starved())
-	longest, limit := s.pause, s.starved
-	if testing.Short() { // the tests of other packages beside it take the same two cores; audio is sent seconds ahead
-		longest, limit = longest+3*time.Second, limit+200*time.Millisecond
+	gap, limit := s.pause, s.starved
+	if testing.Short() { // other packages' tests use the same two cores, and audio is sent seconds ahead
+		gap, limit = gap+3*time.Second, limit+200*time.Millisecond
 	}
-	if pause > longest {
+	if pause > gap {
 		t.Errorf("%s: no audio came for %s, %s after it", s.name, pause, got.Frames[behind-1].At.Sub(struck.at))
 	}
 	if starved := got.Starved(); starved > limit {
-		t.Errorf("%s: who listens waited for %s", s.name, starved)
+		t.Errorf("%s: a listener waited for %s", s.name, starved)
 	}
 	if last := got.Frames[len(got.Frames)-1].At; !last.After(struck.at.Add(time.Second)) {
 		t.Errorf("%s: the answer was over %s after it: nothing was tested", s.name, last.Sub(struck.at))
 	}
+
 	sameAnswer(t, got, whole)
 }
 
-// checkHistory asks once more: the conversation goes on, with all that was said.
+// checkHistory asks once more. The conversation continues with its complete history.
 func checkHistory(t *testing.T, c *cluster, owner account, k *talk, session string) {
 	t.Helper()
 	next := "And after " + session + "?"
@@ -174,15 +176,17 @@ func checkHistory(t *testing.T, c *cluster, owner account, k *talk, session stri
 	if history := c.model.historyFor(next); strings.Count(history, echoed(spoken)) != 1 {
 		t.Errorf("%s: the model was shown\n%s", session, history)
 	}
+
 	said := owner.transcript(t, strings.ReplaceAll(session, " ", "%20")).Messages
 	if len(said) != 4 || said[1].Content != echoed(spoken) || said[1].Interrupted || said[3].Content != "echo: "+next {
 		t.Errorf("%s: the session is %+v", session, said)
 	}
-	_ = k.Close() // it may have been lost meanwhile, which the next conversation shows
+
+	_ = k.Close() // it may be lost, which the next conversation shows
 }
 
-// alike counts the uploads that are the same as another but for the silence at their ends; none may say anything else than that one does
-// from its beginning on.
+// alike counts the uploads that equal whole except for silence at their ends. It returns 0 if any
+// upload is not a prefix of whole.
 func alike(uploads [][]byte, whole []byte) (n int) {
 	whole = bytes.TrimRight(whole, "\x00")
 	for _, part := range uploads {
@@ -197,8 +201,8 @@ func alike(uploads [][]byte, whole []byte) (n int) {
 	return n
 }
 
-// TestChaosVoiceWorkerLostMidSpeech kills the worker while somebody speaks, and while what was said is being understood: what is
-// uploaded to be understood is the same as when nobody was killed.
+// TestChaosVoiceWorkerLostMidSpeech kills the worker while the user speaks, and while the speech is
+// being transcribed. The uploaded audio is the same as without a kill.
 func TestChaosVoiceWorkerLostMidSpeech(t *testing.T) {
 	t.Parallel()
 	needsVoice(t)
@@ -212,7 +216,7 @@ func TestChaosVoiceWorkerLostMidSpeech(t *testing.T) {
 	holder := c.voiceWorker(t, l, onePlace)
 	k := owner.converse(t, "mid-speech")
 	next := c.voiceWorker(t, l, onePlace)
-	atOnce(t, map[string]func(*testing.T){
+	runTogether(t, map[string]func(*testing.T){
 		"calm": func(t *testing.T) {
 			t.Helper()
 			calm := &talk{Client: calm.Client, t: t}
@@ -230,13 +234,14 @@ func TestChaosVoiceWorkerLostMidSpeech(t *testing.T) {
 			checkTurnBegun(t, k)
 		},
 	})()
-	heard := l.uploads() // also of what only might have ended
+
+	heard := l.uploads() // includes uploads for turns that only might have ended
 	want := slices.MaxFunc(heard, func(a, b []byte) int { return len(a) - len(b) })
 	if n := alike(heard, want); n < 2 {
-		t.Fatalf("%d of %d uploads say it all: the first of them %s, the last %s", n, len(heard), lasts(heard[0]), lasts(heard[len(heard)-1]))
+		t.Fatalf("%d of %d uploads are complete: the first of them %s, the last %s", n, len(heard), lasts(heard[0]), lasts(heard[len(heard)-1]))
 	}
 
-	k.Leave() // its worker is the only one with a place again
+	k.Leave() // its worker is then the only one with a free slot
 	holder = next
 	k = owner.converse(t, "mid-transcription")
 	c.voiceWorker(t, l, onePlace)
@@ -245,10 +250,11 @@ func TestChaosVoiceWorkerLostMidSpeech(t *testing.T) {
 	awaitClosed(t, uploaded, "the upload of what was said")
 	holder.Kill9()
 	checkTurn(t, k)
-	all := l.uploads() // one is made again where the machine is too busy for its answer
+	all := l.uploads() // an upload is retried if the machine is too busy to answer in time
 	if n := alike(all, want); n < 4 {
-		t.Errorf("%d of %d uploads say it all; the last: %s, undisturbed %s", n, len(all), lasts(all[len(all)-1]), lasts(want))
+		t.Errorf("%d of %d uploads are complete; the last: %s, undisturbed %s", n, len(all), lasts(all[len(all)-1]), lasts(want))
 	}
+
 	for _, session := range []string{"mid-speech", "mid-transcription"} {
 		if said := owner.transcript(t, session).Messages; len(said) != 2 || said[0].Content != "this was understood" {
 			t.Errorf("%s: the session is %+v", session, said)
@@ -258,7 +264,7 @@ func TestChaosVoiceWorkerLostMidSpeech(t *testing.T) {
 
 func lasts(pcm []byte) time.Duration { return realtimeclient.Lasts(len(pcm)) }
 
-// checkTurn reads a spoken turn, which must be told in order and once.
+// checkTurn reads a spoken turn. Its events must arrive once and in order.
 func checkTurn(t *testing.T, k *talk) {
 	t.Helper()
 	k.until("input_audio_buffer.speech_started")
@@ -289,7 +295,7 @@ func awaitClosed(t *testing.T, what <-chan struct{}, name string) {
 	}
 }
 
-// TestChaosIngressKilledMidConversation loses the connection, and nothing else.
+// TestChaosIngressKilledMidConversation loses only the connection.
 func TestChaosIngressKilledMidConversation(t *testing.T) {
 	t.Parallel()
 	needsVoice(t)
@@ -305,14 +311,16 @@ func TestChaosIngressKilledMidConversation(t *testing.T) {
 	k.part(5 * time.Second)
 	dying.Kill9()
 	if code, _ := k.closed(5 * time.Second); code != -1 {
-		t.Errorf("an ingress that was killed said goodbye: %d", code)
+		t.Errorf("a killed ingress sent the close code %d", code)
 	}
+
 	there := owner.at(other)
 	again := there.converse(t, "kept")
 	again.ask("What did I ask?")
 	if got := again.answer(); got.Transcript != "echo: What did I ask?" {
 		t.Errorf("%q", got.Transcript)
 	}
+
 	history := c.model.historyFor("What did I ask?")
 	if !strings.Contains(history, echoed("The first question.")) || !strings.Contains(history, echoed(spoken)) {
 		t.Errorf("the model was shown\n%s", history)
@@ -322,11 +330,12 @@ func TestChaosIngressKilledMidConversation(t *testing.T) {
 	}
 }
 
-// TestIngressToldToStopSpeaksToTheEnd lets an answer be said that is under way, and ends the conversations in which nothing is.
-func TestIngressToldToStopSpeaksToTheEnd(t *testing.T) {
+// TestStoppingIngressFinishesItsSpeech finishes an answer in progress, and closes idle
+// conversations.
+func TestStoppingIngressFinishesItsSpeech(t *testing.T) {
 	t.Parallel()
 	needsVoice(t)
-	const goingAway = 1012 // "service restart"
+	const goingAway = 1012 // close code "service restart"
 	c, l := newCluster(t), newListener(t, "nothing")
 	leaving := c.ingress(t)
 	c.worker(t, "ROLES=agent")
@@ -335,13 +344,14 @@ func TestIngressToldToStopSpeaksToTheEnd(t *testing.T) {
 	idle, calm, k := owner.converse(t, "idle"), owner.converse(t, "calm"), owner.converse(t, "spoken")
 	calm.ask(spoken)
 	begun := calm.part(7 * time.Second)
-	k.ask(spoken) // which lasts less than an ingress waits
+	k.ask(spoken) // shorter than an ingress's grace period
 	whole := calm.rest(begun)
 	part := k.part(5 * time.Second)
 	leaving.Term()
-	if code, _ := idle.closed(6 * time.Second); code != goingAway { // calm is listening yet to what it was sent
-		t.Errorf("a conversation in which nothing is under way was closed with %d", code)
+	if code, _ := idle.closed(6 * time.Second); code != goingAway { // calm still plays its answer
+		t.Errorf("an idle conversation was closed with %d", code)
 	}
+
 	sameAnswer(t, k.rest(part), whole)
 	if code, _ := k.closed(10 * time.Second); code != goingAway {
 		t.Errorf("the conversation was closed with %d", code)
@@ -351,7 +361,7 @@ func TestIngressToldToStopSpeaksToTheEnd(t *testing.T) {
 	}
 }
 
-// TestVoiceWithoutWorkers says so, and comes to an end.
+// TestVoiceWithoutWorkers expects an error and a closed conversation.
 func TestVoiceWithoutWorkers(t *testing.T) {
 	t.Parallel()
 	const tryAgainLater = 1013
@@ -362,6 +372,7 @@ func TestVoiceWithoutWorkers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	k := &talk{Client: line, t: t}
 	fault, all := k.until("error")
 	if fault.Error == nil || fault.Error.Code != "voice_unavailable" || len(all) != 1 {
@@ -370,5 +381,6 @@ func TestVoiceWithoutWorkers(t *testing.T) {
 	if code, _ := k.closed(5 * time.Second); code != tryAgainLater {
 		t.Errorf("closed with %d", code)
 	}
+
 	in.awaitReady(t)
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// lease is for how long nobody takes a run from a worker that has died.
+// lease is the time until another worker takes over the run of a dead worker.
 const lease = 30 * time.Second
 
 func TestChaosWorkerKilledMidRun(t *testing.T) {
@@ -16,7 +16,7 @@ func TestChaosWorkerKilledMidRun(t *testing.T) {
 	c := newCluster(t)
 	in := c.ingress(t)
 	owner := signUp(t, in.url)
-	// The first model call is never answered, as that of a worker that dies; the second is.
+	// The first model call is never answered, like that of a dead worker. The second one is.
 	asked := trigger{message: "fault hang*1: survived", key: "k"}
 	victim := c.worker(t)
 	waiting := owner.start(t.Context(), asked)
@@ -33,10 +33,12 @@ func TestChaosWorkerKilledMidRun(t *testing.T) {
 	if again := owner.post(t.Context(), asked).replayed(t); !bytes.Equal(again.body, got.body) {
 		t.Fatalf("the replay differs from the answer:\n%s\n%s", again.body, got.body)
 	}
+
 	owner.wantLostAttempt(t, got.run(t).ID, killed)
 }
 
-// wantLostAttempt looks at the timeline of a completed run whose first worker was killed then, all clocks being this machine's.
+// wantLostAttempt checks the timeline of a completed run whose first worker was killed. All clocks
+// are this machine's.
 func (a account) wantLostAttempt(t *testing.T, id string, killed time.Time) {
 	t.Helper()
 	type span struct {
@@ -44,6 +46,7 @@ func (a account) wantLostAttempt(t *testing.T, id string, killed time.Time) {
 		Attempt               int
 		StartedAt, FinishedAt time.Time
 	}
+
 	var timeline struct{ Spans []span }
 	got := a.get(t.Context(), "/api/runs?timeline=1&id="+id).want(t, http.StatusOK)
 	got.into(t, &timeline)
@@ -56,14 +59,16 @@ func (a account) wantLostAttempt(t *testing.T, id string, killed time.Time) {
 			t.Fatalf("a span ends before it begins: %s", got.body)
 		}
 	}
+
 	if len(attempts) != 2 {
 		t.Fatalf("want two attempts: %s", got.body)
 	}
+
 	lost, kept := attempts[0], attempts[1]
 	if lost.Status != "lost" || lost.Message != "its worker was lost" || kept.Status != "completed" || lost.Attempt != 1 || kept.Attempt != 2 {
 		t.Fatalf("want an attempt that was lost and one that was completed: %s", got.body)
 	}
-	// Until the lease of the last heartbeat was over, and a moment for whoever looked then.
+	// Until the lease of the last heartbeat expires, plus the sweeper's interval.
 	if !lost.StartedAt.Before(killed) || !lost.FinishedAt.After(killed) || lost.FinishedAt.After(killed.Add(lease+15*time.Second)) ||
 		kept.StartedAt.Before(lost.FinishedAt) || kept.FinishedAt.Sub(kept.StartedAt) > lease {
 		t.Fatalf("the worker was killed at %s: %s", killed.UTC(), got.body)
@@ -75,8 +80,8 @@ func TestChaosZombieWorkerWritesNothing(t *testing.T) {
 	c := newCluster(t)
 	in := c.ingress(t)
 	owner := signUp(t, in.url)
-	// The zombie wakes up with the first answer to both in its hands: to one when the other worker has
-	// ended the run, to one while the other worker still waits for its own answer.
+	// The zombie wakes up with the first answers to both runs: one that another worker has
+	// finished, and one whose other worker still waits for its answer.
 	const ended, open = "ended meanwhile", "open still"
 	c.model.answerAfter(ended, 10*time.Second, 0)
 	c.model.answerAfter(open, 10*time.Second, 20*time.Second)
@@ -98,32 +103,36 @@ func TestChaosZombieWorkerWritesNothing(t *testing.T) {
 			return saysTakenOver(zombie.Output(), id)
 		})
 	}
+
 	for i, after := range []string{rowFor(t, c, endedID), rowFor(t, c, openID)} {
 		if after != rows[i] {
 			t.Fatalf("the zombie changed a run's row: %s, before: %s", after, rows[i])
 		}
 	}
+
 	owner.result(t, openID, lease).completed(t, "answer 2", 2)
 	if again := owner.result(t, endedID, lease); !bytes.Equal(again.body, got.body) {
 		t.Fatalf("the result changed:\n%s\n%s", again.body, got.body)
 	}
+
 	for _, message := range []string{ended, open} {
 		if calls := c.model.count(message); calls != 2 {
 			t.Fatalf("%d model calls of %q, want 2", calls, message)
 		}
 	}
+
 	if steps := c.number(t, "SELECT count(*) FROM steps WHERE fence = 1"); steps != 0 {
 		t.Fatalf("the zombie wrote %d steps", steps)
 	}
 }
 
-// rowFor names the version of a run's row and what is in it.
+// rowFor returns a fingerprint of the version and content of a run's row.
 func rowFor(t *testing.T, c *cluster, id string) string {
 	t.Helper()
 	return c.text(t, "SELECT xmin::text || ' ' || r::text FROM runs r WHERE id = $1", id)
 }
 
-// saysTakenOver tells whether a worker has logged that it lost a run to another one.
+// saysTakenOver reports whether a worker has logged that it lost a run to another one.
 func saysTakenOver(log, id string) bool {
 	for line := range strings.Lines(log) {
 		if strings.Contains(line, id) && strings.Contains(line, "taken over") {
@@ -142,15 +151,17 @@ func TestChaosPoisonRunFailsAfterFiveDeaths(t *testing.T) {
 	victim := c.worker(t, "ROLES=agent")
 	owner := signUp(t, in.url)
 	const message = "fault hang: poison"
-	// The service counts no deaths until PostgreSQL has been up for a lease: workers may have been kept from renewing theirs.
+	// The service counts no deaths until PostgreSQL has been up for a lease, because workers may
+	// have been unable to renew theirs.
 	eventually(t, lease+10*time.Second, "PostgreSQL is up for longer than a lease", func() bool {
 		return c.text(t, "SELECT pg_postmaster_start_time() < clock_timestamp() - interval '30 seconds'") == "true"
 	})
+
 	id := owner.enqueue(t, trigger{message: message})
 	for n := 1; n <= deaths; n++ {
 		c.model.awaitCalls(t, message, n)
 		victim.Kill9()
-		// Five leases are two and a half minutes in which nothing happens: this one ends now.
+		// Five leases would be two and a half minutes of waiting, so this one is expired now.
 		if _, err := c.db.ExecContext(t.Context(), "UPDATE open_runs SET lease_until = clock_timestamp() WHERE run_id = $1", id); err != nil {
 			t.Fatal(err)
 		}
@@ -158,10 +169,12 @@ func TestChaosPoisonRunFailsAfterFiveDeaths(t *testing.T) {
 			victim.Restart()
 		}
 	}
+
 	failed := owner.result(t, id, 20*time.Second).run(t)
 	if failed.Status != "failed" || failed.Error == nil || failed.Error.Code != "worker_lost" || failed.Attempts != deaths {
 		t.Fatalf("want a run failed with worker_lost after %d attempts: %+v", deaths, failed)
 	}
+
 	victim.Restart()
 	owner.post(t.Context(), trigger{message: "alive"}).completed(t, echoed("alive"), 1)
 	if calls := c.model.count(message); calls != deaths {
@@ -169,7 +182,7 @@ func TestChaosPoisonRunFailsAfterFiveDeaths(t *testing.T) {
 	}
 }
 
-func TestWorkerToldToStopFinishesItsRun(t *testing.T) {
+func TestStoppingWorkerFinishesItsRun(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	in := c.ingress(t)
@@ -188,33 +201,34 @@ func TestWorkerToldToStopFinishesItsRun(t *testing.T) {
 	}
 }
 
-func TestWorkerToldToStopHandsItsRunOn(t *testing.T) {
+func TestStoppingWorkerRequeuesItsRun(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	in := c.ingress(t)
 	leaving := c.worker(t)
 	owner := signUp(t, in.url)
-	// Longer than a worker waits for the runs in its hands before it puts them back.
+	// Longer than a draining worker waits for its runs before it requeues them.
 	const message = "fault hang*1: handed on"
 	waiting := owner.start(t.Context(), trigger{message: message})
 	c.model.awaitCalls(t, message, 1)
 	staying := c.worker(t)
 	leaving.Term()
-	told := time.Now()
+	stopped := time.Now()
 	if err := leaving.Wait(60 * time.Second); err != nil {
 		t.Fatalf("the worker did not exit with 0: %v", err)
 	}
+
 	awaitAnswer(t, waiting, 10*time.Second).completed(t, echoed("handed on"), 2)
 	calls := c.model.of(message)
 	if len(calls) != 2 {
 		t.Fatalf("%d model calls, want 2", len(calls))
 	}
-	// The heartbeats of the drain have put the lease's end beyond this.
-	if took := calls[1].began.Sub(told); took > lease-2*time.Second {
-		t.Fatalf("the second attempt began %s after the first worker was told to stop: it waited for the lease", took)
+	// The heartbeats of the drain have extended the lease beyond this.
+	if took := calls[1].began.Sub(stopped); took > lease-2*time.Second {
+		t.Fatalf("the second attempt began %s after the first worker began to stop: it waited for the lease", took)
 	}
-	// A run handed on is no death, which the sweepers would have counted when they found its lease over.
-	if strings.Contains(leaving.Output()+staying.Output(), "leases ran out") {
-		t.Fatal("the lease ran out")
+	// A requeued run is not a death, which the sweepers would have logged on an expired lease.
+	if strings.Contains(leaving.Output()+staying.Output(), "leases expired") {
+		t.Fatal("the lease expired")
 	}
 }

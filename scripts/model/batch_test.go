@@ -2,14 +2,15 @@ package model
 
 import "fmt"
 
-// group is batch.Group in a worker: while one statement is carried out, the requests of the next one gather.
+// group models batch.Group in a worker: while one statement executes, the requests for the next one
+// are collected.
 type group[Q fmt.Stringer, A any] struct {
-	asked *box[*asking[Q, A]]
-	ask   func(t *task, batch []Q) ([]A, error) // the answers are in the order of the batch
+	asked *box[*batchRequest[Q, A]]
+	ask   func(t *task, batch []Q) ([]A, error) // answers are in the order of the batch
 }
 
-// asking is a request in a batch.
-type asking[Q, A any] struct {
+// batchRequest is a request in a batch.
+type batchRequest[Q, A any] struct {
 	of   Q
 	done *box[outcome[A]]
 }
@@ -20,31 +21,31 @@ type outcome[A any] struct {
 }
 
 func newGroup[Q fmt.Stringer, A any](ask func(*task, []Q) ([]A, error)) *group[Q, A] {
-	return &group[Q, A]{asked: &box[*asking[Q, A]]{}, ask: ask}
+	return &group[Q, A]{asked: &box[*batchRequest[Q, A]]{}, ask: ask}
 }
 
 // do adds a request to the next batch and waits for its answer.
 func (g *group[Q, A]) do(t *task, of Q) (A, error) {
-	one := &asking[Q, A]{of, &box[outcome[A]]{}}
+	one := &batchRequest[Q, A]{of, &box[outcome[A]]{}}
 	g.asked.put(t.sim, one)
 	a, _ := one.done.take(t, 0)
 	return a.answer, a.err
 }
 
-// run is Group.Run.
+// run models Group.Run.
 func (g *group[Q, A]) run(t *task) {
 	for {
 		first, _ := g.asked.take(t, 0)
-		if maximum := t.sim.odds.company; maximum > 0 {
+		if maximum := t.sim.faultRates.maxBatchWait; maximum > 0 {
 			t.sleep(t.sim.rng.between(0, maximum))
 		}
-		all := append([]*asking[Q, A]{first}, g.asked.values...)
+		all := append([]*batchRequest[Q, A]{first}, g.asked.values...)
 		g.asked.values = nil
 		batch := make([]Q, len(all))
 		for n, one := range all {
 			batch[n] = one.of
 		}
-		t.sim.batches[min(len(batch), largestTold)]++
+		t.sim.batches[min(len(batch), maxCountedBatch)]++
 		out, err := g.ask(t, batch)
 		for n, one := range all {
 			a := outcome[A]{err: err}
@@ -56,28 +57,31 @@ func (g *group[Q, A]) run(t *task) {
 	}
 }
 
-// largestTold is the largest batch size with a counter of its own. Larger batches count as this size.
-const largestTold = 8
+// maxCountedBatch is the largest batch size with a separate counter. Larger batches are counted as this
+// size.
+const maxCountedBatch = 8
 
-// claimAnswer is what Claim answers for one run.
+// claimAnswer is the answer of Claim for one run.
 type claimAnswer struct {
 	claim
 	voided
 }
 
-// runID is a run that is to be claimed.
+// runID is a run to claim.
 type runID int
 
 func (r runID) String() string { return fmt.Sprint(int(r)) }
 
-// claims is Store.Claim: claim_runs, and void_claims for those that cannot be claimed. If the second statement fails, no run is answered,
-// although those of the first are claimed.
+// claims models Store.Claim: claim_runs, and void_claims for runs that cannot be claimed. If the
+// second statement fails, no run gets an answer, although the runs of the first statement are
+// claimed.
 func (w *worker) claims(t *task, ids []runID) ([]claimAnswer, error) {
 	s := w.sim
 	claims, err := ask(t, fmt.Sprintf("Claim runs %v", ids), func() []claim { return s.db.claimAll(ids) })
 	if err != nil {
 		return nil, err
 	}
+
 	out, void := make([]claimAnswer, len(ids)), []int{}
 	for n, c := range claims {
 		out[n].claim = c
@@ -85,9 +89,11 @@ func (w *worker) claims(t *task, ids []runID) ([]claimAnswer, error) {
 			void = append(void, n)
 		}
 	}
+
 	if len(void) == 0 {
 		return out, nil
 	}
+
 	explained, err := ask(t, fmt.Sprintf("void %d claims of %v", len(void), ids), func() []voided {
 		all := make([]voided, len(void))
 		for n, of := range void {
@@ -95,6 +101,7 @@ func (w *worker) claims(t *task, ids []runID) ([]claimAnswer, error) {
 		}
 		return all
 	})
+
 	for n, of := range void {
 		if err == nil {
 			out[of].voided = explained[n]
@@ -103,8 +110,8 @@ func (w *worker) claims(t *task, ids []runID) ([]claimAnswer, error) {
 	return out, err
 }
 
-// claimAll is claim_runs. It skips runs that are locked, and claims a run once, however often a batch names it. A conflict rolls all of it
-// back.
+// claimAll models claim_runs. It skips locked runs, and claims a run once even if it is in the
+// batch several times. A conflict rolls back the whole statement.
 func (db *database) claimAll(ids []runID) []claim {
 	s := db.sim
 	out, first, anyLocked := make([]claim, len(ids)), map[runID]int{}, false
@@ -119,6 +126,7 @@ func (db *database) claimAll(ids []runID) []claim {
 			return out
 		}
 	}
+
 	for n, id := range ids {
 		r := db.byID(int(id))
 		m, twice := first[id]
@@ -133,18 +141,20 @@ func (db *database) claimAll(ids []runID) []claim {
 			out[n] = db.claim(int(id))
 		}
 	}
+
 	for n, c := range out {
 		if c.locked {
 			s.lockedOut(int(ids[n]), c.run)
 		}
 	}
+
 	if s.mutant.claimsMixedUp && len(out) > 1 {
 		out = append(out[1:], out[0])
 	}
 	return out
 }
 
-// ending is a result that is to be saved.
+// ending is a result to save.
 type ending struct {
 	run            *run
 	fence          int
@@ -153,7 +163,8 @@ type ending struct {
 
 func (e ending) String() string { return fmt.Sprintf("run %d %s", e.run.id, e.status) }
 
-// finishAll is end_lane_runs: it saves the results of the runs that their worker still holds, and skips those that are locked.
+// finishAll models end_lane_runs. It saves the results of runs that their worker still holds, and
+// skips locked runs.
 func (db *database) finishAll(endings []ending) []finished {
 	s := db.sim
 	out, anyLocked, anyLost := make([]finished, len(endings)), false, false
@@ -161,6 +172,7 @@ func (db *database) finishAll(endings []ending) []finished {
 		anyLocked = anyLocked || e.run.isLocked(s)
 		anyLost = anyLost || e.run.open == nil || e.run.open.fence != e.fence
 	}
+
 	for n, e := range endings {
 		switch {
 		case anyLocked && s.mutant.finishLockFailsBatch:

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// The times of shared/store. A person has a minute and a half here, not a day.
+// The durations of shared/store, except that a person has a minute and a half here instead of a
+// day.
 const (
 	lease         = 30 * time.Second
 	firstRing     = 5 * time.Second
@@ -20,7 +21,7 @@ var (
 	errLost = errors.New("the answer was lost")
 )
 
-// The states of a run. While it is open they are its open row's.
+// The states of a run. The states of an open run are in its open row.
 const (
 	queued    = "queued"
 	running   = "running"
@@ -31,16 +32,16 @@ const (
 	cancelled = "cancelled"
 )
 
-// run is a row of runs, with the steps and effects that name it.
+// run is a row of runs with the steps and effects that reference it.
 type run struct {
 	id, org, session, seq int
 	key                   string // "": none
 	retention             time.Duration
-	expires               time.Duration // its key is free from then on, if it has ended
-	lockedUntil           time.Duration // until then another transaction holds a lock on its open row
-	work                  work          // what its model will ask for
+	expires               time.Duration // time after which a finished run's key is free
+	lockedUntil           time.Duration // time until which another transaction locks its open row
+	work                  work          // the model's future requests
 	accepted              time.Duration
-	deadline              time.Duration // at first
+	deadline              time.Duration // the initial deadline
 	status                string        // "": open
 	result                string
 	ended                 time.Duration
@@ -61,48 +62,48 @@ type openRow struct {
 	fence        int
 	attempts     int
 	deaths       int
-	retryCause   bool // last_error
+	retryCause   bool // last_error is set
 	deadline     time.Duration
 	replyTo      *ingress
 	action       int // the call that it waits for
 	unknown      bool
 	actionUntil  time.Duration
 	parkedAt     time.Duration
-	waitsSince   time.Duration // for the invariants: that nothing but a place is missing
+	waitsSince   time.Duration // since when the run waits only for a slot, for the invariants
 }
 
-// step is a row of steps: a model turn that asked for a call, or what the call came to.
+// step is a row of steps: a model turn that requested a call, or the call's result.
 type step struct {
 	turn, call int
 	tool       bool
 }
 
-// job is domain.Job.
+// job models domain.Job.
 type job struct {
 	id, org    int
-	key        string // what Dedupe is made of: the key, or the run's id
+	key        string // the source of Dedupe: the key, or the run's ID
 	dispatchNo int
 	replyTo    *ingress
 }
 
-// database is PostgreSQL with the statements of shared/store. Each is one event.
+// database models PostgreSQL with the statements of shared/store. Each statement is one event.
 type database struct {
 	sim       *sim
 	downUntil time.Duration
 	startedAt time.Duration // pg_postmaster_start_time
-	stoppedAt time.Duration // before that
-	epoch     int           // counts its starts: a statement does not outlive one
+	stoppedAt time.Duration // time of the previous shutdown
+	epoch     int           // number of starts; a statement does not survive a restart
 	runs      []*run
-	byKey     map[string]*run       // runs_idempotency
-	lastSeq   map[int]int           // sessions
-	locked    map[int]time.Duration // until when another transaction has locked a session
-	lost      int                   // answers
+	byKey     map[string]*run       // the index runs_idempotency
+	lastSeq   map[int]int           // by session
+	locked    map[int]time.Duration // time until which another transaction locks a session
+	lost      int                   // lost answers
 
 	lastAccepted time.Duration
 }
 
-// ask has a statement carried out: between its way there and the answer's way back anything may happen. An error says nothing of
-// whether it was.
+// ask executes a statement. Faults may happen before the statement and before its answer arrives.
+// An error does not say whether the statement was executed.
 func ask[T any](t *task, what string, statement func() T) (answer T, err error) {
 	s := t.sim
 	t.step()
@@ -111,13 +112,13 @@ func ask[T any](t *task, what string, statement func() T) (answer T, err error) 
 		t.sleep(s.rng.between(5*time.Millisecond, time.Second))
 		return answer, errDown
 	}
-	if s.faulty() && s.rng.in1000(s.odds.lost) {
+	if s.faulty() && s.rng.in1000(s.faultRates.lost) {
 		db.lost++
 		switch s.rng.n(4) {
-		case 0: // it did not get there
+		case 0: // the statement does not arrive
 			t.sleep(s.rng.between(0, 2*time.Second))
 			return answer, errLost
-		case 1: // it gets there when nobody waits for it any more
+		case 1: // the statement arrives after its caller has given up
 			epoch := db.epoch
 			s.after(s.rng.between(0, 20*time.Second), func() {
 				if db.epoch == epoch {
@@ -134,10 +135,12 @@ func ask[T any](t *task, what string, statement func() T) (answer T, err error) 
 			return answer, errLost
 		}
 	}
+
 	answer = statement()
 	if s.trace != nil {
 		s.tracef("%s: %s: %v", t.proc.name, what, answer)
 	}
+
 	t.step()
 	return answer, nil
 }
@@ -148,11 +151,11 @@ type order struct {
 	key              string
 	work             work
 	retention        time.Duration
-	allowed          time.Duration // from acceptance to the deadline
+	allowed          time.Duration // time from acceptance to the deadline
 	replyTo          *ingress
 }
 
-// stored is a run as it was read.
+// stored is a run as read from the database.
 type stored struct {
 	id             int
 	status, result string
@@ -170,10 +173,11 @@ func (db *database) stored(r *run) stored {
 	return stored{id: r.id, status: r.open.status, action: r.open.action}
 }
 
-// hash is KeyHash: organization, endpoint and key.
+// hash models KeyHash: organization, endpoint and key.
 func (o *order) hash() string { return fmt.Sprintf("%d/%s", o.org, o.key) }
 
-// view is what acceptance knows of the session and the lane: headed in accept_runs, and the count of slots.go.
+// view is the snapshot of the session and the lane that acceptance uses: headed in accept_runs, and
+// the slot count of slots.go.
 type view struct {
 	head bool
 	used int
@@ -195,16 +199,16 @@ func (db *database) look(o *order) view {
 	return v
 }
 
-// accepted is what queuedb.Store.Accept answers.
+// accepted is the answer of queuedb.Store.Accept.
 type accepted struct {
 	run      *run
 	existing bool
-	holder   stored // that has the key
+	holder   stored // the run that holds the key
 	job      *job
-	conflict bool // runs_pkey
-	lost     bool // another run holds the key, or held it
-	locked   bool // another transaction has locked the session or the key
-	missing  bool // the answer is 404
+	conflict bool // a duplicate primary key (runs_pkey)
+	lost     bool // another run holds or held the key
+	locked   bool // another transaction locks the session or the key
+	missing  bool // the response is 404
 }
 
 func (a accepted) String() string {
@@ -214,7 +218,7 @@ func (a accepted) String() string {
 	return fmt.Sprintf("run %d existing=%v dispatched=%v", a.run.id, a.existing, a.job != nil)
 }
 
-// holder is the run that holds a key. A run whose retention is over holds none.
+// holder returns the run that holds a key, or nil. A run after its retention holds none.
 func (db *database) holder(hash string) *run {
 	if r := db.byKey[hash]; r != nil && (r.status == "" || r.expires > db.sim.now || db.sim.mutant.expiredRunAnswers) {
 		return r
@@ -222,7 +226,7 @@ func (db *database) holder(hash string) *run {
 	return nil
 }
 
-// freeExpired takes a key from a run whose retention is over.
+// freeExpired removes the key of a run after its retention.
 func (db *database) freeExpired(hash string) bool {
 	held := db.byKey[hash] != nil
 	if held && (db.holder(hash) == nil || db.sim.mutant.freesLivingKeys) {
@@ -232,7 +236,7 @@ func (db *database) freeExpired(hash string) bool {
 	return false
 }
 
-// deleteExpired is DeleteExpired, as far as keys go.
+// deleteExpired models the effect of DeleteExpired on keys.
 func (db *database) deleteExpired(found []*run) {
 	for _, r := range found {
 		if hash := r.hash(); db.byKey[hash] == r {
@@ -243,7 +247,8 @@ func (db *database) deleteExpired(found []*run) {
 
 func (r *run) hash() string { return fmt.Sprintf("%d/%s", r.org, r.key) }
 
-// accept is one row of accept_runs. It is lost to the run that holds its key, even if the retention of that run is over.
+// accept models one row of accept_runs. It loses to the run that holds its key, even if the
+// retention of that run is over.
 func (db *database) accept(o *order, seen view) accepted {
 	if o.key != "" && db.byKey[o.hash()] != nil && !db.sim.mutant.acceptWithoutIndex {
 		return accepted{lost: true}
@@ -251,17 +256,20 @@ func (db *database) accept(o *order, seen view) accepted {
 	if db.byID(o.id) != nil {
 		return accepted{conflict: true}
 	}
+
 	db.lastSeq[o.session]++
 	r := &run{
 		id: o.id, org: o.org, session: o.session, seq: db.lastSeq[o.session], key: o.key, work: o.work, retention: o.retention, accepted: db.sim.now,
 		deadline: db.sim.now + o.allowed, effects: map[int]*effect{},
 	}
+
 	r.open = &openRow{status: queued, replyTo: o.replyTo, deadline: r.deadline, waitsSince: db.sim.now}
 	out := accepted{run: r}
 	if seen.head && seen.used+1 <= db.sim.window {
 		db.dispatch(r)
 		out.job = r.job()
 	}
+
 	db.runs = append(db.runs, r)
 	db.lastAccepted = db.sim.now
 	if other := db.oneOf(o); other != nil {
@@ -273,7 +281,8 @@ func (db *database) accept(o *order, seen view) accepted {
 	return out
 }
 
-// oneOf is an earlier run of the same key whose retention is not over, whichever run holds the key.
+// oneOf returns an earlier run of the same key within its retention, whether or not it still holds
+// the key.
 func (db *database) oneOf(o *order) *run {
 	for _, r := range db.runs[:len(db.runs)-1] {
 		if o.key != "" && r.key == o.key && r.org == o.org && (r.status == "" || r.expires > db.sim.now) {
@@ -305,8 +314,9 @@ func (db *database) dispatch(r *run) {
 	o.nextDispatch = db.sim.now + firstRing
 }
 
-// isHead is NOT EXISTS (… p.session_ref = o.session_ref AND p.seq < o.seq). Acceptance numbers runs in the order of commits, so that a
-// snapshot that shows a run shows all before it, and none comes back: it makes no difference that it may be older.
+// isHead models NOT EXISTS (… p.session_ref = o.session_ref AND p.seq < o.seq). Acceptance numbers
+// runs in commit order, so a snapshot with a run contains all earlier ones, and none of them
+// reopens. An older snapshot therefore gives the same answer.
 func (db *database) isHead(r *run) bool {
 	for _, p := range db.runs {
 		if p.session == r.session && p.seq < r.seq && p.open != nil {
@@ -316,7 +326,7 @@ func (db *database) isHead(r *run) bool {
 	return true
 }
 
-// claim is what claim_runs gives: a fence above zero if the run is the worker's.
+// claim is the answer of claim_runs. A fence above zero means that the run is the worker's.
 type claim struct {
 	run      *run
 	fence    int
@@ -331,7 +341,7 @@ func (c claim) String() string {
 	return fmt.Sprintf("run %d fence=%d attempt=%d", c.run.id, c.fence, c.attempts)
 }
 
-// claim is claim_runs of one run.
+// claim models claim_runs with one run.
 func (db *database) claim(id int) claim {
 	s, r := db.sim, db.byID(id)
 	switch {
@@ -342,17 +352,20 @@ func (db *database) claim(id int) claim {
 	case !db.claimable(r):
 		return claim{run: r}
 	}
+
 	o := r.open
 	s.claimed(r)
 	if o.status == running {
 		s.taken(r, "a claim")
 		o.deaths++
 	}
+
 	o.status, o.dispatched, o.leaseUntil, o.notBefore = running, true, s.now+lease, 0
 	o.attempts++
 	if !s.mutant.claimKeepsFence || o.fence == 0 {
 		o.fence++
 	}
+
 	s.fenced(r, o.fence)
 	return claim{run: r, fence: o.fence, attempts: o.attempts, deaths: o.deaths, deadline: o.deadline}
 }
@@ -370,7 +383,7 @@ func (db *database) claimable(r *run) bool {
 	return o.status == queued && o.notBefore <= s.now || expired
 }
 
-// conflicts is open_runs_one_per_session, for a run that is about to be claimed.
+// conflicts models open_runs_one_per_session for a run to be claimed.
 func (db *database) conflicts(r *run) bool {
 	if db.sim.mutant.claimOutOfOrder || !db.claimable(r) {
 		return false
@@ -380,10 +393,10 @@ func (db *database) conflicts(r *run) bool {
 	})
 }
 
-// isLocked reports whether another transaction has locked the run's open row.
+// isLocked reports whether another transaction locks the run's open row.
 func (r *run) isLocked(s *sim) bool { return r.open != nil && r.lockedUntil > s.now }
 
-// voided is what void_claims gives.
+// voided is the answer of void_claims.
 type voided struct {
 	ended  bool
 	result string
@@ -400,7 +413,7 @@ func (db *database) voidClaim(id int) voided {
 	return voided{ended: r.status != "", result: r.result}
 }
 
-// holds is the fence: whether whoever was given it may still write. lax is a mutant's.
+// holds checks the fence: whether its holder may still write. lax is set by a mutant.
 func (db *database) holds(r *run, fence int, lax bool, what string) bool {
 	o := r.open
 	switch {
@@ -412,7 +425,7 @@ func (db *database) holds(r *run, fence int, lax bool, what string) bool {
 	return true
 }
 
-// leased is what became of a lease.
+// leased is the result of extending a lease.
 type leased int
 
 const (
@@ -421,7 +434,7 @@ const (
 	leaseLocked
 )
 
-// extend is extend_leases.
+// extend models extend_leases.
 func (db *database) extend(r *run, fence int) leased {
 	if r.isLocked(db.sim) && r.open.fence == fence && r.open.status == running {
 		if db.sim.mutant.lockedLeaseLost {
@@ -436,13 +449,13 @@ func (db *database) extend(r *run, fence int) leased {
 	return leaseExtended
 }
 
-// kept is what Journal answers: its error is that of the primary key.
+// kept is the answer of Journal. Its error is a duplicate primary key.
 type kept struct {
 	ok       bool
 	conflict bool
 }
 
-// journal is append_steps. n counts from 1.
+// journal models append_steps. n counts from 1.
 func (db *database) journal(r *run, fence, n int, st step) kept {
 	if !db.holds(r, fence, db.sim.mutant.stepWithoutFence, "a step") {
 		return kept{}
@@ -454,10 +467,10 @@ func (db *database) journal(r *run, fence, n int, st step) kept {
 	return kept{ok: true}
 }
 
-// finished is what Finish answers; place: one is free, and some run waits.
+// finished is the answer of Finish. place: a slot is free and a run waits for it.
 type finished struct{ saved, place, locked bool }
 
-// finish is end_lane_runs, by a worker under its fence.
+// finish models end_lane_runs, called by a worker with its fence.
 func (db *database) finish(r *run, fence int, status, result string) finished {
 	o := r.open
 	if r.isLocked(db.sim) {
@@ -472,7 +485,7 @@ func (db *database) finish(r *run, fence int, status, result string) finished {
 	return db.end(r, status, result, "its worker")
 }
 
-// end is end_lane_runs on a row that is locked.
+// end models end_lane_runs on a locked row.
 func (db *database) end(r *run, status, result, by string) finished {
 	if r.status != "" {
 		db.sim.brokenf("a terminal run never changes", "run %d was %s and becomes %s", r.id, r.status, status)
@@ -491,7 +504,7 @@ func (db *database) waits(org int) bool {
 	})
 }
 
-// putBack is putBackQuery.
+// putBack models putBackQuery.
 func (db *database) putBack(r *run, fence int, backoff time.Duration, cause bool) bool {
 	if !db.holds(r, fence, db.sim.mutant.putBackWithoutFence, "a return to the queue") {
 		return false
@@ -508,7 +521,7 @@ func (db *database) requeue(r *run) {
 	o.fence++
 }
 
-// handOver is HandOver and dispatch_runs, for one organization, which has one lane here.
+// handOver models HandOver and dispatch_runs for one organization, which has one lane here.
 func (db *database) handOver(org, places int) (jobs []*job) {
 	used := 0
 	for _, r := range db.runs {
@@ -516,8 +529,9 @@ func (db *database) handOver(org, places int) (jobs []*job) {
 			used++
 		}
 	}
+
 	places = min(places, db.sim.window-used)
-	for _, r := range db.runs { // in the order of their ids
+	for _, r := range db.runs { // in the order of their IDs
 		o := r.open
 		if len(jobs) >= places {
 			break
@@ -531,7 +545,7 @@ func (db *database) handOver(org, places int) (jobs []*job) {
 	return jobs
 }
 
-// ended is executiondb.Ended.
+// ended models executiondb.Ended.
 type ended struct {
 	run     *run
 	replyTo *ingress
@@ -539,7 +553,7 @@ type ended struct {
 
 func (e ended) String() string { return fmt.Sprintf("run %d", e.run.id) }
 
-// cancel is Store.Cancel: an end from outside, whatever worker has the run.
+// cancel models Store.Cancel, which ends a run whichever worker holds it.
 func (db *database) cancel(r *run) []ended {
 	if r.open == nil {
 		return nil
@@ -549,7 +563,8 @@ func (db *database) cancel(r *run) []ended {
 	return []ended{e}
 }
 
-// What follows is the sweeper's: each first finds rows in a transaction of its own, and then changes those that are still so.
+// The sweeper's statements follow. Each finds rows in one transaction, and changes those that still
+// match in another.
 
 func (db *database) find(which func(*run, *openRow) bool) (found []*run) {
 	for _, r := range db.runs {
@@ -560,7 +575,8 @@ func (db *database) find(which func(*run, *openRow) bool) (found []*run) {
 	return found
 }
 
-// endThose is Store.end: closeRuns of the rows that are still so. The unguarded one believes what it found.
+// endThose models Store.end: closeRuns of the rows that still match. The unguarded mutant does not
+// check them again.
 func (db *database) endThose(by string, rows []*run, which func(*run, *openRow) bool, status func(*openRow) string, unguarded bool) (out []ended) {
 	for _, r := range rows {
 		if r.open == nil || r.isLocked(db.sim) || !which(r, r.open) && !unguarded {
@@ -573,12 +589,12 @@ func (db *database) endThose(by string, rows []*run, which func(*run, *openRow) 
 	return out
 }
 
-// isOverdue is overdue_runs and the condition of EndOverdue.
+// isOverdue models overdue_runs and the condition of EndOverdue.
 func (db *database) isOverdue(_ *run, o *openRow) bool {
 	return o.deadline <= db.sim.now && (o.status != parked || db.sim.mutant.overdueThoughParked)
 }
 
-// overdue is the verdict of that name.
+// overdue models the function of that name.
 func overdue(o *openRow) string {
 	if o.status == queued && o.retryCause {
 		return failed
@@ -586,24 +602,24 @@ func overdue(o *openRow) string {
 	return timedOut
 }
 
-// isUnanswered is unanswered_runs.
+// isUnanswered models unanswered_runs.
 func (db *database) isUnanswered(_ *run, o *openRow) bool {
 	return o.status == parked && o.actionUntil <= db.sim.now
 }
 
-// isPoison is poison_runs.
+// isPoison models poison_runs.
 func (db *database) isPoison(_ *run, o *openRow) bool {
 	return o.status == queued && o.deaths >= maxDeaths
 }
 
 func fails(*openRow) string { return failed }
 
-// isLost is lost_runs.
+// isLost models lost_runs.
 func (db *database) isLost(_ *run, o *openRow) bool {
 	return o.dispatched && o.status == running && o.leaseUntil < db.sim.now && db.startedAt < db.sim.now-lease
 }
 
-// requeueLost is requeueQuery.
+// requeueLost models requeueQuery.
 func (db *database) requeueLost(found []*run) {
 	s := db.sim
 	for _, r := range found {
@@ -619,17 +635,18 @@ func (db *database) requeueLost(found []*run) {
 	}
 }
 
-// isUnclaimed is unclaimed_runs.
+// isUnclaimed models unclaimed_runs.
 func (db *database) isUnclaimed(_ *run, o *openRow) bool {
 	return o.dispatched && o.status == queued && o.nextDispatch <= db.sim.now
 }
 
-// redispatch is Store.Redispatch.
+// redispatch models Store.Redispatch.
 func (db *database) redispatch(again, later []*run) (jobs []*job) {
 	s := db.sim
 	stillSo := func(r *run) bool {
 		return r.open != nil && !r.isLocked(s) && r.open.dispatched && r.open.status == queued
 	}
+
 	for _, r := range again {
 		if !stillSo(r) {
 			continue
@@ -644,6 +661,7 @@ func (db *database) redispatch(again, later []*run) (jobs []*job) {
 		o.nextDispatch = s.now + min(wait, 5*time.Minute)
 		jobs = append(jobs, r.job())
 	}
+
 	for _, r := range later {
 		if stillSo(r) {
 			r.open.nextDispatch = s.now + firstRing
@@ -652,7 +670,7 @@ func (db *database) redispatch(again, later []*run) (jobs []*job) {
 	return jobs
 }
 
-// ringAll is Store.RingAll.
+// ringAll models Store.RingAll.
 func (db *database) ringAll() {
 	for _, r := range db.find(func(_ *run, o *openRow) bool { return o.dispatched && o.status == queued }) {
 		if r.isLocked(db.sim) {

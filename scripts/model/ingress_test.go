@@ -5,29 +5,29 @@ import (
 	"time"
 )
 
-// The times of ingress/internal/dispatch.
+// The durations of ingress/internal/dispatch.
 const (
 	pollEvery   = 2 * time.Second
-	lockTimeout = 50 * time.Millisecond // a batch waits no longer for a session's row, so its snapshot is no older
-	lockedTime  = 2 * time.Second       // a request waits no longer for a locked row
+	lockTimeout = 50 * time.Millisecond // the longest wait of a batch for a session's row, and so the maximum age of its snapshot
+	lockedTime  = 2 * time.Second       // the longest wait of a request for a locked row
 	acceptTries = 6
 )
 
-// answer is what a client gets.
+// answer is a client's response.
 type answer struct {
-	code   int // 200, 202, 404 or 503; 0: the connection broke off
+	code   int // 200, 202, 404 or 503; 0: the connection broke
 	run    int
 	status string
 	result string
 }
 
-// ingress is a process that accepts runs and awaits their results: a Dispatcher.
+// ingress models a Dispatcher: a process that accepts runs and waits for their results.
 type ingress struct {
 	sim     *sim
 	proc    *process
 	waiting map[int]*watched
 	due     *box[int]
-	orders  *box[*submission] // they wait until the current batch is done
+	orders  *box[*submission] // waiting for the end of the current batch
 }
 
 // submission is a request in a batch.
@@ -36,7 +36,7 @@ type submission struct {
 	done  *box[acceptance]
 }
 
-// acceptance is what a batch answers one of its requests.
+// acceptance is the batch's answer to one of its requests.
 type acceptance struct {
 	accepted
 	err error
@@ -49,16 +49,16 @@ type watched struct {
 	waits  []*waiter
 }
 
-// waiter is one request's wait.
+// waiter is one waiting request.
 type waiter struct {
 	id      int
 	since   time.Duration
-	settled time.Duration // when it had done what it does before waiting
-	known   int           // the action that the run waited for at its begin
+	settled time.Duration // when its initial steps were done
+	known   int           // the required action of the run at the beginning
 	result  *box[answer]
 }
 
-// beginIngress starts one, and another when it has died.
+// beginIngress starts an ingress, and a new one after it has died.
 func (s *sim) beginIngress(n int) {
 	i := &ingress{sim: s, proc: &process{name: fmt.Sprintf("ingress %d", n)}, waiting: map[int]*watched{}, due: &box[int]{}, orders: &box[*submission]{}}
 	i.proc.start = func() { s.beginIngress(n) }
@@ -81,7 +81,7 @@ func without[T comparable](all []T, one T) (kept []T) {
 	return kept
 }
 
-// submit is api.submit, findOrAccept and Dispatcher.Await.
+// submit models api.submit, findOrAccept and Dispatcher.Await.
 func (i *ingress) submit(t *task, o order, limit time.Duration) answer {
 	s := i.sim
 	if o.key != "" {
@@ -93,9 +93,10 @@ func (i *ingress) submit(t *task, o order, limit time.Duration) answer {
 			return i.attached(t, holder, limit)
 		}
 	}
+
 	s.ids++
 	o.id, o.replyTo = s.ids, i
-	w := i.add(o.id, 0) // before the run exists: its reply may come before it is answered that it does
+	w := i.add(o.id, 0) // before the run exists, because its reply may arrive before the answer of its acceptance
 	a, err := i.accept(t, &o)
 	if err != nil || a.locked {
 		i.remove(w)
@@ -109,11 +110,12 @@ func (i *ingress) submit(t *task, o order, limit time.Duration) answer {
 		i.remove(w)
 		return i.attached(t, a.holder, limit)
 	}
+
 	w.settled = s.now
 	return i.await(t, w, limit)
 }
 
-// accept is Dispatcher.accept and Store.Accept.
+// accept models Dispatcher.accept and Store.Accept.
 func (i *ingress) accept(t *task, o *order) (accepted, error) {
 	s := i.sim
 	if s.mutant.publishBeforeCommit {
@@ -127,11 +129,13 @@ func (i *ingress) accept(t *task, o *order) (accepted, error) {
 		})
 		return accepted{run: &run{id: o.id}}, nil
 	}
+
 	a, err := i.batched(t, o)
 	for end, wait := s.now+lockedTime, 5*time.Millisecond; err == nil && a.locked && s.now < end; wait = min(2*wait, 320*time.Millisecond) {
 		t.sleep(wait) // whileLocked
 		a, err = i.batched(t, o)
 	}
+
 	if err != nil || a.locked || a.missing {
 		return a, err
 	}
@@ -149,7 +153,7 @@ func (i *ingress) batched(t *task, o *order) (accepted, error) {
 	return a.accepted, a.err
 }
 
-// accepts is the Group of Dispatcher: while one batch commits, the next one fills.
+// accepts models the Group of Dispatcher: while one batch commits, the next one is collected.
 func (i *ingress) accepts(t *task) {
 	for {
 		first, _ := i.orders.take(t, 0)
@@ -176,7 +180,8 @@ func (i *ingress) accepts(t *task) {
 	}
 }
 
-// insert is accept_runs and accept_single_runs. It skips runs whose session is locked. Of several runs with one key it accepts the first.
+// insert models accept_runs and accept_single_runs. It skips runs whose session is locked. Of
+// several runs with the same key it accepts the first.
 func (i *ingress) insert(t *task, orders []*order) ([]accepted, error) {
 	s, db := i.sim, i.sim.db
 	look := func() []view {
@@ -194,6 +199,7 @@ func (i *ingress) insert(t *task, orders []*order) ([]accepted, error) {
 		}
 		return seen
 	}
+
 	seen, at := look(), s.now
 	t.sleep(s.rng.between(0, 15*time.Millisecond)) // a commit waits for the disk
 	return ask(t, fmt.Sprintf("Accept %d runs, the first one run %d, key %q, session %d", len(orders), orders[0].id, orders[0].key, orders[0].session),
@@ -217,7 +223,7 @@ func (i *ingress) insert(t *task, orders []*order) ([]accepted, error) {
 		})
 }
 
-// acceptOnce is acceptOnce of one run.
+// acceptOnce models acceptOnce with one run.
 func (i *ingress) acceptOnce(t *task, o *order) (accepted, error) {
 	out, err := i.insert(t, []*order{o})
 	if err != nil {
@@ -226,8 +232,9 @@ func (i *ingress) acceptOnce(t *task, o *order) (accepted, error) {
 	return out[0], nil
 }
 
-// explain is explainLosers and acceptAgain. A statement of its own reads the run that holds the key. If the retention of that run is over,
-// explain frees the key and tries again. Meanwhile another process may free the key or take it.
+// explain models explainLosers and acceptAgain. A separate statement reads the run that holds the
+// key. If the retention of that run is over, explain frees the key and retries. Meanwhile another
+// process may free or take the key.
 func (i *ingress) explain(t *task, o *order) (a accepted, err error) {
 	s := i.sim
 	for tries := 1; ; tries++ {
@@ -255,25 +262,27 @@ func (i *ingress) explain(t *task, o *order) (a accepted, err error) {
 	}
 }
 
-// afterAll is acceptedAfterAll.
+// afterAll models acceptedAfterAll.
 func (i *ingress) afterAll(t *task, o *order) (accepted, error) {
 	db := i.sim.db
 	exists := func() (accepted, error) {
 		r, err := ask(t, fmt.Sprintf("look run %d up", o.id), func() *run { return db.byID(o.id) })
 		return accepted{run: r}, err
 	}
+
 	a, err := exists()
 	if err != nil || a.run != nil {
-		return a, err // its doorbell is the sweeper's
+		return a, err // the sweeper publishes its job message
 	}
+
 	a, err = i.acceptOnce(t, o)
-	if err == nil && a.conflict { // the first try has landed meanwhile
+	if err == nil && a.conflict { // the first attempt has arrived meanwhile
 		a, err = exists()
 	}
 	return a, err
 }
 
-// attached is Await for a run that was found.
+// attached models Await for an existing run.
 func (i *ingress) attached(t *task, r stored, limit time.Duration) answer {
 	if r.ended {
 		return answer{200, r.id, r.status, r.result}
@@ -306,7 +315,7 @@ func (i *ingress) add(id, known int) *waiter {
 	return w
 }
 
-// attach is waiters.attach: first the subscription, then a look at the row.
+// attach models waiters.attach, which subscribes first and then reads the row.
 func (i *ingress) attach(t *task, r stored) *waiter {
 	w := i.add(r.id, r.action)
 	t.step()
@@ -315,10 +324,12 @@ func (i *ingress) attach(t *task, r stored) *waiter {
 		of.subbed = true
 		i.sim.bus.watching[r.id] = append(i.sim.bus.watching[r.id], i)
 	}
+
 	t.step()
 	if !i.sim.mutant.attachWithoutLook {
 		i.look(r.id)
 	}
+
 	w.settled = i.sim.now
 	return w
 }
@@ -334,7 +345,7 @@ func (i *ingress) remove(w *waiter) {
 	}
 }
 
-// reply is waiters.reply: one without a result says no more than to look.
+// reply models waiters.reply. A reply without a result only triggers a read.
 func (i *ingress) reply(id int, status, result string) {
 	if i.proc.dead {
 		return
@@ -358,7 +369,8 @@ func (i *ingress) resolve(a answer) {
 
 func (i *ingress) look(id int) { i.due.put(i.sim, id) }
 
-// poll is waiters.poll and read: what is due, and every two seconds all that have waited for so long.
+// poll models waiters.poll and read: all due runs, and every two seconds all that have waited for
+// so long.
 func (i *ingress) poll(t *task) {
 	s := i.sim
 	for tick := s.now + pollEvery; ; {
@@ -371,7 +383,7 @@ func (i *ingress) poll(t *task) {
 			tick = s.now + pollEvery
 		default:
 			tick = s.now + pollEvery
-			for _, r := range s.db.runs { // not the map's order, which is no seed's
+			for _, r := range s.db.runs { // not in map order, which would not depend on the seed
 				if of := i.waiting[r.id]; of != nil && of.since < s.now-pollEvery {
 					due = append(due, r.id)
 				}
@@ -383,13 +395,14 @@ func (i *ingress) poll(t *task) {
 	}
 }
 
-// read is readSome: EndedRuns, and ParkedRuns of the others.
+// read models readSome: EndedRuns, then ParkedRuns of the others.
 func (i *ingress) read(t *task, due []int) {
 	db := i.sim.db
 	type seen struct {
 		ended  []answer
 		parked map[int]int
 	}
+
 	got, err := ask(t, "read awaited runs", func() seen {
 		out := seen{parked: map[int]int{}}
 		for _, id := range due {
@@ -405,11 +418,13 @@ func (i *ingress) read(t *task, due []int) {
 		return out
 	})
 	if err != nil {
-		return // the next tick asks for all of them again
+		return // the next tick reads all of them again
 	}
+
 	for _, a := range got.ended {
 		i.resolve(a)
 	}
+
 	for _, id := range due {
 		action, waits := got.parked[id]
 		if of := i.waiting[id]; waits && of != nil {
@@ -422,8 +437,8 @@ func (i *ingress) read(t *task, due []int) {
 	}
 }
 
-// told is Dispatcher.tell: runs were ended from outside, and their places go to others.
-func (i *ingress) told(t *task, all []ended) {
+// runsEnded models Dispatcher.tell: runs were ended from outside, and their slots become free.
+func (i *ingress) runsEnded(t *task, all []ended) {
 	for _, e := range all {
 		i.sim.bus.cancel(e.run.id)
 		i.sim.bus.done(e.run.id, e.replyTo, e.run.status, e.run.result)

@@ -2,7 +2,7 @@ package model
 
 import "time"
 
-// kind is a tool's domain.SideEffect.
+// kind models a tool's domain.SideEffect.
 type kind int
 
 const (
@@ -11,7 +11,7 @@ const (
 	unsafe
 )
 
-// The states of an effect, as domain.EffectState draws its way.
+// The states of an effect. domain.EffectState documents the transitions.
 const (
 	ready    = "ready"
 	awaiting = "awaiting"
@@ -25,27 +25,29 @@ const (
 // effect is a row of effects.
 type effect struct {
 	call   int
-	turn   int // of the run's work that asked for it, for whoever counts
+	turn   int // the turn of the run's work that requested it, for counting
 	kind   kind
 	state  string
 	fence  int
 	sent   bool // sent_at is set
-	ok     bool // its outcome: it was carried out
+	ok     bool // the outcome: it was executed
 	answer string
 	ruled  string // the last decision
 }
 
-// prepared is what PrepareEffect answers.
+// prepared is the answer of PrepareEffect.
 type prepared struct {
 	effect
 	held bool
 }
 
-// prepareEffect is PrepareEffect: enterEffect, or takeEffect of an earlier attempt's.
+// prepareEffect models PrepareEffect: enterEffect, or takeEffect if an earlier attempt's effect
+// exists.
 func (db *database) prepareEffect(r *run, fence int, e effect, asks bool) prepared {
 	if !db.holds(r, fence, false, "an effect") {
 		return prepared{}
 	}
+
 	old := r.effects[e.call]
 	if old == nil {
 		e.state, e.fence = ready, fence
@@ -55,6 +57,7 @@ func (db *database) prepareEffect(r *run, fence int, e effect, asks bool) prepar
 		r.effects[e.call] = &e
 		return prepared{e, true}
 	}
+
 	old.state = db.takenAs(old)
 	if !settled(old.state) {
 		old.fence = fence
@@ -62,7 +65,7 @@ func (db *database) prepareEffect(r *run, fence int, e effect, asks bool) prepar
 	return prepared{*old, true}
 }
 
-// takenAs is taken.
+// takenAs models the function taken.
 func (db *database) takenAs(e *effect) string {
 	switch {
 	case e.state == void, e.state == sending && (e.kind != unsafe || db.sim.mutant.unsafeSentAgain):
@@ -76,7 +79,7 @@ func (db *database) takenAs(e *effect) string {
 
 func settled(state string) bool { return state == done || state == denied || state == happened }
 
-// beginSend is BeginSend.
+// beginSend models BeginSend.
 func (db *database) beginSend(r *run, fence, call int) bool {
 	s, o := db.sim, r.open
 	lax := s.mutant.sendWithoutFence
@@ -91,7 +94,7 @@ func (db *database) beginSend(r *run, fence, call int) bool {
 	return true
 }
 
-// endSend is EndSend: the run need not be the worker's any more, but must be open.
+// endSend models EndSend. The run must be open, but may belong to another worker.
 func (db *database) endSend(r *run, fence, call int, ok bool, answer string) bool {
 	e := r.effects[call]
 	if r.open == nil || e == nil || e.fence != fence || e.state != sending {
@@ -101,7 +104,7 @@ func (db *database) endSend(r *run, fence, call int, ok bool, answer string) boo
 	return true
 }
 
-// voidEffect is VoidEffect.
+// voidEffect models VoidEffect.
 func (db *database) voidEffect(r *run, fence, call int) bool {
 	if !db.holds(r, fence, false, "voiding an effect") {
 		return false
@@ -114,18 +117,20 @@ func (db *database) voidEffect(r *run, fence, call int) bool {
 	return true
 }
 
-// wait is what Park answers; place as in finished.
+// wait is the answer of Park.
 type wait struct{ parked, settled bool }
 
-// park is Store.park.
+// park models Store.park.
 func (db *database) park(r *run, fence, call int) wait {
 	if !db.holds(r, fence, false, "a wait for a person") {
 		return wait{}
 	}
+
 	e := r.effects[call]
 	if e.state != awaiting && e.state != sending {
 		return wait{settled: true}
 	}
+
 	o := r.open
 	o.unknown = e.sent // Effect.Waiting
 	o.action, o.actionUntil, o.parkedAt = call, db.sim.now+actionTimeout, db.sim.now
@@ -135,18 +140,19 @@ func (db *database) park(r *run, fence, call int) wait {
 	return wait{parked: true}
 }
 
-// ruling is what Decide answers.
+// ruling is the answer of Decide.
 type ruling struct {
 	ended   []ended
 	resumed bool
 }
 
-// decide is decideOpen. action is the one that the person was shown.
+// decide models decideOpen. action is the one shown to the person.
 func (db *database) decide(r *run, call int, unknown bool, how string) ruling {
 	s, o := db.sim, r.open
 	if o == nil || o.status != parked || o.action != call || o.unknown != unknown || s.now >= o.actionUntil {
 		return ruling{}
 	}
+
 	e := r.effects[call]
 	e.ruled = how
 	switch how {
@@ -164,27 +170,29 @@ func (db *database) decide(r *run, call int, unknown bool, how string) ruling {
 		db.end(r, failed, "given up by a person", "a person")
 		return ruling{ended: out}
 	}
+
 	o.status, o.dispatched, o.notBefore, o.waitsSince = queued, false, 0, s.now
 	o.deadline += s.now - o.parkedAt
 	o.action, o.actionUntil, o.parkedAt = 0, 0, 0
 	return ruling{resumed: true}
 }
 
-// intent is one thing that a run's model wants done in the world, however many calls ask for it.
+// intent is one effect that a run's model intends, however many calls request it.
 type intent struct{ run, turn int }
 
-// receiver is the receiver of effects; nobody models it. It carries out what it is sent, and knows a key again only of idempotent calls.
+// receiver is a real receiver of effects. It executes every request, and deduplicates keys only of
+// idempotent calls.
 type receiver struct {
 	sent    map[intent]int
 	keys    map[intent]map[string]bool
-	allowed map[intent]int // how often a person had it sent again
+	allowed map[intent]int // number of sends allowed by a person
 }
 
 func newReceiver() *receiver {
 	return &receiver{sent: map[intent]int{}, keys: map[intent]map[string]bool{}, allowed: map[intent]int{}}
 }
 
-// receive is where a call ends that was sent.
+// receive executes a sent call.
 func (w *receiver) receive(s *sim, r *run, turn int, kind kind, key string) {
 	of := intent{r.id, turn}
 	w.sent[of]++
@@ -204,12 +212,13 @@ func (w *receiver) receive(s *sim, r *run, turn int, kind kind, key string) {
 		}
 	case harmless:
 	}
+
 	if e := r.effects[turnCall(r, turn)]; e != nil && e.state == denied {
 		s.brokenf("a refused call is not made", "turn %d of run %d", turn, r.id)
 	}
 }
 
-// turnCall is the call that the journal has for a turn; 0: none.
+// turnCall returns the journaled call of a turn, or 0.
 func turnCall(r *run, turn int) int {
 	for _, st := range r.steps {
 		if !st.tool && st.turn == turn {

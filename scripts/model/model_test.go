@@ -14,31 +14,34 @@ var (
 	countFlag  = flag.Int("model.schedules", 0, "how many schedules to look at")
 )
 
-// In a test with -short as many as take three seconds of a core; else as many as take half a minute.
+// With -short the tests run for three seconds of CPU time, otherwise for half a minute.
 const (
 	fewSchedules  = 1_000
 	manySchedules = 12_000
-	mutantWithin  = 12_000 // schedules, one of which shows a mutant
+	mutantWithin  = 12_000 // maximum number of schedules to find a mutant
 )
 
-// core is one that the tests take in turns: what one of them uses is measured.
+// core serializes the tests, so that each measures only its own CPU time.
 var core sync.Mutex
 
-// TestSchedule carries out one schedule and shows it.
+// TestSchedule runs one schedule and prints it.
 func TestSchedule(t *testing.T) {
 	t.Parallel()
 	if *seedFlag == 0 {
-		t.Skip("NOT RUN: -args -model.seed=N carries out the schedule of that seed")
+		t.Skip("NOT RUN: -args -model.seed=N runs the schedule of that seed")
 	}
+
 	m := mutant{}
 	for _, other := range mutants {
 		if other.name == *mutantFlag {
 			m = other.mutant
 		}
 	}
+
 	if *mutantFlag != m.name {
 		t.Fatalf("there is no mutant %q", *mutantFlag)
 	}
+
 	s := newSim(*seedFlag, m)
 	s.trace = func(line string) { t.Log(line) }
 	if v := s.run(); v != nil {
@@ -46,11 +49,12 @@ func TestSchedule(t *testing.T) {
 	}
 }
 
-// TestPromises looks for a schedule that breaks a promise of the protocol as it is.
+// TestPromises searches for a schedule that breaks a promise of the unmodified protocol.
 func TestPromises(t *testing.T) {
 	t.Parallel()
 	core.Lock()
 	defer core.Unlock()
+
 	count := manySchedules
 	if testing.Short() {
 		count = fewSchedules
@@ -58,6 +62,7 @@ func TestPromises(t *testing.T) {
 	if *countFlag > 0 {
 		count = *countFlag
 	}
+
 	total := tally{ends: map[string]int{}}
 	began, beganCPU := time.Now(), cpu(t)
 	for seed := uint64(1); seed <= uint64(count); seed++ {
@@ -67,10 +72,11 @@ func TestPromises(t *testing.T) {
 		}
 		total.add(s)
 	}
+
 	total.log(t, time.Since(began), cpu(t)-beganCPU)
 }
 
-// cpu is how long the process has had a core so far: whoever measures beside others must not count what they had.
+// cpu returns the CPU time used by the process so far.
 func cpu(t *testing.T) time.Duration {
 	t.Helper()
 	var used syscall.Rusage
@@ -80,12 +86,12 @@ func cpu(t *testing.T) time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// tally is how much was looked at.
+// tally counts checks.
 type tally struct {
 	schedules, quiet, runs, kills, effects, lost int
 	events                                       uint64
 	ends                                         map[string]int
-	batches                                      [largestTold + 1]int
+	batches                                      [maxCountedBatch + 1]int
 }
 
 func (c *tally) add(s *sim) {
@@ -93,6 +99,7 @@ func (c *tally) add(s *sim) {
 	if s.quiet() {
 		c.quiet++
 	}
+
 	c.runs += len(s.db.runs)
 	c.kills += s.kills
 	c.effects += s.effects
@@ -101,6 +108,7 @@ func (c *tally) add(s *sim) {
 	for size, n := range s.batches {
 		c.batches[size] += n
 	}
+
 	for _, r := range s.db.runs {
 		c.ends[r.status]++
 	}
@@ -114,7 +122,8 @@ func (c *tally) log(t *testing.T, took, used time.Duration) {
 	t.Logf("%d events; %d runs %v, %d effects, %d kills, %d lost messages and answers", c.events, c.runs, c.ends, c.effects, c.kills, c.lost)
 }
 
-// TestMutants shows that the promises are looked at: whichever rule is left out, some schedule breaks the one that the rule is for.
+// TestMutants shows that the promises are checked: for each omitted rule, some schedule breaks the
+// promise that the rule protects.
 func TestMutants(t *testing.T) {
 	t.Parallel()
 	for _, m := range mutants {

@@ -1,6 +1,6 @@
 package model
 
-// mutant is the protocol with a rule left out.
+// mutant is the protocol with one rule omitted.
 type mutant struct {
 	name string
 
@@ -17,7 +17,8 @@ type mutant struct {
 	claimLockFailsBatch, batchClaimsTwice, claimsMixedUp, finishLockFailsBatch, lossFailsBatch         bool
 }
 
-// mutants are all of them, each with the promise that it must be seen to break. Some break one of two, whichever a schedule meets first.
+// mutants lists all mutants with the promise that each must break. Some break one of two promises,
+// whichever a schedule reaches first.
 var mutants = []struct {
 	mutant
 	breaks string

@@ -5,10 +5,11 @@ import (
 	"time"
 )
 
-// What must hold, as the six promises of docs/reliability.md say it of the protocol. Most of it is looked at where it could break, and
-// never by the rule that is to prevent it: the switches of mutants_test.go take the rules away and leave this.
+// The six promises of docs/reliability.md, applied to the protocol. Most are checked where they
+// could break, but never by the rule that protects them: the switches of mutants_test.go disable
+// the rules and leave these checks.
 
-// claimed is called when a claim is about to be granted.
+// claimed is called before a claim is granted.
 func (s *sim) claimed(r *run) {
 	for _, p := range s.db.runs {
 		if p.session == r.session && p.seq < r.seq && p.open != nil {
@@ -53,14 +54,14 @@ func (s *sim) refusedByLock(o *order) {
 	}
 }
 
-// lockedOut is called when a claim or a result is refused because its run is locked.
+// lockedOut is called when a claim or a result is rejected because its run is locked.
 func (s *sim) lockedOut(id int, r *run) {
 	if r == nil || !r.isLocked(s) {
 		s.brokenf("a lock is its own run's alone", "run %d is refused as if it was locked", id)
 	}
 }
 
-// ends is called when a run ends, with its open row still there.
+// ends is called when a run ends, while its open row still exists.
 func (s *sim) ends(r *run, status, by string) {
 	o := r.open
 	if status == timedOut && (s.now < o.deadline || o.status == parked) {
@@ -75,8 +76,9 @@ func (s *sim) ends(r *run, status, by string) {
 	if status != completed {
 		return
 	}
+
 	for _, e := range r.effects {
-		if (e.sent && !settled(e.state) || e.state == awaiting) && !answered(r, e.call) { // what its worker was answered stands in the journal
+		if (e.sent && !settled(e.state) || e.state == awaiting) && !answered(r, e.call) { // the worker's answer is in the journal
 			s.brokenf("an unknown outcome is said", "run %d completes with call %d %s", r.id, e.call, e.state)
 		}
 		if sent := s.receiver.sent[intent{r.id, e.turn}]; e.state == done && e.ok && sent == 0 {
@@ -89,14 +91,14 @@ func answered(r *run, call int) bool {
 	return slices.ContainsFunc(r.steps, func(st step) bool { return st.tool && st.call == call })
 }
 
-// acks is called before a worker acknowledges the doorbell of a run that it has claimed.
+// acks is called before a worker acknowledges the job message of a run that it has claimed.
 func (s *sim) acks(a *attempt) {
 	if o := a.claim.run.open; o != nil && o.status == running && o.fence == a.claim.fence {
 		s.brokenf("a doorbell outlives its attempt", "the doorbell of run %d goes while fence %d is still to write what came of it", a.hold.run, o.fence)
 	}
 }
 
-// slowest is how long a statement may be waited for that was begun before all was calm; the poll may be waiting for one.
+// slowest bounds a statement that began before the calm. A poll may be waiting for one.
 const slowest = 3 * time.Second
 
 // waited is called when a wait has ended.
@@ -108,16 +110,16 @@ func (s *sim) waited(w *waiter) {
 	from := max(w.settled, r.ended)
 	switch took := s.now - from; {
 	case s.quiet() && took > time.Second:
-		s.brokenf("a wait ends with its run", "whoever waited for run %d was told %v later, and nothing was wrong", w.id, took)
+		s.brokenf("a wait ends with its run", "a waiter of run %d was notified %v later, and nothing was wrong", w.id, took)
 	case s.now-max(from, s.calm+slowest) > 3*pollEvery:
-		s.brokenf("a wait ends with its run", "whoever waited for run %d was told %v later", w.id, took)
+		s.brokenf("a wait ends with its run", "a waiter of run %d was notified %v later", w.id, took)
 	}
 }
 
 // stuck is called when a wait has reached its limit.
 func (s *sim) stuck(w *waiter) { s.waited(w) }
 
-// learns is called with what a client was answered, and with when it asked.
+// learns is called with a client's response and the time of its request.
 func (s *sim) learns(o order, a answer, asked time.Duration) {
 	if a.code == 404 {
 		s.brokenf("an expired key is replaced", "key %s is refused", o.hash())
@@ -135,14 +137,16 @@ func (s *sim) learns(o order, a answer, asked time.Duration) {
 		}
 		s.keys[o.hash()] = max(known, a.run)
 	}
-	known := s.told[a.run]
+
+	known := s.results[a.run]
 	if a.result == "" {
 		a.result = known.result
 	}
 	if known.result != "" && known.result != a.result {
 		s.brokenf("equal answers per key", "run %d: %q for one and %q for another", a.run, known.result, a.result)
 	}
-	s.told[a.run] = a
+
+	s.results[a.run] = a
 }
 
 // retained reports whether a run still holds its key.
@@ -151,7 +155,7 @@ func (s *sim) retained(id int) bool {
 	return r != nil && (r.status == "" || r.expires > s.now)
 }
 
-// watchPlaces looks every second whether places of the window are given on, and deadlines kept.
+// watchPlaces checks every second that free slots are used and deadlines are kept.
 func (s *sim) watchPlaces(t *task) {
 	for {
 		t.sleep(time.Second)
@@ -183,17 +187,19 @@ func (s *sim) watchPlaces(t *task) {
 	}
 }
 
-// atTheEnd is called when all is done, or the time is over.
+// atTheEnd is called when all work is done or the time is over.
 func (s *sim) atTheEnd() {
 	for _, r := range s.db.runs {
 		if r.open != nil {
-			s.brokenf("every accepted run ends", "run %d is %s, dispatched=%v, %v after the last fault and acceptance", r.id, r.open.status, r.open.dispatched, longest)
+			s.brokenf("every accepted run ends", "run %d is %s, dispatched=%v, %v after the last fault and acceptance", r.id, r.open.status, r.open.dispatched, maxDrain)
 		}
 	}
+
 	if s.clients > 0 {
 		s.brokenf("every accepted run ends", "%d clients know no end", s.clients)
 	}
-	for id, a := range s.told {
+
+	for id, a := range s.results {
 		r := s.db.byID(id)
 		switch {
 		case r == nil:
@@ -202,14 +208,17 @@ func (s *sim) atTheEnd() {
 			s.brokenf("equal answers per key", "run %d: a client has %q, the row %q", id, a.result, r.result)
 		}
 	}
+
 	if n := len(s.bus.messages); n > 0 {
 		s.brokenf("no doorbell is left", "%d, the first of run %d", n, s.bus.messages[0].job.id)
 	}
+
 	for _, i := range s.ingresses {
 		if len(i.waiting) > 0 {
 			s.brokenf("no waiter is left", "%d runs in %s", len(i.waiting), i.proc.name)
 		}
 	}
+
 	for _, w := range s.workers {
 		if !w.proc.dead && (w.busy > 0 || len(w.held) > 0) {
 			s.brokenf("no slot is left taken", "%d slots and %d runs in %s", w.busy, len(w.held), w.proc.name)

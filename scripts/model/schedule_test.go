@@ -7,20 +7,21 @@ import (
 )
 
 const (
-	orgs      = 2
-	longest   = 15 * time.Minute // after faults have ended, for all work to be done
-	patience  = time.Hour        // the deadline of runs that must not need it
-	settling  = 45 * time.Second // after the last run has ended, for what is on the way to arrive
-	overdueBy = time.Minute      // promise 1
+	orgs       = 2
+	maxDrain   = 15 * time.Minute // limit after the last fault for all work to be done
+	patience   = time.Hour        // the deadline of runs that must not need it
+	settleTime = 45 * time.Second // time after the last run has ended, for messages in flight
+	overdueBy  = time.Minute      // promise 1
 )
 
-// odds say what may go wrong in a schedule, and how often, in 1000.
-type odds struct {
-	step int // a process dies, freezes or dawdles between two steps
+// faultRates are the fault rates of a schedule per 1000.
+type faultRates struct {
+	step int // a process dies, freezes or stalls between two steps
 	lost int // a message, a statement or its answer is lost or late
-	// company is how long claims and results wait for others at most, to share a statement with: of a fast database they wait for none.
-	company time.Duration
-	// Misfortunes: how long it is between two of them on average, and which there are.
+	// maxBatchWait bounds the wait of claims and results for others, to share a statement. With a fast
+	// database they do not wait.
+	maxBatchWait time.Duration
+	// every is the mean time between two misfortunes; the other fields select their kinds.
 	every time.Duration
 	kinds []func(*sim)
 }
@@ -36,9 +37,9 @@ type sim struct {
 	trace  func(string)
 	found  *violation
 
-	odds   odds
-	calm   time.Duration // nothing goes wrong any more
-	window int
+	faultRates faultRates
+	calm       time.Duration // when faults stop; 0: there are none
+	window     int
 
 	db        *database
 	bus       *bus
@@ -46,67 +47,71 @@ type sim struct {
 	ingresses []*ingress
 	workers   []*worker
 
-	batches [largestTold + 1]int // of claims and results, by their size
+	batches [maxCountedBatch + 1]int // batches of claims and results, by size
 
 	ids, calls, kills, effects int
-	clients                    int            // that are not content yet
-	told                       map[int]answer // what clients know, by run
-	keys                       map[string]int // the run of each key, as clients know it
+	clients                    int            // unsatisfied clients
+	results                    map[int]answer // results known to clients, by run
+	keys                       map[string]int // the run of each key, as known to clients
 	deadly                     map[int]int
 	fences                     map[intent]bool
-	free                       map[int]int // for how many seconds a run that may be dispatched was not
+	free                       map[int]int // seconds for which a dispatchable run was not dispatched, by organization
 	quietSince                 time.Duration
 }
 
 func (s *sim) faulty() bool { return s.now < s.calm }
 
-// quiet tells of a schedule in which nothing goes wrong at all: everything is as quick as it should be.
+// quiet reports a schedule without faults, in which everything must be fast.
 func (s *sim) quiet() bool { return s.calm == 0 }
 
 func newSim(seed uint64, m mutant) *sim {
 	s := &sim{
-		seed: seed, rng: rng{seed}, mutant: m, told: map[int]answer{}, keys: map[string]int{}, deadly: map[int]int{},
+		seed: seed, rng: rng{seed}, mutant: m, results: map[int]answer{}, keys: map[string]int{}, deadly: map[int]int{},
 		fences: map[intent]bool{}, free: map[int]int{}, receiver: newReceiver(),
 	}
+
 	s.db = &database{sim: s, startedAt: -time.Hour, byKey: map[string]*run{}, lastSeq: map[int]int{}, locked: map[int]time.Duration{}}
 	s.bus = &bus{sim: s, exists: true, made: 1, known: map[string]time.Duration{}, window: duplicatesWindow, watching: map[int][]*ingress{}}
 	if s.rng.n(2) == 0 {
 		s.bus.window = 4 * time.Second // keys expire while faults happen
 	}
+
 	s.window = 1 + s.rng.n(3)
 	s.ingresses, s.workers, s.bus.workers = make([]*ingress, 2), make([]*worker, 2), make([]*toolWorker, 2)
-	s.drawOdds()
+	s.drawFaultRates()
 	return s
 }
 
-// drawOdds has each schedule go wrong in ways of its own: what is frequent everywhere hides what is rare.
-func (s *sim) drawOdds() {
+// drawFaultRates gives each schedule different fault rates, because faults that are frequent everywhere
+// hide rare ones.
+func (s *sim) drawFaultRates() {
 	if s.rng.n(3) == 0 {
 		return
 	}
+
 	s.calm = s.rng.between(20*time.Second, 100*time.Second)
-	s.odds.step = []int{0, 2, 6}[s.rng.n(3)]
-	s.odds.lost = []int{0, 5, 20, 60}[s.rng.n(4)]
-	s.odds.company = []time.Duration{0, 50 * time.Millisecond, 2 * time.Second}[s.rng.n(3)]
-	s.odds.every = s.rng.between(2*time.Second, 15*time.Second)
-	for _, kind := range misfortunes {
+	s.faultRates.step = []int{0, 2, 6}[s.rng.n(3)]
+	s.faultRates.lost = []int{0, 5, 20, 60}[s.rng.n(4)]
+	s.faultRates.maxBatchWait = []time.Duration{0, 50 * time.Millisecond, 2 * time.Second}[s.rng.n(3)]
+	s.faultRates.every = s.rng.between(2*time.Second, 15*time.Second)
+	for _, kind := range faultKinds {
 		if s.rng.n(2) == 0 {
-			s.odds.kinds = append(s.odds.kinds, kind)
+			s.faultRates.kinds = append(s.faultRates.kinds, kind)
 		}
 	}
 }
 
-// upTo is a while that ends before everything is calm.
+// upTo returns a random duration that ends before the calm.
 func (s *sim) upTo(maximum time.Duration) time.Duration {
 	return min(s.rng.between(maximum/50, maximum), max(s.calm-s.now, time.Millisecond))
 }
 
-var misfortunes = []func(*sim){
-	func(s *sim) { s.kill(s.anyone(), nil) },
-	func(s *sim) { s.kill(s.anyone(), nil) },
-	func(s *sim) { s.freeze(s.anyone(), s.upTo(70*time.Second)) },
-	func(s *sim) { s.freeze(s.anyone(), s.upTo(70*time.Second)) },
-	func(s *sim) { // a worker is told to stop
+var faultKinds = []func(*sim){
+	func(s *sim) { s.kill(s.randomProcess(), nil) },
+	func(s *sim) { s.kill(s.randomProcess(), nil) },
+	func(s *sim) { s.freeze(s.randomProcess(), s.upTo(70*time.Second)) },
+	func(s *sim) { s.freeze(s.randomProcess(), s.upTo(70*time.Second)) },
+	func(s *sim) { // a worker is terminated
 		w := s.workers[s.rng.n(len(s.workers))]
 		w.draining = true
 		s.tracef("%s is told to stop", w.proc.name)
@@ -120,7 +125,7 @@ var misfortunes = []func(*sim){
 		s.db.epoch++
 		s.tracef("the database is down until %v", s.db.downUntil)
 	},
-	func(s *sim) { // or cut off
+	func(s *sim) { // or is cut off
 		s.db.downUntil = max(s.db.downUntil, s.now+s.upTo(45*time.Second))
 		s.tracef("the database is out of reach until %v", s.db.downUntil)
 	},
@@ -152,8 +157,8 @@ func (s *sim) lock() {
 	s.tracef("session %d is locked until %v", r.session, until)
 }
 
-// anyone is a process of Parley.
-func (s *sim) anyone() *process {
+// randomProcess returns a random process of Parley.
+func (s *sim) randomProcess() *process {
 	switch n := s.rng.n(6); n {
 	case 0, 1:
 		return s.workers[n].proc
@@ -164,21 +169,22 @@ func (s *sim) anyone() *process {
 	}
 }
 
-// misfortune strikes now and then until everything is calm.
-func (s *sim) misfortune(t *task) {
-	for len(s.odds.kinds) > 0 && s.faulty() {
-		t.sleep(s.rng.between(0, 2*s.odds.every))
+// injectFaults injects faults at random times until the calm.
+func (s *sim) injectFaults(t *task) {
+	for len(s.faultRates.kinds) > 0 && s.faulty() {
+		t.sleep(s.rng.between(0, 2*s.faultRates.every))
 		if s.faulty() {
-			s.odds.kinds[s.rng.n(len(s.odds.kinds))](s)
+			s.faultRates.kinds[s.rng.n(len(s.faultRates.kinds))](s)
 		}
 	}
 }
 
-// drawWork is what a run's model will ask for.
+// drawWork draws the requests of a run's model.
 func (s *sim) drawWork() (w work) {
 	for range []int{0, 0, 1, 1, 2, 3}[s.rng.n(6)] {
 		w.calls = append(w.calls, wanted{kind: kind(s.rng.n(3)), asks: s.rng.n(8) == 0})
 	}
+
 	w.think = s.rng.between(50*time.Millisecond, 2*time.Second)
 	switch s.rng.n(8) {
 	case 0:
@@ -205,7 +211,7 @@ func (s *sim) load(everybody *process) {
 		same := 1
 		o.retention = time.Hour
 		if s.rng.n(4) > 0 {
-			o.key = fmt.Sprint("key ", s.rng.n(4)) // other organizations use the same
+			o.key = fmt.Sprint("key ", s.rng.n(4)) // other organizations use the same keys
 			if s.keys[o.hash()] != 0 {
 				o.key = fmt.Sprint("key ", n+10)
 			}
@@ -219,7 +225,7 @@ func (s *sim) load(everybody *process) {
 		first := s.rng.between(0, span)
 		for c := range same {
 			start := first
-			if c > 0 { // while the run is at work, or just when it ends
+			if c > 0 { // while the run executes, or about when it ends
 				start += s.rng.between(0, o.work.think*time.Duration(1+len(o.work.calls))+100*time.Millisecond)
 			}
 			s.clients++
@@ -230,16 +236,19 @@ func (s *sim) load(everybody *process) {
 			})
 		}
 	}
+
 	clear(s.keys)
 }
 
-// expire gives an order a short retention, and starts clients that use its key about when the key expires. As in the product, a key holds
-// for longer than the stream knows message ids: the message ids of a key's next run are those of the run before.
+// expire gives an order a short retention, and starts clients that use its key about when the key
+// expires. As in the product, the retention exceeds the stream's duplicate window. The next run of
+// a key has the same message IDs as the previous one.
 func (s *sim) expire(everybody *process, o *order) {
 	o.retention = s.rng.between(time.Millisecond, 3*time.Second)
 	if !s.mutant.keyShorterThanWindow {
 		o.retention += s.bus.window
 	}
+
 	again := *o
 	s.clients++
 	s.spawn(everybody, func(t *task) {
@@ -263,7 +272,7 @@ func (s *sim) expire(everybody *process, o *order) {
 	})
 }
 
-// client asks, and with a key asks again until it knows the end.
+// client sends a request. With a key it retries until it has the final result.
 func (s *sim) client(t *task, o order) {
 	limit := s.rng.between(time.Second, 30*time.Second)
 	for {
@@ -283,7 +292,7 @@ func (s *sim) client(t *task, o order) {
 					return nil
 				})
 				if err == nil {
-					i.told(t, all)
+					i.runsEnded(t, all)
 				}
 				return answer{}
 			})
@@ -292,7 +301,8 @@ func (s *sim) client(t *task, o order) {
 	}
 }
 
-// request is an HTTP request: the answer, or none when the ingress dies or is silent for too long.
+// request models an HTTP request. There is no response if the ingress dies or is silent for too
+// long.
 func (s *sim) request(t *task, i *ingress, handle func(*task) answer) answer {
 	got := &box[answer]{}
 	t.sleep(s.rng.between(0, 3*time.Millisecond))
@@ -305,7 +315,7 @@ func (s *sim) request(t *task, i *ingress, handle func(*task) answer) answer {
 	return a
 }
 
-// person decides about what runs wait for, in time or not.
+// person decides about waiting runs, in time or not.
 func (s *sim) person(t *task) {
 	for {
 		t.sleep(s.rng.between(0, 2*personThinks))
@@ -323,7 +333,7 @@ func (s *sim) person(t *task) {
 		s.request(t, i, func(t *task) answer {
 			d, err := ask(t, fmt.Sprintf("Decide %s about run %d", how, r.id), func() ruling { return s.db.decide(r, call, unknown, how) })
 			if err == nil {
-				i.told(t, d.ended)
+				i.runsEnded(t, d.ended)
 			}
 			if err == nil && d.resumed {
 				i.handOver(t, r.org)
@@ -333,20 +343,23 @@ func (s *sim) person(t *task) {
 	}
 }
 
-// run carries the schedule out; nil: nothing was broken.
+// run executes the schedule. It returns nil if no promise was broken.
 func (s *sim) run() *violation {
 	everybody := &process{name: "the world"}
 	for n := range s.ingresses {
 		s.beginIngress(n)
 	}
+
 	for n := range s.workers {
 		s.beginWorker(n)
 	}
+
 	for n := range s.bus.workers {
 		s.beginToolWorker(n)
 	}
+
 	s.load(everybody)
-	s.spawn(everybody, s.misfortune)
+	s.spawn(everybody, s.injectFaults)
 	s.spawn(everybody, s.person)
 	s.spawn(everybody, s.watchPlaces)
 	for s.found == nil && len(s.queue) > 0 && !s.over() {
@@ -358,22 +371,24 @@ func (s *sim) run() *violation {
 			e.do()
 		}
 	}
+
 	if s.found == nil {
 		s.atTheEnd()
 	}
+
 	s.release(everybody)
 	return s.found
 }
 
-// over reports whether all is done, and has been for long enough, or that it takes too long.
+// over reports whether all work has been done for long enough, or takes too long.
 func (s *sim) over() bool {
-	if s.now > max(s.calm, s.db.lastAccepted)+longest {
+	if s.now > max(s.calm, s.db.lastAccepted)+maxDrain {
 		return true
 	}
 	if s.clients > 0 || s.faulty() || s.anyOpen() {
 		s.quietSince = s.now
 	}
-	return s.now-s.quietSince > settling
+	return s.now-s.quietSince > settleTime
 }
 
 func (s *sim) anyOpen() bool {
@@ -385,18 +400,21 @@ func (s *sim) anyOpen() bool {
 	return false
 }
 
-// release ends the tasks that are left.
+// release ends the remaining tasks.
 func (s *sim) release(everybody *process) {
 	all := []*process{everybody}
 	for _, i := range s.ingresses {
 		all = append(all, i.proc)
 	}
+
 	for _, w := range s.workers {
 		all = append(all, w.proc)
 	}
+
 	for _, w := range s.bus.workers {
 		all = append(all, w.proc)
 	}
+
 	for _, p := range all {
 		for _, t := range p.tasks {
 			if !t.over {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// rng is splitmix64: the same numbers from a seed whatever the release of Go.
+// rng is splitmix64, whose numbers do not depend on the Go release.
 type rng struct{ state uint64 }
 
 func (r *rng) next() uint64 {
@@ -18,24 +18,24 @@ func (r *rng) next() uint64 {
 	return z ^ z>>31
 }
 
-// n is a number below most.
+// n returns a number below maximum.
 func (r *rng) n(maximum int) int {
 	high, _ := bits.Mul64(r.next(), uint64(maximum))
 	return int(high)
 }
 
-// between is a duration of at least a and less than b.
+// between returns a duration from a to less than b.
 func (r *rng) between(a, b time.Duration) time.Duration { return a + time.Duration(r.n(int(b-a))) }
 
-// in1000 is true in so many of 1000 cases.
+// in1000 returns true with a probability of n in 1000.
 func (r *rng) in1000(n int) bool { return n > 0 && r.n(1000) < n }
 
-// event is a thing that happens at a moment of virtual time: a task goes on, or do is called.
+// event is something that happens at a moment of virtual time: a task resumes, or do is called.
 type event struct {
 	at   time.Duration
-	no   uint64 // of two at the same moment the one that was planned first comes first
+	no   uint64 // order of events at the same moment
 	task *task
-	turn uint64 // the wait of the task that this ends
+	turn uint64 // the wait of the task that this event ends
 	do   func()
 }
 
@@ -75,31 +75,33 @@ func (q *queue) pop() event {
 		h[i], h[least] = h[least], h[i]
 		i = least
 	}
+
 	*q = h
 	return first
 }
 
-// process is one that the operating system may kill, freeze and thaw. Its memory is what its tasks hold.
+// process is a process that the operating system may kill, freeze and thaw. Its memory is the state
+// of its tasks.
 type process struct {
 	name    string
 	dead    bool
-	until   time.Duration // frozen until then
+	until   time.Duration // the end of the freeze
 	frozeAt time.Duration
 	tasks   []*task
 	onDeath []func()
-	start   func() // begins it anew some time after its death; nil: nobody does
+	start   func() // restarts it some time after its death; nil: it stays dead
 }
 
 func (p *process) frozen(now time.Duration) bool { return p.until > now }
 
-// task is a goroutine of a process: a coroutine that gives the turn away where the real one would wait.
+// task is a goroutine of a process: a coroutine that yields where the real one would wait.
 type task struct {
 	sim   *sim
 	proc  *process
 	next  func() (struct{}, bool)
 	stop  func()
 	yield func(struct{}) bool
-	turn  uint64 // counts its waits: what was to end an earlier one is void
+	turn  uint64 // number of its waits; events for earlier waits are void
 	over  bool
 }
 
@@ -120,7 +122,7 @@ func (s *sim) spawn(p *process, f func(*task)) {
 		}()
 		f(t)
 	})
-	if len(p.tasks) > 64 { // those that have ended are forgotten now and then
+	if len(p.tasks) > 64 { // forget ended tasks from time to time
 		kept := p.tasks[:0]
 		for _, other := range p.tasks {
 			if !other.over {
@@ -129,11 +131,12 @@ func (s *sim) spawn(p *process, f func(*task)) {
 		}
 		p.tasks = kept
 	}
+
 	p.tasks = append(p.tasks, t)
 	s.wake(t, s.now)
 }
 
-// wake has a task go on at a moment, unless its wait is over by then.
+// wake resumes a task at a moment unless its wait has ended earlier.
 func (s *sim) wake(t *task, at time.Duration) { s.plan(event{at: at, task: t, turn: t.turn}) }
 
 func (s *sim) after(d time.Duration, do func()) { s.plan(event{at: s.now + d, do: do}) }
@@ -144,7 +147,7 @@ func (s *sim) plan(e event) {
 	s.queue.push(e)
 }
 
-// resume lets the task of an event go on. A frozen process sees nothing before it is thawed.
+// resume continues the task of an event. A frozen process continues after it is thawed.
 func (s *sim) resume(e event) {
 	t := e.task
 	switch {
@@ -158,7 +161,7 @@ func (s *sim) resume(e event) {
 	}
 }
 
-// pass gives the turn away until the task is woken.
+// pass yields until the task is woken.
 func (t *task) pass() {
 	if !t.yield(struct{}{}) {
 		panic(killed{})
@@ -170,11 +173,12 @@ func (t *task) sleep(d time.Duration) {
 	t.pass()
 }
 
-// kill ends a process: its tasks, without a word, and its memory. A task of its own that calls it does not return.
+// kill ends a process with its tasks and memory. A task that kills its own process does not return.
 func (s *sim) kill(p *process, by *task) {
 	if p.dead {
 		return
 	}
+
 	p.dead = true
 	s.kills++
 	s.tracef("%s dies", p.name)
@@ -184,10 +188,12 @@ func (s *sim) kill(p *process, by *task) {
 			t.over = true
 		}
 	}
+
 	p.tasks = nil
 	for _, f := range p.onDeath {
 		f()
 	}
+
 	if p.start != nil {
 		s.after(s.rng.between(200*time.Millisecond, 5*time.Second), p.start)
 	}
@@ -203,10 +209,10 @@ func (s *sim) freeze(p *process, d time.Duration) {
 	}
 }
 
-// step is a moment between two actions of a task: some milliseconds, or whatever goes wrong there.
+// step is the time between two actions of a task: some milliseconds, or a fault.
 func (t *task) step() {
 	s := t.sim
-	if s.faulty() && s.odds.step > 0 && s.rng.in1000(s.odds.step) && t.proc.start != nil {
+	if s.faulty() && s.faultRates.step > 0 && s.rng.in1000(s.faultRates.step) && t.proc.start != nil {
 		switch s.rng.n(3) {
 		case 0:
 			s.kill(t.proc, t)
@@ -219,7 +225,7 @@ func (t *task) step() {
 	t.sleep(s.rng.between(100*time.Microsecond, 8*time.Millisecond))
 }
 
-// box hands values to a task that waits for them.
+// box passes values to a waiting task.
 type box[T any] struct {
 	values []T
 	waits  *task
@@ -233,7 +239,7 @@ func (b *box[T]) put(s *sim, v T) {
 	}
 }
 
-// take waits for a value for so long; zero is for ever.
+// take waits up to limit for a value. Zero means no limit.
 func (b *box[T]) take(t *task, limit time.Duration) (v T, ok bool) {
 	if len(b.values) == 0 {
 		b.waits, b.turn = t, t.turn
@@ -246,12 +252,13 @@ func (b *box[T]) take(t *task, limit time.Duration) (v T, ok bool) {
 	if len(b.values) == 0 {
 		return v, false
 	}
+
 	v = b.values[0]
 	b.values = b.values[1:]
 	return v, true
 }
 
-// violation is a promise that a schedule has broken.
+// violation is a promise broken by a schedule.
 type violation struct {
 	seed uint64
 	rule string
@@ -263,7 +270,7 @@ func (v *violation) String() string {
 	return fmt.Sprintf("%s: %s, %v into the schedule of seed %d", v.rule, v.what, v.at.Round(time.Millisecond), v.seed)
 }
 
-// brokenf ends the schedule.
+// brokenf ends the schedule with a violation.
 func (s *sim) brokenf(rule, format string, args ...any) {
 	if s.found == nil {
 		s.found = &violation{seed: s.seed, rule: rule, what: fmt.Sprintf(format, args...), at: s.now}

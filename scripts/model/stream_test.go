@@ -5,37 +5,38 @@ import (
 	"time"
 )
 
-// The times of shared/bus.
+// The durations of shared/bus.
 const (
 	ackWait          = 30 * time.Second
 	duplicatesWindow = 2 * time.Minute
 )
 
-// message is a doorbell on the stream.
+// message is a job message on the stream.
 type message struct {
 	job       *job
 	at        time.Duration
 	delivered bool
-	due       time.Duration // when it is delivered again, unless it is acknowledged
+	due       time.Duration // when it is redelivered unless it is acknowledged
 	gone      bool
 }
 
-// bus is NATS: a work queue that may lose, repeat and delay, and subjects that remember nothing.
+// bus models NATS: a work queue that may lose, repeat and delay messages, and core subjects without
+// memory.
 type bus struct {
 	sim       *sim
 	downUntil time.Duration
-	made      int // counts the streams of that name
+	made      int // number of streams created with that name
 	exists    bool
 	messages  []*message
-	known     map[string]time.Duration // when each message id was stored
-	window    time.Duration            // for which an id is known
+	known     map[string]time.Duration // when each message ID was stored
+	window    time.Duration            // the duplicate window
 	fetching  []*box[struct{}]
-	watching  map[int][]*ingress // runs.done.<run_id>
+	watching  map[int][]*ingress // subscribers of runs.done.<run_id>
 	workers   []*toolWorker
 	lost      int
 }
 
-// msgID is contract.MsgID.
+// msgID models contract.MsgID.
 func (s *sim) msgID(j *job) string {
 	unique := j.key
 	if unique == "" {
@@ -53,24 +54,24 @@ func (s *sim) msgID(j *job) string {
 
 func (b *bus) down() bool { return b.sim.now < b.downUntil }
 
-// loses decides about one message on its way.
+// loses draws whether one message is lost.
 func (b *bus) loses() bool {
-	if b.down() || b.sim.faulty() && b.sim.rng.in1000(b.sim.odds.lost) {
+	if b.down() || b.sim.faulty() && b.sim.rng.in1000(b.sim.faultRates.lost) {
 		b.lost++
 		return true
 	}
 	return false
 }
 
-// delay is how long a message is on its way.
+// delay draws the latency of a message.
 func (b *bus) delay() time.Duration {
-	if b.sim.faulty() && b.sim.rng.in1000(b.sim.odds.lost) {
+	if b.sim.faulty() && b.sim.rng.in1000(b.sim.faultRates.lost) {
 		return b.sim.rng.between(0, 8*time.Second)
 	}
 	return b.sim.rng.between(100*time.Microsecond, 4*time.Millisecond)
 }
 
-// ring is Bus.Ring: nobody waits for the PubAck, so losing it is losing nothing.
+// ring models Bus.Ring. It does not wait for the PubAck, so a lost one has no effect.
 func (b *bus) ring(jobs ...*job) {
 	for _, j := range jobs {
 		if b.loses() {
@@ -81,17 +82,19 @@ func (b *bus) ring(jobs ...*job) {
 	}
 }
 
-// store is what the server does with a publication.
+// store models the server's handling of a publication.
 func (b *bus) store(j *job) {
 	s := b.sim
 	if b.down() || !b.exists {
 		return
 	}
+
 	id := s.msgID(j)
 	if at, known := b.known[id]; known && s.now-at < b.window {
 		s.tracef("the doorbell %s is a duplicate", id)
 		return
 	}
+
 	b.known[id] = s.now
 	b.messages = append(b.messages, &message{job: j, at: s.now})
 	s.tracef("the doorbell %s is on the stream", id)
@@ -105,7 +108,8 @@ func (b *bus) wakeFetchers() {
 	b.fetching = b.fetching[:0]
 }
 
-// ensure is EnsureStream: when the stream was made, as far as that tells one from another.
+// ensure models EnsureStream. It returns the identity of the stream, which stands for its creation
+// time.
 func (b *bus) ensure() (made int, ok bool) {
 	if b.down() {
 		return 0, false
@@ -117,11 +121,12 @@ func (b *bus) ensure() (made int, ok bool) {
 	return b.made, true
 }
 
-// fetch is Lane.Fetch: up to most doorbells, or none within a second.
+// fetch models Lane.Fetch: up to maximum job messages, or none within a second.
 func (b *bus) fetch(t *task, maximum int) (got []*message, ok bool) {
 	if _, ok := b.ensure(); !ok {
 		return nil, false
 	}
+
 	for range 2 {
 		if got = b.take(maximum); len(got) > 0 {
 			return got, true
@@ -150,7 +155,7 @@ func (b *bus) take(maximum int) (got []*message) {
 	return got
 }
 
-// reply sends a worker's word about a doorbell, which may be lost.
+// reply sends a worker's acknowledgement of a job message, which may be lost.
 func (b *bus) reply(do func()) {
 	if !b.loses() {
 		b.sim.after(b.delay(), func() {
@@ -184,7 +189,7 @@ func (b *bus) clear() {
 	b.messages = kept
 }
 
-// oldestUndelivered is OldestUndelivered.
+// oldestUndelivered models OldestUndelivered.
 func (b *bus) oldestUndelivered() (at time.Duration, found bool) {
 	for _, m := range b.messages {
 		if !m.delivered {
@@ -194,14 +199,15 @@ func (b *bus) oldestUndelivered() (at time.Duration, found bool) {
 	return 0, false
 }
 
-// What may happen to the stream.
+// The faults of the stream.
 
 func (b *bus) loseStore() {
 	b.sim.tracef("the whole store of the stream is lost")
 	b.exists, b.messages, b.known = false, nil, map[string]time.Duration{}
 }
 
-// truncate loses the newest messages, acknowledged publications all of them, and what they said of duplicates.
+// truncate loses the newest messages, including acknowledged publications, and the duplicate
+// window.
 func (b *bus) truncate() {
 	n := b.sim.rng.n(len(b.messages) + 1)
 	b.sim.tracef("the last %d of %d doorbells are lost", len(b.messages)-n, len(b.messages))
@@ -213,7 +219,7 @@ func (b *bus) forgetDuplicates() {
 	b.known = map[string]time.Duration{}
 }
 
-// repeat delivers what is in hand once more.
+// repeat redelivers messages in progress.
 func (b *bus) repeat() {
 	b.sim.tracef("all doorbells in hand are delivered again")
 	for _, m := range b.messages {
@@ -222,7 +228,8 @@ func (b *bus) repeat() {
 	b.wakeFetchers()
 }
 
-// done is Bus.Done: to the ingress that accepted the run, and to whoever watches it. parked is an empty reply.
+// done models Bus.Done: it notifies the ingress that accepted the run, and the run's subscribers. A
+// parked run sends an empty reply.
 func (b *bus) done(id int, replyTo *ingress, status, result string) {
 	if replyTo != nil && !b.loses() {
 		b.sim.after(b.delay(), func() { replyTo.reply(id, status, result) })
@@ -237,7 +244,7 @@ func (b *bus) done(id int, replyTo *ingress, status, result string) {
 	})
 }
 
-// cancel is Bus.Cancelled.
+// cancel models Bus.Cancelled.
 func (b *bus) cancel(id int) {
 	if b.loses() {
 		return

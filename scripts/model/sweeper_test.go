@@ -2,13 +2,13 @@ package model
 
 import "time"
 
-// The times and bounds of workers/internal/sweep.
+// The intervals and limits of workers/internal/sweep.
 const (
 	sweepEvery  = time.Second
 	dispatchMax = 64
 )
 
-// sweep is Sweeper.sweep, once a second: each part is tried whatever became of those before.
+// sweep models Sweeper.sweep, once a second. A failing part does not stop the others.
 func (w *worker) sweep(t *task) {
 	s := w.sim
 	for {
@@ -24,7 +24,7 @@ func (w *worker) sweep(t *task) {
 	}
 }
 
-// deleteExpired removes runs whose retention is over.
+// deleteExpired deletes runs after their retention.
 func (w *worker) deleteExpired(t *task) {
 	s := w.sim
 	var found []*run
@@ -38,7 +38,8 @@ func (w *worker) deleteExpired(t *task) {
 	}
 }
 
-// endRuns is EndOverdue, EndUnanswered and EndPoison. Each looks first; nothing found spares the second transaction.
+// endRuns models EndOverdue, EndUnanswered and EndPoison. Each first reads; without rows there is
+// no second transaction.
 func (w *worker) endRuns(t *task) {
 	db, m := w.sim.db, &w.sim.mutant
 	for _, part := range []struct {
@@ -66,7 +67,7 @@ func (w *worker) endRuns(t *task) {
 	}
 }
 
-// look is Store.find. What finds nothing is not worth an event: nothing follows from it.
+// look models Store.find. Without rows it is not an event, because it has no consequence.
 func (w *worker) look(t *task, which func(*run, *openRow) bool) []*run {
 	if w.sim.now < w.sim.db.downUntil {
 		return nil
@@ -89,7 +90,7 @@ func (w *worker) requeueLost(t *task) {
 	}
 }
 
-// dispatchWaiting is DispatchWaiting.
+// dispatchWaiting models DispatchWaiting.
 func (w *worker) dispatchWaiting(t *task) {
 	s := w.sim
 	for org := range orgs {
@@ -102,12 +103,14 @@ func (w *worker) dispatchWaiting(t *task) {
 	}
 }
 
-// ringAgain rings for dispatched runs that were not claimed in time, unless the stream shows that their doorbells are still on the way.
+// ringAgain republishes the jobs of dispatched runs that were not claimed in time, unless the
+// stream shows that their messages are still undelivered.
 func (w *worker) ringAgain(t *task) {
 	s := w.sim
 	if s.mutant.noRedispatch {
 		return
 	}
+
 	made, ok := s.bus.ensure()
 	if !ok {
 		return
@@ -117,11 +120,13 @@ func (w *worker) ringAgain(t *task) {
 			return
 		}
 	}
+
 	w.stream = made
 	found := w.look(t, s.db.isUnclaimed)
 	if len(found) == 0 || s.bus.down() {
 		return
 	}
+
 	oldest, some := s.bus.oldestUndelivered()
 	t.step()
 	var again, later []*run
@@ -134,6 +139,7 @@ func (w *worker) ringAgain(t *task) {
 			again = append(again, r)
 		}
 	}
+
 	if jobs, err := ask(t, "Redispatch", func() []*job { return s.db.redispatch(again, later) }); err == nil {
 		s.bus.ring(jobs...)
 	}

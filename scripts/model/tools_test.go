@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// The times of shared/bus/tools.go and workers/internal/toolserver.
+// The durations of shared/bus/tools.go and workers/internal/toolserver.
 const (
 	acceptWithin = 1800 * time.Millisecond
 	offerFor     = 850 * time.Millisecond
@@ -28,13 +28,13 @@ func (s *sim) beginToolWorker(n int) {
 	s.bus.workers[n] = w
 }
 
-// request is a call on its way to a tool worker, under its capability.
+// request is a call sent to a tool worker with its capability.
 type request struct {
 	run         *run
 	fence       int
 	turn, call  int
 	kind        kind
-	key         string // "": it is not in the ledger
+	key         string // "": not in the tool ledger
 	expires     time.Duration
 	taken       bool
 	woken       *box[struct{}]
@@ -42,13 +42,13 @@ type request struct {
 	handledLast *toolWorker
 }
 
-// reply is contract.ToolReply.
+// reply models contract.ToolReply.
 type reply struct {
 	ok, stale, retryable, unknown bool
 	note                          string
 }
 
-// callTool is remote.call and the recording of what it came to.
+// callTool models remote.call, and records the result.
 func (a *attempt) callTool(t *task, turn, call int, w wanted) error {
 	if err := a.cause(nil); err != nil {
 		return err
@@ -64,37 +64,41 @@ func (a *attempt) callTool(t *task, turn, call int, w wanted) error {
 	return a.record(t, step{turn: turn, call: call, tool: true})
 }
 
-// makeCall is remote.effect, or send for calls that may be repeated.
+// makeCall models remote.effect, or send for repeatable calls.
 func (a *attempt) makeCall(t *task, turn, call int, w wanted) error {
 	if !w.asks && w.kind == harmless {
 		return a.send(t, turn, call, w.kind, "")
 	}
+
 	key := fmt.Sprintf("%d/%d", a.hold.run, call) // contract.EffectKey
 	if a.sim.mutant.keyOfAttempt {
 		key = fmt.Sprintf("%s/%d", key, a.claim.fence)
 	}
+
 	e, err := ask(t, fmt.Sprintf("PrepareEffect of call %d of run %d", call, a.hold.run), func() prepared {
 		return a.sim.db.prepareEffect(a.claim.run, a.claim.fence, effect{call: call, turn: turn, kind: w.kind}, w.asks)
 	})
 	if err != nil || !e.held {
 		return errRetry
 	}
+
 	switch e.state {
 	case ready:
 		return a.send(t, turn, call, w.kind, key)
 	case awaiting:
 		return parkError{call}
 	}
-	return nil // done, denied or happened: the model is told
+	return nil // done, denied or executed: the model gets the result
 }
 
-// send is sendNow: it hands the call to a tool worker and reads its answer.
+// send models sendNow: it sends the call to a tool worker and reads its answer.
 func (a *attempt) send(t *task, turn, call int, k kind, key string) error {
 	s := a.sim
 	q := &request{
 		run: a.claim.run, fence: a.claim.fence, turn: turn, call: call, kind: k, key: key, woken: &box[struct{}]{},
 		expires: min(s.now+callTime, a.claim.deadline),
 	}
+
 	for until := s.now + acceptWithin; !q.taken && s.now < until; {
 		if s.bus.down() {
 			return errRetry // ErrToolsAway
@@ -109,9 +113,11 @@ func (a *attempt) send(t *task, turn, call int, k kind, key string) error {
 			return a.hold.cause
 		}
 	}
+
 	if !q.taken {
 		return a.unsent(t, q)
 	}
+
 	for silent := time.Duration(0); q.reply == nil; {
 		if _, ok := q.woken.take(t, beatEvery); ok {
 			continue
@@ -122,11 +128,12 @@ func (a *attempt) send(t *task, turn, call int, k kind, key string) error {
 		case s.now >= a.claim.deadline:
 			return errDeadline
 		case !q.handledLast.proc.dead && !q.handledLast.proc.frozen(s.now) && !s.bus.down() && s.now < q.expires:
-			silent = 0 // its beat
+			silent = 0 // a progress message
 		case silent > lostAfter:
 			return a.lostCall(q)
 		}
 	}
+
 	switch {
 	case q.reply.stale, q.reply.retryable:
 		return errRetry
@@ -136,14 +143,17 @@ func (a *attempt) send(t *task, turn, call int, k kind, key string) error {
 	return nil
 }
 
-// unsent is a call that no tool worker took: one that is certain not to be taken late is an answer for the model.
+// unsent handles a call that no tool worker accepted. If it is certain that none will accept it
+// late, the model gets an error result.
 func (a *attempt) unsent(t *task, q *request) error {
 	if q.key == "" {
 		return nil
 	}
+
 	voided, err := ask(t, fmt.Sprintf("VoidEffect of call %d", q.call), func() bool {
 		return a.sim.db.voidEffect(q.run, q.fence, q.call)
 	})
+
 	switch {
 	case err != nil:
 		return errRetry
@@ -153,7 +163,7 @@ func (a *attempt) unsent(t *task, q *request) error {
 	return nil
 }
 
-// lostCall is remote.lost.
+// lostCall models remote.lost.
 func (a *attempt) lostCall(q *request) error {
 	if q.kind == unsafe && !a.sim.mutant.unsafeSentAgain {
 		return parkError{q.call}
@@ -161,7 +171,7 @@ func (a *attempt) lostCall(q *request) error {
 	return errRetry
 }
 
-// offer gives the call to a tool worker. One that is frozen takes it when it is thawed.
+// offer gives the call to a tool worker. A frozen worker accepts it when it is thawed.
 func (q *request) offer(s *sim) {
 	w := s.bus.workers[s.rng.n(len(s.bus.workers))]
 	if w.proc.dead || s.bus.loses() {
@@ -170,17 +180,19 @@ func (q *request) offer(s *sim) {
 	s.spawn(w.proc, func(t *task) { w.handle(t, q) })
 }
 
-// handle is Server.handle and call.carryOut.
+// handle models Server.handle and call.carryOut.
 func (w *toolWorker) handle(t *task, q *request) {
 	s := w.sim
 	if s.now > q.expires {
 		return
 	}
+
 	q.handledLast = w
 	if !s.bus.loses() {
 		q.taken = true
 		q.woken.put(s, struct{}{})
 	}
+
 	t.step()
 	out := w.carryOut(t, q)
 	if !s.bus.loses() && q.reply == nil {
@@ -203,9 +215,11 @@ func (w *toolWorker) carryOut(t *task, q *request) reply {
 		receive()
 		t.step()
 	}
+
 	began, err := ask(t, fmt.Sprintf("BeginSend of call %d of run %d", q.call, q.run.id), func() bool {
 		return s.db.beginSend(q.run, q.fence, q.call)
 	})
+
 	switch {
 	case err != nil: // sentUnsure
 		if w.keep(t, q, false, "it could not be recorded, so it was not made") {
@@ -215,19 +229,22 @@ func (w *toolWorker) carryOut(t *task, q *request) reply {
 	case !began:
 		return reply{stale: true}
 	}
-	t.step() // frozen here, it sends late: what docs/reliability.md says cannot be promised
+
+	t.step() // if frozen here, it sends late, which docs/reliability.md excludes from the promises
 	if !s.mutant.sendBeforeLedger {
 		receive()
 	}
+
 	t.sleep(s.rng.between(time.Millisecond, 3*time.Second))
-	if s.faulty() && s.rng.in1000(20*s.odds.lost) { // the receiver's answer is lost
+	if s.faulty() && s.rng.in1000(20*s.faultRates.lost) { // the receiver's answer is lost
 		return reply{unknown: true}
 	}
+
 	w.keep(t, q, true, "done")
 	return reply{ok: true}
 }
 
-// keep is keepOutcome.
+// keep models keepOutcome.
 func (w *toolWorker) keep(t *task, q *request, ok bool, answer string) bool {
 	for until := w.sim.now + keepWithin; w.sim.now < until; {
 		kept, err := ask(t, fmt.Sprintf("EndSend of call %d of run %d", q.call, q.run.id), func() bool {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The times of workers/internal/runner.
+// The durations of workers/internal/runner.
 const (
 	heartbeatEvery = 10 * time.Second
 	lockedAgain    = 250 * time.Millisecond
@@ -16,7 +16,7 @@ const (
 	slots          = 6
 )
 
-// Why an attempt ends that does not complete.
+// Reasons why an attempt ends without completing its run.
 var (
 	errTaken    = errors.New("the run was taken")
 	errLease    = errors.New("the lease ran out")
@@ -33,11 +33,11 @@ type parkError struct{ call int }
 
 func (e parkError) Error() string { return fmt.Sprintf("call %d waits for a person", e.call) }
 
-// work is what a run's model asks for: a turn for each call, and then its answer.
+// work is the sequence of a run's model requests: a turn for each call, then the answer.
 type work struct {
 	calls  []wanted
-	think  time.Duration // of each turn
-	flaky  int           // so many of 1000 turns fail
+	think  time.Duration // duration of each turn
+	flaky  int           // failing turns per 1000
 	deadly bool          // each turn kills its worker
 }
 
@@ -52,17 +52,17 @@ type worker struct {
 	proc     *process
 	n        int
 	busy     int
-	freed    *box[struct{}] // a slot
+	freed    *box[struct{}] // signals a free slot
 	held     []*holding
-	places   []int // organizations, once for each place
+	places   []int // organizations with free slots, once for each slot
 	wake     *box[struct{}]
 	draining bool
-	stream   int // the one that its sweeper has seen last
+	stream   int // the last one seen by its sweeper
 	claiming *group[runID, claimAnswer]
 	ending   *group[ending, finished]
 }
 
-// holding is one run in this worker's hands.
+// holding is one run held by this worker.
 type holding struct {
 	run        int
 	row        *run
@@ -80,7 +80,7 @@ func (h *holding) cancel(s *sim, cause error) {
 	}
 }
 
-// sleep is a wait under the attempt's context.
+// sleep waits within the attempt's context.
 func (h *holding) sleep(t *task, d time.Duration) error {
 	if h.cause == nil && d > 0 {
 		h.woken.take(t, d)
@@ -95,6 +95,7 @@ func (s *sim) beginWorker(n int) {
 	w.ending = newGroup(func(t *task, all []ending) ([]finished, error) {
 		return ask(t, fmt.Sprintf("Finish %v", all), func() []finished { return s.db.finishAll(all) })
 	})
+
 	s.workers[n] = w
 	s.spawn(w.proc, w.claiming.run)
 	s.spawn(w.proc, w.ending.run)
@@ -105,7 +106,7 @@ func (s *sim) beginWorker(n int) {
 	s.spawn(w.proc, w.sweep)
 }
 
-// serve is Runner.serve: it pulls, never more than it has free slots for.
+// serve models Runner.serve. It pulls at most as many messages as it has free slots.
 func (w *worker) serve(t *task) {
 	for !w.draining {
 		for w.busy >= slots {
@@ -128,10 +129,11 @@ func (w *worker) serve(t *task) {
 			t.sleep(time.Second)
 		}
 	}
+
 	w.drain(t)
 }
 
-// drain is Runner.drain, and the end of the process.
+// drain models Runner.drain and the end of the process.
 func (w *worker) drain(t *task) {
 	until := w.sim.now + drainTime
 	for w.busy > 0 && w.sim.now < until {
@@ -147,7 +149,7 @@ func (w *worker) drain(t *task) {
 	w.sim.kill(w.proc, t)
 }
 
-// attempt is one try at a run by this worker.
+// attempt is one attempt of this worker at a run.
 type attempt struct {
 	*worker
 	claim   claim
@@ -156,7 +158,7 @@ type attempt struct {
 	turns   int // recorded steps
 }
 
-// carry follows one doorbell to its end.
+// carry handles one job message to its end.
 func (w *worker) carry(t *task, m *message) {
 	s := w.sim
 	asked := s.now
@@ -176,6 +178,7 @@ func (w *worker) carry(t *task, m *message) {
 		s.bus.ack(m)
 		return
 	}
+
 	a := &attempt{worker: w, claim: c.claim, message: m, hold: &holding{
 		run: m.job.id, row: c.run, fence: c.fence, woken: &box[struct{}]{}, message: m, leaseUntil: asked + lease,
 	}}
@@ -183,12 +186,13 @@ func (w *worker) carry(t *task, m *message) {
 		s.acks(a)
 		s.bus.ack(m)
 	}
+
 	a.settle(t)
 	s.acks(a)
 	s.bus.ack(m)
 }
 
-// settle works on a claimed run until its end, its return to the queue or its loss is written.
+// settle works on a claimed run until its result, its requeuing or its loss is saved.
 func (a *attempt) settle(t *task) {
 	a.held = append(a.held, a.hold)
 	err := a.try(t)
@@ -213,30 +217,32 @@ func (a *attempt) settle(t *task) {
 	default:
 		a.finish(t, failed, fmt.Sprintf("run %d: %v", a.hold.run, err))
 	}
+
 	a.held = without(a.held, a.hold)
 }
 
-// backoff and jitter are those of carry.go.
+// backoff models backoff and jitter of execute.go.
 func (s *sim) backoff(attempts int) time.Duration {
 	return s.jitter(min(time.Second<<min(attempts-1, 10), time.Minute))
 }
 
 func (s *sim) jitter(d time.Duration) time.Duration { return d*3/4 + s.rng.between(0, d/2) }
 
-// persist repeats a write that the database could not be asked for.
+// persist retries a write while the database is unavailable.
 func (a *attempt) persist(t *task, write func() error) {
 	for n := 1; write() != nil; n++ {
 		t.sleep(min(a.sim.backoff(n), 5*time.Second))
 	}
 }
 
-// finish saves the run's end, then tells whoever waits.
+// finish saves the run's result, then notifies the waiters.
 func (a *attempt) finish(t *task, status, result string) {
 	s := a.sim
 	tell := func() { s.bus.done(a.hold.run, a.message.job.replyTo, status, result) }
 	if s.mutant.doneBeforeCommit {
 		tell()
 	}
+
 	a.persist(t, func() error {
 		f, err := a.ending.do(t, ending{a.claim.run, a.claim.fence, status, result})
 		if f.locked && !s.mutant.lockedResultDropped {
@@ -283,11 +289,12 @@ func (a *attempt) park(t *task, call int) {
 	}
 }
 
-// try makes one attempt: it resumes behind the last recorded step.
+// try makes one attempt, which resumes after the last recorded step.
 func (a *attempt) try(t *task) error {
 	if a.claim.deaths >= maxDeaths {
 		return errPoison
 	}
+
 	var steps []step
 	if a.claim.attempts > 1 {
 		var err error
@@ -295,7 +302,8 @@ func (a *attempt) try(t *task) error {
 			return a.cause(errRetry)
 		}
 	}
-	turn, call := 0, 0 // the turns that were recorded, and the call of the last one that no step answers
+
+	turn, call := 0, 0 // number of recorded turns, and the call of the last one without a result
 	for n, st := range steps {
 		switch {
 		case !st.tool && call == 0 && st.turn == turn:
@@ -307,6 +315,7 @@ func (a *attempt) try(t *task) error {
 			return errJournal
 		}
 	}
+
 	a.turns = len(steps)
 	calls := a.claim.run.work.calls
 	for {
@@ -319,7 +328,7 @@ func (a *attempt) try(t *task) error {
 			return err
 		}
 		a.sim.calls++
-		call = a.sim.calls // a model that is asked again names its call anew
+		call = a.sim.calls // when a model is asked again, its call has a new name
 		if a.sim.mutant.callBeforeTurn {
 			if err := a.makeCall(t, turn, call, calls[turn]); err != nil {
 				return a.cause(err)
@@ -332,7 +341,7 @@ func (a *attempt) try(t *task) error {
 	}
 }
 
-// cause is what ended the attempt's context, if anything has, and else err.
+// cause returns the reason why the attempt's context was canceled, or else err.
 func (a *attempt) cause(err error) error {
 	if a.hold.cause != nil {
 		return a.hold.cause
@@ -340,7 +349,7 @@ func (a *attempt) cause(err error) error {
 	return err
 }
 
-// think is a call of the model.
+// think models a model call.
 func (a *attempt) think(t *task) error {
 	s, r := a.sim, a.claim.run
 	left := a.claim.deadline - s.now
@@ -355,7 +364,8 @@ func (a *attempt) think(t *task) error {
 	if err := a.hold.sleep(t, min(r.work.think, left)); err != nil {
 		return err
 	}
-	t.step() // a worker may be frozen here and see nothing of its heartbeat
+
+	t.step() // a worker frozen here misses its heartbeats
 	switch {
 	case s.now >= a.claim.deadline:
 		return a.cause(errDeadline)
@@ -365,7 +375,7 @@ func (a *attempt) think(t *task) error {
 	return a.cause(nil)
 }
 
-// record is journal.Record.
+// record models journal.Record.
 func (a *attempt) record(t *task, st step) error {
 	a.turns++
 	k, err := ask(t, fmt.Sprintf("Journal step %d of run %d", a.turns, a.hold.run), func() kept {
@@ -380,13 +390,13 @@ func (a *attempt) record(t *task, st step) error {
 	return a.cause(nil)
 }
 
-// free is places.add.
+// free models places.add.
 func (w *worker) free(org int) {
 	w.places = append(w.places, org)
 	w.wake.put(w.sim, struct{}{})
 }
 
-// handOver gives places to waiting runs and rings for them.
+// handOver dispatches waiting runs to free slots and publishes their jobs.
 func (w *worker) handOver(t *task) {
 	for {
 		w.wake.take(t, 0)
@@ -412,7 +422,8 @@ func (w *worker) handOver(t *task) {
 	}
 }
 
-// heartbeat is Runner.heartbeat: every ten seconds of all runs, and of locked ones more often.
+// heartbeat models Runner.heartbeat: every ten seconds for all runs, and more often for locked
+// ones.
 func (w *worker) heartbeat(t *task) {
 	var locked []*holding
 	for next := w.sim.now + heartbeatEvery; ; {
@@ -427,7 +438,7 @@ func (w *worker) heartbeat(t *task) {
 	}
 }
 
-// inHand are those of the runs that this worker has still in hand.
+// inHand returns the runs that this worker still holds.
 func (w *worker) inHand(of []*holding) (kept []*holding) {
 	for _, h := range of {
 		if slices.Contains(w.held, h) {
@@ -437,12 +448,13 @@ func (w *worker) inHand(of []*holding) (kept []*holding) {
 	return kept
 }
 
-// beat is Runner.beat, one statement.
+// beat models Runner.beat, one statement.
 func (w *worker) beat(t *task, all []*holding) (locked []*holding) {
 	s := w.sim
 	if len(all) == 0 {
 		return nil
 	}
+
 	asked := s.now
 	kept, err := ask(t, "Extend", func() []leased {
 		kept := make([]leased, len(all))
@@ -454,6 +466,7 @@ func (w *worker) beat(t *task, all []*holding) (locked []*holding) {
 	if err != nil {
 		return nil
 	}
+
 	for n, h := range all {
 		switch kept[n] {
 		case leaseLocked:
@@ -469,7 +482,7 @@ func (w *worker) beat(t *task, all []*holding) (locked []*holding) {
 	return locked
 }
 
-// watch is held.watch: it cancels attempts whose lease is over by the local clock.
+// watch models held.watch: it cancels attempts whose lease has expired by the local clock.
 func (w *worker) watch(t *task) {
 	for {
 		t.sleep(time.Second)
@@ -481,7 +494,7 @@ func (w *worker) watch(t *task) {
 	}
 }
 
-// stopRun is what OnCancelled calls.
+// stopRun models the callback of OnCancelled.
 func (w *worker) stopRun(id int) {
 	if w.proc.dead {
 		return

@@ -1,26 +1,28 @@
 package mutants
 
-// edit replaces a text that stands in a file exactly once. Files are named from the repository's root.
+// edit replaces a text that occurs exactly once in a file. Paths are relative to the repository's
+// root.
 type edit struct{ file, old, new string }
 
-// mutant is the product without a rule. One of the tests must fail then; together they pass as it is.
+// mutant is the product with a rule omitted. At least one of its tests must fail, and all must pass
+// without the mutant.
 type mutant struct {
 	name  string
 	edits []edit
-	in    string // the tests' package, from the root; its first part is the module
+	in    string // the tests' package, relative to the root; its first element is the module
 	tests []string
 }
 
 const (
-	effects  = "shared/store/executiondb/effects.go"
-	sweeping = "shared/store/executiondb/sweep.go"
-	carrying = "workers/internal/runner/carry.go"
-	waiting  = "ingress/internal/dispatch/waiters.go"
-	remote   = "workers/internal/toolset/remote.go"
-	naming   = "shared/contract/contract.go"
+	effects   = "shared/store/executiondb/effects.go"
+	sweeping  = "shared/store/executiondb/sweep.go"
+	executing = "workers/internal/runner/execute.go"
+	waiting   = "ingress/internal/dispatch/waiters.go"
+	remote    = "workers/internal/toolset/remote.go"
+	naming    = "shared/contract/contract.go"
 )
 
-// sql is the file of a function of the schema.
+// sql returns the path of a schema function's file.
 func sql(function string) string { return "migrations/functions/" + function + ".sql" }
 
 var all = []mutant{
@@ -178,13 +180,13 @@ var all = []mutant{
 			{"shared/store/queuedb/dispatch.go", "UPDATE open_runs o SET dispatch_no = o.dispatch_no + 1, dispatched_at = clock_timestamp(),\n\t\t\tnext_dispatch_at = clock_timestamp() + least($2::interval * power(2, least(o.dispatch_no, 10)), interval '5 minutes')\n\t\t\tWHERE o.run_id IN (SELECT run_id FROM open_runs\n\t\t\t  WHERE run_id = ANY ($1) AND dispatched AND status = 'queued' AND next_dispatch_at <= clock_timestamp()", "UPDATE open_runs o SET dispatch_no = o.dispatch_no + 1, dispatched_at = clock_timestamp(),\n\t\t\tnext_dispatch_at = clock_timestamp() + least($2::interval * power(2, least(o.dispatch_no, 10)), interval '5 minutes')\n\t\t\tWHERE o.run_id IN (SELECT run_id FROM open_runs\n\t\t\t  WHERE run_id = ANY ($1)"},
 		},
 		"workers/internal/sweep",
-		[]string{"TestAStreamThatIsMadeAnewIsRungFor"},
+		[]string{"TestJobMessagesOfARecreatedStreamArePublished"},
 	},
 	{
 		"a sweeper that does not ring again",
-		[]edit{{"workers/internal/sweep/sweep.go", "s.dispatchWaiting, s.ringAgain, s.endDocuments", "s.dispatchWaiting, s.endDocuments"}},
+		[]edit{{"workers/internal/sweep/sweep.go", "s.dispatchWaiting, s.notifyAgain, s.endDocuments", "s.dispatchWaiting, s.endDocuments"}},
 		"workers/internal/sweep",
-		[]string{"TestAStreamThatIsMadeAnewIsRungFor"},
+		[]string{"TestJobMessagesOfARecreatedStreamArePublished"},
 	},
 	{
 		"a raw message id",
@@ -200,21 +202,21 @@ var all = []mutant{
 	},
 	{
 		"an acknowledgement before the commit",
-		[]edit{{carrying, "\tr.settle(ctx, a, d)\n", "\td.Ack()\n\tr.settle(ctx, a, d)\n"}},
+		[]edit{{executing, "\tr.finalize(ctx, a, d)\n", "\td.Ack()\n\tr.finalize(ctx, a, d)\n"}},
 		"workers/internal/runner",
-		[]string{"TestADoorbellOutlivesItsAttempt"},
+		[]string{"TestTheJobMessageIsAcknowledgedLast"},
 	},
 	{
 		"a reply before the commit",
-		[]edit{{carrying, "\t\tsaved, err := r.finishes.Do(", "\t\tr.bus.Done(a.claim.RunID, a.replyTo, ending.Result)\n\t\tsaved, err := r.finishes.Do("}},
+		[]edit{{executing, "\t\tsaved, err := r.finishes.Do(", "\t\tr.bus.Done(a.claim.RunID, a.replyTo, ending.Result)\n\t\tsaved, err := r.finishes.Do("}},
 		"workers/internal/runner",
-		[]string{"TestADoorbellOutlivesItsAttempt"},
+		[]string{"TestTheJobMessageIsAcknowledgedLast"},
 	},
 	{
 		"an attempt that outlives its lease",
 		[]edit{{"workers/internal/runner/held.go", "if now.After(run.leaseUntil) {", "if now.After(run.leaseUntil.AddDate(1, 0, 0)) {"}},
 		"workers/internal/runner",
-		[]string{"TestAnAttemptEndsWithItsLeaseWhoeverAnswers"},
+		[]string{"TestAnAttemptEndsWithItsLease"},
 	},
 	{
 		"a doorbell before the commit",
@@ -224,19 +226,19 @@ var all = []mutant{
 				"\taccepted, err := d.store.Queue.Accept(ctx, rows, d.cfg.Window)\n",
 		}},
 		"ingress/internal/dispatch",
-		[]string{"TestOnlyAcceptedRunsAreRungFor"},
+		[]string{"TestOnlyAcceptedRunsGetJobMessages"},
 	},
 	{
 		"a wait that begins without a look",
 		[]edit{{waiting, "\tws.look(runID)\n\treturn w\n", "\treturn w\n"}},
 		"ingress/internal/dispatch",
-		[]string{"TestAttachingLooksAgain"},
+		[]string{"TestAttachingReadsTheRunAgain"},
 	},
 	{
 		"a wait that is not polled for",
 		[]edit{{waiting, "ws.read(ctx, ws.takeDue(true))", "ws.read(ctx, ws.takeDue(false))"}},
 		"ingress/internal/dispatch",
-		[]string{"TestAWaitEndsWhenItsRunWaitsItself"},
+		[]string{"TestAWaitEndsWhenItsRunIsParked"},
 	},
 	{
 		"unsafe effects are sent again by the same attempt",
@@ -306,13 +308,13 @@ var all = []mutant{
 	},
 	{
 		"a locked run's doorbell is acknowledged",
-		[]edit{{carrying, "\t\td.Nak(jitter(lockedAgain))\n", "\t\td.Ack()\n"}},
+		[]edit{{executing, "\t\td.Nak(jitter(lockedRetry))\n", "\t\td.Ack()\n"}},
 		"workers/internal/runner",
-		[]string{"TestADoorbellOfALockedRunRingsAgain"},
+		[]string{"TestTheJobMessageOfALockedRunIsDeliveredAgain"},
 	},
 	{
 		"a locked run's result is dropped",
-		[]edit{{carrying, "failed: finished.Failed[id]}", "failed: nil}"}},
+		[]edit{{executing, "failed: finished.Failed[id]}", "failed: nil}"}},
 		"workers/internal/runner",
 		[]string{"TestALockedResultIsSavedOnceItsRunIsFree"},
 	},

@@ -17,7 +17,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// root is the repository's.
+// root returns the repository's root.
 func root(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.Abs("../..")
@@ -27,7 +27,7 @@ func root(t *testing.T) string {
 	return dir
 }
 
-// overlay writes the mutant's files and what tells the go command of them.
+// overlay writes the mutant's files and the overlay file for the go command.
 func (m mutant) overlay(t *testing.T) (path string) {
 	t.Helper()
 	dir, files := t.TempDir(), map[string]string{}
@@ -41,10 +41,11 @@ func (m mutant) overlay(t *testing.T) (path string) {
 			text = string(raw)
 		}
 		if n := strings.Count(text, e.old); n != 1 {
-			t.Fatalf("%s: the rule that this mutant leaves out stands there %d times, not once; look where it is now:\n%s", e.file, n, e.old)
+			t.Fatalf("%s: the text of this mutant's rule occurs %d times, want 1; find its new place:\n%s", e.file, n, e.old)
 		}
 		files[e.file] = strings.Replace(text, e.old, e.new, 1)
 	}
+
 	replaced := map[string]string{}
 	for file, text := range files {
 		if strings.HasSuffix(file, ".go") {
@@ -57,10 +58,12 @@ func (m mutant) overlay(t *testing.T) (path string) {
 			t.Fatal(err)
 		}
 	}
+
 	raw, err := json.Marshal(map[string]any{"Replace": replaced})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	path = filepath.Join(dir, "overlay.json")
 	if err := os.WriteFile(path, raw, 0o600); err != nil {
 		t.Fatal(err)
@@ -68,7 +71,7 @@ func (m mutant) overlay(t *testing.T) (path string) {
 	return path
 }
 
-// TestMutantsAreWritten looks at what does not need a build: the rules are where the mutants say, and the tests are there.
+// TestMutantsAreWritten checks without a build that the texts and the tests of the mutants exist.
 func TestMutantsAreWritten(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
@@ -99,6 +102,7 @@ func testsFor(t *testing.T, folder string) (text string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, path := range paths {
 		raw, err := os.ReadFile(path)
 		if err != nil {
@@ -109,7 +113,7 @@ func testsFor(t *testing.T, folder string) (text string) {
 	return text
 }
 
-// TestMutantsAreCaught runs the tests of each mutant, and those of the product as it is.
+// TestMutantsAreCaught runs the tests of each mutant, and the same tests on the unmodified product.
 func TestMutantsAreCaught(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()
@@ -118,6 +122,7 @@ func TestMutantsAreCaught(t *testing.T) {
 		tests[m.in] = append(tests[m.in], m.tests...)
 		schema[m.in] = schema[m.in] || m.ofSchema()
 	}
+
 	for in, names := range tests {
 		t.Run("as it is, "+in, func(t *testing.T) {
 			t.Parallel()
@@ -131,6 +136,7 @@ func TestMutantsAreCaught(t *testing.T) {
 			}
 		})
 	}
+
 	for _, m := range all {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
@@ -141,17 +147,20 @@ func TestMutantsAreCaught(t *testing.T) {
 
 var (
 	failed = regexp.MustCompile(`(?m)^\s*--- FAIL: (Test\w+)`)
-	// broken is what a test says that could not begin, or whose statements are no SQL: class 42 but 42501, which is a denied permission.
+	// broken matches the output of a test that could not begin, or whose SQL is invalid: SQLSTATE
+	// class 42 except 42501 (insufficient privilege).
 	broken = regexp.MustCompile(`testkit: |syntax error|(?:SQLSTATE |\()42[^5][0-9A-Z]{2}\b`)
 )
 
-// mustFail demands that one of the mutant's tests fails: not its build, not its SQL, and not another test.
+// mustFail requires that one of the mutant's tests fails, and not its build, its SQL or another
+// test.
 func (m mutant) mustFail(t *testing.T) {
 	t.Helper()
 	var settings []string
 	if m.ofSchema() {
 		settings = ownCache(t)
 	}
+
 	out, err := goTest(t, m.in, m.tests, settings, "-overlay="+m.overlay(t))
 	var exit *exec.ExitError
 	found := failed.FindStringSubmatch(out)
@@ -159,21 +168,21 @@ func (m mutant) mustFail(t *testing.T) {
 	case err == nil:
 		t.Errorf("no test notices it: %s", strings.Join(m.tests, ", "))
 	case !errors.As(err, &exit), found == nil, !slices.Contains(m.tests, found[1]):
-		t.Errorf("%v, but by no failing test\n%s", err, out)
+		t.Errorf("%v, but no test failed\n%s", err, out)
 	case broken.MatchString(out):
-		t.Errorf("%s fails by an error, not by what it looks at: %s\n%s", found[1], broken.FindString(out), out)
+		t.Errorf("%s fails with an error, not in its assertion: %s\n%s", found[1], broken.FindString(out), out)
 	default:
 		t.Logf("%s fails", found[1])
 	}
 }
 
-// ofSchema tells whether the mutant changes migrations.
+// ofSchema reports whether the mutant changes migrations.
 func (m mutant) ofSchema() bool {
 	return slices.ContainsFunc(m.edits, func(e edit) bool { return strings.HasSuffix(e.file, ".sql") })
 }
 
-// ownCache is for mutants of the schema: testkit keeps migrated databases in the user's cache, and would find one there that is no mutant.
-// What is built is kept where it always is.
+// ownCache returns the environment of schema mutants. testkit keeps migrated databases in the
+// user's cache directory and would reuse an unmodified one. Go's build cache stays the same.
 func ownCache(t *testing.T) []string {
 	t.Helper()
 	built, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE").Output()
@@ -183,7 +192,8 @@ func ownCache(t *testing.T) []string {
 	return []string{"XDG_CACHE_HOME=" + t.TempDir(), "GOCACHE=" + strings.TrimSpace(string(built))}
 }
 
-// goTest runs tests of a package in their module. They start servers of their own: a shared one would keep the mutant's schema.
+// goTest runs tests of a package in their module. They start separate servers, because a shared one
+// would keep the mutant's schema.
 func goTest(t *testing.T, in string, tests, settings []string, flags ...string) (string, error) {
 	t.Helper()
 	module, folder, _ := strings.Cut(in, "/")
@@ -195,6 +205,7 @@ func goTest(t *testing.T, in string, tests, settings []string, flags ...string) 
 			cmd.Env = append(cmd.Env, setting)
 		}
 	}
+
 	cmd.Env = append(cmd.Env, settings...)
 	out, err := cmd.CombinedOutput()
 	return string(out), err

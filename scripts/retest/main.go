@@ -36,8 +36,10 @@ func main() {
 		flag.Usage()
 		os.Exit(2)
 	}
+
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
+
 	r := rerunner{command: flag.Args(), out: os.Stdout}
 	code, report, err := r.run(ctx, strings.Fields(*packages))
 	if err == nil && report != "" {
@@ -47,6 +49,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "retest:", err)
 		code = max(code, 1)
 	}
+
 	cancel()
 	os.Exit(code) //nolint:gocritic // cancel has run
 }
@@ -59,20 +62,22 @@ type rerunner struct {
 
 // run tests the packages. It returns the exit code, and the flaky tests with their logs.
 func (r rerunner) run(ctx context.Context, packages []string) (code int, report string, err error) {
-	res, code, err := r.once(ctx, packages)
+	res, code, err := r.runOnce(ctx, packages)
 	if err == nil {
 		_, _ = io.WriteString(r.out, res.slowest()) // the outcome does not depend on it
 	}
 	if err != nil || code == 0 {
 		return code, "", err
 	}
+
 	failed := res.failed()
 	if len(failed) == 0 {
 		return code, "", nil // the command failed, not a test
 	}
+
 	var flaky strings.Builder
 	for _, p := range failed {
-		log, err := r.again(ctx, p)
+		log, err := r.rerunFailed(ctx, p)
 		if err != nil {
 			return code, flaky.String(), err
 		}
@@ -84,8 +89,9 @@ func (r rerunner) run(ctx context.Context, packages []string) (code int, report 
 	return 0, flaky.String(), nil
 }
 
-// again reruns what failed of a package. It returns the report of its flaky tests, or "" if something failed each time.
-func (r rerunner) again(ctx context.Context, p *packageResult) (report string, err error) {
+// rerunFailed reruns the failed tests of a package. It returns the report of its flaky tests, or "" if a
+// test failed each time.
+func (r rerunner) rerunFailed(ctx context.Context, p *packageResult) (report string, err error) {
 	var log strings.Builder
 	for n := 2; n <= maxReruns+1; n++ {
 		if err := ctx.Err(); err != nil {
@@ -96,7 +102,7 @@ func (r rerunner) again(ctx context.Context, p *packageResult) (report string, e
 		}
 		fmt.Fprintf(r.out, "\n=== rerun %d of %s: %s\n", n-1, p.name, strings.Join(p.failedNames(), " "))
 		fmt.Fprintf(&log, "FLAKY %s: %s\n%s\n", p.name, strings.Join(p.failedNames(), " "), p.log())
-		res, code, err := r.once(ctx, []string{p.name}, p.skipFlags()...)
+		res, code, err := r.runOnce(ctx, []string{p.name}, p.skipFlags()...)
 		if err != nil {
 			return "", err
 		}
@@ -111,8 +117,8 @@ func (r rerunner) again(ctx context.Context, p *packageResult) (report string, e
 	return "", nil
 }
 
-// once runs the command with the flags and packages, and reads the events it wrote.
-func (r rerunner) once(ctx context.Context, packages []string, flags ...string) (res *results, code int, err error) {
+// runOnce runs the command with the flags and packages, and reads the events it wrote.
+func (r rerunner) runOnce(ctx context.Context, packages []string, flags ...string) (res *results, code int, err error) {
 	events, err := os.CreateTemp("", "retest-*.json")
 	if err != nil {
 		return nil, 1, fmt.Errorf("creating the file of events: %w", err)
@@ -121,6 +127,7 @@ func (r rerunner) once(ctx context.Context, packages []string, flags ...string) 
 		_ = events.Close()
 		_ = os.Remove(events.Name())
 	}()
+
 	args := append(append(r.command[1:len(r.command):len(r.command)], flags...), packages...)
 	cmd := exec.CommandContext(ctx, r.command[0], args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
@@ -134,6 +141,7 @@ func (r rerunner) once(ctx context.Context, packages []string, flags ...string) 
 	if exit != nil {
 		code = max(exit.ExitCode(), 1)
 	}
+
 	res, err = readResults(events)
 	return res, code, err
 }

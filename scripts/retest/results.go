@@ -14,7 +14,7 @@ import (
 // maxLogLines bounds the log of a failure. The last lines are kept.
 const maxLogLines = 400
 
-// event is what go test -json writes for each step of a test.
+// event is an output line of go test -json.
 type event struct {
 	Action      string  `json:"Action"`
 	Package     string  `json:"Package"`
@@ -27,11 +27,11 @@ type event struct {
 // results are the outcomes of one run, by package path.
 type results struct {
 	packages map[string]*packageResult
-	took     []took
+	timing   []timing
 }
 
-// took is how long a package took, or a test of it.
-type took struct {
+// timing is the duration of a package or a test.
+type timing struct {
 	name, test string
 	seconds    float64
 }
@@ -49,6 +49,7 @@ func readResults(from io.ReadSeeker) (*results, error) {
 	if _, err := from.Seek(0, io.SeekStart); err != nil {
 		return nil, fmt.Errorf("reading test events: %w", err)
 	}
+
 	res := &results{packages: map[string]*packageResult{}}
 	for decoder := json.NewDecoder(from); ; {
 		var e event
@@ -70,13 +71,14 @@ func (r *results) add(e event) {
 		p = &packageResult{name: e.Package, tests: map[string]string{}, output: map[string][]string{}}
 		r.packages[e.Package] = p
 	}
+
 	top, _, isSubtest := strings.Cut(e.Test, "/")
 	switch e.Action {
 	case "output":
 		p.output[top] = append(p.output[top], e.Output)
 	case "run", "pass", "fail", "skip":
 		if e.Action != "run" && !isSubtest {
-			r.took = append(r.took, took{e.Package, e.Test, e.Elapsed})
+			r.timing = append(r.timing, timing{e.Package, e.Test, e.Elapsed})
 		}
 		switch {
 		case e.Test == "":
@@ -100,9 +102,10 @@ func (r *results) slowest() string {
 	if len(r.packages) <= fewPackages {
 		return ""
 	}
-	slices.SortStableFunc(r.took, func(a, b took) int { return cmp.Compare(b.seconds, a.seconds) })
+
+	slices.SortStableFunc(r.timing, func(a, b timing) int { return cmp.Compare(b.seconds, a.seconds) })
 	var packages, tests []string
-	for _, t := range r.took {
+	for _, t := range r.timing {
 		line := strings.TrimSpace(fmt.Sprintf("slow %6.1f s  %s %s", t.seconds, t.name, t.test))
 		switch {
 		case t.test == "" && len(packages) < slowPackages:
@@ -125,7 +128,7 @@ func (r *results) failed() []*packageResult {
 	return out
 }
 
-// inherit takes over the tests that passed in an earlier run.
+// inherit adds the tests that passed in an earlier run.
 func (p *packageResult) inherit(earlier *packageResult) {
 	for name, outcome := range earlier.tests {
 		if _, ran := p.tests[name]; !ran && outcome != "fail" && outcome != "run" {
@@ -137,7 +140,8 @@ func (p *packageResult) inherit(earlier *packageResult) {
 // failedNames returns the tests that failed or did not finish. It is empty if the package failed although all its tests passed.
 func (p *packageResult) failedNames() []string { return p.with("fail", "run") }
 
-// skipFlags keep a rerun to the tests that have not passed, those that a crash kept from starting among them.
+// skipFlags restrict a rerun to the tests that have not passed, including those that did not start
+// because of a crash.
 func (p *packageResult) skipFlags() []string {
 	passed := p.with("pass", "skip")
 	if len(passed) == 0 || len(p.failedNames()) == 0 {

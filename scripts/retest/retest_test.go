@@ -15,7 +15,7 @@ func TestReruns(t *testing.T) {
 	cases := []struct {
 		name, body string
 		red        bool
-		flaky      []string // what the report holds; nil: no report
+		flaky      []string // content of the report; nil: no report
 	}{
 		{name: "all pass", body: `func TestA(t *testing.T) {}`},
 		{name: "fails each time", body: `func TestA(t *testing.T) { t.Error("broken") }`, red: true},
@@ -113,6 +113,7 @@ func rerun(t *testing.T, body string) (code int, report, out string) {
 			t.Fatal(err)
 		}
 	}
+
 	var log bytes.Buffer
 	r := rerunner{command: []string{filepath.Join(dir, "test-events.sh"), "-count=1", "-vet=off"}, out: &log}
 	code, report, err := r.run(t.Context(), []string{"example/p"})
@@ -122,7 +123,7 @@ func rerun(t *testing.T, body string) (code int, report, out string) {
 	return code, report, log.String()
 }
 
-// TestReportIsAppended keeps the reports of several stages in one file.
+// TestReportIsAppended collects the reports of several stages in one file.
 func TestReportIsAppended(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "flaky")
@@ -146,14 +147,17 @@ func TestSlowestArePrinted(t *testing.T) {
 		fmt.Fprintf(&events, `{"Action":"pass","Package":"p%d","Test":"Test1/sub","Elapsed":9000}`+"\n", p)
 		fmt.Fprintf(&events, `{"Action":"pass","Package":"p%d","Elapsed":%d}`+"\n", p, 1000+p)
 	}
+
 	res, err := readResults(strings.NewReader(events.String()))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	lines := strings.Split(strings.TrimSpace(res.slowest()), "\n")
 	if len(lines) != 5+slowTests || lines[0] != "slow 1004.0 s  p4" || lines[5] != "slow  419.5 s  p4 Test19" || lines[29] != "slow  315.5 s  p3 Test15" {
 		t.Errorf("%d lines:\n%s", len(lines), strings.Join(lines, "\n"))
 	}
+
 	delete(res.packages, "p0")
 	delete(res.packages, "p1")
 	if text := res.slowest(); text != "" {

@@ -8,30 +8,30 @@ import (
 	"unicode"
 )
 
-// definition is a type with a name: a record of fields, or another name for a shape.
+// definition is a named type: a record of fields, or an alias of a shape.
 type definition struct {
 	name, doc string
 	record    bool
 	fields    []field
-	open      bool // a record that takes further fields
+	open      bool // a record with additional fields
 	shape     shape
-	values    []value // of a shape that is a closed list whose values are explained
+	values    []value // documented values of an enum
 }
 
-// field is a member of a record.
+// field is a field of a record.
 type field struct {
 	name, doc string
 	required  bool
 	shape     shape
 }
 
-// value is one of a closed list.
+// value is a value of an enum.
 type value struct {
 	literal any
 	doc     string
 }
 
-// kind says what a shape is.
+// kind is the kind of a shape.
 type kind int
 
 const (
@@ -49,7 +49,7 @@ const (
 	union      // one of several shapes
 )
 
-// shape is what a value may be.
+// shape is a type expression.
 type shape struct {
 	kind  kind
 	whole bool   // of a number: an integer
@@ -58,7 +58,7 @@ type shape struct {
 	of    []shape
 }
 
-// oneOf puts shapes together, each once and null last, as one reads it.
+// oneOf returns the union of shapes without duplicates, with null last.
 func oneOf(shapes ...shape) shape {
 	var flat []shape
 	nullable := false
@@ -75,11 +75,13 @@ func oneOf(shapes ...shape) shape {
 			flat = append(flat, s)
 		}
 	}
+
 	for _, s := range shapes {
 		add(s)
 	}
+
 	if slices.ContainsFunc(flat, func(s shape) bool { return s.kind == unknown }) {
-		return shape{kind: unknown} // anything, and what else it may be is part of that
+		return shape{kind: unknown} // a union with anything is anything
 	}
 	if nullable {
 		flat = append(flat, shape{kind: null})
@@ -90,7 +92,7 @@ func oneOf(shapes ...shape) shape {
 	return shape{kind: union, of: flat}
 }
 
-// names gives the definitions that a shape names.
+// names returns the names of the definitions that a shape references.
 func (s shape) names() []string {
 	if s.kind == reference {
 		return []string{s.name}
@@ -102,7 +104,7 @@ func (s shape) names() []string {
 	return out
 }
 
-// names gives the definitions that a definition names, in order.
+// names returns the names of the definitions that a definition references, in order.
 func (d definition) names() []string {
 	out := d.shape.names()
 	for _, f := range d.fields {
@@ -111,13 +113,15 @@ func (d definition) names() []string {
 	return out
 }
 
-// taken are names that types cannot have, for both languages give them a meaning that the generated files use.
-var taken = []string{
+// reservedNames are names that types cannot have, because the generated files use them with another
+// meaning.
+var reservedNames = []string{
 	"Any", "Array", "Blob", "Exception", "False", "Literal", "Never", "None", "NotRequired", "Record",
 	"String", "True", "TypeAlias", "TypedDict", "Uint8Array", "Union",
 }
 
-// typeName makes the name of a type from names of the document: chat-message and tool are ChatMessageTool.
+// typeName joins names of the document into a type name: chat-message and tool become
+// ChatMessageTool.
 func typeName(parts ...string) string {
 	var out strings.Builder
 	for _, part := range parts {
@@ -134,17 +138,18 @@ func typeName(parts ...string) string {
 			begin = false
 		}
 	}
+
 	name := out.String()
 	switch {
 	case name == "" || unicode.IsDigit(rune(name[0])):
 		return "Type" + name
-	case slices.Contains(taken, name):
+	case slices.Contains(reservedNames, name):
 		return name + "_"
 	}
 	return name
 }
 
-// unique fails when two definitions have one name.
+// unique returns an error if two definitions have the same name.
 func unique(definitions []definition) error {
 	seen := map[string]bool{}
 	for _, d := range definitions {

@@ -5,18 +5,19 @@ import (
 	"unicode/utf8"
 )
 
-// width is how wide lines of generated files are.
+// width is the maximum line width of generated files.
 const width = 100
 
-// node is an expression that stands on one line if it fits, else with each part on a line of its own.
+// node is an expression that is printed on one line if it fits, or otherwise with each part on its
+// own line.
 type node struct {
-	text  string // all of it; the rest is empty then
+	text  string // the complete text; the other fields are then empty
 	head  string
 	parts []node
 	tail  string
-	// How parts are parted: on one line, and on lines of their own before and behind each.
+	// Separators: between parts on one line, before and after each part on its own line.
 	between, before, behind string
-	bare                    bool // nothing stands before the first part, and on one line neither head nor tail
+	bare                    bool // nothing precedes the first part, and head and tail are omitted on one line
 }
 
 func (n node) flat() string {
@@ -33,15 +34,17 @@ func (n node) flat() string {
 	return n.head + strings.Join(parts, n.between) + n.tail
 }
 
-// layOut writes a node that begins in a column of a line with an indent; room is what must fit behind it.
+// layOut formats a node that begins at a column of a line with an indent. room is the width
+// reserved after the node.
 func (n node) layOut(column, indent, step, room int) string {
 	flat := n.flat()
 	if n.text != "" || column+utf8.RuneCountInString(flat)+room <= width {
 		return flat
 	}
-	if len(n.parts) == 1 && n.before == "" && n.behind == "" { // a wrapper: what it wraps is broken
+	if len(n.parts) == 1 && n.before == "" && n.behind == "" { // a wrapper: its content is broken instead
 		return n.head + n.parts[0].layOut(column+utf8.RuneCountInString(n.head), indent, step, room+len(n.tail)) + n.tail
 	}
+
 	var out strings.Builder
 	out.WriteString(n.head)
 	for i, part := range n.parts {
@@ -51,13 +54,14 @@ func (n node) layOut(column, indent, step, room int) string {
 		}
 		out.WriteString("\n" + begin + part.layOut(len(begin), indent+step, step, len(n.behind)) + n.behind)
 	}
+
 	if n.tail != "" {
 		out.WriteString("\n" + strings.Repeat(" ", indent) + n.tail)
 	}
 	return out.String()
 }
 
-// wrap breaks a description into lines. Paragraphs are filled anew; lines of lists and tables stay.
+// wrap breaks a description into lines. Paragraphs are refilled; lines of lists and tables stay.
 func wrap(doc string, room int) []string {
 	var out, words []string
 	fill := func() {
@@ -77,6 +81,7 @@ func wrap(doc string, room int) []string {
 		}
 		words = nil
 	}
+
 	for line := range strings.SplitSeq(doc, "\n") {
 		bare := strings.TrimSpace(line)
 		switch {
@@ -95,6 +100,7 @@ func wrap(doc string, room int) []string {
 			words = append(words, strings.Fields(bare)...)
 		}
 	}
+
 	fill()
 	for len(out) > 0 && out[len(out)-1] == "" {
 		out = out[:len(out)-1]

@@ -1,13 +1,11 @@
-// Command sdkgen writes what follows from the HTTP contract and nobody should write by hand: the types of both SDKs and the Postman
-// collection.
+// Command sdkgen generates files from the OpenAPI document: the types of both SDKs and the Postman collection.
 //
 //	ingress/internal/openapi/openapi.yaml ──▶ sdk/typescript/src/types.ts
 //	                                      ├─▶ sdk/python/src/parley/types.py
 //	                                      └─▶ docs/parley.postman_collection.json
 //
-// The document is read into definitions (definition.go, schema.go, operations.go), which each language writes in its own words
-// (typescript.go, python.go). The same document gives the same bytes; `make generate` makes the files anew, and a test fails when they
-// are not what the document gives.
+// The document is parsed into definitions (definition.go, schema.go, operations.go). typescript.go and python.go print them
+// in their language. The output is deterministic: `make generate` writes the files, and a test fails if they are outdated.
 package main
 
 import (
@@ -18,15 +16,15 @@ import (
 	"parley/shared/yamldoc"
 )
 
-// object is a mapping of the document, in the order of its source.
+// object is a mapping in the document, in source order.
 type object = yamldoc.Object
 
 //go:generate go run . ../..
 
-// source is the document, in the repository.
+// source is the OpenAPI document's path in the repository.
 const source = "ingress/internal/openapi/openapi.yaml"
 
-// generators are the files that are made, in the repository, each with what makes it.
+// generators lists the generated files with their generators.
 var generators = []struct {
 	path string
 	make func(object) ([]byte, error)
@@ -47,19 +45,20 @@ func main() {
 	}
 }
 
-// generate writes the files of the repository at root.
+// generate writes all files below the repository's root.
 func generate(root string) error {
 	doc, err := load(root)
 	if err != nil {
 		return err
 	}
+
 	for _, file := range generators {
 		made, err := file.make(doc)
 		if err != nil {
 			return fmt.Errorf("making %s: %w", file.path, err)
 		}
 		path := filepath.Join(root, filepath.FromSlash(file.path))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // G301: a folder of the repository
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // G301: a directory of the repository
 			return fmt.Errorf("making folder: %w", err)
 		}
 		if err := os.WriteFile(path, made, 0o644); err != nil { //nolint:gosec // G306: a file of the repository

@@ -12,7 +12,7 @@ import (
 	"parley/shared/yamldoc"
 )
 
-// TestDrift holds the generated files against the document.
+// TestDrift compares the generated files to the document.
 func TestDrift(t *testing.T) {
 	t.Parallel()
 	root := testkit.Root(t)
@@ -20,6 +20,7 @@ func TestDrift(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, file := range generators {
 		made, err := file.make(doc)
 		if err != nil {
@@ -38,7 +39,7 @@ func TestDrift(t *testing.T) {
 	}
 }
 
-// firstDifference shows the first line that differs.
+// firstDifference returns the first line that differs.
 func firstDifference(there, made string) string {
 	old, now := strings.Split(there, "\n"), strings.Split(made, "\n")
 	for i := range min(len(old), len(now)) {
@@ -49,13 +50,14 @@ func firstDifference(there, made string) string {
 	return "it ends elsewhere"
 }
 
-// TestGenerate makes the files of a repository, with their folders.
+// TestGenerate creates the files and directories of a repository.
 func TestGenerate(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	if err := generate(root); err == nil || !strings.Contains(err.Error(), "reading the document") {
 		t.Errorf("without a document: %v", err)
 	}
+
 	path := filepath.Join(root, filepath.FromSlash(source))
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
@@ -66,6 +68,7 @@ func TestGenerate(t *testing.T) {
 	if err := generate(root); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, file := range generators {
 		raw, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(file.path)))
 		if err != nil || !strings.Contains(string(raw), notice) {
@@ -74,7 +77,7 @@ func TestGenerate(t *testing.T) {
 	}
 }
 
-// schemas is a document with these components.
+// schemas returns a document with these schemas.
 func schemas(lines ...string) string {
 	return "openapi: 3.1.0\ninfo: {title: T, version: '1'}\npaths: {}\ncomponents:\n  schemas:\n    " + strings.Join(lines, "\n    ") + "\n"
 }

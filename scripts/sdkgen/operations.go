@@ -7,16 +7,16 @@ import (
 	"parley/shared/yamldoc"
 )
 
-// methods of HTTP that a path may have, as the document writes them.
+// methods are the HTTP methods that a path item can have.
 var methods = []string{"get", "head", "post", "put", "patch", "delete", "options", "trace"}
 
 // operation is a method of a path.
 type operation struct {
 	id, method, path string
-	item, op         object // the path's object, and the operation's
+	item, op         object // the path item and the operation
 }
 
-// operationsFor gives a document's operations, in its order.
+// operationsFor returns a document's operations in its order.
 func operationsFor(doc object) []operation {
 	var out []operation
 	for path, item := range doc.At("paths").Members() {
@@ -34,7 +34,8 @@ func operationsFor(doc object) []operation {
 	return out
 }
 
-// operations defines what each operation takes and gives: <Operation>Path, …Query, …Headers, …Body, …Answer and …Event.
+// operations defines the inputs and outputs of each operation: <Operation>Path, …Query, …Headers,
+// …Body, …Answer and …Event.
 func (r *reader) operations() {
 	for _, o := range operationsFor(r.doc) {
 		name, of := typeName(o.id), "`"+o.method+" "+o.path+"`"
@@ -51,7 +52,7 @@ func (r *reader) operations() {
 	}
 }
 
-// parameters are those of the path and of the operation, which beat them.
+// parameters returns the parameters of the operation and its path. The operation's take precedence.
 func (r *reader) parameters(o operation) []object {
 	var out []object
 	for _, parameter := range slices.Concat(o.item.Objects("parameters"), o.op.Objects("parameters")) {
@@ -87,12 +88,12 @@ func (r *reader) defineParameters(name, doc, in string, parameters []object) {
 	}
 }
 
-// defaultValue gives the default of a schema, to be told with what else is said of a parameter.
+// defaultValue returns a schema's default for the parameter's documentation.
 func defaultValue(schema object) object {
 	return slices.DeleteFunc(slices.Clone(schema), func(item yamldoc.Item) bool { return item.Key != "default" })
 }
 
-// bodies are the schemas of what an operation takes.
+// bodies returns the schemas of an operation's request body.
 func (r *reader) bodies(o operation) []object {
 	body, err := r.doc.Resolve(o.op.At("requestBody"))
 	if err != nil {
@@ -105,7 +106,7 @@ func (r *reader) bodies(o operation) []object {
 	return out
 }
 
-// answers are the schemas of what an operation answers when all goes well, those of event streams apart.
+// answers returns the schemas of an operation's successful responses, with event streams separate.
 func (r *reader) answers(o operation) (whole, events []object) {
 	for status, response := range o.op.At("responses").Members() {
 		if !strings.HasPrefix(status, "2") {
@@ -127,31 +128,34 @@ func (r *reader) answers(o operation) (whole, events []object) {
 	return whole, events
 }
 
-// defineContents makes a type of alternatives.
+// defineContents defines a type as a union of alternatives.
 func (r *reader) defineContents(name, doc string, schemas []object) {
 	switch len(schemas) {
 	case 0:
 		return
 	case 1:
 		if target, isRef := strings.CutPrefix(schemas[0].Text("$ref"), "#/components/schemas/"); isRef && typeName(target) == name {
-			return // the schema has the name already
+			return // the schema already has this name
 		}
 		at := len(r.made)
 		r.define(name, schemas[0])
 		r.made[at].doc = doc
 		return
 	}
+
 	at := len(r.made)
 	r.made = append(r.made, definition{name: name, doc: doc})
 	r.made[at].shape = r.closed(r.choices(schemas, name))
 }
 
-// closed puts alternatives together. Where one of them is bytes, what may be anything is read as its bytes too, and is left out.
+// closed returns the union of alternatives. If one alternative is bytes, an alternative of any type
+// is omitted, because it is read as bytes too.
 func (r *reader) closed(shapes []shape) shape {
 	all := oneOf(shapes...)
 	if !slices.ContainsFunc(shapes, func(s shape) bool { return r.isA(binary, s) }) {
 		return all
 	}
+
 	var flat []shape
 	for _, s := range shapes {
 		if s.kind == union {
@@ -163,7 +167,7 @@ func (r *reader) closed(shapes []shape) shape {
 	return oneOf(slices.DeleteFunc(flat, func(s shape) bool { return r.isA(unknown, s) })...)
 }
 
-// isA reports whether a shape is of a kind, by whatever name.
+// isA reports whether a shape is of a kind, directly or through references.
 func (r *reader) isA(k kind, s shape) bool {
 	for range len(r.made) {
 		i := slices.IndexFunc(r.made, func(d definition) bool { return s.kind == reference && d.name == s.name && !d.record })

@@ -14,7 +14,7 @@ import (
 	"parley/shared/yamldoc"
 )
 
-// The shapes of a Postman collection, version 2.1, as far as they are written.
+// The parts of a Postman collection, version 2.1, that are written.
 type (
 	collection struct {
 		Info     info       `json:"info"`
@@ -92,7 +92,7 @@ type (
 	}
 )
 
-// identifiers are the ids of examples, and the variables that stand in their place.
+// identifiers are example IDs and the variables that replace them.
 var (
 	identifiers = regexp.MustCompile(`\b(ag|org|run|resp|doc|usr|key|file|ls|inv)_[0-7][0-9a-hjkmnp-tv-z]{25}\b|\b(src)_[0-9a-f]{64}\b`)
 	variables   = []struct{ prefix, name, doc string }{
@@ -110,7 +110,7 @@ var (
 	}
 )
 
-// remember has what a request makes be what the next one is about.
+// remember is a script that stores created IDs in variables for later requests.
 const remember = `const names = %s;
 const known = pm.collectionVariables;
 let answer = null;
@@ -128,13 +128,13 @@ const file = answer?.toolCalls?.flatMap?.((call) => call.output?.files ?? [])[0]
 if (file) known.set("fileId", file);
 if (answer?.token?.startsWith?.("ps_")) known.set("sessionToken", answer.token);`
 
-// postman writes the collection: a folder for each tag, a request for each that the document shows.
+// postman writes the collection: a folder for each tag, a request for each example in the document.
 func postman(doc object) ([]byte, error) {
 	made := collection{
 		Info: info{
 			Name: doc.At("info").Text("title"),
 			Description: doc.At("info").Text("summary") + "\n\nSet the variables `baseUrl` and `apiKey`, and `agentId` to an agent of yours. " +
-				"What a request makes is remembered: the next one that needs a run, a document or a key takes the newest.\n\n" + notice,
+				"The collection remembers created resources: the next request that needs a run, a document or a key uses the newest one.\n\n" + notice,
 			Schema: "https://schema.getpostman.com/json/collection/v2.1.0/collection.json",
 		},
 		Auth: auth{Type: "apikey", APIKey: []variable{
@@ -147,27 +147,31 @@ func postman(doc object) ([]byte, error) {
 			{Key: "sessionToken", Value: "", Type: "string", Description: "The token of a login session, `ps_…`; logging in sets it."},
 		},
 	}
+
 	for _, tag := range doc.Objects("tags") {
 		made.Item = append(made.Item, folder{Name: tag.Text("name"), Description: tag.Text("description"), Item: []item{}})
 	}
+
 	for _, o := range operationsFor(doc) {
 		if err := addRequests(&made, doc, o); err != nil {
 			return nil, fmt.Errorf("%s: %w", o.id, err)
 		}
 	}
+
 	made.Item = slices.DeleteFunc(made.Item, func(f folder) bool { return len(f.Item) == 0 })
 	for _, f := range made.Item {
-		f.arrange()
+		f.sortRequests()
 	}
+
 	for _, v := range variables {
 		made.Variable = append(made.Variable, variable{Key: v.name, Type: "string", Description: v.doc})
 	}
 	return indented(made)
 }
 
-// arrange puts what makes things before what asks about them, and what deletes them last, so that a folder can be run from top to
-// bottom; and names requests apart that the document shows under one title.
-func (f folder) arrange() {
+// sortRequests puts creating requests first and deleting ones last, so that a folder can be run from top
+// to bottom. It also gives unique names to requests with the same title.
+func (f folder) sortRequests() {
 	rank := func(it item) int {
 		hasID := slices.ContainsFunc(it.Request.URL.Query, func(v variable) bool { return v.Key == "id" && !v.Disabled })
 		switch {
@@ -178,11 +182,13 @@ func (f folder) arrange() {
 		}
 		return 1
 	}
+
 	slices.SortStableFunc(f.Item, func(a, b item) int { return rank(a) - rank(b) })
 	count := map[string]int{}
 	for _, it := range f.Item {
 		count[it.Name]++
 	}
+
 	for i, it := range f.Item {
 		if count[it.Name] > 1 {
 			f.Item[i].Name += " " + strings.TrimPrefix(it.Request.URL.Raw, "{{baseUrl}}")
@@ -209,12 +215,14 @@ func indented(value any) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// addRequests adds an operation's requests to the folders of their tags: those that it shows, or else one.
+// addRequests adds an operation's requests to the folders of its tags: one for each example, or one
+// if there are no examples.
 func addRequests(made *collection, doc object, o operation) error {
 	shown := o.op.Objects("x-requests")
 	if len(shown) == 0 {
 		shown = []object{{{Key: "title", Value: o.op.Text("summary")}}}
 	}
+
 	for i, sample := range shown {
 		tag := sample.Text("tag")
 		if tag == "" && len(o.op.Texts("tags")) > 0 {
@@ -238,7 +246,8 @@ func addRequests(made *collection, doc object, o operation) error {
 	return nil
 }
 
-// requestFor makes the request that a sample shows. What else the operation takes is there too, switched off.
+// requestFor builds the request of a code sample. The operation's other parameters are present but
+// disabled.
 func requestFor(doc object, o operation, sample object) (item, error) {
 	req := request{
 		Auth: authFor(doc, o, sample), Method: o.method, Header: []variable{},
@@ -247,23 +256,27 @@ func requestFor(doc object, o operation, sample object) (item, error) {
 	if sample.Text("credential") == "demo" {
 		req.Header = append(req.Header, variable{Key: "x-tenant-id", Value: "tenant_demo"})
 	}
+
 	for _, header := range sample.At("headers") {
 		req.Header = append(req.Header, variable{Key: header.Key, Value: named(fmt.Sprint(header.Value))})
 	}
+
 	for _, pair := range sample.At("query") {
 		req.URL.Query = append(req.URL.Query, variable{Key: pair.Key, Value: named(fmt.Sprint(pair.Value))})
 	}
+
 	if err := addParameters(doc, o, &req); err != nil {
 		return item{}, err
 	}
 	if err := addBody(o, sample, &req); err != nil {
 		return item{}, err
 	}
+
 	req.URL.locate(named(o.path), sample.At("path"))
 	return item{Name: sample.Text("title"), Request: req, Response: []example{}}, nil
 }
 
-// named puts variables in the place of ids.
+// named replaces IDs by variables.
 func named(s string) string {
 	return identifiers.ReplaceAllStringFunc(s, func(id string) string {
 		prefix, _, _ := strings.Cut(id, "_")
@@ -276,7 +289,8 @@ func named(s string) string {
 	})
 }
 
-// addParameters adds what the operation takes beside what is sent: what must be there with a value, all else switched off.
+// addParameters adds the parameters that the request does not use: required ones with a value,
+// others disabled.
 func addParameters(doc object, o operation, req *request) error {
 	r := reader{doc: doc}
 	for _, parameter := range r.parameters(o) {
@@ -302,7 +316,7 @@ func addParameters(doc object, o operation, req *request) error {
 	return r.fault
 }
 
-// valueFor gives a value that a parameter may have: an example, what it is unless given, or a variable.
+// valueFor returns a value for a parameter: its example, its default, or a variable.
 func valueFor(doc object, parameter object) string {
 	schema := parameter.At("schema")
 	if name, isRef := strings.CutPrefix(schema.Text("$ref"), "#/components/schemas/"); isRef {
@@ -312,10 +326,12 @@ func valueFor(doc object, parameter object) string {
 			}
 		}
 	}
+
 	resolved, err := doc.Resolve(schema)
 	if err != nil {
-		return "" // reading the types says so
+		return "" // the type generators report the error
 	}
+
 	for _, value := range []any{parameter.Get("example"), resolved.Get("default"), first(resolved.List("enum"))} {
 		if value != nil {
 			return fmt.Sprint(value)
@@ -336,29 +352,34 @@ func addBody(o operation, sample object, req *request) error {
 	if name == "" {
 		return nil
 	}
+
 	value := o.op.At("requestBody", "content", "application/json", "examples", name)
 	if !value.Has("value") {
 		return fmt.Errorf("there is no example %q of a body", name)
 	}
+
 	raw, err := yamldoc.JSON(value.Get("value"))
 	if err != nil {
 		return err
 	}
+
 	var out bytes.Buffer
 	if err := json.Indent(&out, raw, "", "  "); err != nil {
 		return fmt.Errorf("indenting: %w", err)
 	}
+
 	req.Header = append([]variable{{Key: "Content-Type", Value: "application/json"}}, req.Header...)
 	req.Body = &body{Mode: "raw", Raw: named(out.String())}
 	req.Body.Options.Raw.Language = "json"
 	return nil
 }
 
-// locate sets the address, with the variables of the path filled in.
+// locate sets the address with the path's parameters filled in.
 func (a *address) locate(path string, filled object) {
 	for _, variable := range filled {
 		path = strings.ReplaceAll(path, "{"+variable.Key+"}", named(fmt.Sprint(variable.Value)))
 	}
+
 	a.Host, a.Path = []string{"{{baseUrl}}"}, strings.Split(strings.TrimPrefix(path, "/"), "/")
 	var query []string
 	for _, pair := range a.Query {
@@ -366,13 +387,14 @@ func (a *address) locate(path string, filled object) {
 			query = append(query, pair.Key+"="+escaped(pair.Value))
 		}
 	}
+
 	a.Raw = "{{baseUrl}}" + path
 	if len(query) > 0 {
 		a.Raw += "?" + strings.Join(query, "&")
 	}
 }
 
-// escaped escapes a value of a query, and leaves variables as they are.
+// escaped escapes a query value except for variables.
 func escaped(value string) string {
 	if strings.HasPrefix(value, "{{") {
 		return value
@@ -380,15 +402,17 @@ func escaped(value string) string {
 	return strings.ReplaceAll(url.QueryEscape(value), "+", "%20")
 }
 
-// authFor says how a request shows who calls; nil is the collection's way, an API key.
+// authFor returns the authentication of a request. Nil means the collection's, an API key.
 func authFor(doc object, o operation, sample object) *auth {
 	allowed := o.op.Objects("security")
 	if !o.op.Has("security") {
 		allowed = doc.Objects("security")
 	}
+
 	takes := func(scheme string) bool {
 		return slices.ContainsFunc(allowed, func(s object) bool { return s.Has(scheme) })
 	}
+
 	credential := sample.Text("credential")
 	switch {
 	case credential == "sessionToken", credential == "" && !takes("apiKey") && takes("sessionToken"):
@@ -399,7 +423,7 @@ func authFor(doc object, o operation, sample object) *auth {
 	return &auth{Type: "noauth"}
 }
 
-// examples gives the answers that the document shows when all goes well.
+// examples returns the examples of successful responses.
 func examples(doc object, o operation) ([]example, error) {
 	out := []example{}
 	for status, response := range o.op.At("responses").Members() {

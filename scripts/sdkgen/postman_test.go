@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// collected is a collection as far as these tests look at it.
+// collected contains the parts of a collection that these tests use.
 type collected struct {
 	Auth     auth       `json:"auth"`
 	Variable []variable `json:"variable"`
@@ -66,7 +66,8 @@ components:
   schemas: {AgentId: {type: string}, OrganizationId: {type: string}}
 `
 
-// TestCollection makes folders of requests: what makes things first, what removes them last, ids as variables.
+// TestCollection checks the order of requests (creating first, deleting last) and the variables for
+// IDs.
 func TestCollection(t *testing.T) {
 	t.Parallel()
 	c := collect(t, shop)
@@ -76,6 +77,7 @@ func TestCollection(t *testing.T) {
 			names = append(names, f.Name+"/"+it.Name+" "+it.Request.Method+" "+it.Request.URL.Raw)
 		}
 	}
+
 	want := []string{
 		"Things/Make POST {{baseUrl}}/things?q=a%20b%26c", "Things/Read GET {{baseUrl}}/things?agentId={{agentId}}", "Things/Remove DELETE {{baseUrl}}/things?id={{runId}}",
 		"Other/Make /things POST {{baseUrl}}/things", "Other/Make /things POST {{baseUrl}}/things", "Other/One model GET {{baseUrl}}/models/{{agentId}}",
@@ -83,6 +85,7 @@ func TestCollection(t *testing.T) {
 	if strings.Join(names, "\n") != strings.Join(want, "\n") {
 		t.Fatalf("%s\nwant:\n%s", strings.Join(names, "\n"), strings.Join(want, "\n"))
 	}
+
 	created, read := c.Item[0].Item[0], c.Item[0].Item[1]
 	if created.Request.Body.Raw != "{\n  \"target\": \"{{agentId}}\",\n  \"n\": 1\n}" || created.Request.Body.Options.Raw.Language != "json" || len(created.Response) != 1 || created.Response[0].Code != 201 {
 		t.Errorf("%+v %+v", created.Request.Body, created.Response)
@@ -98,13 +101,14 @@ func TestCollection(t *testing.T) {
 	}
 }
 
-// TestCredentials shows the one that each request takes.
+// TestCredentials checks the credential of each request.
 func TestCredentials(t *testing.T) {
 	t.Parallel()
 	c := collect(t, shop)
 	if c.Auth.Type != "apikey" || c.Item[0].Item[0].Request.Auth != nil {
 		t.Errorf("%+v", c.Auth)
 	}
+
 	demo, session, none := c.Item[1].Item[0].Request, c.Item[1].Item[1].Request, c.Item[1].Item[2].Request
 	if demo.Auth.Type != "noauth" || demo.Header[0] != (variable{Key: "x-tenant-id", Value: "tenant_demo"}) {
 		t.Errorf("%+v", demo)
@@ -112,6 +116,7 @@ func TestCredentials(t *testing.T) {
 	if session.Auth.Type != "bearer" || session.Auth.Bearer[0].Value != "{{sessionToken}}" || none.Auth.Type != "noauth" {
 		t.Errorf("%+v, %+v", session.Auth, none.Auth)
 	}
+
 	for _, v := range c.Variable {
 		if v.Value != "" && v.Key != "baseUrl" || v.Description == "" {
 			t.Errorf("%+v", v)

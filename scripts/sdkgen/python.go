@@ -15,28 +15,34 @@ func python(doc object) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	w := &pythonWriter{of: map[string]definition{}, begun: map[string]bool{}, done: map[string]bool{}}
 	for _, d := range all {
 		w.of[d.name] = d
 	}
+
 	for _, d := range all {
 		w.define(d)
 	}
+
 	if w.fault != nil {
 		return nil, w.fault
 	}
+
 	var out strings.Builder
 	fmt.Fprintf(&out, "# %s\n\"\"\"The shapes of Parley's HTTP API.\"\"\"\n\n", notice)
 	out.WriteString("from typing import Any, Literal, Never, NotRequired, TypeAlias, TypedDict\n\n__all__ = [\n")
 	for _, name := range slices.Sorted(slices.Values(w.order)) {
 		fmt.Fprintf(&out, "    %q,\n", name)
 	}
+
 	out.WriteString("]\n")
 	out.WriteString(w.out.String())
 	return []byte(out.String()), nil
 }
 
-// pythonWriter writes definitions behind those that they name: names are looked up when a line is run.
+// pythonWriter writes definitions after those they reference, because Python resolves names when it
+// executes a line.
 type pythonWriter struct {
 	out         strings.Builder
 	of          map[string]definition
@@ -49,10 +55,12 @@ func (w *pythonWriter) define(d definition) {
 	if w.begun[d.name] {
 		return
 	}
+
 	w.begun[d.name] = true
 	for _, name := range d.names() {
 		w.define(w.of[name])
 	}
+
 	switch {
 	case d.record && slices.ContainsFunc(d.fields, func(f field) bool { return !isPythonName(f.name) }):
 		w.call(d)
@@ -61,6 +69,7 @@ func (w *pythonWriter) define(d definition) {
 	default:
 		w.alias(d)
 	}
+
 	w.done[d.name] = true
 	w.order = append(w.order, d.name)
 }
@@ -72,6 +81,7 @@ func (w *pythonWriter) class(d definition) {
 	if d.doc != "" && len(d.fields) > 0 {
 		w.out.WriteString("\n")
 	}
+
 	for i, f := range d.fields {
 		if i > 0 && (f.doc != "" || d.fields[i-1].doc != "") {
 			w.out.WriteString("\n")
@@ -80,12 +90,14 @@ func (w *pythonWriter) class(d definition) {
 		fmt.Fprintf(&w.out, "%s%s\n", begin, w.field(f).layOut(len(begin), 4, 4, 0))
 		w.docstring("    ", f.doc)
 	}
+
 	if d.doc == "" && len(d.fields) == 0 {
 		w.out.WriteString("    pass\n")
 	}
 }
 
-// call writes a record with names that no class can have, such as "from" and "Idempotency-Key".
+// call writes a record whose field names are not valid in a class, such as "from" and
+// "Idempotency-Key".
 func (w *pythonWriter) call(d definition) {
 	fmt.Fprintf(&w.out, "\n\n%s = TypedDict(\n    %q,\n    {\n", d.name, d.name)
 	for _, f := range d.fields {
@@ -114,6 +126,7 @@ func (w *pythonWriter) alias(d definition) {
 	} else {
 		fmt.Fprintf(&w.out, "\n\n%s%s\n", begin, expression.layOut(len(begin), 0, 4, 0))
 	}
+
 	w.docstring("", d.doc)
 }
 
@@ -125,7 +138,7 @@ func (w *pythonWriter) field(f field) node {
 	return node{head: "NotRequired[", parts: []node{made}, tail: "]"}
 }
 
-// quoted writes a shape, as a text when it names what stands further below.
+// quoted writes a shape, as a string if it references a later definition.
 func (w *pythonWriter) quoted(s shape) node {
 	made := w.shape(s)
 	if slices.ContainsFunc(s.names(), func(name string) bool { return !w.done[name] }) {
@@ -152,7 +165,7 @@ func (w *pythonWriter) shape(s shape) node {
 	case empty:
 		return node{text: "dict[str, Never]"}
 	case reference:
-		if w.of[s.name].open { // a TypedDict takes no members but its own
+		if w.of[s.name].open { // a closed TypedDict
 			return node{text: s.name + " | dict[str, Any]"}
 		}
 		return node{text: s.name}
@@ -169,7 +182,7 @@ func (w *pythonWriter) shape(s shape) node {
 	return node{text: "Any"}
 }
 
-// union writes alternatives, all literals among them in one.
+// union writes alternatives, with all literals merged into one.
 func (w *pythonWriter) union(s shape) node {
 	made := node{head: "(", tail: ")", between: " | ", before: "| ", bare: true}
 	var literals []shape
@@ -178,6 +191,7 @@ func (w *pythonWriter) union(s shape) node {
 			literals = append(literals, inner)
 		}
 	}
+
 	for _, inner := range s.of {
 		switch {
 		case inner.kind != literal:
@@ -187,6 +201,7 @@ func (w *pythonWriter) union(s shape) node {
 			literals = nil
 		}
 	}
+
 	if len(made.parts) == 1 {
 		return made.parts[0]
 	}
@@ -197,7 +212,7 @@ func (w *pythonWriter) literals(shapes []shape) node {
 	made := node{head: "Literal[", tail: "]", between: ", ", behind: ","}
 	for _, s := range shapes {
 		if _, isFloat := s.value.(float64); isFloat {
-			return node{text: "float"} // Python has no literals of them
+			return node{text: "float"} // Python has no float literals
 		}
 		made.parts = append(made.parts, node{text: w.literal(s.value)})
 	}
@@ -218,24 +233,26 @@ func (w *pythonWriter) literal(value any) string {
 	return string(raw)
 }
 
-// keywords of Python: a class has no members of these names.
+// keywords are Python's reserved words, which cannot be field names of a class.
 var keywords = strings.Fields(`False None True and as assert async await break class continue def del elif else except finally for from
 	global if import in is lambda nonlocal not or pass raise return try while with yield`)
 
 var pythonName = regexp.MustCompile(`^[A-Za-z_]\w*$`)
 
-// isPythonName reports whether a member of a class can have a name. Those with two underscores before them mean something else.
+// isPythonName reports whether a name is valid for a field of a class. Names with two leading
+// underscores would be mangled.
 func isPythonName(name string) bool {
 	return pythonName.MatchString(name) && !slices.Contains(keywords, name) && !strings.HasPrefix(name, "__")
 }
 
-// docstring writes what people are told.
+// docstring writes a description.
 func (w *pythonWriter) docstring(indent, doc string) {
 	doc = strings.ReplaceAll(doc, `"""`, `'''`)
 	lines := wrap(doc, width-len(indent)-8)
 	if len(lines) == 0 {
 		return
 	}
+
 	open := `"""`
 	if strings.Contains(doc, `\`) {
 		open = `r"""`
@@ -244,11 +261,13 @@ func (w *pythonWriter) docstring(indent, doc string) {
 		fmt.Fprintf(&w.out, "%s%s%s\"\"\"\n", indent, open, last)
 		return
 	}
+
 	for i, line := range lines {
 		if i == 0 {
 			line = open + line
 		}
 		fmt.Fprintf(&w.out, "%s\n", strings.TrimRight(indent+line, " "))
 	}
+
 	fmt.Fprintf(&w.out, "%s\"\"\"\n", indent)
 }

@@ -8,27 +8,31 @@ import (
 	"parley/shared/yamldoc"
 )
 
-// reader makes definitions of a document's schemas and operations.
+// reader derives definitions from a document's schemas and operations.
 type reader struct {
 	doc   object
 	made  []definition
-	fault error // the first
+	fault error // the first error
 }
 
-// definitions gives the types of a document: those of its schemas, then those of its operations, in its order.
+// definitions returns the types of a document: those of its schemas, then those of its operations,
+// in its order.
 func definitions(doc object) ([]definition, error) {
 	r := &reader{doc: doc}
 	for name, schema := range doc.At("components", "schemas").Members() {
 		r.define(typeName(name), schema)
 	}
+
 	r.operations()
 	if r.fault != nil {
 		return nil, r.fault
 	}
+
 	known := map[string]bool{}
 	for _, d := range r.made {
 		known[d.name] = true
 	}
+
 	for _, d := range r.made {
 		for _, name := range d.names() {
 			if !known[name] {
@@ -46,7 +50,7 @@ func (r *reader) fail(format string, args ...any) shape {
 	return shape{}
 }
 
-// define makes a schema a type with this name. Those of objects within it follow it.
+// define defines a type for a schema. The types of its nested objects follow it.
 func (r *reader) define(name string, schema object) {
 	at := len(r.made)
 	r.made = append(r.made, definition{name: name, doc: docFor(schema)})
@@ -56,10 +60,10 @@ func (r *reader) define(name string, schema object) {
 		return
 	}
 	s := r.shape(schema, name)
-	r.made[at].shape, r.made[at].values = s, explained(schema)
+	r.made[at].shape, r.made[at].values = s, documentedValues(schema)
 }
 
-// recordFor gives an object with named members, its allOf put together.
+// recordFor returns an object with named members and its allOf merged.
 func (r *reader) recordFor(schema object) (object, bool) {
 	if schema.Has("allOf") {
 		merged, ok := r.merge(schema, 0)
@@ -69,12 +73,14 @@ func (r *reader) recordFor(schema object) (object, bool) {
 	return schema, len(schema.At("properties")) > 0 && schema.Text("$ref") == "" && (kind == "object" || !given && !schema.Has("type"))
 }
 
-// merge puts the parts of an allOf together, when they are objects: of a member that several name the last word counts.
+// merge merges the parts of an allOf if they are objects. If several define a member, the last one
+// counts.
 func (r *reader) merge(schema object, depth int) (object, bool) {
 	if depth > 16 {
 		r.fail("an allOf contains itself")
 		return nil, false
 	}
+
 	parts := schema.Objects("allOf")
 	var properties, closed object
 	var required []any
@@ -107,6 +113,7 @@ func (r *reader) merge(schema object, depth int) (object, bool) {
 			closed = object{{Key: "additionalProperties", Value: false}}
 		}
 	}
+
 	return append(object{
 		{Key: "type", Value: "object"},
 		{Key: "properties", Value: properties},
@@ -131,13 +138,14 @@ func (r *reader) fields(parent string, schema object) []field {
 	return out
 }
 
-// isOpen reports whether an object takes members that it does not name.
+// isOpen reports whether an object accepts additional members.
 func isOpen(schema object) bool { return schema.Get("additionalProperties") != false }
 
-// shape reads a schema; an object with members of its own gets the name.
+// shape returns the type expression of a schema. An object with members becomes a definition with
+// this name.
 func (r *reader) shape(schema object, name string) shape {
 	s := r.bare(schema, name)
-	if schema.Get("nullable") == true { // as OpenAPI 3.0 said it
+	if schema.Get("nullable") == true { // syntax of OpenAPI 3.0
 		return oneOf(s, shape{kind: null})
 	}
 	return s
@@ -158,11 +166,13 @@ func (r *reader) bare(schema object, name string) shape {
 	case schema.Has("allOf"):
 		return r.all(schema, name)
 	}
+
 	for _, word := range []string{"oneOf", "anyOf"} {
 		if choices := schema.Objects(word); len(choices) > 0 && !onlyConstrains(choices) {
 			return oneOf(r.choices(choices, name)...)
 		}
 	}
+
 	if kinds := schema.List("type"); kinds != nil {
 		var of []shape
 		for _, kind := range kinds {
@@ -173,22 +183,24 @@ func (r *reader) bare(schema object, name string) shape {
 	return r.plain(schema.Text("type"), schema, name)
 }
 
-// refer reads a $ref, to a schema or to a member of one.
+// refer resolves a $ref to a schema or to a member of one.
 func (r *reader) refer(schema object, name string) shape {
 	target, isSchema := strings.CutPrefix(schema.Text("$ref"), "#/components/schemas/")
 	if !isSchema {
 		return r.fail("%s is no schema of the document", schema.Text("$ref"))
 	}
+
 	within := strings.Split(target, "/")
 	if len(within) == 1 {
 		return shape{kind: reference, name: typeName(target)}
 	}
+
 	resolved, err := r.doc.Resolve(schema)
 	if err != nil {
 		return r.fail("%s: %w", name, err)
 	}
 	if _, is := r.recordFor(resolved); is && len(within) == 3 && within[1] == "properties" {
-		return shape{kind: reference, name: typeName(within[0]) + typeName(within[2])} // the name that it has where it stands
+		return shape{kind: reference, name: typeName(within[0]) + typeName(within[2])} // the name of the nested definition
 	}
 	return r.shape(resolved, name)
 }
@@ -200,7 +212,7 @@ func literalFor(value any) shape {
 	return shape{kind: literal, value: value}
 }
 
-// all reads an allOf: as one object, or else as the first of its parts that says something.
+// all converts an allOf to one object, or to its first part with a type.
 func (r *reader) all(schema object, name string) shape {
 	if _, is := r.recordFor(schema); is && len(schema.Objects("allOf")) > 1 {
 		r.define(name, schema)
@@ -218,7 +230,7 @@ func (r *reader) choices(choices []object, name string) []shape {
 	var of []shape
 	for i, choice := range choices {
 		inner := name
-		if i > 0 { // further objects without a name of their own are told apart by their place
+		if i > 0 { // further unnamed objects are distinguished by position
 			inner = fmt.Sprintf("%s%d", name, i+1)
 		}
 		if _, is := r.recordFor(choice); is && i == 0 && slices.ContainsFunc(r.made, func(d definition) bool { return d.name == name }) {
@@ -229,7 +241,8 @@ func (r *reader) choices(choices []object, name string) []shape {
 	return of
 }
 
-// onlyConstrains reports whether alternatives do no more than to require members that the schema itself describes.
+// onlyConstrains reports whether alternatives only require members that the schema itself
+// describes.
 func onlyConstrains(choices []object) bool {
 	return !slices.ContainsFunc(choices, func(choice object) bool {
 		return slices.ContainsFunc(choice, func(item yamldoc.Item) bool {
@@ -287,7 +300,7 @@ func (r *reader) object(schema object, name string) shape {
 			schema = append(without(schema, "type"), yamldoc.Item{Key: "type", Value: "object"})
 		}
 		if slices.ContainsFunc(r.made, func(d definition) bool { return d.name == name && !d.record }) {
-			name += "Object" // a named schema that is an object or something else
+			name += "Object" // a named schema that is an object or another type
 		}
 		r.define(name, schema)
 		return shape{kind: reference, name: name}
@@ -299,8 +312,8 @@ func (r *reader) object(schema object, name string) shape {
 	return shape{kind: dictionary, of: []shape{{kind: unknown}}}
 }
 
-// explained gives the values of a closed list that says of each what it means.
-func explained(schema object) []value {
+// documentedValues returns the values of an enum that documents each value.
+func documentedValues(schema object) []value {
 	var out []value
 	for _, choice := range schema.Objects("oneOf") {
 		if !choice.Has("const") || choice.Get("const") == nil {
@@ -314,7 +327,7 @@ func explained(schema object) []value {
 	return out
 }
 
-// docFor says what people are told of a schema.
+// docFor returns a schema's documentation.
 func docFor(schema object) string {
 	paragraphs := []string{strings.TrimSpace(schema.Text("description"))}
 	for _, word := range []string{"oneOf", "anyOf"} {
@@ -333,6 +346,7 @@ func docFor(schema object) string {
 			paragraphs = append(paragraphs, count+" of these must be there: "+strings.Join(names, ", or ")+".")
 		}
 	}
+
 	if schema.Has("default") {
 		if raw, err := yamldoc.JSON(schema.Get("default")); err == nil {
 			last := len(paragraphs) - 1

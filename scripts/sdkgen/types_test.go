@@ -12,7 +12,7 @@ import (
 	"parley/shared/yamldoc"
 )
 
-// small documents, and what each language says of them.
+// small documents with their types in each language.
 var small = []struct{ name, doc, typeScript, python string }{
 	{
 		"plain",
@@ -143,7 +143,7 @@ func TestTypes(t *testing.T) {
 	}
 }
 
-// TestPython has an interpreter run what small documents are in its language.
+// TestPython runs the generated Python in an interpreter.
 func TestPython(t *testing.T) {
 	t.Parallel()
 	modules := make([][]byte, 0, len(small))
@@ -157,7 +157,7 @@ func TestPython(t *testing.T) {
 	isPython(t, modules...)
 }
 
-// isPython has an interpreter run what was made.
+// isPython runs modules in an interpreter.
 func isPython(t *testing.T, modules ...[]byte) {
 	t.Helper()
 	interpreter, err := exec.LookPath("python3")
@@ -165,6 +165,7 @@ func isPython(t *testing.T, modules ...[]byte) {
 		t.Logf("NOT TESTED: that it is Python, because there is none: %v", err)
 		return
 	}
+
 	args := []string{"-I", "-c", "import runpy, sys\nfor path in sys.argv[1:]: runpy.run_path(path)"}
 	dir := t.TempDir()
 	for i, made := range modules {
@@ -174,12 +175,13 @@ func isPython(t *testing.T, modules ...[]byte) {
 		}
 		args = append(args, path)
 	}
+
 	if printed, err := exec.CommandContext(t.Context(), interpreter, args...).CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s\n%s", err, printed, bytes.Join(modules, nil))
 	}
 }
 
-// TestRefused gives documents that have no types.
+// TestRefused uses documents without valid types.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	for doc, want := range map[string]string{
@@ -195,12 +197,13 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%s: %v, want %s", doc, err, want)
 		}
 	}
+
 	if _, err := yamldoc.Parse([]byte("a: [")); err == nil {
 		t.Error("half a document was read")
 	}
 }
 
-// TestOperations names what operations take and give.
+// TestOperations checks the types of the operations' inputs and outputs.
 func TestOperations(t *testing.T) {
 	t.Parallel()
 	made, err := typeScript(parsed(t, `
@@ -237,7 +240,8 @@ components:
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, got, _ := strings.Cut(string(made), "Other = unknown;\n\n") // behind the schemas
+
+	_, got, _ := strings.Cut(string(made), "Other = unknown;\n\n") // after the schemas
 	const want = "/** The variables of the path of `POST /things/{id}`: Make a thing. */\nexport interface MakeThingPath {\n  id: string;\n}\n\n" +
 		"/** The query of `POST /things/{id}`: Make a thing. */\nexport interface MakeThingQuery {\n  /** The question. Unless given: `\"x\"`. */\n  q: string;\n}\n\n" +
 		"/** The headers of `POST /things/{id}`: Make a thing. */\nexport interface MakeThingHeaders {\n  \"X-Kind\"?: \"a\" | \"b\";\n}\n\n" +
@@ -251,7 +255,7 @@ components:
 	}
 }
 
-// TestLayout breaks what is too long, and nothing else.
+// TestLayout checks that only long expressions are broken.
 func TestLayout(t *testing.T) {
 	t.Parallel()
 	long := []string{strings.Repeat("a", 30), strings.Repeat("b", 30), strings.Repeat("c", 30)}
@@ -261,18 +265,22 @@ func TestLayout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for line := range strings.Lines(string(made)) {
 		if len(line) > width+1 {
 			t.Errorf("too long: %s", line)
 		}
 	}
+
 	if !strings.Contains(string(made), "A: TypeAlias = Literal[\n    \""+strings.Join(long, "\",\n    \"")+"\",\n]\n") {
 		t.Errorf("%s", made)
 	}
+
 	isPython(t, made)
 	if made, err = typeScript(doc); err != nil || !strings.Contains(string(made), "export type A =\n  | \""+strings.Join(long, "\"\n  | \"")+"\";") {
 		t.Errorf("%v\n%s", err, made)
 	}
+
 	lines := wrap("One two three\nfour.\n\n| a | b |\n- item one\n  goes on\n- item two\n\n\nEnd", 12)
 	if got := strings.Join(lines, "/"); got != "One two/three four.//| a | b |/- item one/goes on/- item two//End" {
 		t.Errorf("wrapped as %s", got)

@@ -1,6 +1,5 @@
-// Package apierr is the one coded error type that reaches callers. Every layer may
-// return it; the ingress turns it into problem+json in one place and shows nothing
-// of any other error.
+// Package apierr defines the coded error that reaches callers. Every layer may return it. The
+// ingress converts it to problem+json in one place and shows nothing of any other error.
 package apierr
 
 import (
@@ -46,15 +45,15 @@ const (
 	Unavailable            Code = "unavailable"
 )
 
-// Field is one thing wrong with one field of a request: its path, a code and words.
+// Field is one problem with one field of a request: its path, a code and a message.
 type Field struct {
 	Field   string `json:"field"`
 	Code    string `json:"code"`
 	Message string `json:"message"`
 }
 
-// Error is an error that a caller may see: the code, a sentence, the fields at fault and, when
-// waiting helps, for how long. Err is the cause; it is logged and never shown.
+// Error is an error that a caller may see: the code, a sentence, the invalid fields and, if a
+// retry can help, the time to wait before it. Err is the cause; it is logged and never shown.
 type Error struct {
 	Code       Code
 	Detail     string
@@ -63,7 +62,7 @@ type Error struct {
 	Err        error
 }
 
-// Error joins code, detail and cause, for logs.
+// Error joins the code, the detail and the cause, for logs.
 func (e *Error) Error() string {
 	if e.Err == nil {
 		return fmt.Sprintf("%s: %s", e.Code, e.Detail)
@@ -71,26 +70,27 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: %s: %v", e.Code, e.Detail, e.Err)
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// New makes an error of a code with a sentence for the caller.
+// New returns an error with a code and a sentence for the caller.
 func New(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Detail: fmt.Sprintf(format, args...)}
 }
 
-// Wrap is New with a cause that only the log shows.
+// Wrap is New with a cause that appears only in the log.
 func Wrap(code Code, err error, format string, args ...any) *Error {
 	return &Error{Code: code, Detail: fmt.Sprintf(format, args...), Err: err}
 }
 
-// Invalid makes an invalid_request error about one field; code is a word such as "required" or "too_long".
+// Invalid returns an invalid_request error about one field. code is a word such as
+// "required" or "too_long".
 func Invalid(field, code, format string, args ...any) *Error {
 	f := Field{Field: field, Code: code, Message: fmt.Sprintf(format, args...)}
 	return &Error{Code: InvalidRequest, Detail: field + ": " + f.Message, Fields: []Field{f}}
 }
 
-// InvalidFields makes one invalid_request error of all fields, or nil of none.
+// InvalidFields returns one invalid_request error for all fields, or nil if there are none.
 func InvalidFields(fields []Field) error {
 	if len(fields) == 0 {
 		return nil
@@ -98,7 +98,7 @@ func InvalidFields(fields []Field) error {
 	return &Error{Code: InvalidRequest, Detail: fields[0].Field + ": " + fields[0].Message, Fields: fields}
 }
 
-// CodeFor gives the code of err: Internal when it carries none.
+// CodeFor returns the code of err, or Internal if it has none.
 func CodeFor(err error) Code {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Code

@@ -1,8 +1,7 @@
-// Package batch groups concurrent calls into shared ones: while one batch is being carried
-// out the next gathers. A caller that is alone waits for nobody. Where calls come together,
-// those that are about to come are waited for, no longer than the batch before took: many
-// callers share one round trip and one commit, and what a batch costs whatever its size is
-// paid less often.
+// Package batch combines concurrent calls into batches: while one batch is executed, the next
+// one collects calls. A single caller does not wait. When several calls arrive, the group waits
+// briefly for more, but not longer than the previous batch took. Many callers then share one
+// round trip and one commit.
 package batch
 
 import (
@@ -12,29 +11,30 @@ import (
 	"time"
 )
 
-// maxPatience bounds the wait for further calls, however long batches take.
+// maxPatience bounds the wait for further calls, even if batches take long.
 const maxPatience = 5 * time.Millisecond
 
-// ErrFull is returned when more calls wait than the group may hold.
+// ErrFull means that too many calls are waiting in the group.
 var ErrFull = errors.New("too many calls are waiting")
 
-// ErrStopped is returned for calls after the group's end.
-var ErrStopped = errors.New("batch group has ended")
+// ErrStopped means that the group has stopped.
+var ErrStopped = errors.New("the batch group is closed")
 
-// Group gathers calls with a request of type Q and carries them out together, each answered by an A.
+// Group collects calls with a request of type Q and executes them in batches. Each call gets a
+// result of type A.
 type Group[Q, A any] struct {
 	do    func(context.Context, []Q) ([]A, error)
 	max   int
 	calls chan call[Q, A]
 	ended chan struct{}
 
-	sizeMax int // of a batch's requests together
-	size    func(Q) int
-	over    *call[Q, A] // did not fit in the batch before
+	sizeMax  int // maximum total size of the requests of a batch
+	size     func(Q) int
+	overflow *call[Q, A] // a call that did not fit in the previous batch
 
-	eager bool          // nobody is waited for
-	last  int           // calls of the batch before,
-	took  time.Duration // and how long it took
+	eager bool          // do not wait for further calls
+	last  int           // number of calls of the previous batch
+	took  time.Duration // duration of the previous batch
 }
 
 type call[Q, A any] struct {
@@ -47,26 +47,29 @@ type result[A any] struct {
 	err error
 }
 
-// New makes a group whose do is handed 1 to most requests and answers them in the same order; an
-// error of do is every caller's. At most waiting further calls are held; one more gets ErrFull.
-// do runs under the context given to Run, never under a caller's.
+// New returns a group that calls do with 1 to limit requests. do must return the results in the
+// same order; an error of do goes to every caller. At most waiting further calls are queued;
+// another call gets ErrFull. The context of do is derived from that of Run, never from a caller's.
 func New[Q, A any](limit, waiting int, do func(context.Context, []Q) ([]A, error)) *Group[Q, A] {
 	return &Group[Q, A]{do: do, max: limit, calls: make(chan call[Q, A], waiting), ended: make(chan struct{})}
 }
 
-// Eager has the group wait for no company, before it runs: for reads, which have no commit to share.
+// Eager makes the group not wait for further calls. It is for reads, which share no commit.
+// Call it before Run.
 func (g *Group[Q, A]) Eager() *Group[Q, A] {
 	g.eager = true
 	return g
 }
 
-// Sized bounds what the requests of a batch come to, before the group runs. A request that is larger than the bound goes alone.
+// Sized limits the total size of the requests of a batch. A request above the limit is executed
+// alone. Call it before Run.
 func (g *Group[Q, A]) Sized(limit int, size func(Q) int) *Group[Q, A] {
 	g.sizeMax, g.size = limit, size
 	return g
 }
 
-// Run carries out batches, one after the other, until ctx ends and the calls gathered by then are answered.
+// Run executes batches one after the other, until ctx ends and the calls collected by
+// then are answered.
 func (g *Group[Q, A]) Run(ctx context.Context) {
 	defer close(g.ended)
 	work := context.WithoutCancel(ctx)
@@ -79,17 +82,20 @@ func (g *Group[Q, A]) Run(ctx context.Context) {
 	}
 }
 
-// next waits for the first call of a batch. It reports false once ctx has ended and no call is left.
+// next waits for the first call of a batch. It returns false once ctx has ended and
+// no call is left.
 func (g *Group[Q, A]) next(ctx context.Context) (first call[Q, A], ok bool) {
-	if g.over != nil {
-		first, g.over = *g.over, nil
+	if g.overflow != nil {
+		first, g.overflow = *g.overflow, nil
 		return first, true
 	}
+
 	select {
 	case first = <-g.calls:
 		return first, true
 	case <-ctx.Done():
 	}
+
 	select {
 	case first = <-g.calls:
 		return first, true
@@ -98,14 +104,15 @@ func (g *Group[Q, A]) next(ctx context.Context) (first call[Q, A], ok bool) {
 	}
 }
 
-// gather collects a batch: the first call, those that wait behind it and, where calls come together, those that come within the time
-// that the batch before took, each at most half of that time behind the one before.
-func (g *Group[Q, A]) gather(first call[Q, A]) []call[Q, A] {
+// collect returns the next batch: the first call, the calls already waiting and, if several calls
+// arrive, those that arrive within the duration of the previous batch. It stops earlier if no
+// call arrives for half of that time.
+func (g *Group[Q, A]) collect(first call[Q, A]) []call[Q, A] {
 	calls := append(make([]call[Q, A], 0, min(g.max, max(g.last, len(g.calls)+1))), first)
 	size := g.sizeFor(first)
 	take := func(c call[Q, A]) {
 		if size += g.sizeFor(c); g.size != nil && size > g.sizeMax {
-			g.over = &c
+			g.overflow = &c
 			return
 		}
 		calls = append(calls, c)
@@ -115,7 +122,7 @@ func (g *Group[Q, A]) gather(first call[Q, A]) []call[Q, A] {
 		end := time.Now().Add(patience)
 		timer := time.NewTimer(patience / 2)
 		defer timer.Stop()
-		for waits := true; waits && g.over == nil && len(calls) < g.max; {
+		for waits := true; waits && g.overflow == nil && len(calls) < g.max; {
 			select {
 			case c := <-g.calls:
 				take(c)
@@ -125,9 +132,11 @@ func (g *Group[Q, A]) gather(first call[Q, A]) []call[Q, A] {
 			}
 		}
 	}
-	for g.over == nil && len(calls) < g.max && len(g.calls) > 0 {
+
+	for g.overflow == nil && len(calls) < g.max && len(g.calls) > 0 {
 		take(<-g.calls)
 	}
+
 	return calls
 }
 
@@ -138,19 +147,21 @@ func (g *Group[Q, A]) sizeFor(c call[Q, A]) int {
 	return g.size(c.req)
 }
 
-// flush carries out one batch.
+// flush executes one batch.
 func (g *Group[Q, A]) flush(ctx context.Context, first call[Q, A]) {
-	calls := g.gather(first)
+	calls := g.collect(first)
 	reqs := make([]Q, len(calls))
 	for i := range calls {
 		reqs[i] = calls[i].req
 	}
+
 	began := time.Now()
 	answers, err := g.do(ctx, reqs)
 	g.last, g.took = len(calls), time.Since(began)
 	if err == nil && len(answers) != len(calls) {
-		err = fmt.Errorf("batch of %d was given %d answers", len(calls), len(answers))
+		err = fmt.Errorf("batch of %d received %d answers", len(calls), len(answers))
 	}
+
 	for i, c := range calls {
 		if err != nil {
 			c.answer <- result[A]{err: err}
@@ -160,8 +171,8 @@ func (g *Group[Q, A]) flush(ctx context.Context, first call[Q, A]) {
 	}
 }
 
-// Do hands in one request and waits for its answer. When ctx ends first its error is returned,
-// and the request is carried out all the same.
+// Do submits a request and waits for its result. If ctx ends first, Do returns its error, but
+// the request is still executed.
 func (g *Group[Q, A]) Do(ctx context.Context, req Q) (A, error) {
 	var none A
 	answer := make(chan result[A], 1)
@@ -172,13 +183,14 @@ func (g *Group[Q, A]) Do(ctx context.Context, req Q) (A, error) {
 	default:
 		return none, ErrFull
 	}
+
 	select {
 	case r := <-answer:
 		return r.val, r.err
 	case <-ctx.Done():
 		return none, fmt.Errorf("waiting for batch: %w", ctx.Err())
 	case <-g.ended:
-		select { // the last batch may have answered just before the end
+		select { // the last batch may have sent the result just before the end
 		case r := <-answer:
 			return r.val, r.err
 		default:

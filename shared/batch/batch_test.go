@@ -44,7 +44,7 @@ func TestGroupSharesWhileBusyAndWaitsForNobody(t *testing.T) {
 		for v := 2; v <= 7; v++ {
 			ask(v)
 		}
-		synctest.Wait() // six gather behind it
+		synctest.Wait() // six collect after it
 		close(release)
 		wg.Wait()
 		cancel()
@@ -58,7 +58,8 @@ func TestGroupSharesWhileBusyAndWaitsForNobody(t *testing.T) {
 	})
 }
 
-// Ten callers that ask again once they are answered, each after a while of its own, come to share batches; one that is alone never waits.
+// Ten callers that call again some time after each answer come to share batches. A single
+// caller never waits.
 func TestGroupWaitsForCompany(t *testing.T) {
 	t.Parallel()
 	const call, between = 2 * time.Millisecond, 100 * time.Microsecond
@@ -97,7 +98,7 @@ func TestGroupWaitsForCompany(t *testing.T) {
 	}
 }
 
-// However long batches take, nobody is waited for longer than a few milliseconds, and by an eager group not at all.
+// The wait is at most a few milliseconds, even if batches take long. An eager group does not wait.
 func TestGroupsPatienceEnds(t *testing.T) {
 	t.Parallel()
 	for _, eager := range []bool{false, true} {
@@ -116,7 +117,7 @@ func TestGroupsPatienceEnds(t *testing.T) {
 			for n := range 3 {
 				all.Go(func() { _, _ = g.Do(ctx, n) })
 				if n == 0 {
-					synctest.Wait() // the first goes alone, and the two behind it together
+					synctest.Wait() // the first goes alone, and the next two together
 				}
 			}
 			all.Wait()
@@ -157,7 +158,8 @@ func TestGroupFailsAllCallersOfABatchAndRefusesWhenFull(t *testing.T) {
 	})
 }
 
-// A batch holds no more than its bytes, and what does not fit goes first in the next one. A request that is too large goes alone.
+// A batch does not exceed its size limit, and a call that does not fit is the first of the next
+// batch. A request above the limit is executed alone.
 func TestGroupBoundsWhatABatchComesTo(t *testing.T) {
 	t.Parallel()
 	for _, stopped := range []bool{false, true} {
@@ -182,7 +184,7 @@ func TestGroupBoundsWhatABatchComesTo(t *testing.T) {
 				synctest.Wait()
 			}
 			if stopped {
-				cancel() // what has been handed in is carried out all the same
+				cancel() // a submitted request is executed anyway
 			}
 			close(release)
 			all.Wait()

@@ -19,16 +19,17 @@ import (
 )
 
 const (
-	// duplicatesWindow is shorter than the retention of any key: the next run of a key has the message ids of the run before.
+	// duplicatesWindow must be shorter than the retention of any idempotency key, because a
+	// later run of the same key has the same message ids.
 	duplicatesWindow = 2 * time.Minute
-	maxStreamBytes   = 256 << 20 // some 700,000 doorbells; what does not fit waits as rows
-	minStreamBytes   = 8 << 20   // what a server with little space may reserve instead
+	maxStreamBytes   = 256 << 20 // about 700,000 job messages; further runs wait as rows
+	minStreamBytes   = 8 << 20   // for a server with little space
 	ackWait          = 30 * time.Second
 	flushTimeout     = 2 * time.Second
 	remakeTimeout    = 5 * time.Second
-	pendingDoorbells = 8192 // published and not yet acknowledged, per process
+	pendingDoorbells = 8192 // published but not acknowledged, per process
 	pendingWait      = time.Millisecond
-	doorbellLogs     = 10 // lines a second
+	doorbellLogs     = 10 // log lines per second
 )
 
 // Bus is a process's connection to NATS. It is safe for concurrent use.
@@ -36,28 +37,29 @@ type Bus struct {
 	nc  *nats.Conn
 	js  jetstream.JetStream
 	log zerolog.Logger
-	// doorbells logs job messages that were not published or not stored: a few a second, for a server that stores none makes one of each.
+	// doorbells logs job messages that were not published or not stored. It is sampled, because
+	// a server that stores nothing causes one line per message.
 	doorbells zerolog.Logger
-	replicas  int // of the stream, when this process makes it
+	replicas  int // of the stream, if this process creates it
 
 	changes     *changes
 	stopChanges func()
 }
 
-// Options are the connection settings that Parley needs of nats.go, for whoever dials.
+// Options are the settings that Parley needs for a nats.go connection.
 func Options(name string, log zerolog.Logger) []nats.Option {
 	return []nats.Option{
 		nats.Name(name),
 		nats.RetryOnFailedConnect(true),
-		nats.MaxReconnects(-1), // the default gives up for good after 60 tries
+		nats.MaxReconnects(-1), // the default gives up after 60 attempts
 		nats.ReconnectWait(200 * time.Millisecond),
 		nats.ReconnectJitter(100*time.Millisecond, 100*time.Millisecond),
-		nats.ReconnectBufSize(-1), // no buffer: what it held would be published late
+		nats.ReconnectBufSize(-1), // no buffer: its messages would be published late
 		nats.PingInterval(5 * time.Second),
 		nats.MaxPingsOutstanding(2),
 		nats.Timeout(5 * time.Second),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
-			if err != nil { // nil when this process closed the connection
+			if err != nil { // nil if this process closed the connection
 				log.Warn().Err(err).Msg("bus disconnected")
 			}
 		}),
@@ -66,8 +68,8 @@ func Options(name string, log zerolog.Logger) []nats.Option {
 	}
 }
 
-// inboxPrefix is where a connection's inboxes lie: those of the user that the addresses name are theirs alone, so that a server can
-// keep other users from hearing them.
+// inboxPrefix is the prefix of a connection's inboxes. If the addresses contain a user, the
+// prefix is unique to that user, so that the server can deny other users the subscription.
 func inboxPrefix(addresses string) string {
 	first, _, _ := strings.Cut(addresses, ",")
 	u, err := url.Parse(strings.TrimSpace(first))
@@ -77,7 +79,7 @@ func inboxPrefix(addresses string) string {
 	return nats.InboxPrefix + u.User.Username()
 }
 
-// Dial connects to the servers at addresses and goes on trying when none answers yet.
+// Dial connects to the servers at addresses. It keeps trying in the background if none answers yet.
 func Dial(addresses, name string, log zerolog.Logger) (*Bus, error) {
 	nc, err := nats.Connect(addresses, append(Options(name, log), nats.CustomInboxPrefix(inboxPrefix(addresses)))...)
 	if err != nil {
@@ -86,7 +88,7 @@ func Dial(addresses, name string, log zerolog.Logger) (*Bus, error) {
 	return New(nc, log)
 }
 
-// New uses a connection made with Options. Close closes it.
+// New uses a connection that was made with Options. Close closes it.
 func New(nc *nats.Conn, log zerolog.Logger) (*Bus, error) {
 	b := &Bus{nc: nc, log: log, replicas: 1}
 	b.doorbells = log.Sample(&zerolog.BurstSampler{Burst: doorbellLogs, Period: time.Second})
@@ -99,22 +101,24 @@ func New(nc *nats.Conn, log zerolog.Logger) (*Bus, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening JetStream: %w", err)
 	}
+
 	b.js = js
 	b.stopChanges = b.startChanges()
 	return b, nil
 }
 
-// Replicate sets on how many servers of a cluster the stream is kept when this process makes it. It is called before anything else.
+// Replicate sets on how many servers of a cluster the stream is stored if this process creates
+// it. Call it first.
 func (b *Bus) Replicate(servers int) { b.replicas = max(1, servers) }
 
-// Close ends the connection at once; what was published before is flushed.
+// Close flushes published messages and closes the connection.
 func (b *Bus) Close() {
 	b.stopChanges()
-	_ = b.nc.FlushTimeout(flushTimeout) // a lost reply is no loss
+	_ = b.nc.FlushTimeout(flushTimeout) // a lost reply does no harm
 	b.nc.Close()
 }
 
-// Ping asks the server for an answer.
+// Ping checks that the server answers.
 func (b *Bus) Ping(ctx context.Context) error {
 	if err := b.flush(ctx); err != nil {
 		return fmt.Errorf("reaching bus: %w", err)
@@ -122,30 +126,35 @@ func (b *Bus) Ping(ctx context.Context) error {
 	return nil
 }
 
-// flush waits until the server has seen what was sent, for a limited time: nats.go insists on one.
+// flush waits until the server has received all sent messages. nats.go requires a timeout.
 func (b *Bus) flush(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
 	defer cancel()
 	return b.nc.FlushWithContext(ctx)
 }
 
-// Stream is what is known of the job stream.
+// Stream is the state of the job stream.
 type Stream struct {
 	Made time.Time
-	// Forgot says that the stream has fewer messages than its consumers remember: its last ones were lost, as in a power failure, and the
-	// consumers' files were kept. A consumer takes what comes for delivered then, until the stream has had as many messages again.
+	// Forgot means that the stream's last sequence number is lower than its consumers have
+	// recorded: the last messages were lost, for example in a power failure, and the consumers'
+	// files were not. Until the stream reaches that number again, the consumers treat new
+	// messages as delivered.
 	Forgot bool
 }
 
-// EnsureStream creates the stream and its consumers where they are missing, and tells what is there.
+// EnsureStream creates the stream and its consumers if they are missing, and returns
+// the stream's state.
 func (b *Bus) EnsureStream(ctx context.Context) (found Stream, err error) {
 	stream, err := b.js.Stream(ctx, contract.StreamJobs)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		stream, err = b.createStream(ctx)
 	}
+
 	if err != nil {
 		return found, fmt.Errorf("opening stream: %w", err)
 	}
+
 	info := stream.CachedInfo()
 	found.Made = info.Created
 	delivered := uint64(0)
@@ -156,17 +165,21 @@ func (b *Bus) EnsureStream(ctx context.Context) (found Stream, err error) {
 		}
 		delivered = max(delivered, consumer.CachedInfo().Delivered.Stream)
 	}
+
 	if delivered <= info.State.LastSeq {
 		return found, nil
 	}
-	if info, err = stream.Info(ctx); err != nil { // it may have had more since it was asked first
+
+	if info, err = stream.Info(ctx); err != nil { // the stream may have grown since the first request
 		return found, fmt.Errorf("opening stream: %w", err)
 	}
+
 	found.Forgot = delivered > info.State.LastSeq
 	return found, nil
 }
 
-// RemakeStream makes the stream and its consumers anew. What was in it is lost, and so is what is left of a damaged one's files.
+// RemakeStream deletes the stream and its consumers and creates them again. The messages in it,
+// and the remaining files of a damaged stream, are lost.
 func (b *Bus) RemakeStream(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, remakeTimeout)
 	defer cancel()
@@ -177,8 +190,9 @@ func (b *Bus) RemakeStream(ctx context.Context) error {
 	return err
 }
 
-// createStream makes the stream, unless another process just has: what is there is nobody's to change who may only make it.
-// The server reserves the whole of MaxBytes at once. A server that cannot is asked for half of it, and so on.
+// createStream creates the stream, or opens it if another process has just created it: a
+// process that may only create must not change it. The server reserves all of MaxBytes
+// immediately; if it cannot, createStream tries half, and so on.
 func (b *Bus) createStream(ctx context.Context) (jetstream.Stream, error) {
 	config := jetstream.StreamConfig{
 		Name: contract.StreamJobs, Subjects: []string{contract.SubjectsJobs}, Retention: jetstream.WorkQueuePolicy, Replicas: b.replicas,
@@ -189,23 +203,26 @@ func (b *Bus) createStream(ctx context.Context) (jetstream.Stream, error) {
 		config.MaxBytes /= 2
 		stream, err = b.js.CreateStream(ctx, config)
 	}
+
 	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
 		return b.js.Stream(ctx, contract.StreamJobs)
 	}
+
 	if err == nil && config.MaxBytes < maxStreamBytes {
 		b.log.Warn().Int64("bytes", config.MaxBytes).Int64("wanted", maxStreamBytes).
-			Msg("the NATS server has little space: the job stream is smaller than wanted; raise its max_file or free its disk")
+			Msg("the NATS server has little space, so the job stream is smaller than configured; raise max_file or free disk space")
 	}
+
 	return stream, err
 }
 
-// insufficient reports whether the server has less space than a stream would reserve.
+// insufficient reports whether the server has less space than the stream would reserve.
 func insufficient(err error) bool {
 	refusal, ok := errors.AsType[*jetstream.APIError](err)
 	return ok && slices.Contains([]jetstream.ErrorCode{codeAccountExceeded, codeInsufficientResources, codeStorageExceeded}, refusal.ErrorCode)
 }
 
-// What a server answers that cannot reserve the space of a stream, or cannot store a message.
+// Error codes of a server that cannot reserve the space of a stream, or cannot store a message.
 const (
 	codeAccountExceeded       jetstream.ErrorCode = 10002
 	codeInsufficientResources jetstream.ErrorCode = 10023
@@ -213,24 +230,29 @@ const (
 	codeStoreFailed           jetstream.ErrorCode = 10077
 )
 
-// UpdateStream gives a stream that an earlier release made this release's duplicate window. The server remembers each message for that
-// long, and nothing depends on it. It needs a right that only the sweeper's user has.
+// UpdateStream sets this release's duplicate window on a stream that an earlier release
+// created. A longer window costs only memory of the server. It needs a permission that only the
+// sweeper's user has.
 func (b *Bus) UpdateStream(ctx context.Context) error {
 	stream, err := b.js.Stream(ctx, contract.StreamJobs)
 	if err != nil {
 		return fmt.Errorf("opening stream: %w", err)
 	}
+
 	config := stream.CachedInfo().Config
 	if config.Duplicates <= duplicatesWindow {
 		return nil
 	}
+
 	config.Duplicates = duplicatesWindow
 	if _, err := b.js.UpdateStream(ctx, config); err != nil {
 		return fmt.Errorf("updating stream: %w", err)
 	}
+
 	return nil
 }
 
+// ensureConsumer opens a durable consumer, or creates it if it is missing.
 func ensureConsumer(ctx context.Context, stream jetstream.Stream, name, subject string) (jetstream.Consumer, error) {
 	consumer, err := stream.Consumer(ctx, name)
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
@@ -240,31 +262,37 @@ func ensureConsumer(ctx context.Context, stream jetstream.Stream, name, subject 
 		}
 		consumer, err = stream.CreateOrUpdateConsumer(ctx, config)
 		if damaged(err) {
-			// The files of a consumer of this name cannot be read, and nobody may remove them: this one needs none. What it forgets at the
-			// server's next restart is rung again, and refused by the claim.
+			// The files of a consumer of this name are unreadable, and no client can remove
+			// them. A consumer in memory needs no files. It forgets its state when the server
+			// restarts; the repeated job messages are then rejected by the claim.
 			config.MemoryStorage = true
 			consumer, err = stream.CreateOrUpdateConsumer(ctx, config)
 		}
 	}
+
 	if err != nil {
 		return nil, fmt.Errorf("opening consumer %s: %w", name, err)
 	}
+
 	return consumer, nil
 }
 
-// What a server says that cannot make a consumer, or not its store, as when a crash has left half a file of it.
+// Error codes of a server that cannot create a consumer or its store, for example because a
+// crash left a truncated file.
 const (
 	codeConsumerCreate jetstream.ErrorCode = 10012
 	codeConsumerStore  jetstream.ErrorCode = 10104
 )
 
+// damaged reports whether the server cannot read or create the files of a consumer.
 func damaged(err error) bool {
-	told, ok := errors.AsType[*jetstream.APIError](err)
-	return ok && told.Code >= 500 && (told.ErrorCode == codeConsumerCreate || told.ErrorCode == codeConsumerStore)
+	apiErr, ok := errors.AsType[*jetstream.APIError](err)
+	return ok && apiErr.Code >= 500 && (apiErr.ErrorCode == codeConsumerCreate || apiErr.ErrorCode == codeConsumerStore)
 }
 
-// Ring publishes the job messages of dispatched runs. It waits for nothing: whether the server has stored a message is only logged, and
-// messages beyond those that may be unacknowledged are dropped. The sweeper publishes again what no worker claims.
+// Ring publishes the job messages of dispatched runs without waiting. If the server does not
+// store a message, that is only logged, and messages above the limit of unacknowledged ones are
+// dropped. The sweeper publishes the jobs that no worker claims again.
 func (b *Bus) Ring(jobs ...domain.Job) {
 	for i, job := range jobs {
 		if b.js.PublishAsyncPending() >= pendingDoorbells {
@@ -282,42 +310,46 @@ func (b *Bus) Ring(jobs ...domain.Job) {
 		}
 		if _, err := b.js.PublishMsgAsync(msg, jetstream.WithStallWait(pendingWait)); err != nil {
 			b.doorbells.Warn().Err(err).Int("runs", len(jobs)-i).Msg("job messages not published; the sweeper will publish them")
-			return // the others would fail alike
+			return // the others would fail too
 		}
 		failpoint.Here(failpoint.RingAfter)
 	}
 }
 
-// Done tells that a run is terminal: its rendered object to the inbox of the ingress that waits, if
-// any, and a notice to whoever watches the run.
+// Done publishes that a run is terminal: its rendered object to the inbox of the waiting
+// ingress, if any, and a notice to the subscribers of the run.
 func (b *Bus) Done(runID, replyTo string, result []byte) {
 	if replyTo != "" {
 		if int64(len(result)) > b.nc.MaxPayload() {
-			result = nil // too large for a message: the ingress reads the row
+			result = nil // too large for a message; the ingress reads the row
 		}
 		b.publish(replyTo+"."+runID, result)
 	}
 	b.publish(contract.SubjectDone+runID, nil)
 }
 
-// Cancelled tells whoever carries a run out to stop.
+// Cancelled notifies the worker that executes a run to stop.
 func (b *Bus) Cancelled(runID string) { b.publish(contract.SubjectCancel+runID, nil) }
 
+// publish publishes a message of core NATS. It only logs an error, because a lost message is
+// polled for.
 func (b *Bus) publish(subject string, body []byte) {
 	if err := b.nc.Publish(subject, body); err != nil {
-		b.log.Debug().Err(err).Str("run_id", contract.RunIDFor(subject)).Msg("notice not sent; it will be polled for")
+		b.log.Debug().Err(err).Str("run_id", contract.RunIDFor(subject)).Msg("notification not sent; receivers will poll")
 	}
 }
 
-// NewInbox makes a subject prefix for replies that no other process has.
+// NewInbox returns a unique subject prefix for replies.
 func (b *Bus) NewInbox() string { return b.nc.NewInbox() }
 
-// OnReplies calls f with run id and rendered object of each reply to the inbox, from one goroutine.
+// OnReplies calls f with the run id and the rendered object of each reply to the inbox,
+// from one goroutine.
 func (b *Bus) OnReplies(inbox string, f func(runID string, result []byte)) (stop func(), err error) {
 	return b.subscribe(inbox+".*", func(m *nats.Msg) { f(contract.RunIDFor(m.Subject), m.Data) })
 }
 
-// OnDone calls f once a notice that the run is terminal arrives. When it returns the server has the subscription.
+// OnDone calls f when a notice arrives that the run is terminal. When OnDone returns, the
+// server has the subscription.
 func (b *Bus) OnDone(ctx context.Context, runID string, f func()) (stop func(), err error) {
 	stop, err = b.subscribe(contract.SubjectDone+runID, func(*nats.Msg) { f() })
 	if err != nil {
@@ -330,16 +362,17 @@ func (b *Bus) OnDone(ctx context.Context, runID string, f func()) (stop func(), 
 	return stop, nil
 }
 
-// OnCancelled calls f with the id of each run that is cancelled anywhere.
+// OnCancelled calls f with the id of each cancelled run of all processes.
 func (b *Bus) OnCancelled(f func(runID string)) (stop func(), err error) {
 	return b.subscribe(contract.SubjectCancel+"*", func(m *nats.Msg) { f(contract.RunIDFor(m.Subject)) })
 }
 
+// subscribe calls f with each message on a subject. stop ends the subscription.
 func (b *Bus) subscribe(subject string, f nats.MsgHandler) (func(), error) {
 	sub, err := b.nc.Subscribe(subject, f)
 	if err != nil {
 		return nil, fmt.Errorf("subscribing: %w", err)
 	}
-	_ = sub.SetPendingLimits(-1, -1)             // replies are bounded by the runs that wait
-	return func() { _ = sub.Unsubscribe() }, nil // fails only when the connection is closed
+	_ = sub.SetPendingLimits(-1, -1)             // replies are bounded by the waiting runs
+	return func() { _ = sub.Unsubscribe() }, nil // fails only if the connection is closed
 }

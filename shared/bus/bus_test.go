@@ -28,7 +28,7 @@ func job(runID string, dispatch int) domain.Job {
 	return domain.Job{RunID: runID, OrganizationID: "org_a", Lane: domain.LaneChat, Dedupe: "d-" + runID, DispatchNo: dispatch, ReplyTo: "_INBOX.x"}
 }
 
-// fetch gathers what a lane delivers within a second, up to most.
+// fetch returns the job messages that a lane delivers within a second, up to limit.
 func fetch(t *testing.T, lane *bus.Lane, limit int) []*bus.Doorbell {
 	t.Helper()
 	var got []*bus.Doorbell
@@ -63,7 +63,7 @@ func TestADispatchRingsOnceAndARedispatchRingsAgain(t *testing.T) {
 		t.Errorf("after nak: %+v", again)
 	}
 	if other := fetch(t, b.Lane(domain.LaneAutomation), 1); len(other) != 0 {
-		t.Errorf("another lane heard %+v", other)
+		t.Errorf("another lane received %+v", other)
 	}
 }
 
@@ -122,7 +122,7 @@ func TestFetchFindsAStreamThatWasDeleted(t *testing.T) {
 	if err := js.DeleteStream(contract.StreamJobs); err != nil {
 		t.Fatal(err)
 	}
-	_ = lane.Fetch(t.Context(), 1, time.Second, func(*bus.Doorbell) {}) // may fail once; the next one opens everything anew
+	_ = lane.Fetch(t.Context(), 1, time.Second, func(*bus.Doorbell) {}) // may fail once; the next one opens everything again
 	if err := lane.Fetch(t.Context(), 1, time.Second, func(*bus.Doorbell) {}); err != nil {
 		t.Fatalf("fetching after the stream was deleted: %v", err)
 	}

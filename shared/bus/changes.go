@@ -12,89 +12,98 @@ import (
 )
 
 const (
-	changePace   = 250 * time.Millisecond // between two messages about the same, from one process
-	maxChanges   = 1 << 16                // that are kept apart; what changes beside them is told to everybody
-	changeBuffer = 4096                   // messages for a process's watched organizations that wait to be handed on
+	changeInterval = 250 * time.Millisecond // minimum interval between two messages about the same change, per process
+	maxChanges     = 1 << 16                // maximum number of tracked changes; further changes are published for all organizations
+	changeBuffer   = 4096                   // maximum number of messages that wait for the callback
 )
 
-// change is what a message tells of.
+// change is the content of a change message.
 type change struct {
 	kind domain.ChangeKind
 	org  string
 }
 
-// changes tells of changes: the first one at once, those that follow within a pace together at its end. Whoever rings
-// never waits, whatever the connection does. What cannot be told any more of one organization - it did not get out, there
-// were too many, the connection was away - is told to all, until that gets out:
+// changes publishes changes: the first one immediately, and further ones of the same kind
+// within changeInterval coalesced into one at its end. Callers never wait. If a change of one
+// organization cannot be published - publishing failed, there were too many, the connection was
+// lost - a change of all organizations is published instead, until that succeeds:
 //
-//	ring ─► due ─► told, quiet ─┬─ a pace without a ring ─► forgotten
-//	                  ▲         └─ rung again ─► told at the pace's end ─┐
-//	                  └──────────────────────────────────────────────────┘
+//	markDue ─► due ─► published, quiet ─┬─ not due within changeInterval ─► forgotten
+//	                        ▲           └─ due again ─► published after changeInterval ─┐
+//	                        └───────────────────────────────────────────────────────────┘
 type changes struct {
 	publish func(subject string) error
 	limit   int
 	wake    chan struct{}
 
-	mu    sync.Mutex
-	pairs map[change]bool // those that are due, or told within the last pace; true: there is something to tell
-	fresh []change        // those that are due at once
+	mu      sync.Mutex
+	tracked map[change]bool // due, or published within the last changeInterval; true: due
+	dueNow  []change        // due immediately
 
-	told []toldChange // the oldest first; the loop's own
+	published []publishedChange // published changes, oldest first; used only by run
 }
 
-type toldChange struct {
+type publishedChange struct {
 	change
 	at time.Time
 }
 
 func newChanges(publish func(subject string) error) *changes {
-	return &changes{publish: publish, limit: maxChanges, wake: make(chan struct{}, 1), pairs: map[change]bool{}}
+	return &changes{publish: publish, limit: maxChanges, wake: make(chan struct{}, 1), tracked: map[change]bool{}}
 }
 
-// Changed tells those who watch an organization that its things of a kind have changed: that they are to be read again, not
-// which. Many calls become one message. It waits for nothing.
-func (b *Bus) Changed(kind domain.ChangeKind, org string) { b.changes.ring(change{kind, org}) }
+// Changed notifies the watchers of an organization that resources of a kind have changed and
+// must be read again. It does not say which ones. Many calls are coalesced into one message.
+// It does not wait.
+func (b *Bus) Changed(kind domain.ChangeKind, org string) { b.changes.markDue(change{kind, org}) }
 
-func (c *changes) ring(of change) {
+// markDue marks a change as due and wakes run. It does not wait. If too many changes are
+// tracked, it marks the change for all organizations instead.
+func (c *changes) markDue(of change) {
 	c.mu.Lock()
-	due, known := c.pairs[of]
+	due, known := c.tracked[of]
 	if due {
 		c.mu.Unlock()
 		return
 	}
-	if !known && len(c.pairs) >= c.limit {
+
+	if !known && len(c.tracked) >= c.limit {
 		of.org = contract.AllOrganizations
-		_, known = c.pairs[of]
+		_, known = c.tracked[of]
 	}
-	c.pairs[of] = true
+
+	c.tracked[of] = true
 	if !known {
-		c.fresh = append(c.fresh, of)
+		c.dueNow = append(c.dueNow, of)
 	}
+
 	c.mu.Unlock()
 	if known {
-		return // it is told when its pace is over
+		return // published when the pace is over
 	}
+
 	select {
 	case c.wake <- struct{}{}:
-	default: // it will look anyhow
+	default: // run is about to look anyway
 	}
 }
 
-// ringAll tells everybody of everything.
-func (c *changes) ringAll() {
+// markAllDue marks a change of every kind for all organizations as due.
+func (c *changes) markAllDue() {
 	for _, kind := range domain.ChangeKinds {
-		c.ring(change{kind, contract.AllOrganizations})
+		c.markDue(change{kind, contract.AllOrganizations})
 	}
 }
 
-// run tells until stopped is closed. After a connection was made again it tells everybody: what had just been told may be lost.
+// run publishes changes until stopped is closed. After a reconnection it publishes changes for
+// all organizations, because recent messages may be lost.
 func (c *changes) run(stopped <-chan struct{}, connected <-chan nats.Status) {
-	timer := time.NewTimer(changePace)
+	timer := time.NewTimer(changeInterval)
 	defer timer.Stop()
 	for {
-		c.tell(c.due(time.Now()))
-		if len(c.told) > 0 {
-			timer.Reset(time.Until(c.told[0].at.Add(changePace)))
+		c.publishAll(c.due(time.Now()))
+		if len(c.published) > 0 {
+			timer.Reset(time.Until(c.published[0].at.Add(changeInterval)))
 		}
 		select {
 		case <-stopped:
@@ -102,56 +111,61 @@ func (c *changes) run(stopped <-chan struct{}, connected <-chan nats.Status) {
 		case <-c.wake:
 		case <-timer.C:
 		case <-connected:
-			c.ringAll()
+			c.markAllDue()
 		}
 	}
 }
 
-// due takes what is to be told now, and forgets what has been quiet for a pace.
+// due removes and returns the changes to publish now, and forgets those that were
+// quiet for changeInterval.
 func (c *changes) due(now time.Time) []change {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	due := c.fresh
-	c.fresh = nil
-	for len(c.told) > 0 && !now.Before(c.told[0].at.Add(changePace)) {
-		of := c.told[0].change
-		c.told = c.told[1:]
-		if c.pairs[of] {
+	due := c.dueNow
+	c.dueNow = nil
+	for len(c.published) > 0 && !now.Before(c.published[0].at.Add(changeInterval)) {
+		of := c.published[0].change
+		c.published = c.published[1:]
+		if c.tracked[of] {
 			due = append(due, of)
 			continue
 		}
-		delete(c.pairs, of)
+		delete(c.tracked, of)
 	}
+
 	for _, of := range due {
-		c.pairs[of] = false // before it is told: what is rung from now on is news
+		c.tracked[of] = false // before it is published, so that a later change counts as new
 	}
+
 	return due
 }
 
-func (c *changes) tell(due []change) {
+// publishAll publishes the changes. If one cannot be published, its kind becomes due for all
+// organizations.
+func (c *changes) publishAll(due []change) {
 	for _, of := range due {
 		if c.publish(contract.ChangeSubject(of.kind, of.org)) != nil {
-			c.ring(change{of.kind, contract.AllOrganizations})
+			c.markDue(change{of.kind, contract.AllOrganizations})
 		}
 	}
 	now := time.Now()
 	for _, of := range due {
-		c.told = append(c.told, toldChange{of, now})
+		c.published = append(c.published, publishedChange{of, now})
 	}
 }
 
-// rest tells what is left, once run has returned.
+// rest publishes the remaining changes after run has returned.
 func (c *changes) rest() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for of, due := range c.pairs {
+	for of, due := range c.tracked {
 		if due {
-			_ = c.publish(contract.ChangeSubject(of.kind, of.org)) // the process ends: there is no later
+			_ = c.publish(contract.ChangeSubject(of.kind, of.org)) // the process ends, so there is no retry
 		}
 	}
 }
 
-// startChanges lets changes be told until the returned function is called, which tells what is left.
+// startChanges starts publishing changes. stop ends it and publishes the remaining ones.
 func (b *Bus) startChanges() (stop func()) {
 	b.changes = newChanges(func(subject string) error { return b.nc.Publish(subject, nil) })
 	stopped, ended := make(chan struct{}), make(chan struct{})
@@ -165,40 +179,43 @@ func (b *Bus) startChanges() (stop func()) {
 		select {
 		case <-ended:
 			b.changes.rest()
-		case <-time.After(flushTimeout): // the connection takes nothing
+		case <-time.After(flushTimeout): // the connection is blocked
 		}
 		b.nc.RemoveStatusListener(connected)
 	})
 }
 
-// Change is what is heard of changes: in an organization, of a kind. An empty organization stands for every one, an empty
-// kind for every kind: then something may have been missed.
+// Change is a received change of an organization's resources of a kind. An empty organization
+// means all organizations, and an empty kind means all kinds; then messages may have been missed.
 type Change struct {
 	OrganizationID string
 	Kind           domain.ChangeKind
 }
 
-// ChangeWatch is a process's ear for the organizations that somebody watches: nothing is lost in silence.
-type ChangeWatch struct{ *ear }
+// ChangeWatch receives the changes of the organizations that a process follows. It reports
+// possibly missed messages.
+type ChangeWatch struct{ *follower }
 
-// NewChangeWatch makes a watch that hears nothing before Run.
+// NewChangeWatch returns a watch that receives nothing before Run.
 func (b *Bus) NewChangeWatch() *ChangeWatch {
-	return &ChangeWatch{b.newEar(changeBuffer, contract.ChangesSubject)}
+	return &ChangeWatch{b.newFollower(changeBuffer, contract.ChangesSubject)}
 }
 
-// Run calls f, from one goroutine, with all that is heard of watched organizations until ctx ends; f must not block.
+// Run calls f from one goroutine with all changes of followed organizations until ctx ends.
+// f must not block.
 func (w *ChangeWatch) Run(ctx context.Context, f func(Change)) {
-	_ = w.Follow(contract.AllOrganizations) // listening tries again
-	w.listen(ctx, func(m *nats.Msg) { hearChange(m, f) }, func(org string) { f(Change{OrganizationID: named(org)}) })
+	_ = w.Follow(contract.AllOrganizations) // listen retries it
+	w.listen(ctx, func(m *nats.Msg) { handleChange(m, f) }, func(org string) { f(Change{OrganizationID: named(org)}) })
 }
 
-func hearChange(m *nats.Msg, f func(Change)) {
+// handleChange calls f with the change in a message. It ignores messages with other subjects.
+func handleChange(m *nats.Msg, f func(Change)) {
 	if kind, org, ok := contract.ParseChange(m.Subject); ok {
 		f(Change{OrganizationID: named(org), Kind: kind})
 	}
 }
 
-// named is an organization's id, or nothing where all are meant.
+// named returns an organization's id, or "" for all organizations.
 func named(org string) string {
 	if org == contract.AllOrganizations {
 		return ""

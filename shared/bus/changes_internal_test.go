@@ -16,13 +16,13 @@ import (
 	"parley/shared/domain"
 )
 
-// wire notes what is published, and when, in milliseconds.
+// wire records the published messages with their times in milliseconds.
 type wire struct {
 	began time.Time
 	mu    sync.Mutex
 	sent  []string
 	fails bool
-	stuck chan struct{} // publishing waits for it, unless it is nil
+	stuck chan struct{} // if not nil, publishing waits for it
 }
 
 func (w *wire) publish(subject string) error {
@@ -49,16 +49,16 @@ func (w *wire) expect(t *testing.T, what string, want ...string) {
 	synctest.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	slices.Sort(w.sent) // of one moment in any order
+	slices.Sort(w.sent) // messages of the same moment have no order
 	slices.Sort(want)
 	if got := strings.Join(w.sent, ", "); got != strings.Join(want, ", ") {
-		t.Errorf("%s: told %s\nwant %s", what, got, strings.Join(want, ", "))
+		t.Errorf("%s: reported %s\nwant %s", what, got, strings.Join(want, ", "))
 	}
 	w.sent = nil
 }
 
-// telling runs changes in a bubble.
-func telling(t *testing.T, limit int, test func(c *changes, w *wire, connected chan nats.Status)) {
+// runChanges runs changes in a synctest bubble.
+func runChanges(t *testing.T, limit int, test func(c *changes, w *wire, connected chan nats.Status)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{began: time.Now()}
@@ -77,20 +77,20 @@ func telling(t *testing.T, limit int, test func(c *changes, w *wire, connected c
 
 func pass(d time.Duration) { <-time.After(d) }
 
-func TestChangesAreToldAtOnceAndThenInPace(t *testing.T) {
+func TestChangesArePublishedAtOnceAndThenInPace(t *testing.T) {
 	t.Parallel()
-	telling(t, maxChanges, func(c *changes, w *wire, _ chan nats.Status) {
+	runChanges(t, maxChanges, func(c *changes, w *wire, _ chan nats.Status) {
 		a, other := change{domain.ChangedRuns, "org_a"}, change{domain.ChangedDocuments, "org_a"}
-		c.ring(a)
+		c.markDue(a)
 		w.expect(t, "the first", "0 runs.org_a")
 		for range 100 {
-			c.ring(a)
+			c.markDue(a)
 		}
-		c.ring(other)
+		c.markDue(other)
 		w.expect(t, "many more", "0 documents.org_a")
 		pass(100 * time.Millisecond)
-		c.ring(other)
-		c.ring(change{domain.ChangedRuns, "org_b"})
+		c.markDue(other)
+		c.markDue(change{domain.ChangedRuns, "org_b"})
 		w.expect(t, "another organization", "100 runs.org_b")
 		pass(149 * time.Millisecond)
 		w.expect(t, "within the pace")
@@ -98,26 +98,27 @@ func TestChangesAreToldAtOnceAndThenInPace(t *testing.T) {
 		w.expect(t, "the last of those that came within it", "250 documents.org_a", "250 runs.org_a")
 		pass(10 * time.Second)
 		w.expect(t, "without news")
-		if pairs, fresh := c.sizes(); pairs != 0 || fresh != 0 {
-			t.Errorf("what is quiet is still known: %d pairs, %d due", pairs, fresh)
+		if tracked, dueNow := c.sizes(); tracked != 0 || dueNow != 0 {
+			t.Errorf("what is quiet is still known: %d pairs, %d due", tracked, dueNow)
 		}
-		c.ring(a)
+		c.markDue(a)
 		w.expect(t, "after a while", "10250 runs.org_a")
 	})
 }
 
-func TestChangesWithoutEndAreToldFourTimesASecond(t *testing.T) {
+func TestChangesWithoutEndArePublishedFourTimesASecond(t *testing.T) {
 	t.Parallel()
-	telling(t, maxChanges, func(c *changes, w *wire, _ chan nats.Status) {
+	runChanges(t, maxChanges, func(c *changes, w *wire, _ chan nats.Status) {
 		for range 1000 {
-			c.ring(change{domain.ChangedRuns, "org_a"})
+			c.markDue(change{domain.ChangedRuns, "org_a"})
 			pass(time.Millisecond)
 		}
 		w.expect(t, "a second of them", "0 runs.org_a", "250 runs.org_a", "500 runs.org_a", "750 runs.org_a", "1000 runs.org_a")
 	})
 }
 
-// What rings while its predecessor is being told is told, too: after the pace.
+// A change that is marked while the previous one is being published is published too,
+// after the interval.
 func TestNoChangeIsLostBehindAnother(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -126,81 +127,81 @@ func TestNoChangeIsLostBehindAnother(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { c.run(ctx.Done(), nil); close(ended) }()
-		c.ring(change{domain.ChangedRuns, "org_a"})
-		synctest.Wait() // it is being published, and that takes its time
+		c.markDue(change{domain.ChangedRuns, "org_a"})
+		synctest.Wait() // publishing it takes time
 		for n := range 1000 {
-			c.ring(change{domain.ChangedRuns, "org_a"}) // nobody who rings waits for that
-			c.ring(change{domain.ChangedRuns, fmt.Sprint("org_", n%3)})
+			c.markDue(change{domain.ChangedRuns, "org_a"}) // does not wait
+			c.markDue(change{domain.ChangedRuns, fmt.Sprint("org_", n%3)})
 		}
 		close(w.stuck)
 		w.expect(t, "what waited", "0 runs.org_a", "0 runs.org_0", "0 runs.org_1", "0 runs.org_2")
-		pass(changePace)
+		pass(changeInterval)
 		w.expect(t, "what came meanwhile", "250 runs.org_a")
 		cancel()
 		<-ended
 	})
 }
 
-func TestWhatDoesNotGetOutIsToldToEverybody(t *testing.T) {
+func TestUnsentChangesArePublishedForAll(t *testing.T) {
 	t.Parallel()
-	telling(t, maxChanges, func(c *changes, w *wire, connected chan nats.Status) {
+	runChanges(t, maxChanges, func(c *changes, w *wire, connected chan nats.Status) {
 		w.set(true)
 		for n := range 100 {
-			c.ring(change{domain.ChangedRuns, fmt.Sprint("org_", n)})
+			c.markDue(change{domain.ChangedRuns, fmt.Sprint("org_", n)})
 		}
 		pass(time.Minute)
 		synctest.Wait()
-		if pairs, _ := c.sizes(); pairs != 1 {
-			t.Errorf("%d things are kept until something gets out", pairs)
+		if tracked, _ := c.sizes(); tracked != 1 {
+			t.Errorf("%d things are kept until something gets out", tracked)
 		}
 		w.set(false)
-		pass(changePace)
+		pass(changeInterval)
 		w.expect(t, "once something gets out", "60250 runs.all")
 		connected <- nats.CONNECTED
 		w.expect(t, "with a new connection", "60250 documents.all", "60250 notifications.all")
-		pass(changePace)
+		pass(changeInterval)
 		w.expect(t, "with a new connection, a pace later", "60500 runs.all")
 	})
 }
 
-// sizes are how many pairs are known, and how many of them are due at once.
-func (c *changes) sizes() (pairs, fresh int) {
+// sizes returns how many changes are tracked, and how many of them are due immediately.
+func (c *changes) sizes() (tracked, dueNow int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.pairs), len(c.fresh)
+	return len(c.tracked), len(c.dueNow)
 }
 
 func TestChangesTakeBoundedMemory(t *testing.T) {
 	t.Parallel()
-	telling(t, 3, func(c *changes, w *wire, _ chan nats.Status) {
+	runChanges(t, 3, func(c *changes, w *wire, _ chan nats.Status) {
 		for n := range 1000 {
-			c.ring(change{domain.ChangedRuns, fmt.Sprint("org_", n)})
-			c.ring(change{domain.ChangedDocuments, fmt.Sprint("org_", n)})
-			if pairs, fresh := c.sizes(); pairs > 5 || fresh > 5 {
-				t.Fatalf("%d pairs, %d due", pairs, fresh)
+			c.markDue(change{domain.ChangedRuns, fmt.Sprint("org_", n)})
+			c.markDue(change{domain.ChangedDocuments, fmt.Sprint("org_", n)})
+			if tracked, dueNow := c.sizes(); tracked > 5 || dueNow > 5 {
+				t.Fatalf("%d pairs, %d due", tracked, dueNow)
 			}
 		}
 		w.expect(t, "more than there is room for", "0 runs.org_0", "0 documents.org_0", "0 runs.org_1", "0 documents.all", "0 runs.all")
 	})
 }
 
-func TestTheLastChangesAreToldAtTheEnd(t *testing.T) {
+func TestTheLastChangesArePublishedAtTheEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{began: time.Now()}
 		c := newChanges(w.publish)
-		c.ring(change{domain.ChangedRuns, "org_a"}) // nobody has begun to tell
-		c.ring(change{domain.ChangedRuns, "org_b"})
-		c.tell(c.due(time.Now()))
-		c.ring(change{domain.ChangedRuns, "org_b"})
-		c.ring(change{domain.ChangedDocuments, "org_a"})
+		c.markDue(change{domain.ChangedRuns, "org_a"}) // publishing has not started
+		c.markDue(change{domain.ChangedRuns, "org_b"})
+		c.publishAll(c.due(time.Now()))
+		c.markDue(change{domain.ChangedRuns, "org_b"})
+		c.markDue(change{domain.ChangedDocuments, "org_a"})
 		w.expect(t, "at first", "0 runs.org_a", "0 runs.org_b")
 		c.rest()
 		w.expect(t, "at the end", "0 runs.org_b", "0 documents.org_a")
 	})
 }
 
-// What a run pays for each of its changes, while its organization has many.
+// The cost of a change for a run whose organization has many.
 func BenchmarkChanged(b *testing.B) {
 	c := newChanges(func(string) error { return nil })
 	go c.run(b.Context().Done(), nil)
@@ -212,14 +213,14 @@ func BenchmarkChanged(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for n := 0; b.Loop(); n++ {
-				c.ring(change{domain.ChangedRuns, of[n%len(of)]})
+				c.markDue(change{domain.ChangedRuns, of[n%len(of)]})
 			}
 		})
 	}
 	b.Run("two cores", func(b *testing.B) {
 		b.RunParallel(func(pb *testing.PB) {
 			for n := 0; pb.Next(); n++ {
-				c.ring(change{domain.ChangedRuns, orgs[n%len(orgs)]})
+				c.markDue(change{domain.ChangedRuns, orgs[n%len(orgs)]})
 			}
 		})
 	})

@@ -13,7 +13,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// listenForChanges runs a watch of organizations until the test ends, and gives what it hears.
+// listenForChanges runs a watch of organizations until the test ends, and returns the channel
+// of received changes.
 func listenForChanges(t *testing.T, b *bus.Bus, orgs ...string) (*bus.ChangeWatch, chan bus.Change) {
 	t.Helper()
 	watch, heard := b.NewChangeWatch(), make(chan bus.Change, 1<<12)
@@ -38,7 +39,8 @@ func listenForChanges(t *testing.T, b *bus.Bus, orgs ...string) (*bus.ChangeWatc
 	return watch, heard
 }
 
-// awaitChange reads on to a change, and fails the test if one of another organization's comes before.
+// awaitChange waits for a change. It fails the test if a change of another
+// organization comes first.
 func awaitChange(t *testing.T, heard chan bus.Change, want bus.Change) {
 	t.Helper()
 	for after := time.After(20 * time.Second); ; {
@@ -48,15 +50,15 @@ func awaitChange(t *testing.T, heard chan bus.Change, want bus.Change) {
 				return
 			}
 			if got.OrganizationID != "" && want.OrganizationID != "" && got.OrganizationID != want.OrganizationID {
-				t.Fatalf("heard %+v", got)
+				t.Fatalf("received %+v", got)
 			}
 		case <-after:
-			t.Fatalf("%+v was not heard", want)
+			t.Fatalf("%+v was not received", want)
 		}
 	}
 }
 
-func TestChangesAreHeardOfWatchedOrganizationsOnly(t *testing.T) {
+func TestChangesAreReceivedOfWatchedOrganizationsOnly(t *testing.T) {
 	t.Parallel()
 	server := testkit.NATS(t)
 	worker, ingress := dial(t, server), dial(t, server)
@@ -78,8 +80,8 @@ func TestChangesAreHeardOfWatchedOrganizationsOnly(t *testing.T) {
 	awaitChange(t, heard, bus.Change{OrganizationID: "org_b", Kind: domain.ChangedDocuments})
 }
 
-// A process that ends tells what it has not told yet.
-func TestTheLastChangeIsHeardOfAProcessThatEnds(t *testing.T) {
+// A process that ends publishes its remaining changes.
+func TestTheLastChangeOfAnEndingProcessIsReceived(t *testing.T) {
 	t.Parallel()
 	server := testkit.NATS(t)
 	_, heard := listenForChanges(t, dial(t, server), "org_a")
@@ -91,16 +93,16 @@ func TestTheLastChangeIsHeardOfAProcessThatEnds(t *testing.T) {
 	awaitChange(t, heard, bus.Change{OrganizationID: "org_a", Kind: domain.ChangedRuns})
 }
 
-func TestEverybodyIsToldAfterAnOutage(t *testing.T) {
+func TestChangesForAllAreReportedAfterAnOutage(t *testing.T) {
 	t.Parallel()
 	server := testkit.NATSProcess(t, t.TempDir())
 	worker, ingress := dial(t, server.URL), dial(t, server.URL)
 	_, heard := listenForChanges(t, ingress, "org_a")
 	server.Kill9()
-	worker.Changed(domain.ChangedDocuments, "org_a") // is told to nobody, or to the dead
+	worker.Changed(domain.ChangedDocuments, "org_a") // nothing receives it
 	server.Restart()
-	awaitChange(t, heard, bus.Change{OrganizationID: "org_a"}) // by the ear, whatever it is that was missed
-	for worker.Ping(t.Context()) != nil {                      // its connection is made again at a time of its own
+	awaitChange(t, heard, bus.Change{OrganizationID: "org_a"}) // reported as missed, without a kind
+	for worker.Ping(t.Context()) != nil {                      // its connection is restored at another time
 		if t.Context().Err() != nil {
 			t.Fatal("the worker does not come back")
 		}
@@ -109,7 +111,7 @@ func TestEverybodyIsToldAfterAnOutage(t *testing.T) {
 	awaitChange(t, heard, bus.Change{OrganizationID: "org_a", Kind: domain.ChangedRuns})
 }
 
-// through gives the address of a server by way of a proxy.
+// through returns the address of a proxy to a server.
 func through(t *testing.T, server string) (*testkit.FaultProxy, string) {
 	t.Helper()
 	u, err := url.Parse(server)
@@ -121,8 +123,9 @@ func through(t *testing.T, server string) (*testkit.FaultProxy, string) {
 	return proxy, u.String()
 }
 
-// A worker's connection breaks while the ingress's does not: what the worker may not have told is told to everybody.
-func TestEverybodyIsToldAfterAWorkersOutage(t *testing.T) {
+// After the outage of a worker's connection, changes for all organizations are published,
+// because the worker's messages may be lost.
+func TestChangesForAllArePublishedAfterAWorkersOutage(t *testing.T) {
 	t.Parallel()
 	server := testkit.NATS(t)
 	proxy, way := through(t, server)
@@ -132,20 +135,20 @@ func TestEverybodyIsToldAfterAWorkersOutage(t *testing.T) {
 	awaitChange(t, heard, bus.Change{OrganizationID: "org_a", Kind: domain.ChangedRuns})
 	proxy.CutRequests()
 	worker.Changed(domain.ChangedDocuments, "org_a")
-	if err := worker.Ping(t.Context()); err == nil { // it was sent, and is not there
-		t.Fatal("a server behind a cut has answered")
+	if err := worker.Ping(t.Context()); err == nil { // it was sent and has not arrived
+		t.Fatal("a server behind a cut connection answered")
 	}
 	proxy.Reset()
 	proxy.Restore()
 	awaitChange(t, heard, bus.Change{Kind: domain.ChangedDocuments})
 }
 
-// An ear that is kept from hearing is told that it missed something.
+// A watch that does not keep up reports missed changes.
 func TestChangesThatDidNotFitAreMissedAloud(t *testing.T) {
 	t.Parallel()
 	server := testkit.NATS(t)
 	ingress := dial(t, server)
-	watch := ingress.NewChangeWatch() // which nobody lets listen
+	watch := ingress.NewChangeWatch() // Run is not called
 	if err := watch.Follow("org_a"); err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +157,7 @@ func TestChangesThatDidNotFitAreMissedAloud(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(raw.Close)
-	for range 10_000 { // more than its buffer holds: many workers at once
+	for range 10_000 { // more than its buffer, as from many workers simultaneously
 		if err := raw.Publish("changes.runs.org_a", nil); err != nil {
 			t.Fatal(err)
 		}
@@ -162,21 +165,21 @@ func TestChangesThatDidNotFitAreMissedAloud(t *testing.T) {
 	if err := raw.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	if err := ingress.Ping(t.Context()); err != nil { // answered behind all of them
+	if err := ingress.Ping(t.Context()); err != nil { // answered after all of them
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	heard, told := 0, false
+	heard, lost := 0, false
 	watch.Run(ctx, func(c bus.Change) {
 		if c == (bus.Change{OrganizationID: "org_a"}) {
-			told = true
+			lost = true
 			cancel()
 			return
 		}
 		heard++
 	})
-	if !told || heard == 0 || heard >= 10_000 {
-		t.Errorf("%d messages were heard, missing ones told of: %v", heard, told)
+	if !lost || heard == 0 || heard >= 10_000 {
+		t.Errorf("%d messages were received, loss reported: %v", heard, lost)
 	}
 }

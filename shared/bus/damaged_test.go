@@ -10,8 +10,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// TestDamagedStoreIsNoEnd cuts the files of the job stream, as a crash may leave them: whatever is lost with them, doorbells that are rung
-// from then on are delivered.
+// TestDamagedStoreIsNoEnd truncates the files of the job stream, as a crash may. Some messages
+// may be lost with them, but later job messages are delivered.
 func TestDamagedStoreIsNoEnd(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"*.blk", "index.db", "o.dat", "meta.inf", "meta.sum", "*"} {
@@ -35,7 +35,7 @@ func TestDamagedStoreIsNoEnd(t *testing.T) {
 						d.Ack()
 					}
 				}
-				server.Term() // so that all is written
+				server.Term() // writes everything
 				if err := server.Wait(20 * time.Second); err != nil {
 					t.Fatal(err)
 				}
@@ -49,7 +49,7 @@ func TestDamagedStoreIsNoEnd(t *testing.T) {
 	}
 }
 
-// deliversAgain rings until the bell is heard.
+// deliversAgain publishes job messages until one is received.
 func deliversAgain(t *testing.T, b *bus.Bus, lane *bus.Lane) {
 	t.Helper()
 	var last error
@@ -76,8 +76,9 @@ func deliversAgain(t *testing.T, b *bus.Bus, lane *bus.Lane) {
 	t.Fatalf("nothing is delivered any more: %v", last)
 }
 
-// TestAStreamThatForgot loses a stream's messages and what describes it, as a power failure does, and keeps what its consumers remember of
-// them: no server mends that itself. It is noticed, and mended.
+// TestAStreamThatForgot deletes a stream's messages and metadata, as a power failure may, and
+// keeps the state of its consumers. No server repairs that itself. EnsureStream detects it, and
+// RemakeStream repairs it.
 func TestAStreamThatForgot(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -94,7 +95,7 @@ func TestAStreamThatForgot(t *testing.T) {
 	for _, d := range fetch(t, lane, before) {
 		d.Ack()
 	}
-	server.Term() // so that all is written
+	server.Term() // writes everything
 	if err := server.Wait(20 * time.Second); err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +127,7 @@ func TestAStreamThatForgot(t *testing.T) {
 func forget(t *testing.T, dir string) {
 	t.Helper()
 	for _, name := range []string{"*.blk", "index.db", "meta.inf"} {
-		if testkit.CutFiles(t, dir, name, false) == 0 && name != "*.blk" { // where no message waits there may be none
+		if testkit.CutFiles(t, dir, name, false) == 0 && name != "*.blk" { // without waiting messages there may be none
 			t.Fatalf("there is no %s to cut", name)
 		}
 	}

@@ -1,9 +1,10 @@
-// Package bus is Parley's use of NATS: doorbells for dispatched runs through the
+// Package bus is Parley's use of NATS: job messages (doorbells) for dispatched runs through the
 // JetStream stream JOBS, and replies, done and cancel notices over core NATS.
 //
-// Nothing here is relied upon: a doorbell may be lost (the sweeper rings again), rung
-// twice (the claim refuses the second) or late; a reply that is lost is found in the
-// run's row. So publishing reports no errors to those who accepted or finished a run.
+// No message is essential. A job message may be lost (the sweeper publishes it again),
+// delivered twice (the claim rejects the second one) or late. A lost reply can be read from the
+// run's row. Therefore publishing returns no errors.
 //
-// Calls of tools and lines of voice have answers: whoever makes them learns when they are lost, and makes them anew.
+// Tool calls and voice sessions are requests with answers: the caller learns if they are
+// lost and retries.
 package bus

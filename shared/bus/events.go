@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// Messages for all watched runs of a process that wait to be handed on: at most 256 MiB.
+	// messages of all watched runs of a process that wait for the callback: at most 256 MiB
 	watchBuffer = 8_192
-	maxEvents   = 32 << 10 // bytes of a message of events
+	maxEvents   = 32 << 10 // maximum size of an events message in bytes
 
-	droppedEvery = time.Second
+	droppedInterval = time.Second
 )
 
-// Events publishes a run's events to its watchers, without waiting. A chunk of more than 32 KiB is announced without its lines: watchers
-// read it from the database.
+// Events publishes a run's events to its watchers without waiting. A message above 32 KiB is
+// published without its lines, and watchers read them from the database.
 func (b *Bus) Events(runID string, chunk domain.EventChunk) {
 	body := contract.EventMessage(chunk)
 	if len(body) > maxEvents {
@@ -30,27 +30,30 @@ func (b *Bus) Events(runID string, chunk domain.EventChunk) {
 	b.publish(contract.SubjectEvents+runID, body)
 }
 
-// Heard is something about a watched run.
+// Heard is a message about a watched run.
 type Heard struct {
 	RunID string
-	// Events is the message of the run's newest events, see contract.ParseEventMessage. When it is nil
-	// something else happened, or may have been missed: the run's log in the database tells.
+	// Events is the message with the run's newest events, see contract.ParseEventMessage. If it
+	// is nil, something else happened or messages may have been missed; the run's log in the
+	// database has everything.
 	Events []byte
 }
 
-// Watch is a process's ear for the runs that its streams follow: nothing is lost in silence. What did not fit its buffer, and
-// whatever may have been published while the connection was away, is heard as a Heard without events.
-type Watch struct{ *ear }
+// Watch receives the messages of the runs that a process follows. If messages did not fit the
+// buffer or the connection was lost, it reports a Heard without events.
+type Watch struct{ *follower }
 
-// NewWatch makes a watch that hears nothing before Run.
-func (b *Bus) NewWatch() *Watch { return &Watch{b.newEar(watchBuffer, contract.RunSubject)} }
+// NewWatch returns a watch that receives nothing before Run.
+func (b *Bus) NewWatch() *Watch { return &Watch{b.newFollower(watchBuffer, contract.RunSubject)} }
 
-// Run calls f, from one goroutine, with all that is heard of watched runs until ctx ends; f must not block.
+// Run calls f from one goroutine with all messages of followed runs until ctx ends.
+// f must not block.
 func (w *Watch) Run(ctx context.Context, f func(Heard)) {
-	w.listen(ctx, func(m *nats.Msg) { hear(m, f) }, func(runID string) { f(Heard{RunID: runID}) })
+	w.listen(ctx, func(m *nats.Msg) { handleMessage(m, f) }, func(runID string) { f(Heard{RunID: runID}) })
 }
 
-func hear(m *nats.Msg, f func(Heard)) {
+// handleMessage calls f with the events, the end or the cancellation in a message.
+func handleMessage(m *nats.Msg, f func(Heard)) {
 	switch runID := contract.RunIDFor(m.Subject); {
 	case strings.HasPrefix(m.Subject, contract.SubjectEvents):
 		f(Heard{RunID: runID, Events: m.Data})

@@ -13,7 +13,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// listen runs a watch until the test ends, and gives what it hears.
+// listen runs a watch until the test ends, and returns the channel of received messages.
 func listen(t *testing.T, b *bus.Bus) (*bus.Watch, chan bus.Heard) {
 	t.Helper()
 	watch, heard := b.NewWatch(), make(chan bus.Heard, 1<<17)
@@ -30,13 +30,13 @@ func listen(t *testing.T, b *bus.Bus) (*bus.Watch, chan bus.Heard) {
 	return watch, heard
 }
 
-func hear(t *testing.T, heard chan bus.Heard) bus.Heard {
+func handleMessage(t *testing.T, heard chan bus.Heard) bus.Heard {
 	t.Helper()
 	select {
 	case h := <-heard:
 		return h
 	case <-time.After(20 * time.Second):
-		t.Fatal("nothing was heard")
+		t.Fatal("nothing was received")
 		return bus.Heard{}
 	}
 }
@@ -65,19 +65,19 @@ func TestAWatchHearsOfItsRunsOnly(t *testing.T) {
 	worker.Events("run_1", chunk(2, "ours"))
 	worker.Cancelled("run_1")
 	worker.Done("run_1", "", nil)
-	if h := hear(t, heard); h.RunID != "run_1" || string(h.Events) != string(contract.EventMessage(chunk(2, "ours"))) {
-		t.Errorf("heard %s %q", h.RunID, h.Events)
+	if h := handleMessage(t, heard); h.RunID != "run_1" || string(h.Events) != string(contract.EventMessage(chunk(2, "ours"))) {
+		t.Errorf("received %s %q", h.RunID, h.Events)
 	}
-	if h := hear(t, heard); h.RunID != "run_1" || h.Events != nil {
-		t.Errorf("heard %s %q", h.RunID, h.Events)
+	if h := handleMessage(t, heard); h.RunID != "run_1" || h.Events != nil {
+		t.Errorf("received %s %q", h.RunID, h.Events)
 	}
 	watch.Unfollow("run_1")
 	watch.Unfollow("run_1")
 	follow(t, watch, "run_3")
 	worker.Events("run_1", chunk(3, "no more"))
 	worker.Events("run_3", chunk(2, "another"))
-	if h := hear(t, heard); h.RunID != "run_3" {
-		t.Errorf("heard %s %q", h.RunID, h.Events)
+	if h := handleMessage(t, heard); h.RunID != "run_3" {
+		t.Errorf("received %s %q", h.RunID, h.Events)
 	}
 }
 
@@ -88,27 +88,28 @@ func TestEventsTooLargeForAMessageAreAnnounced(t *testing.T) {
 	follow(t, watch, "run_1")
 	for n, large := range []int{33 << 10, 9 << 20} {
 		b.Events("run_1", chunk(7+n, strings.Repeat("x", large)))
-		if h := hear(t, heard); string(h.Events) != fmt.Sprintf("1 %d\n", 7+n) {
-			t.Errorf("heard %.100q", h.Events)
+		if h := handleMessage(t, heard); string(h.Events) != fmt.Sprintf("1 %d\n", 7+n) {
+			t.Errorf("received %.100q", h.Events)
 		}
 	}
 }
 
-// A watch that is kept from hearing is told what it missed: messages that did not fit, and those of an outage.
+// A watch that does not keep up reports missed messages: those that did not fit, and
+// those of an outage.
 func TestAWatchMissesNothingInSilence(t *testing.T) {
 	t.Parallel()
 	b := dial(t, testkit.NATS(t))
 	watch := b.NewWatch()
 	follow(t, watch, "run_1")
-	const sent = 20_000 // more than the channel holds, and nobody takes them
+	const sent = 20_000 // more than the channel's capacity, without a receiver
 	for n := range sent {
 		b.Events("run_1", chunk(n+2, fmt.Sprint(n)))
 	}
-	if err := b.Ping(t.Context()); err != nil { // answered behind all of them
+	if err := b.Ping(t.Context()); err != nil { // answered after all of them
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	events, told := 0, false
+	events, lost := 0, false
 	go func() {
 		<-time.After(20 * time.Second)
 		cancel()
@@ -118,11 +119,11 @@ func TestAWatchMissesNothingInSilence(t *testing.T) {
 			events++
 			return
 		}
-		told = h.RunID == "run_1"
+		lost = h.RunID == "run_1"
 		cancel()
 	})
-	if !told || events == 0 || events >= sent {
-		t.Errorf("%d of %d messages were heard, missing ones told of: %v", events, sent, told)
+	if !lost || events == 0 || events >= sent {
+		t.Errorf("%d of %d messages were received, loss reported: %v", events, sent, lost)
 	}
 }
 
@@ -137,11 +138,11 @@ func TestAWatchLooksAgainAfterAReconnection(t *testing.T) {
 	}
 	server.Kill9()
 	server.Restart()
-	if h := hear(t, heard); h.RunID != "run_1" || h.Events != nil {
-		t.Errorf("heard %s %q", h.RunID, h.Events)
+	if h := handleMessage(t, heard); h.RunID != "run_1" || h.Events != nil {
+		t.Errorf("received %s %q", h.RunID, h.Events)
 	}
 	b.Events("run_1", chunk(2, "as before"))
-	if h := hear(t, heard); string(h.Events) != string(contract.EventMessage(chunk(2, "as before"))) {
-		t.Errorf("heard %s %q", h.RunID, h.Events)
+	if h := handleMessage(t, heard); string(h.Events) != string(contract.EventMessage(chunk(2, "as before"))) {
+		t.Errorf("received %s %q", h.RunID, h.Events)
 	}
 }

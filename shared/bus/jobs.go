@@ -13,7 +13,8 @@ import (
 	"parley/shared/domain"
 )
 
-// Doorbell is a job's message as a worker holds it, until it acknowledges it or gives it back.
+// Doorbell is a job message that was delivered to a worker, until the worker
+// acknowledges or releases it.
 type Doorbell struct {
 	RunID       string
 	ReplyTo     string
@@ -21,27 +22,27 @@ type Doorbell struct {
 	msg         jetstream.Msg
 }
 
-// Ack takes the doorbell off the stream.
-func (d *Doorbell) Ack() { _ = d.msg.Ack() } // unacknowledged it rings again, and the claim refuses it
+// Ack removes the message from the stream.
+func (d *Doorbell) Ack() { _ = d.msg.Ack() } // if it fails, the message is delivered again, and the claim rejects it
 
-// Nak gives the doorbell back for another worker, after delay.
-func (d *Doorbell) Nak(delay time.Duration) { _ = d.msg.NakWithDelay(delay) } // else it rings again after the wait
+// Nak releases the message to another worker after delay.
+func (d *Doorbell) Nak(delay time.Duration) { _ = d.msg.NakWithDelay(delay) } // if it fails, it is delivered again after ackWait
 
-// InProgress keeps the doorbell from being given to another worker for a further wait.
-func (d *Doorbell) InProgress() { _ = d.msg.InProgress() } // else it rings again, and the claim refuses it
+// InProgress extends the time before the message is delivered to another worker.
+func (d *Doorbell) InProgress() { _ = d.msg.InProgress() } // if it fails, the message is delivered again, and the claim rejects it
 
-// Lane is a worker's view of one lane's doorbells.
+// Lane is a worker's view of the job messages of one lane.
 type Lane struct {
 	bus  *Bus
 	lane domain.Lane
 	cons jetstream.Consumer
 }
 
-// Lane opens a lane.
+// Lane returns a lane's view. It sends nothing yet.
 func (b *Bus) Lane(lane domain.Lane) *Lane { return &Lane{bus: b, lane: lane} }
 
-// Fetch hands doorbells to f as they arrive and returns when the most that were asked for came, wait has
-// passed or an error ended the pull. It opens stream and consumer anew when they are gone.
+// Fetch calls f with job messages as they arrive. It returns after limit messages, after wait,
+// or on an error. It opens the stream and the consumer again if they are gone.
 func (l *Lane) Fetch(ctx context.Context, limit int, wait time.Duration, f func(*Doorbell)) error {
 	if l.cons == nil {
 		if _, err := l.bus.EnsureStream(ctx); err != nil {
@@ -53,11 +54,13 @@ func (l *Lane) Fetch(ctx context.Context, limit int, wait time.Duration, f func(
 		}
 		l.cons = cons
 	}
+
 	batch, err := l.cons.Fetch(limit, jetstream.FetchMaxWait(wait))
 	if err != nil {
 		l.cons = nil
 		return fmt.Errorf("fetching jobs: %w", err)
 	}
+
 	for msg := range batch.Messages() {
 		headers := msg.Headers()
 		f(&Doorbell{
@@ -65,28 +68,33 @@ func (l *Lane) Fetch(ctx context.Context, limit int, wait time.Duration, f func(
 			Traceparent: headers.Get(contract.HeaderTraceparent), msg: msg,
 		})
 	}
+
 	if err := batch.Error(); err != nil && !errors.Is(err, nats.ErrTimeout) {
 		l.cons = nil
 		return fmt.Errorf("fetching jobs: %w", err)
 	}
+
 	return nil
 }
 
-// OldestUndelivered gives when the oldest doorbell of a lane was rung that no worker has been handed yet;
-// false when there is none.
+// OldestUndelivered returns when the oldest undelivered job message of a lane was published. It
+// returns false if there is none.
 func (b *Bus) OldestUndelivered(ctx context.Context, lane domain.Lane) (time.Time, bool, error) {
 	stream, err := b.js.Stream(ctx, contract.StreamJobs)
 	if err != nil {
 		return time.Time{}, false, fmt.Errorf("opening stream: %w", err)
 	}
+
 	cons, err := stream.Consumer(ctx, string(lane))
 	if err != nil {
 		return time.Time{}, false, fmt.Errorf("opening consumer %s: %w", lane, err)
 	}
+
 	info := cons.CachedInfo()
 	if info.NumPending == 0 {
 		return time.Time{}, false, nil
 	}
+
 	msg, err := stream.GetMsg(ctx, info.Delivered.Stream+1, jetstream.WithGetMsgSubject(contract.LaneSubject(lane)))
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return time.Time{}, false, nil // delivered meanwhile
@@ -94,15 +102,17 @@ func (b *Bus) OldestUndelivered(ctx context.Context, lane domain.Lane) (time.Tim
 	if err != nil {
 		return time.Time{}, false, fmt.Errorf("reading oldest doorbell: %w", err)
 	}
+
 	return msg.Time, true, nil
 }
 
-// Pending is how many doorbells of a lane no worker has been handed yet, and how many workers have in their hands.
+// Pending returns how many job messages of a lane are undelivered, and how many are delivered
+// and unacknowledged.
 func (b *Bus) Pending(ctx context.Context, lane domain.Lane) (undelivered, unacknowledged int64, err error) {
 	cons, err := b.js.Consumer(ctx, contract.StreamJobs, string(lane))
 	if err != nil {
 		return 0, 0, fmt.Errorf("opening consumer %s: %w", lane, err)
 	}
-	info := cons.CachedInfo() // as it was opened just now
+	info := cons.CachedInfo() // the state at the time of opening
 	return int64(info.NumPending), int64(info.NumAckPending), nil
 }

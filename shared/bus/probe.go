@@ -16,16 +16,17 @@ import (
 
 const (
 	probeTimeout = 2 * time.Second
-	probeName    = "probe" // of the consumer that takes probes off the stream
+	probeName    = "probe" // name of the consumer that receives probes
 )
 
-// ErrNotStored is returned by CheckJobs if the server answers and the stream is there, but a message was not stored in time, as with a full
-// disk. A server refuses every message of a stream that it failed to write once, even after there is space again. RemakeStream makes it
-// write again.
+// ErrNotStored is returned by CheckJobs if the server answers and the stream exists, but a message
+// was not stored in time, for example because the disk is full. After a failed write a server
+// rejects every message of the stream, even when there is space again. RemakeStream repairs it.
 var ErrNotStored = errors.New("the server does not store messages")
 
-// CheckJobs returns nil if the job stream exists, stores messages and delivers them. It publishes a message of its own and takes one
-// off the stream: a NATS server can answer pings although its disk is full. It takes two seconds at most.
+// CheckJobs returns nil if the job stream exists, stores messages and delivers them. It
+// publishes a message and receives one, because a NATS server with a full disk still answers
+// pings. It takes at most two seconds.
 func (b *Bus) CheckJobs(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -33,35 +34,43 @@ func (b *Bus) CheckJobs(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("probing jobs: opening stream: %w", err)
 	}
+
 	consumer, err := ensureConsumer(ctx, stream, probeName, contract.SubjectProbe+">")
 	if err != nil {
 		return fmt.Errorf("probing jobs: %w", err)
 	}
+
 	_, err = b.js.PublishMsg(ctx, nats.NewMsg(contract.SubjectProbe+rand.Text()))
 	if full(err) {
-		return nil // full of jobs: the others wait as rows
+		return nil // full of job messages; further runs wait as rows
 	}
 	if err != nil {
 		return fmt.Errorf("probing jobs: %w: %w", ErrNotStored, err)
 	}
-	// Processes share the consumer. Each publishes one message and takes one, not always its own.
+
+	// Processes share the consumer. Each publishes one message and receives one, possibly of
+	// another process.
 	batch, err := consumer.Fetch(1, jetstream.FetchMaxWait(probeTimeout/2))
 	if err != nil {
 		return fmt.Errorf("probing jobs: receiving a message: %w", err)
 	}
+
 	for msg := range batch.Messages() {
 		return msg.Ack()
 	}
+
 	if err := batch.Error(); err != nil && !errors.Is(err, nats.ErrTimeout) {
 		return fmt.Errorf("probing jobs: receiving a message: %w", err)
 	}
+
 	if info, err := consumer.Info(ctx); err == nil && info.NumPending == 0 {
-		return nil // another process took both
+		return nil // another process received both
 	}
+
 	return errors.New("probing jobs: a stored message was not delivered")
 }
 
-// full reports whether the stream refused a message because it holds as many as it may.
+// full reports whether the stream rejected a message because it has reached its maximum size.
 func full(err error) bool {
 	refusal, ok := errors.AsType[*jetstream.APIError](err)
 	return ok && refusal.ErrorCode == codeStoreFailed && strings.Contains(refusal.Description, "maximum bytes exceeded")

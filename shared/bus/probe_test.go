@@ -11,13 +11,13 @@ import (
 	"parley/shared/testkit"
 )
 
-// TestCheckJobs has two processes check the stream several times, which leaves no message behind.
+// TestCheckJobs checks the stream from two processes several times, which leaves no message in it.
 func TestCheckJobs(t *testing.T) {
 	t.Parallel()
 	url := testkit.NATS(t)
 	for range 3 {
 		for range 2 {
-			b := dial(t, url) // each remembers an outcome of its own
+			b := dial(t, url) // each process keeps its own last result
 			if _, err := b.EnsureStream(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -36,7 +36,7 @@ func TestCheckJobs(t *testing.T) {
 	}
 }
 
-// TestCheckJobsWithoutAStream fails: nothing that is published would be stored.
+// Without a stream nothing that is published would be stored.
 func TestCheckJobsWithoutAStream(t *testing.T) {
 	t.Parallel()
 	if err := dial(t, testkit.NATS(t)).CheckJobs(t.Context()); err == nil {
@@ -44,7 +44,7 @@ func TestCheckJobsWithoutAStream(t *testing.T) {
 	}
 }
 
-// TestStreamOfALittleServer is smaller than wanted: the server has 64 MiB for all streams.
+// If the server has only 64 MiB for all streams, the stream is smaller than wanted.
 func TestStreamOfALittleServer(t *testing.T) {
 	t.Parallel()
 	config := t.TempDir() + "/little.conf"

@@ -14,7 +14,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// jobStream makes the job stream as something other than this release would make it.
+// jobStream creates the job stream with a changed configuration.
 func jobStream(t *testing.T, url string, change func(*jetstream.StreamConfig)) jetstream.JetStream {
 	t.Helper()
 	nc, err := nats.Connect(url)
@@ -37,7 +37,8 @@ func jobStream(t *testing.T, url string, change func(*jetstream.StreamConfig)) j
 	return js
 }
 
-// A server that acknowledges nothing delays nobody: what it has not acknowledged is bounded, and messages beyond that are dropped at once.
+// A server that does not acknowledge messages delays no publisher: unacknowledged messages are
+// limited, and further ones are dropped immediately.
 func TestPublishingDoesNotWaitForAServerThatAcknowledgesNothing(t *testing.T) {
 	t.Parallel()
 	url := testkit.NATS(t)
@@ -52,12 +53,12 @@ func TestPublishingDoesNotWaitForAServerThatAcknowledgesNothing(t *testing.T) {
 	for i := range 100 {
 		b.Ring(job(fmt.Sprintf("run_late_%d", i), 1))
 	}
-	if took := time.Since(began); took > 2500*time.Millisecond { // 50 ms each is 5 s
+	if took := time.Since(began); took > 2500*time.Millisecond { // 50 ms each would be 5 s
 		t.Errorf("100 runs waited %s for acknowledgements", took)
 	}
 }
 
-// A stream of an earlier release gets this release's duplicate window, and keeps its messages.
+// The stream of an earlier release gets this release's duplicate window and keeps its messages.
 func TestUpdateStreamShortensTheDuplicateWindow(t *testing.T) {
 	t.Parallel()
 	url := testkit.NATS(t)

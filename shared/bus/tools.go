@@ -15,79 +15,82 @@ import (
 	"parley/shared/contract"
 )
 
-// How calls of tools can go wrong on their way.
+// Errors of tool calls.
 var (
-	// ErrNoToolWorker says that no tool worker took the call: there is none, or none has a place. Only a worker that
-	// was frozen just then may still begin it.
+	// ErrNoToolWorker means that no tool worker took the call: there is none, or none has a
+	// free slot. Only a worker that was frozen at that time may still execute it.
 	ErrNoToolWorker = errors.New("no tool worker took the call")
-	// ErrToolsAway is the ErrNoToolWorker of a call during which the bus itself was away: it says nothing of the workers,
-	// and one of them may have taken the call just before.
-	ErrToolsAway = fmt.Errorf("%w: the bus was away", ErrNoToolWorker)
-	// ErrToolLost says that a worker took the call and was not heard of again.
+	// ErrToolsAway is an ErrNoToolWorker during which the bus was unreachable. It says nothing
+	// about the workers, and one of them may have taken the call just before.
+	ErrToolsAway = fmt.Errorf("%w: the bus was unreachable", ErrNoToolWorker)
+	// ErrToolLost means that a worker took the call and then fell silent.
 	ErrToolLost = errors.New("the tool worker was lost")
-	// ErrToolRefused says that a worker did not accept the capability or could not read the call.
-	ErrToolRefused = errors.New("the tool worker refused the call")
-	// ErrToolTooLarge says that the call does not fit a message; nothing was sent.
-	ErrToolTooLarge = errors.New("the call does not fit a message")
+	// ErrToolRefused means that a worker rejected the capability or could not read the call.
+	ErrToolRefused = errors.New("the tool worker rejected the call")
+	// ErrToolTooLarge means that the call is too large for in a message. Nothing was sent.
+	ErrToolTooLarge = errors.New("the call is too large for a message")
 )
 
-// errAbsent says that nobody at all is there to take a call.
-var errAbsent = errors.New("nobody is subscribed")
+// errAbsent means that no worker is subscribed.
+var errAbsent = errors.New("no subscriber")
 
 const (
-	acceptWithin = 1800 * time.Millisecond // a missing tool worker must be an error within 2 s
-	offerFor     = 850 * time.Millisecond  // then another worker may get the call
-	clockLeeway  = 5 * time.Second         // by which a worker's clock may be ahead
-	answerGrace  = 7 * time.Second         // behind the deadline, for the worker's word that it was too late
-	absentWithin = 500 * time.Millisecond  // nobody subscribed: long enough for a worker to reconnect
-	retryPause   = 100 * time.Millisecond
-	outageFor    = 6 * time.Second // that the bus may be away before a call is given up
-	lostAfter    = 6 * time.Second // three beats
+	acceptTimeout  = 1800 * time.Millisecond // a missing tool worker must be an error within 2 s
+	offerTimeout   = 850 * time.Millisecond  // after this, another worker may get the call
+	clockLeeway    = 5 * time.Second         // by how much a worker's clock may be ahead
+	answerGrace    = 7 * time.Second         // after the deadline, for the worker's answer that it was too late
+	maxAbsence     = 500 * time.Millisecond  // how long no worker may be subscribed, long enough to reconnect
+	retryPause     = 100 * time.Millisecond
+	maxOutage      = 6 * time.Second // how long the bus may be unreachable before the call fails
+	silenceTimeout = 6 * time.Second // three beats
 
 	deadlineFormat = "2006-01-02T15:04:05.000Z07:00"
 )
 
-// ToolCaller calls tools on tool workers; safe for concurrent use. All its calls share one subscription.
+// ToolCaller calls tools on tool workers. It is safe for concurrent use. All its calls share
+// one subscription.
 type ToolCaller struct {
 	nc    *nats.Conn
 	inbox string
 	sub   *nats.Subscription
-	last  atomic.Uint64 // call
+	last  atomic.Uint64 // number of the last call
 
 	mu    sync.Mutex
 	calls map[string]*toolCall
 }
 
-// toolCall is a call that waits. Its channels never block who writes: beats may be dropped, and of what ends an
-// attempt one is enough.
+// toolCall is a pending call. Sending to its channels never blocks: surplus beats are dropped,
+// and the first final message is enough.
 type toolCall struct {
 	alive chan struct{}
 	ends  chan *nats.Msg
 }
 
-// NewToolCaller subscribes for the answers.
+// NewToolCaller subscribes to the answers.
 func (b *Bus) NewToolCaller() (*ToolCaller, error) {
 	c := &ToolCaller{nc: b.nc, inbox: b.nc.NewInbox(), calls: map[string]*toolCall{}}
-	sub, err := b.nc.Subscribe(c.inbox+".*", c.hear)
+	sub, err := b.nc.Subscribe(c.inbox+".*", c.handleMessage)
 	if err != nil {
 		return nil, fmt.Errorf("subscribing for tools' answers: %w", err)
 	}
-	_ = sub.SetPendingLimits(-1, -1) // bounded by the calls that wait
+	_ = sub.SetPendingLimits(-1, -1) // bounded by the pending calls
 	c.sub = sub
 	return c, nil
 }
 
-// Close ends the subscription. Calls that still wait end as if the workers were lost.
-func (c *ToolCaller) Close() { _ = c.sub.Unsubscribe() } // fails only when the connection is closed
+// Close ends the subscription. Pending calls end as if the workers were lost.
+func (c *ToolCaller) Close() { _ = c.sub.Unsubscribe() } // fails only if the connection is closed
 
-// hear hands a message from a tool worker, or the server's word that there is none, to the call that waits for it.
-func (c *ToolCaller) hear(m *nats.Msg) {
+// handleMessage passes a message from a tool worker, or the server's "no responders", to the
+// pending call.
+func (c *ToolCaller) handleMessage(m *nats.Msg) {
 	c.mu.Lock()
 	call := c.calls[contract.RunIDFor(m.Subject)]
 	c.mu.Unlock()
 	if call == nil {
-		return // it no longer waits
+		return // no longer pending
 	}
+
 	switch stageFor(m) {
 	case contract.StageAccepted, contract.StageWorking:
 		select {
@@ -102,17 +105,18 @@ func (c *ToolCaller) hear(m *nats.Msg) {
 	}
 }
 
-// Call has a tool worker carry a call out and gives its answer, a contract.ToolReply. The worker is told the deadline, and a
-// moment behind it Call returns. Its errors are ErrNoToolWorker, ErrToolsAway, ErrToolLost, ErrToolRefused, ErrToolTooLarge
-// and ctx's.
+// Call executes a call on a tool worker and returns its answer, a contract.ToolReply. It
+// returns shortly after the deadline at the latest. Its errors are ErrNoToolWorker,
+// ErrToolsAway, ErrToolLost, ErrToolRefused, ErrToolTooLarge and those of ctx.
 //
-// A call that nobody takes is offered again as long as there is hope: to another worker, where one is frozen, has no
-// place, or does not accept the capability. One that was frozen may take an old offer late; then two carry the call
-// out, and what must not happen twice is the effect ledger's to prevent.
+// Call offers a call repeatedly for a limited time, because a worker may be frozen, have no free
+// slot, or reject the capability. A frozen worker may accept an old offer late, so two workers
+// may execute the same call. The effect ledger prevents effects that must not happen twice.
 func (c *ToolCaller) Call(ctx context.Context, kind, capability string, body []byte, deadline time.Time) ([]byte, error) {
 	if !deadline.After(time.Now()) {
 		return nil, context.DeadlineExceeded
 	}
+
 	ctx, cancel := context.WithDeadline(ctx, deadline.Add(answerGrace))
 	defer cancel()
 	msg := &nats.Msg{Subject: contract.ToolSubject(kind), Data: body, Header: nats.Header{
@@ -121,27 +125,28 @@ func (c *ToolCaller) Call(ctx context.Context, kind, capability string, body []b
 	if traceparent := contract.Traceparent(ctx); traceparent != "" {
 		msg.Header[contract.HeaderTraceparent] = []string{traceparent}
 	}
-	outage, absent := time.Now().Add(outageFor), absentWithin
+
+	outage, absent := time.Now().Add(maxOutage), maxAbsence
 	for {
 		here := c.presence()
-		turned, answer, err := c.offerAround(ctx, msg, absent)
-		if !turned || here.connected && c.presence() == here {
+		notTaken, answer, err := c.offerRepeatedly(ctx, msg, absent)
+		if !notTaken || here.connected && c.presence() == here {
 			return answer, err
 		}
 		if time.Now().After(outage) {
 			return nil, ErrToolsAway
 		}
-		absent = acceptWithin // workers have to come back, too: they get all the time that there is for one that is frozen
+		absent = acceptTimeout // workers have to reconnect too, so they get the full time
 	}
 }
 
-// offerAround offers a call again and again for as long as a worker has to take it; less when for some time nobody at all
-// is there. A call that nobody took was turned away, and err says why.
-func (c *ToolCaller) offerAround(ctx context.Context, msg *nats.Msg, absent time.Duration) (turned bool, answer []byte, err error) {
+// offerRepeatedly offers a call repeatedly for acceptTimeout, or for absent if no worker is
+// subscribed. turned is true if no worker took the call; err is the reason.
+func (c *ToolCaller) offerRepeatedly(ctx context.Context, msg *nats.Msg, absent time.Duration) (notTaken bool, answer []byte, err error) {
 	began, nobody := time.Now(), ErrNoToolWorker
-	for left := acceptWithin; left > 0; left = acceptWithin - time.Since(began) {
-		turned, answer, err = c.offer(ctx, msg, min(left, offerFor))
-		if !turned {
+	for left := acceptTimeout; left > 0; left = acceptTimeout - time.Since(began) {
+		notTaken, answer, err = c.offer(ctx, msg, min(left, offerTimeout))
+		if !notTaken {
 			return false, answer, err
 		}
 		if errors.Is(err, ErrToolRefused) {
@@ -154,11 +159,12 @@ func (c *ToolCaller) offerAround(ctx context.Context, msg *nats.Msg, absent time
 			return false, nil, err
 		}
 	}
+
 	return true, nil, nobody
 }
 
-// presence is whether the server can be reached, and how often it has come back: as long as both stay the same, it was
-// there all the time.
+// presence says whether the server is reachable, and how often the connection was restored. Two
+// equal values mean that it was reachable all the time in between.
 type presence struct {
 	connected  bool
 	reconnects uint64
@@ -168,9 +174,9 @@ func (c *ToolCaller) presence() presence {
 	return presence{c.nc.IsConnected(), c.nc.Stats().Reconnects}
 }
 
-// offer sends a call once, waits until a worker takes it, and then for the end of it. When it was turned away, it may be
-// offered again; err then says why.
-func (c *ToolCaller) offer(ctx context.Context, msg *nats.Msg, within time.Duration) (turned bool, answer []byte, err error) {
+// offer sends a call once, waits until a worker takes it, and then for the answer. If turned is
+// true, the call may be offered again; err is the reason.
+func (c *ToolCaller) offer(ctx context.Context, msg *nats.Msg, within time.Duration) (notTaken bool, answer []byte, err error) {
 	token := strconv.FormatUint(c.last.Add(1), 36)
 	call := &toolCall{alive: make(chan struct{}, 1), ends: make(chan *nats.Msg, 1)}
 	c.mu.Lock()
@@ -181,18 +187,20 @@ func (c *ToolCaller) offer(ctx context.Context, msg *nats.Msg, within time.Durat
 		delete(c.calls, token)
 		c.mu.Unlock()
 	}()
+
 	msg.Reply = c.inbox + "." + token
 	if err := c.nc.PublishMsg(msg); err != nil {
 		if errors.Is(err, nats.ErrMaxPayload) {
 			return false, nil, ErrToolTooLarge
 		}
-		return true, nil, err // the connection is away, perhaps not for long
+		return true, nil, err // the connection is lost, perhaps briefly
 	}
-	return taken(ctx, call, within)
+
+	return awaitAccepted(ctx, call, within)
 }
 
-// taken waits until a worker takes a call, and then for its end.
-func taken(ctx context.Context, call *toolCall, within time.Duration) (turned bool, answer []byte, err error) {
+// awaitAccepted waits until a worker takes a call, and then for its answer.
+func awaitAccepted(ctx context.Context, call *toolCall, within time.Duration) (notTaken bool, answer []byte, err error) {
 	late := time.NewTimer(within)
 	defer late.Stop()
 	select {
@@ -201,7 +209,7 @@ func taken(ctx context.Context, call *toolCall, within time.Duration) (turned bo
 	case <-late.C:
 		return true, nil, ErrNoToolWorker
 	case <-call.alive:
-		answer, err = await(ctx, call)
+		answer, err = awaitAnswer(ctx, call)
 		return false, answer, err
 	case m := <-call.ends:
 		switch stageFor(m) {
@@ -209,7 +217,7 @@ func taken(ctx context.Context, call *toolCall, within time.Duration) (turned bo
 			return true, nil, ErrNoToolWorker
 		case contract.StageRefused:
 			return true, nil, ErrToolRefused
-		case "": // the server's word that nobody is subscribed
+		case "": // no responders: no worker is subscribed
 			return true, nil, errAbsent
 		default:
 			answer, err = ended(m)
@@ -218,7 +226,8 @@ func taken(ctx context.Context, call *toolCall, within time.Duration) (turned bo
 	}
 }
 
-// wait lets a pause pass, a little longer at random, so that those who were turned away do not come back as one.
+// wait waits for pause plus a random part of it, so that rejected callers do not
+// retry simultaneously.
 func wait(ctx context.Context, pause time.Duration) error {
 	timer := time.NewTimer(pause + rand.N(pause/2)) //nolint:gosec // G404: no secret
 	defer timer.Stop()
@@ -230,16 +239,16 @@ func wait(ctx context.Context, pause time.Duration) error {
 	}
 }
 
-// await waits for the end of a call that a worker has taken.
-func await(ctx context.Context, call *toolCall) ([]byte, error) {
-	silence := time.NewTimer(lostAfter)
+// awaitAnswer waits for the answer of a call that a worker has taken.
+func awaitAnswer(ctx context.Context, call *toolCall) ([]byte, error) {
+	silence := time.NewTimer(silenceTimeout)
 	defer silence.Stop()
 	for {
 		select {
 		case m := <-call.ends:
 			return ended(m)
 		case <-call.alive:
-			silence.Reset(lostAfter)
+			silence.Reset(silenceTimeout)
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-silence.C:
@@ -248,10 +257,12 @@ func await(ctx context.Context, call *toolCall) ([]byte, error) {
 	}
 }
 
+// stageFor returns the stage in a message's header, or "" for a frame or for "no responders".
 func stageFor(m *nats.Msg) contract.ToolStage {
 	return contract.ToolStage(m.Header.Get(contract.HeaderStage))
 }
 
+// ended returns the answer in a call's final message, or the error that it stands for.
 func ended(m *nats.Msg) ([]byte, error) {
 	switch stageFor(m) {
 	case contract.StageAnswer:

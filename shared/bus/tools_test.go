@@ -30,7 +30,7 @@ func caller(t *testing.T, url string) *bus.ToolCaller {
 	return c
 }
 
-// serve starts a tool worker, which stops with the test at the latest.
+// serve starts a tool worker, which stops at the end of the test at the latest.
 func serve(t *testing.T, url string, cfg bus.ToolServing, handle func(context.Context, bus.ToolMessage) ([]byte, bool)) (stop func(context.Context)) {
 	t.Helper()
 	stop, err := dial(t, url).ServeTool(kind, cfg, handle)
@@ -82,7 +82,7 @@ func TestWithoutAWorkerACallFailsSoon(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(nc.Close)
-	// Somebody who is subscribed and never answers, as a worker that is frozen, and one who has never a place.
+	// A subscriber that never answers, like a frozen worker, and one that never has a free slot.
 	for subject, answer := range map[string]string{"frozen": "", "full": string(contract.StageBusy), "nobody": ""} {
 		if subject == "nobody" {
 			continue
@@ -211,12 +211,12 @@ func TestALongCallIsNotLost(t *testing.T) {
 	t.Parallel()
 	url := testkit.NATS(t)
 	serve(t, url, bus.ToolServing{Slots: 1, Queue: 1}, func(context.Context, bus.ToolMessage) ([]byte, bool) {
-		<-time.After(7 * time.Second) // longer than the silence that is loss
+		<-time.After(7 * time.Second) // longer than the silence after which a worker counts as lost
 		return []byte("done"), true
 	})
 	c := caller(t, url)
 	var all sync.WaitGroup
-	for range 2 { // the second one waits for its turn, and is heard of all the while
+	for range 2 { // the second one waits for its turn, and sends beats meanwhile
 		all.Go(func() {
 			if got, err := c.Call(t.Context(), kind, "", nil, soon()); err != nil || string(got) != "done" {
 				t.Errorf("got %q, %v", got, err)
@@ -243,7 +243,7 @@ func TestASilentWorkerIsLost(t *testing.T) {
 	t.Cleanup(func() { stop(over) })
 	go func() {
 		<-entered
-		b.Close() // as a worker that dies
+		b.Close() // like a worker that dies
 	}()
 	began := time.Now()
 	_, err = caller(t, url).Call(t.Context(), kind, "", nil, time.Now().Add(15*time.Second))
@@ -281,7 +281,7 @@ func TestACallEndsWithItsContextAndItsDeadline(t *testing.T) {
 	if _, err := c.Call(ctx, kind, "", nil, time.Now().Add(2*time.Second)); !errors.Is(err, context.Canceled) {
 		t.Fatalf("cancelled: %v", err)
 	}
-	// The worker goes on to the deadline: what it does may be kept.
+	// The worker continues until the deadline, because its result may be stored.
 	if err := <-ends; !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("the worker ended with %v", err)
 	}
@@ -293,7 +293,7 @@ func TestACallEndsWithItsContextAndItsDeadline(t *testing.T) {
 func TestAnotherWorkerGetsWhatOneRefuses(t *testing.T) {
 	t.Parallel()
 	url := testkit.NATS(t)
-	// Of two workers one has another key, as in a rolling change of keys.
+	// Two workers with different keys, as during a key rotation.
 	none := func(bus.ToolMessage) (string, bool) { return "", false }
 	serve(t, url, bus.ToolServing{Slots: 4, Owner: none}, func(context.Context, bus.ToolMessage) ([]byte, bool) { return nil, false })
 	serve(t, url, bus.ToolServing{Slots: 4}, func(context.Context, bus.ToolMessage) ([]byte, bool) { return []byte("done"), true })
@@ -304,7 +304,7 @@ func TestAnotherWorkerGetsWhatOneRefuses(t *testing.T) {
 			done++
 		}
 	}
-	if done < 7 { // each is offered many times: missing the good one every time is one in thousands
+	if done < 7 { // each is offered many times; missing the right worker every time has a chance of one in thousands
 		t.Errorf("%d of 8 calls were made", done)
 	}
 }
@@ -338,7 +338,7 @@ func TestAStoppingWorkerFinishesWhatItHas(t *testing.T) {
 	})
 	c := caller(t, url)
 	got := make(chan string, 2)
-	for range 2 { // one in hand, one in the queue
+	for range 2 { // one running, one in the queue
 		go func() {
 			answer, err := c.Call(t.Context(), kind, "", nil, soon())
 			got <- fmt.Sprint(string(answer), err)
@@ -346,7 +346,7 @@ func TestAStoppingWorkerFinishesWhatItHas(t *testing.T) {
 		<-asked
 	}
 	<-entered
-	go func() { // of all the others
+	go func() { // all other workers
 		for range asked {
 		}
 	}()
@@ -354,14 +354,14 @@ func TestAStoppingWorkerFinishesWhatItHas(t *testing.T) {
 	serve(t, url, bus.ToolServing{Slots: 1}, func(context.Context, bus.ToolMessage) ([]byte, bool) { return []byte("new"), true })
 	stopped := make(chan struct{})
 	go func() { stop(t.Context()); close(stopped) }()
-	for range 20 { // those who come now, and those who came just before, are served by another
+	for range 20 { // new calls, and calls that came just before, are served by another worker
 		if answer, err := c.Call(t.Context(), kind, "", nil, soon()); err != nil || string(answer) != "new" {
 			t.Errorf("got %q, %v", answer, err)
 		}
 	}
 	select {
 	case <-stopped:
-		t.Error("stopped with calls in hand")
+		t.Error("stopped with calls unfinished")
 	default:
 	}
 	close(release)
@@ -410,8 +410,8 @@ func TestCallsGoOnWhenTheServerIsBack(t *testing.T) {
 	}
 }
 
-// TestACallOutlivesAnOutageOfTheServer makes calls while there is none: for longer than a worker has to take a call, and for
-// longer than anybody waits.
+// TestACallOutlivesAnOutageOfTheServer makes calls during outages of the server: one longer
+// than a worker has to take a call, and one longer than a call waits.
 func TestACallOutlivesAnOutageOfTheServer(t *testing.T) {
 	t.Parallel()
 	server := testkit.NATSProcess(t, t.TempDir())
@@ -433,7 +433,7 @@ func TestACallOutlivesAnOutageOfTheServer(t *testing.T) {
 		err    error
 	}
 	got := make(chan outcome, 1)
-	late := time.NewTimer(2500 * time.Millisecond) // a worker that is missing is an error by then
+	late := time.NewTimer(2500 * time.Millisecond) // a missing worker is an error by then
 	defer late.Stop()
 	go func() {
 		answer, err := c.Call(t.Context(), kind, "c", []byte("b"), soon())

@@ -14,43 +14,45 @@ import (
 )
 
 const (
-	voiceLook      = 100 * time.Millisecond // how often lines are looked at
-	voicePingLooks = 20                     // between two pings: 2 s
+	voiceCheckInterval = 100 * time.Millisecond // interval at which sessions are checked
+	voicePingChecks    = 20                     // checks between two pings: 2 s
 )
 
-// voiceBoard has all lines of a process that end here: one subscription, whose messages are told apart by the last token
-// of their subjects, and one goroutine that finds the lines of which nothing is heard any more.
+// voiceBoard has the local ends of all voice sessions of a process. They share one
+// subscription, in which the last token of the subject identifies the session, and one
+// goroutine that finds silent sessions.
 type voiceBoard[In voiceControl] struct {
 	nc       *nats.Conn
 	log      zerolog.Logger
 	inbox    string
 	sub      *nats.Subscription
-	patience int           // looks that a line may be silent for: late ones count once, so who was frozen itself loses nothing
-	pings    bool          // this end has to say that it is there
-	closes   func(In) bool // whether the other end closes the line with it
-	last     atomic.Uint64 // token
+	patience int           // checks that a session may be silent for; delayed checks count once, so a frozen process loses nothing
+	pings    bool          // this end must send pings
+	closes   func(In) bool // reports whether the other end closes the session with this frame
+	last     atomic.Uint64 // last token
 	stopped  chan struct{}
 
-	mu     sync.Mutex
-	closed bool
-	wires  map[string]*voiceWire[In]
-	looked []*voiceWire[In] // the keeper's own
+	mu       sync.Mutex
+	closed   bool
+	wires    map[string]*voiceWire[In]
+	snapshot []*voiceWire[In] // used only by watch
 }
 
-// start subscribes for frames, and looks after lines until close.
+// start subscribes to frames, and checks the sessions until close.
 func (v *voiceBoard[In]) start() error {
 	v.inbox, v.wires, v.stopped = v.nc.NewInbox(), map[string]*voiceWire[In]{}, make(chan struct{})
-	sub, err := v.nc.Subscribe(v.inbox+".*", v.hear)
+	sub, err := v.nc.Subscribe(v.inbox+".*", v.handleMessage)
 	if err != nil {
 		return fmt.Errorf("subscribing for voice frames: %w", err)
 	}
-	_ = sub.SetPendingLimits(-1, -1) // bounded by line: one whose reader lags is lost
+	_ = sub.SetPendingLimits(-1, -1) // bounded per session: a session whose reader lags is lost
 	v.sub = sub
-	go v.keep()
+	go v.watch()
 	return nil
 }
 
-// wire makes an end of a line; peer is "" when the other end is still to be found. It is nil once the board is closed.
+// wire creates the local end of a session. peer is "" if the other end is not known yet. It
+// returns nil if the board is closed.
 func (v *voiceBoard[In]) wire(peer string, onEnd func()) *voiceWire[In] {
 	token := strconv.FormatUint(v.last.Add(1), 36)
 	w := &voiceWire[In]{
@@ -60,47 +62,50 @@ func (v *voiceBoard[In]) wire(peer string, onEnd func()) *voiceWire[In] {
 	if peer != "" {
 		w.join(peer)
 	}
+
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.closed {
 		return nil
 	}
+
 	v.wires[token] = w
 	return w
 }
 
-// join tells a wire where the other end is.
+// join sets the subject of the other end.
 func (w *voiceWire[In]) join(peer string) {
-	w.news.Store(true)
+	w.active.Store(true)
 	w.peer.Store(&peer)
 }
 
-// hear hands a message to the line that it is for. It waits for nobody.
-func (v *voiceBoard[In]) hear(m *nats.Msg) {
+// handleMessage passes a message to its session without waiting.
+func (v *voiceBoard[In]) handleMessage(m *nats.Msg) {
 	v.mu.Lock()
 	w := v.wires[contract.RunIDFor(m.Subject)]
 	v.mu.Unlock()
 	switch {
-	case w == nil: // it has ended here, and the other end did not hear of it; or a worker took an opening that nobody waits for
-		v.say(m.Reply, "", contract.StageEnded)
+	case w == nil: // ended here without the other end's knowledge, or a worker accepted an expired offer
+		v.sendStage(m.Reply, "", contract.StageEnded)
 	case m.Header == nil:
 		if over, reason := w.take(m.Data); over || reason != "" {
 			v.end(w, reason)
 		}
 	case w.peer.Load() != nil || stageFor(m) == contract.StageEnded:
-		v.end(w, voiceGone) // by its own word, or by the server's
+		v.end(w, voiceGone) // the other end or the server says so
 	default:
 		if stageFor(m) == contract.StageAccepted {
-			w.join(m.Reply) // at once: frames follow
+			w.join(m.Reply) // immediately, because frames follow
 		}
 		select {
 		case w.answers <- m:
-		default: // one is enough
+		default: // the first answer is enough
 		}
 	}
 }
 
-// end ends a line here, and tells the other end, unless that was the one who closed it: then there is no reason.
+// end ends a session here and notifies the other end. An empty reason means that the other end
+// closed it and needs no notification.
 func (v *voiceBoard[In]) end(w *voiceWire[In], reason string) {
 	v.mu.Lock()
 	delete(v.wires, w.token)
@@ -108,73 +113,80 @@ func (v *voiceBoard[In]) end(w *voiceWire[In], reason string) {
 	if !w.finish() || reason == "" {
 		return
 	}
+
 	peer := w.peer.Load()
 	if peer == nil {
-		return // nobody has taken it
+		return // no worker has taken it
 	}
+
 	if reason != voiceStop {
-		v.log.Debug().Str("line", w.own).Str("reason", reason).Msg("voice line lost")
+		v.log.Debug().Str("line", w.own).Str("reason", reason).Msg("voice session lost")
 	}
-	v.say(*peer, "", contract.StageEnded)
+
+	v.sendStage(*peer, "", contract.StageEnded)
 }
 
-// say publishes what is no frame; whoever does not hear it takes silence for loss.
-func (v *voiceBoard[In]) say(to, reply string, stage contract.ToolStage) {
+// sendStage publishes a message that is no frame. If it is lost, the other end notices the silence.
+func (v *voiceBoard[In]) sendStage(to, reply string, stage contract.ToolStage) {
 	if to == "" {
 		return
 	}
 	err := v.nc.PublishMsg(&nats.Msg{Subject: to, Reply: reply, Header: nats.Header{contract.HeaderStage: {string(stage)}}})
 	if err != nil {
-		v.log.Debug().Err(err).Str("stage", string(stage)).Msg("cannot say how a voice line stands")
+		v.log.Debug().Err(err).Str("stage", string(stage)).Msg("cannot send the state of a voice session")
 	}
 }
 
-// keep looks after the lines until the board or the connection is closed.
-func (v *voiceBoard[In]) keep() {
+// watch checks the sessions until the board or the connection is closed.
+func (v *voiceBoard[In]) watch() {
 	status := v.nc.StatusChanged(nats.CONNECTED, nats.RECONNECTING, nats.DISCONNECTED, nats.CLOSED)
 	defer v.nc.RemoveStatusListener(status)
-	tick := time.NewTicker(voiceLook)
+	tick := time.NewTicker(voiceCheckInterval)
 	defer tick.Stop()
-	cut := func(*voiceWire[In]) {} // only those that were cut
-	for looks := 1; !v.nc.IsClosed(); {
+	cut := func(*voiceWire[In]) {} // end only those with an interrupted connection
+	for checks := 1; !v.nc.IsClosed(); {
 		select {
 		case <-v.stopped:
 			return
 		case <-status:
-			v.look(cut)
+			v.check(cut)
 		case <-tick.C:
-			v.look(v.listen)
-			if v.pings && looks%voicePingLooks == 0 {
-				v.look((*voiceWire[In]).ping)
+			v.check(v.listen)
+			if v.pings && checks%voicePingChecks == 0 {
+				v.check((*voiceWire[In]).ping)
 			}
-			looks++
+			checks++
 		}
 	}
-	v.look(cut)
+
+	v.check(cut)
 }
 
-// look calls f with each line, and ends those during which the connection was away: what was published meanwhile is lost.
-func (v *voiceBoard[In]) look(f func(*voiceWire[In])) {
+// check calls f for each session. It ends sessions during which the connection was interrupted,
+// because messages were lost.
+func (v *voiceBoard[In]) check(f func(*voiceWire[In])) {
 	v.mu.Lock()
 	for _, w := range v.wires {
-		v.looked = append(v.looked, w)
+		v.snapshot = append(v.snapshot, w)
 	}
+
 	v.mu.Unlock()
-	connected, reconnects := v.nc.IsConnected(), v.nc.Stats().Reconnects // after the lines: none is newer
-	for _, w := range v.looked {
+	connected, reconnects := v.nc.IsConnected(), v.nc.Stats().Reconnects // read after the sessions, so that none of them is newer
+	for _, w := range v.snapshot {
 		if !connected || w.reconnects != reconnects {
 			v.end(w, voiceCut)
 			continue
 		}
 		f(w)
 	}
-	clear(v.looked)
-	v.looked = v.looked[:0]
+
+	clear(v.snapshot)
+	v.snapshot = v.snapshot[:0]
 }
 
-// listen ends a line of which nothing is heard.
+// listen ends a session whose other end is silent for too long.
 func (v *voiceBoard[In]) listen(w *voiceWire[In]) {
-	if w.peer.Load() == nil || w.news.Swap(false) {
+	if w.peer.Load() == nil || w.active.Swap(false) {
 		w.silent = 0
 		return
 	}
@@ -183,7 +195,7 @@ func (v *voiceBoard[In]) listen(w *voiceWire[In]) {
 	}
 }
 
-// close ends all lines, and the subscription.
+// close ends all sessions and the subscription.
 func (v *voiceBoard[In]) close() {
 	v.mu.Lock()
 	closed := v.closed
@@ -192,13 +204,16 @@ func (v *voiceBoard[In]) close() {
 	for _, w := range v.wires {
 		wires = append(wires, w)
 	}
+
 	v.mu.Unlock()
 	if closed {
 		return
 	}
+
 	for _, w := range wires {
 		v.end(w, voiceStop)
 	}
-	_ = v.sub.Unsubscribe() // fails only when the connection is closed
+
+	_ = v.sub.Unsubscribe() // fails only if the connection is closed
 	close(v.stopped)
 }

@@ -48,25 +48,26 @@ func TestLinesLeaveNothingBehind(t *testing.T) {
 		}
 	}
 	use(100)
-	goroutines, bytes := settled(t, 0)
+	goroutines, bytes := settledMemory(t, 0)
 	use(1000)
-	afterwards, more := settled(t, goroutines)
-	if afterwards > goroutines || more > bytes+2<<20 { // a line that stayed would be 16 KiB and more
+	afterwards, more := settledMemory(t, goroutines)
+	if afterwards > goroutines || more > bytes+2<<20 { // a remaining session would take 16 KiB or more
 		t.Errorf("%d goroutines and %d KiB became %d and %d KiB", goroutines, bytes>>10, afterwards, more>>10)
 	}
 }
 
-// settled is how many goroutines there are and how many bytes they hold, once there are as few as wanted or no fewer any more.
-func settled(t *testing.T, want int) (goroutines int, bytes uint64) {
+// settledMemory returns the numbers of goroutines and heap bytes once they are as low as wanted or no
+// longer decrease.
+func settledMemory(t *testing.T, want int) (goroutines int, bytes uint64) {
 	t.Helper()
-	look := time.NewTicker(10 * time.Millisecond)
-	defer look.Stop()
+	check := time.NewTicker(10 * time.Millisecond)
+	defer check.Stop()
 	goroutines = runtime.NumGoroutine()
 	for range 100 {
 		if goroutines = min(goroutines, runtime.NumGoroutine()); goroutines <= want {
 			break
 		}
-		receive(t, look.C)
+		receive(t, check.C)
 	}
 	var stats runtime.MemStats
 	runtime.GC()
@@ -74,7 +75,8 @@ func settled(t *testing.T, want int) (goroutines int, bytes uint64) {
 	return goroutines, stats.HeapAlloc
 }
 
-// BenchmarkVoiceFrames has 100 lines bring a frame of 20 ms every 20 ms each way, and says what a frame takes one way.
+// BenchmarkVoiceFrames sends a frame of 20 ms every 20 ms in both directions of 100 sessions,
+// and reports the time per frame and direction.
 func BenchmarkVoiceFrames(b *testing.B) {
 	url := testkit.NATS(b)
 	const lines, pace = 100, 20 * time.Millisecond
@@ -109,7 +111,7 @@ func BenchmarkVoiceFrames(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		running.Go(func() { converse(b, line, pace, &all) })
+		running.Go(func() { exchangeFrames(b, line, pace, &all) })
 	}
 	running.Wait()
 	all.report(b)
@@ -125,8 +127,8 @@ func benchmarkBus(b *testing.B, url string) *bus.Bus {
 	return made
 }
 
-// converse sends b.N frames at their pace and takes the answers.
-func converse(b *testing.B, line *bus.VoiceLine, pace time.Duration, all *latencies) {
+// exchangeFrames sends b.N frames at the pace and receives the answers.
+func exchangeFrames(b *testing.B, line *bus.VoiceLine, pace time.Duration, all *latencies) {
 	b.Helper()
 	defer line.Close()
 	heard := make(chan struct{})
@@ -153,7 +155,7 @@ func converse(b *testing.B, line *bus.VoiceLine, pace time.Duration, all *latenc
 	<-heard
 }
 
-// latencies gathers how long frames were on their way; a frame carries when it was sent.
+// latencies collects the latencies of frames, which contain their send time.
 type latencies struct {
 	mu  sync.Mutex
 	all []time.Duration

@@ -9,7 +9,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// TestALineOfAFormerConnectionIsLost has the connection break and come back between two looks.
+// TestALineOfAFormerConnectionIsLost interrupts and restores the connection between two checks.
 func TestALineOfAFormerConnectionIsLost(t *testing.T) {
 	t.Parallel()
 	b, err := Dial(testkit.NATS(t), "test", zerolog.Nop())
@@ -17,24 +17,24 @@ func TestALineOfAFormerConnectionIsLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.Close)
-	v := &voiceBoard[contract.VoiceCommand]{nc: b.nc, patience: voiceUnheardLooks, wires: map[string]*voiceWire[contract.VoiceCommand]{}}
+	v := &voiceBoard[contract.VoiceCommand]{nc: b.nc, patience: voiceSilentChecks, wires: map[string]*voiceWire[contract.VoiceCommand]{}}
 	before, now := v.wire("peer", nil), v.wire("peer", nil)
 	before.reconnects--
-	var looked []*voiceWire[contract.VoiceCommand]
-	v.look(func(w *voiceWire[contract.VoiceCommand]) { looked = append(looked, w) })
-	if len(looked) != 1 || looked[0] != now || len(v.wires) != 1 {
-		t.Errorf("%d lines of %d are left", len(looked), len(v.wires))
+	var snapshot []*voiceWire[contract.VoiceCommand]
+	v.check(func(w *voiceWire[contract.VoiceCommand]) { snapshot = append(snapshot, w) })
+	if len(snapshot) != 1 || snapshot[0] != now || len(v.wires) != 1 {
+		t.Errorf("%d lines of %d are left", len(snapshot), len(v.wires))
 	}
 	select {
 	case <-before.ended:
 	default:
 		t.Error("the line of the former connection goes on")
 	}
-	for n := range v.patience + 1 { // now it was heard of once, when it was made
+	for n := range v.patience + 1 { // its creation counted as one frame
 		if _, kept := v.wires[now.token]; !kept {
 			t.Errorf("lost at look %d", n)
 		}
-		v.look(v.listen)
+		v.check(v.listen)
 	}
 	if len(v.wires) != 0 {
 		t.Error("a silent line is kept")

@@ -16,7 +16,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// silent serves lines without a word until they end.
+// silent serves sessions without sending anything until they end.
 func silent(ctx context.Context, _ string, _ *bus.VoiceEnd) { <-ctx.Done() }
 
 func TestASilentVoiceWorkerIsLost(t *testing.T) {
@@ -33,30 +33,30 @@ func TestASilentVoiceWorkerIsLost(t *testing.T) {
 	if took := time.Since(began); took < 1300*time.Millisecond || took > testkit.Within(2*time.Second) {
 		t.Errorf("lost after %s", took)
 	}
-	receive(t, ended) // it is told
+	receive(t, ended) // it is notified
 }
 
-func TestAnIngressIsHeardOfAsLongAsItIsThere(t *testing.T) {
+func TestAnIngressKeepsItsLineAliveWhileItRuns(t *testing.T) {
 	t.Parallel()
 	server := testkit.NATS(t)
 	ends := make(chan string, 2)
 	serveVoice(t, server, 2, func(ctx context.Context, name string, line *bus.VoiceEnd) {
-		attend(ctx, line)
+		keepAlive(ctx, line)
 		ends <- name
 	})
 	line := open(t, voiceCaller(t, server), "there")
-	for range 2 { // it is the older one by a second
+	for range 2 { // one of them is older by a second
 		next(t, line.Frames())
 	}
 	frames := make(chan struct{})
 	go func() {
-		for range line.Frames() { // reading is all that it does
+		for range line.Frames() { // it only reads
 		}
 		close(frames)
 	}()
 	gone := raw(t, server)
 	inbox, began := nats.NewInbox(), time.Now()
-	if _, err := gone.Subscribe(inbox+".x", func(*nats.Msg) {}); err != nil { // somebody who opens a line and is never heard again
+	if _, err := gone.Subscribe(inbox+".x", func(*nats.Msg) {}); err != nil { // a client that opens a session and then falls silent
 		t.Fatal(err)
 	}
 	if err := gone.PublishRequest(contract.SubjectVoiceOpen, inbox+".x", []byte("gone")); err != nil {
@@ -84,8 +84,8 @@ func TestAWorkerThatDiesIsLostWithTheNextFrame(t *testing.T) {
 	if err := line.Send(contract.VoiceCommand{Type: contract.VoiceStop}); err != nil {
 		t.Fatal(err)
 	}
-	told(t, line)
-	worker.Close() // as the kernel does for a process that was killed
+	nextReport(t, line)
+	worker.Close() // as the kernel does when a process is killed
 	began := time.Now()
 	for n := int64(0); line.Audio(n, []byte{1, 2}) == nil; n++ {
 		receive(t, time.After(20*time.Millisecond)) // the pace of audio
@@ -111,7 +111,7 @@ func TestAnIngressThatDiesFreesThePlace(t *testing.T) {
 	}
 	open(t, c, "a")
 	ingress.Close()
-	receive(t, ended) // once the worker says that it is alive
+	receive(t, ended) // once the worker's ping arrives
 }
 
 func TestACutLosesTheLinesAndTheyAreOpenedAgain(t *testing.T) {
@@ -134,9 +134,9 @@ func TestACutLosesTheLinesAndTheyAreOpenedAgain(t *testing.T) {
 				if err := line.Audio(1, []byte{1, 2}); err != nil {
 					t.Fatal(err)
 				}
-				told(t, line)
+				nextReport(t, line)
 				began := time.Now()
-				proxy.Reset() // a new connection is there in a moment
+				proxy.Reset() // a new connection is made shortly after
 				lost(t, line.Frames())
 				if took := time.Since(began); took > testkit.Within(1800*time.Millisecond) {
 					t.Errorf("lost after %s", took)
@@ -146,7 +146,7 @@ func TestACutLosesTheLinesAndTheyAreOpenedAgain(t *testing.T) {
 				if err := again.Audio(2, []byte{1, 2}); err != nil {
 					t.Fatal(err)
 				}
-				if got := told(t, again).Audio; got == nil || got.At != 2 {
+				if got := nextReport(t, again).Audio; got == nil || got.At != 2 {
 					t.Errorf("%+v", got)
 				}
 				again.Close()
@@ -162,7 +162,7 @@ func TestAnIngressThatHearsNothingLosesItsLines(t *testing.T) {
 	serveVoice(t, server, 1, echoes)
 	proxy, behind := through(t, server)
 	line := open(t, voiceCaller(t, behind), "a")
-	proxy.CutReplies() // the connection stays: it is silent
+	proxy.CutReplies() // the connection stays open and is silent
 	began := time.Now()
 	lost(t, line.Frames())
 	if took := time.Since(began); took > testkit.Within(2*time.Second) {
@@ -197,8 +197,8 @@ func TestLinesAreOpenedAgainWhenTheServerIsBack(t *testing.T) {
 	}
 }
 
-// TestAWorkerThatTakesAnOldOfferIsTold has the worker answer when nobody waits any more.
-func TestAWorkerThatTakesAnOldOfferIsTold(t *testing.T) {
+// TestAWorkerThatTakesAnOldOfferIsNotified has a worker accept an offer that has expired.
+func TestAWorkerThatTakesAnOldOfferIsNotified(t *testing.T) {
 	t.Parallel()
 	server := testkit.NATS(t)
 	nc := raw(t, server)
@@ -222,18 +222,18 @@ func TestAWorkerThatTakesAnOldOfferIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	serveVoice(t, server, 1, echoes)
-	line := receive(t, opened) // with another one
+	line := receive(t, opened) // with another worker
 	accept(t, nc, frozen, own)
 	if got := receive(t, ended); got.Header.Get(contract.HeaderStage) != string(contract.StageEnded) || got.Reply != "" {
-		t.Errorf("told %+v", got)
+		t.Errorf("reported %+v", got)
 	}
 	if err := line.Send(contract.VoiceCommand{Type: contract.VoiceStop}); err != nil {
 		t.Error(err)
 	}
-	told(t, line)
+	nextReport(t, line)
 }
 
-// accept says that own is where a line goes.
+// accept answers an opening with the subject own for frames.
 func accept(t *testing.T, nc *nats.Conn, to, own string) {
 	t.Helper()
 	msg := &nats.Msg{Subject: to, Reply: own, Header: nats.Header{contract.HeaderStage: {string(contract.StageAccepted)}}}
@@ -290,7 +290,7 @@ func TestALineWithAGapIsLost(t *testing.T) {
 			if before := lost(t, line.Frames()); before != c.before {
 				t.Errorf("%d frames came before the end", before)
 			}
-			for stage := ""; stage != string(contract.StageEnded); { // the worker is told
+			for stage := ""; stage != string(contract.StageEnded); { // the worker is notified
 				stage = receive(t, ended).Header.Get(contract.HeaderStage)
 			}
 		})
@@ -310,7 +310,7 @@ func TestManyUseALineAtOnce(t *testing.T) {
 					_ = line.Report(contract.VoiceReport{Type: contract.VoiceTranscript})
 				}
 			})
-			all.Go(func() { attend(ctx, line) })
+			all.Go(func() { keepAlive(ctx, line) })
 			all.Go(func() {
 				for range line.Frames() {
 				}
@@ -333,7 +333,7 @@ func TestManyUseALineAtOnce(t *testing.T) {
 		}
 		all.Go(func() {
 			for range 600 {
-				told(t, line)
+				nextReport(t, line)
 			}
 			for range 3 {
 				all.Go(line.Close)
@@ -347,7 +347,7 @@ func TestManyUseALineAtOnce(t *testing.T) {
 			t.Errorf("a line ended with %v", err)
 		}
 	}
-	for n := range 8 { // all places are free again
+	for n := range 8 { // all slots are free again
 		open(t, c, fmt.Sprint("again", n))
 	}
 }

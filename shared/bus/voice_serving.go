@@ -11,45 +11,47 @@ import (
 	"parley/shared/contract"
 )
 
-// voiceUnheardLooks is how long an ingress may be silent, which pings every 2 s.
-const voiceUnheardLooks = int(10 * time.Second / voiceLook)
+// voiceSilentChecks is how long an ingress, which pings every 2 s, may be silent.
+const voiceSilentChecks = int(10 * time.Second / voiceCheckInterval)
 
-// VoiceServing is how a worker serves lines.
+// VoiceServing configures how a worker serves voice sessions.
 type VoiceServing struct {
-	Places int // lines at a time
-	// Admit verifies the capability of an opening over its body and names the line; false refuses it. It is called before a
-	// place is taken, from one goroutine, and must be quick.
+	Places int // maximum number of sessions
+	// Admit verifies the capability of an opening over its body and returns the session's name;
+	// false rejects it. It is called before a slot is taken, from one goroutine, and must be fast.
 	Admit func(capability string, body []byte) (line string, ok bool)
-	// Serve serves a line until ctx ends, which it does when the line has ended; when it returns, the line ends.
+	// Serve serves a session until ctx ends, which is when the session has ended. When Serve
+	// returns, the session ends.
 	Serve func(ctx context.Context, body []byte, line *VoiceEnd)
 }
 
-// voiceServer is a worker's part for voice lines.
+// voiceServer serves voice sessions in a worker.
 type voiceServer struct {
 	board *voiceBoard[contract.VoiceCommand]
 	cfg   VoiceServing
 
 	mu      sync.Mutex
 	leaving bool
-	held    int                                          // places
-	lines   map[string]*voiceWire[contract.VoiceCommand] // the newest of each name
-	idle    chan struct{}                                // closed when it is leaving and no place is held
+	inUse   int                                          // taken slots
+	lines   map[string]*voiceWire[contract.VoiceCommand] // the newest session of each name
+	idle    chan struct{}                                // closed when the server is leaving and no slot is taken
 }
 
-// ServeVoice takes voice lines, and shares them with all other workers that do. A line that is opened again here takes the
-// place of the one that there was.
+// ServeVoice accepts voice sessions, shared with all other workers that serve them. A session
+// that is opened again here replaces the earlier one.
 //
-// stop takes no more lines, tells all of them that the worker is leaving, and waits for Serve to return until its context
-// ends; then it cancels the rest.
+// stop accepts no more sessions, notifies all of them that the worker is leaving, and waits for
+// Serve to return until its context ends. Then it cancels the rest.
 func (b *Bus) ServeVoice(cfg VoiceServing) (stop func(ctx context.Context), err error) {
 	s := &voiceServer{cfg: cfg, lines: map[string]*voiceWire[contract.VoiceCommand]{}, idle: make(chan struct{})}
 	s.board = &voiceBoard[contract.VoiceCommand]{
-		nc: b.nc, log: b.log, patience: voiceUnheardLooks,
+		nc: b.nc, log: b.log, patience: voiceSilentChecks,
 		closes: func(c contract.VoiceCommand) bool { return c.Type == contract.VoiceClose },
 	}
 	if err := s.board.start(); err != nil {
 		return nil, err
 	}
+
 	work, cancel := context.WithCancel(context.Background())
 	sub, err := b.nc.QueueSubscribe(contract.SubjectVoiceOpen, contract.VoiceGroup, func(m *nats.Msg) { s.receive(work, m) })
 	if err != nil {
@@ -57,81 +59,89 @@ func (b *Bus) ServeVoice(cfg VoiceServing) (stop func(ctx context.Context), err 
 		s.board.close()
 		return nil, fmt.Errorf("subscribing to voice lines: %w", err)
 	}
-	_ = b.flush(work) // who is told that this worker is ready finds it; when the connection is away, once it is back
+
+	_ = b.flush(work) // after this worker has reported ready, callers find it; without a connection, once it is restored
 	return func(ctx context.Context) { s.stop(ctx, sub, cancel) }, nil
 }
 
-// receive takes a line, or turns it away. It runs in the subscription's one goroutine.
+// receive accepts a session or rejects it. It runs in the subscription's goroutine.
 func (s *voiceServer) receive(work context.Context, m *nats.Msg) {
 	line, ok := s.cfg.Admit(m.Header.Get(contract.HeaderCapability), m.Data)
 	if !ok || m.Reply == "" {
-		s.board.say(m.Reply, "", contract.StageRefused)
+		s.board.sendStage(m.Reply, "", contract.StageRefused)
 		return
 	}
+
 	ctx, cancel := context.WithCancel(work)
-	wire := s.place(line, m.Reply, cancel)
+	wire := s.takeSlot(line, m.Reply, cancel)
 	if wire == nil {
 		cancel()
-		s.board.say(m.Reply, "", contract.StageBusy)
+		s.board.sendStage(m.Reply, "", contract.StageBusy)
 		return
 	}
-	s.board.say(m.Reply, wire.own, contract.StageAccepted) // to nobody: the server says so, and the line ends
+
+	s.board.sendStage(m.Reply, wire.own, contract.StageAccepted) // if the caller is gone, the server says so, and the session ends
 	go func() {
-		defer s.leave(line, wire)
+		defer s.release(line, wire)
 		s.cfg.Serve(ctx, m.Data, &VoiceEnd{wire})
 	}()
 }
 
-// place gives a line a place, nil when there is none. What had the line before has lost it: there may be a place in a moment.
-func (s *voiceServer) place(line, peer string, cancel context.CancelFunc) *voiceWire[contract.VoiceCommand] {
+// takeSlot takes a slot for a session, or returns nil if there is none. It ends an earlier session
+// of the same name, whose slot becomes free shortly after.
+func (s *voiceServer) takeSlot(line, peer string, cancel context.CancelFunc) *voiceWire[contract.VoiceCommand] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.leaving {
 		return nil
 	}
+
 	if old := s.lines[line]; old != nil {
 		s.board.end(old, voiceGone)
 	}
-	if s.held >= s.cfg.Places {
+
+	if s.inUse >= s.cfg.Places {
 		return nil
 	}
+
 	wire := s.board.wire(peer, cancel)
 	if wire == nil {
 		return nil
 	}
-	s.held++
+
+	s.inUse++
 	s.lines[line] = wire
 	return wire
 }
 
-// leave gives a line's place back once it was served.
-func (s *voiceServer) leave(line string, wire *voiceWire[contract.VoiceCommand]) {
+// release frees a session's slot after Serve has returned.
+func (s *voiceServer) release(line string, wire *voiceWire[contract.VoiceCommand]) {
 	s.board.end(wire, voiceStop)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.held--
+	s.inUse--
 	if s.lines[line] == wire {
 		delete(s.lines, line)
 	}
-	s.tellIdle()
+	s.closeIfIdle()
 }
 
-// tellIdle is called under s's lock.
-func (s *voiceServer) tellIdle() {
-	if s.leaving && s.held == 0 {
+// closeIfIdle closes idle if no slot is taken. The caller must hold s.mu.
+func (s *voiceServer) closeIfIdle() {
+	if s.leaving && s.inUse == 0 {
 		close(s.idle)
 	}
 }
 
-// depart takes no more lines, and gives those that there are.
-func (s *voiceServer) depart() []*VoiceEnd {
+// startLeaving stops accepting sessions and returns the existing ones.
+func (s *voiceServer) startLeaving() []*VoiceEnd {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.leaving {
 		return nil
 	}
 	s.leaving = true
-	s.tellIdle()
+	s.closeIfIdle()
 	ends := make([]*VoiceEnd, 0, len(s.lines))
 	for _, wire := range s.lines {
 		ends = append(ends, &VoiceEnd{wire})
@@ -139,43 +149,48 @@ func (s *voiceServer) depart() []*VoiceEnd {
 	return ends
 }
 
-// stop ends the service. Openings that have arrived and were not looked at yet are turned away, to another worker.
+// stop ends the service. Openings that arrived and were not read yet are rejected, so that
+// another worker takes them.
 func (s *voiceServer) stop(ctx context.Context, sub *nats.Subscription, cancel context.CancelFunc) {
 	defer cancel()
-	ends := s.depart()
-	_ = sub.Drain() // fails only when the connection is closed
+	ends := s.startLeaving()
+	_ = sub.Drain() // fails only if the connection is closed
 	for _, end := range ends {
-		_ = end.Report(contract.VoiceReport{Type: contract.VoiceLeaving}) // without success it has ended already
+		_ = end.Report(contract.VoiceReport{Type: contract.VoiceLeaving}) // if it fails, the session has already ended
 	}
+
 	select {
 	case <-s.idle:
 	case <-ctx.Done():
 		cancel()
-		grace := time.NewTimer(cancelWait)
+		grace := time.NewTimer(cancelGrace)
 		defer grace.Stop()
 		select {
 		case <-s.idle:
 		case <-grace.C:
-			s.board.log.Warn().Msg("voice lines did not end when they were cancelled")
+			s.board.log.Warn().Msg("voice sessions did not stop after they were cancelled")
 		}
 	}
+
 	s.board.close()
-	_ = s.board.nc.FlushTimeout(flushTimeout) // whoever does not hear of it finds silence
+	_ = s.board.nc.FlushTimeout(flushTimeout) // if it is lost, the other end notices the silence
 }
 
-// VoiceEnd is a worker's end of a line; safe for concurrent use.
+// VoiceEnd is a worker's end of a voice session. It is safe for concurrent use.
 type VoiceEnd struct {
 	wire *voiceWire[contract.VoiceCommand]
 }
 
-// Frames brings what the ingress sends, in order and without gaps, VoiceClose included; behind it, and when the line is lost, the
-// channel is closed. It is lost when its reader lags, nothing was heard for 10 s, or the bus was away.
+// Frames returns the frames from the ingress, in order and without gaps, including VoiceClose.
+// After that, or when the session is lost, the channel is closed. A session is lost if its
+// reader lags, nothing arrives for 10 s, or the bus is unreachable.
 func (e *VoiceEnd) Frames() <-chan contract.VoiceFrame[contract.VoiceCommand] { return e.wire.frames }
 
-// Report tells the ingress something. An error says that the line is lost, or that the report cannot be sent at all.
+// Report sends a report to the ingress. An error means that the session is lost or that the
+// report cannot be encoded.
 func (e *VoiceEnd) Report(report contract.VoiceReport) error {
 	return e.wire.send(func(b []byte) ([]byte, error) { return contract.AppendVoiceControl(b, report) })
 }
 
-// Audio sends samples of an answer; it keeps nothing of them.
+// Audio sends samples of an answer. It does not retain them.
 func (e *VoiceEnd) Audio(audio contract.VoiceAudio) error { return e.wire.audio(audio) }

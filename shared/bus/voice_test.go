@@ -32,17 +32,17 @@ func voiceCaller(t *testing.T, url string) *bus.VoiceCaller {
 	return c
 }
 
-// serveVoice starts a voice worker, which stops with the test at the latest. The body of an opening is the line's name; the
-// capability "no" is refused.
-func serveVoice(t *testing.T, url string, places int, serve func(context.Context, string, *bus.VoiceEnd)) (stop func(context.Context)) {
+// serveVoice starts a voice worker, which stops at the end of the test at the latest. The body
+// of an opening is the session's name; the capability "no" is rejected.
+func serveVoice(t *testing.T, url string, pool int, serve func(context.Context, string, *bus.VoiceEnd)) (stop func(context.Context)) {
 	t.Helper()
-	return serveVoiceOn(t, dial(t, url), places, serve)
+	return serveVoiceOn(t, dial(t, url), pool, serve)
 }
 
-func serveVoiceOn(t *testing.T, b *bus.Bus, places int, serve func(context.Context, string, *bus.VoiceEnd)) (stop func(context.Context)) {
+func serveVoiceOn(t *testing.T, b *bus.Bus, pool int, serve func(context.Context, string, *bus.VoiceEnd)) (stop func(context.Context)) {
 	t.Helper()
 	stop, err := b.ServeVoice(bus.VoiceServing{
-		Places: places,
+		Places: pool,
 		Admit:  func(capability string, body []byte) (string, bool) { return string(body), capability != "no" },
 		Serve:  func(ctx context.Context, body []byte, line *bus.VoiceEnd) { serve(ctx, string(body), line) },
 	})
@@ -57,7 +57,7 @@ func serveVoiceOn(t *testing.T, b *bus.Bus, places int, serve func(context.Conte
 	return stop
 }
 
-// open opens a line, for which there has to be a worker.
+// open opens a session, for which a worker must be available.
 func open(t *testing.T, c *bus.VoiceCaller, name string) *bus.VoiceLine {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -70,7 +70,7 @@ func open(t *testing.T, c *bus.VoiceCaller, name string) *bus.VoiceLine {
 	return line
 }
 
-// next is the next frame, which has to come.
+// next returns the next frame, or fails the test if there is none.
 func next[T contract.VoiceCommand | contract.VoiceReport](t *testing.T, frames <-chan contract.VoiceFrame[T]) contract.VoiceFrame[T] {
 	t.Helper()
 	select {
@@ -85,7 +85,7 @@ func next[T contract.VoiceCommand | contract.VoiceReport](t *testing.T, frames <
 	panic("not reached")
 }
 
-// lost waits for the end of a line, and gives how many frames came before it.
+// lost waits for the end of a session, and returns how many frames came before it.
 func lost[T contract.VoiceCommand | contract.VoiceReport](t *testing.T, frames <-chan contract.VoiceFrame[T]) (before int) {
 	t.Helper()
 	for late := time.After(20 * time.Second); ; before++ {
@@ -100,7 +100,7 @@ func lost[T contract.VoiceCommand | contract.VoiceReport](t *testing.T, frames <
 	}
 }
 
-// receive is what a channel has to bring.
+// receive returns the next value of a channel, or fails the test if there is none.
 func receive[T any](t *testing.T, from <-chan T) T {
 	t.Helper()
 	select {
@@ -112,8 +112,8 @@ func receive[T any](t *testing.T, from <-chan T) T {
 	panic("not reached")
 }
 
-// attend keeps a line from being silent, until it ends.
-func attend(ctx context.Context, line *bus.VoiceEnd) {
+// keepAlive sends on a session until it ends, so that it is not silent.
+func keepAlive(ctx context.Context, line *bus.VoiceEnd) {
 	beat := time.NewTicker(500 * time.Millisecond)
 	defer beat.Stop()
 	for {
@@ -126,9 +126,10 @@ func attend(ctx context.Context, line *bus.VoiceEnd) {
 	}
 }
 
-// echoes tells each command back as a report and each piece of audio as one of an answer; nothing else but that it is alive.
+// echoes answers each command with a report and each piece of audio with audio of an answer;
+// otherwise it only pings.
 func echoes(ctx context.Context, name string, line *bus.VoiceEnd) {
-	go attend(ctx, line)
+	go keepAlive(ctx, line)
 	for frame := range line.Frames() {
 		if frame.Audio != nil {
 			_ = line.Audio(contract.VoiceAudio{At: frame.Audio.At, Answer: name, Start: 1, End: 2, PCM: frame.Audio.PCM})
@@ -138,8 +139,8 @@ func echoes(ctx context.Context, name string, line *bus.VoiceEnd) {
 	}
 }
 
-// told is the next report that is not "alive".
-func told(t *testing.T, line *bus.VoiceLine) toIngress {
+// nextReport returns the next report that is not "alive".
+func nextReport(t *testing.T, line *bus.VoiceLine) toIngress {
 	t.Helper()
 	for {
 		if frame := next(t, line.Frames()); frame.Control == nil || frame.Control.Type != contract.VoiceAlive {
@@ -168,7 +169,7 @@ func TestALineBringsFramesInOrderBothWays(t *testing.T) {
 		})
 		lines.Go(func() {
 			for i := range int64(400) {
-				audio, report := told(t, line).Audio, told(t, line).Control
+				audio, report := nextReport(t, line).Audio, nextReport(t, line).Control
 				if audio == nil || audio.At != i || binary.LittleEndian.Uint16(audio.PCM) != uint16(i) || audio.Answer != fmt.Sprint("line", n) ||
 					audio.Start != 1 || audio.End != 2 {
 					t.Errorf("line %d, frame %d: %+v", n, i, audio)
@@ -193,17 +194,17 @@ func TestAudioIsCutIntoFrames(t *testing.T) {
 	for _, want := range []struct{ at, samples int64 }{
 		{7, contract.MaxVoiceFrame}, {7 + contract.MaxVoiceFrame, contract.MaxVoiceFrame}, {7 + 2*contract.MaxVoiceFrame, 5},
 	} {
-		if got := told(t, line).Audio; got == nil || got.At != want.at || int64(len(got.PCM)) != 2*want.samples {
+		if got := nextReport(t, line).Audio; got == nil || got.At != want.at || int64(len(got.PCM)) != 2*want.samples {
 			t.Fatalf("not %v: %+v", want, got)
 		}
 	}
-	// What cannot be sent does the line no harm.
+	// A frame that cannot be sent does not end the session.
 	for _, err := range []error{
 		line.Audio(0, []byte{1}), line.Audio(-1, []byte{1, 2}),
 		line.Send(contract.VoiceCommand{Type: contract.VoiceSay, Text: strings.Repeat("x", 2<<20)}),
 	} {
 		if err == nil {
-			t.Error("what nobody can read was sent")
+			t.Error("an unreadable message was sent")
 		}
 	}
 	if err := line.Audio(0, nil); err != nil {
@@ -212,7 +213,7 @@ func TestAudioIsCutIntoFrames(t *testing.T) {
 	if err := line.Send(contract.VoiceCommand{Type: contract.VoiceStop}); err != nil {
 		t.Fatal(err)
 	}
-	if got := told(t, line).Control; got == nil || got.Type != contract.VoiceStop {
+	if got := nextReport(t, line).Control; got == nil || got.Type != contract.VoiceStop {
 		t.Errorf("then came %+v", got)
 	}
 }
@@ -249,7 +250,7 @@ func TestAClosedLineGivesItsPlaceBack(t *testing.T) {
 	}
 }
 
-func TestALineThatTheWorkerEndsIsClosedBehindItsFrames(t *testing.T) {
+func TestALineThatTheWorkerEndsIsClosedAfterItsFrames(t *testing.T) {
 	t.Parallel()
 	url := testkit.NATS(t)
 	serveVoice(t, url, 1, func(_ context.Context, _ string, line *bus.VoiceEnd) {
@@ -278,7 +279,7 @@ func TestOpeningWithoutAPlace(t *testing.T) {
 		return err
 	}
 	if err := try("yes", 300*time.Millisecond); !errors.Is(err, bus.ErrNoVoiceWorker) || !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("nobody there: %v", err)
+		t.Errorf("no subscriber: %v", err)
 	}
 	came := make(chan error, 1)
 	go func() { came <- try("yes", 20*time.Second) }()
@@ -316,7 +317,7 @@ func TestLinesAreSharedAmongWorkers(t *testing.T) {
 		serveVoice(t, url, 3, echoes)
 	}
 	c := voiceCaller(t, url)
-	for n := range 9 { // as many as there are places at all of them
+	for n := range 9 { // as many as all workers have slots
 		open(t, c, fmt.Sprint(n))
 	}
 }
@@ -340,15 +341,15 @@ func TestALaggingReaderLosesItsLineAlone(t *testing.T) {
 	good := open(t, c, "good")
 	for name, bounds := range map[string][2]int{"frames": {1000, 1000}, "bytes": {80, 88}} {
 		line := open(t, c, name)
-		for n := range 3 { // meanwhile the other one goes on
+		for n := range 3 { // meanwhile the other session continues
 			if err := good.Audio(int64(n), []byte{1, 2}); err != nil {
 				t.Fatal(err)
 			}
-			if got := told(t, good).Audio; got == nil || got.At != int64(n) {
+			if got := nextReport(t, good).Audio; got == nil || got.At != int64(n) {
 				t.Fatalf("%+v", got)
 			}
 		}
-		receive(t, ended) // while nobody reads
+		receive(t, ended) // while its frames are not read
 		if before := lost(t, line.Frames()); before < bounds[0] || before > bounds[1] {
 			t.Errorf("%s: %d were kept for the reader", name, before)
 		}
@@ -360,12 +361,12 @@ func TestAWorkerThatLagsLosesItsLine(t *testing.T) {
 	url := testkit.NATS(t)
 	ended := make(chan int, 1)
 	serveVoice(t, url, 1, func(ctx context.Context, _ string, line *bus.VoiceEnd) {
-		go attend(ctx, line)
+		go keepAlive(ctx, line)
 		<-ctx.Done()
 		ended <- len(line.Frames())
 	})
 	line := open(t, voiceCaller(t, url), "a")
-	for n := int64(0); line.Audio(n, []byte{1, 2}) == nil; n++ { // until the worker's word that it has ended
+	for n := int64(0); line.Audio(n, []byte{1, 2}) == nil; n++ { // until the worker's notice that the session has ended
 		if n > 10_000_000 {
 			t.Fatal("the line does not end")
 		}
@@ -390,19 +391,19 @@ func TestALineOpenedAgainTakesThePlaceOfTheFirst(t *testing.T) {
 	second := open(t, one, "a")
 	receive(t, ends)
 	lost(t, first.Frames())
-	first.Close() // which says nothing of the second
+	first.Close() // does not affect the second session
 	third := open(t, other, "a")
 	receive(t, ends)
 	lost(t, second.Frames())
 	if err := third.Send(contract.VoiceCommand{Type: contract.VoiceSay, Text: "x"}); err != nil {
 		t.Fatal(err)
 	}
-	if got := told(t, third).Control; got == nil || got.Text != "x" {
+	if got := nextReport(t, third).Control; got == nil || got.Text != "x" {
 		t.Errorf("%+v", got)
 	}
 	third.Close()
 	receive(t, ends)
-	open(t, one, "b") // its place was given back once, and is the only one
+	open(t, one, "b") // its only slot was released once
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	if _, err := one.Open(ctx, "yes", []byte("c")); !errors.Is(err, bus.ErrNoVoiceWorker) {
@@ -424,7 +425,7 @@ func TestAFormerLineThatEndsLateTakesNothingWithIt(t *testing.T) {
 	second := open(t, c, "a") // while the first is still being served
 	receive(t, ends)
 	release <- struct{}{}
-	open(t, c, "a") // in the place of the first; and the worker knows still which one is before it
+	open(t, c, "a") // replaces the first one; the worker still has the latest session of this name
 	lost(t, second.Frames())
 	receive(t, ends)
 	close(release)
@@ -448,11 +449,11 @@ func TestAStoppingVoiceWorkerLetsItsLinesGo(t *testing.T) {
 	stopped := make(chan struct{})
 	go func() { stop(ctx); close(stopped) }()
 	for _, line := range []*bus.VoiceLine{left, kept} {
-		if got := told(t, line).Control; got == nil || got.Type != contract.VoiceLeaving {
-			t.Errorf("told %+v", got)
+		if got := nextReport(t, line).Control; got == nil || got.Type != contract.VoiceLeaving {
+			t.Errorf("reported %+v", got)
 		}
 	}
-	again := open(t, c, "left") // elsewhere
+	again := open(t, c, "left") // with another worker
 	left.Close()
 	if name := receive(t, old); name != "left" {
 		t.Errorf("%s ended", name)
@@ -460,12 +461,12 @@ func TestAStoppingVoiceWorkerLetsItsLinesGo(t *testing.T) {
 	if err := kept.Send(contract.VoiceCommand{Type: contract.VoiceSay, Text: "still here"}); err != nil {
 		t.Error(err)
 	}
-	if got := told(t, kept).Control; got == nil || got.Text != "still here" {
+	if got := nextReport(t, kept).Control; got == nil || got.Text != "still here" {
 		t.Errorf("%+v", got)
 	}
 	select {
 	case <-stopped:
-		t.Error("stopped with a line in hand")
+		t.Error("stopped with an open line")
 	default:
 	}
 	cancel()
@@ -478,13 +479,13 @@ func TestAStoppingVoiceWorkerLetsItsLinesGo(t *testing.T) {
 	if name := receive(t, young); name != "left" {
 		t.Errorf("%s ended", name)
 	}
-	stopYoung(t.Context()) // at once: there is nothing to wait for
+	stopYoung(t.Context()) // returns immediately: no session is open
 	if m, err := raw(t, url).Request(contract.SubjectVoiceOpen, nil, 20*time.Second); !errors.Is(err, nats.ErrNoResponders) {
 		t.Errorf("who has stopped answers still: %+v, %v", m, err)
 	}
 }
 
-// raw is a connection that says what no worker and no ingress of ours does.
+// raw is a connection for messages that neither our workers nor our ingresses send.
 func raw(t *testing.T, url string) *nats.Conn {
 	t.Helper()
 	nc, err := nats.Connect(url, nats.Timeout(20*time.Second))

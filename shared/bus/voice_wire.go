@@ -13,49 +13,51 @@ import (
 )
 
 const (
-	voiceLagFrames = 1000    // that may wait for a line's reader
-	voiceLagBytes  = 4 << 20 // in all of them
+	voiceLagFrames = 1000    // maximum number of frames that wait for a session's reader
+	voiceLagBytes  = 4 << 20 // maximum number of bytes in them
 	voiceHead      = 4       // bytes before a frame: its number
 )
 
-// Why lines end that nobody closed.
+// Reasons why a session ends that neither end has closed.
 const (
-	voiceCut    = "the connection to the bus was cut"
+	voiceCut    = "the connection to the bus was lost"
 	voiceGap    = "frames were lost"
 	voiceBroken = "a frame is broken"
 	voiceLag    = "the reader lags"
-	voiceSilent = "nothing was heard of the other end"
-	voiceGone   = "the other end is gone"
+	voiceSilent = "no message from the peer"
+	voiceGone   = "the peer is gone"
 	voiceUnsent = "a frame cannot be sent"
-	voiceStop   = "this end stops"
+	voiceStop   = "this process is stopping"
 )
 
-var errVoiceEnded = errors.New("the voice line has ended")
+var errVoiceEnded = errors.New("the voice session has ended")
 
-// voiceControl is what an end of a line is told: commands the worker, reports the ingress.
+// voiceControl is a control message to an end of a session: commands to the worker,
+// reports to the ingress.
 type voiceControl interface {
 	contract.VoiceCommand | contract.VoiceReport
 }
 
-// voiceWire is one end of a line. Frames are numbered, for core NATS loses what is published while somebody is away: a
-// line has all its frames in their order, or it is lost. An empty frame says only that the other end is there.
+// voiceWire is one end of a voice session. Frames are numbered, because core NATS loses
+// messages while an end is disconnected: a session has all its frames in order, or it is lost.
+// An empty frame is a ping.
 type voiceWire[In voiceControl] struct {
 	board      *voiceBoard[In]
-	token, own string // own: where the other end's frames come
-	reconnects uint64 // of the connection, when the line was made
+	token, own string // own is the subject of the frames from the other end
+	reconnects uint64 // reconnection count when the session was created
 	frames     chan contract.VoiceFrame[In]
 	answers    chan *nats.Msg         // to an opening
-	peer       atomic.Pointer[string] // nil: not found yet
+	peer       atomic.Pointer[string] // nil: not known yet
 	ended      chan struct{}
 	onEnd      func()
 
-	news   atomic.Bool // something came since the board last looked
-	silent int         // looks without news; the board's keeper's own
+	active atomic.Bool // a frame arrived since the last check
+	silent int         // checks without frames; used only by the board's keep
 
 	in     sync.Mutex
 	due    uint32 // number of the next frame
-	unread []int  // sizes of what is in the channel, and perhaps of what was before it
-	bytes  int    // their sum
+	unread []int  // sizes of the frames in the channel, and perhaps of some already read
+	bytes  int    // sum of unread
 	over   bool
 
 	out  sync.Mutex
@@ -63,41 +65,49 @@ type voiceWire[In voiceControl] struct {
 	buf  []byte
 }
 
-// take queues a frame for the reader, who is never waited for. It runs in the board's one goroutine. A reason says that the
-// line is lost; over, that the other end has closed it.
+// take queues a frame for the reader without waiting. It runs in the subscription's goroutine.
+// A reason means that the session is lost; over means that the other end has closed it.
 func (w *voiceWire[In]) take(data []byte) (over bool, reason string) {
-	w.news.Store(true)
+	w.active.Store(true)
 	if len(data) < voiceHead {
 		return false, voiceBroken
 	}
+
 	w.in.Lock()
 	defer w.in.Unlock()
 	if binary.BigEndian.Uint32(data) != w.due {
 		return false, voiceGap
 	}
+
 	w.due++
 	if len(data) == voiceHead || w.over {
 		return false, ""
 	}
+
 	frame, err := contract.ParseVoiceFrame[In](data[voiceHead:])
 	if err != nil {
 		return false, voiceBroken
 	}
+
 	if !w.queue(frame, len(data)) {
 		return false, voiceLag
 	}
+
 	return frame.Control != nil && w.board.closes(*frame.Control), ""
 }
 
-// queue is called under the lock of what comes.
+// queue adds a frame to the channel, and returns false if the reader lags. The
+// caller must hold w.in.
 func (w *voiceWire[In]) queue(frame contract.VoiceFrame[In], size int) bool {
 	for len(w.unread) > len(w.frames) {
 		w.bytes -= w.unread[0]
 		w.unread = w.unread[1:]
 	}
+
 	if w.bytes+size > voiceLagBytes {
 		return false
 	}
+
 	select {
 	case w.frames <- frame:
 		w.unread = append(w.unread, size)
@@ -108,7 +118,7 @@ func (w *voiceWire[In]) queue(frame contract.VoiceFrame[In], size int) bool {
 	}
 }
 
-// finish ends this end of the line; true the first time.
+// finish ends this end of the session. It returns true the first time.
 func (w *voiceWire[In]) finish() bool {
 	w.in.Lock()
 	defer w.in.Unlock()
@@ -124,8 +134,8 @@ func (w *voiceWire[In]) finish() bool {
 	return true
 }
 
-// send gives the other end a frame, which write appends to its number. What cannot be written is not sent, and no harm
-// done; what cannot be sent loses the line.
+// send sends a frame, which write appends to its number. If write fails, nothing is sent and
+// the session continues; if sending fails, the session is lost.
 func (w *voiceWire[In]) send(write func([]byte) ([]byte, error)) error {
 	w.out.Lock()
 	defer w.out.Unlock()
@@ -134,32 +144,36 @@ func (w *voiceWire[In]) send(write func([]byte) ([]byte, error)) error {
 		return errVoiceEnded
 	default:
 	}
+
 	frame, err := write(binary.BigEndian.AppendUint32(w.buf[:0], w.next))
 	if err != nil {
 		return err
 	}
+
 	w.buf = frame
-	err = w.board.nc.PublishRequest(*w.peer.Load(), w.own, frame) // the server tells the own subject when nobody is there
+	err = w.board.nc.PublishRequest(*w.peer.Load(), w.own, frame) // the server replies to own if the other end is gone
 	if errors.Is(err, nats.ErrMaxPayload) {
 		return fmt.Errorf("sending voice frame: %w", err)
 	}
+
 	if err != nil {
 		w.board.end(w, voiceUnsent)
 		return fmt.Errorf("sending voice frame: %w", err)
 	}
+
 	w.next++
 	return nil
 }
 
-// ping lets the other end know that this one is there.
+// ping sends an empty frame.
 func (w *voiceWire[In]) ping() {
 	if w.peer.Load() == nil {
 		return
 	}
-	_ = w.send(func(b []byte) ([]byte, error) { return b, nil }) // without success the line has ended
+	_ = w.send(func(b []byte) ([]byte, error) { return b, nil }) // if it fails, the session has ended
 }
 
-// audio sends samples, in as many frames as they need.
+// audio sends samples in as many frames as necessary.
 func (w *voiceWire[In]) audio(audio contract.VoiceAudio) error {
 	rest := audio.PCM
 	for len(rest) > 0 {

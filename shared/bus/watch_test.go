@@ -58,16 +58,16 @@ func TestAWatchSubscribesAgainWhenThatHasFailed(t *testing.T) {
 					return
 				}
 			case <-after:
-				t.Fatalf("nothing was heard of %s", want.RunID)
+				t.Fatalf("nothing was received of %s", want.RunID)
 			}
 		}
 	}
-	wait(Heard{RunID: "run_2"}) // without another reader: what came before must be read
+	wait(Heard{RunID: "run_2"}) // without another reader: earlier events must be read from the database
 	for _, runID := range []string{"run_1", "run_2"} {
 		b.Events(runID, domain.EventChunk{Fence: 1, First: 2, Lines: []byte("a {}\n")})
 		wait(Heard{RunID: runID, Events: []byte{}})
 	}
 	if watch.followed["run_3"] != nil {
-		t.Error("a run that nobody follows is still wanted")
+		t.Error("a run without a follower is still subscribed")
 	}
 }

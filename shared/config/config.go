@@ -1,6 +1,6 @@
-// Package config holds Parley's settings. Each binary embeds the groups it needs in its one
-// configuration struct; kong reads them from flags and from the environment under the same names
-// (--database-url, DATABASE_URL). docs/settings.md is the table of all of them.
+// Package config defines Parley's settings. Each binary embeds the groups it needs in its
+// configuration struct. Kong reads them from flags and from the environment under corresponding
+// names (--database-url, DATABASE_URL). docs/settings.md lists all of them.
 package config
 
 import (
@@ -16,20 +16,21 @@ import (
 	"parley/shared/secrets"
 )
 
-// Servers are the addresses of the servers that Parley runs on.
+// Servers are the addresses of the servers that Parley uses.
 type Servers struct {
 	DatabaseURL  string `name:"database-url" env:"DATABASE_URL" help:"PostgreSQL to use, as a postgres:// URL."`
 	NATSURL      string `name:"nats-url" env:"NATS_URL" help:"NATS servers to use, as nats:// URLs joined by commas."`
-	NATSReplicas int    `name:"nats-replicas" env:"NATS_REPLICAS" default:"1" help:"Servers of a NATS cluster that keep the job stream, when it is made: 1, 3 or 5."`
+	NATSReplicas int    `name:"nats-replicas" env:"NATS_REPLICAS" default:"1" help:"Replicas of the job stream in a NATS cluster, set at its creation: 1, 3 or 5."`
 }
 
-// Require reports which address is missing, for processes that start no servers of their own.
+// Require returns an error if an address is missing. It is for processes that start no
+// servers themselves.
 func (s Servers) Require() error {
 	if s.DatabaseURL == "" {
-		return errors.New("DATABASE_URL is not set: the address of a PostgreSQL server is needed")
+		return errors.New("DATABASE_URL is not set: give the address of a PostgreSQL server")
 	}
 	if s.NATSURL == "" {
-		return errors.New("NATS_URL is not set: the address of a NATS server with JetStream is needed")
+		return errors.New("NATS_URL is not set: give the address of a NATS server with JetStream")
 	}
 	if s.NATSReplicas < 0 || s.NATSReplicas > 5 {
 		return fmt.Errorf("NATS_REPLICAS must be between 1 and 5, not %d", s.NATSReplicas)
@@ -37,11 +38,11 @@ func (s Servers) Require() error {
 	return nil
 }
 
-// Ports are the TCP ports that the addresses name, for whoever must keep others away from them.
+// Ports returns the TCP ports of the addresses, for processes that must block access to them.
 func (s Servers) Ports() (ports []int) {
 	add := func(address string, standard int) {
 		u, err := url.Parse(strings.TrimSpace(address))
-		if err != nil || u.Hostname() == "" { // a socket file, or nothing
+		if err != nil || u.Hostname() == "" { // a socket file, or empty
 			return
 		}
 		port, err := strconv.Atoi(u.Port())
@@ -50,6 +51,7 @@ func (s Servers) Ports() (ports []int) {
 		}
 		ports = append(ports, port)
 	}
+
 	add(s.DatabaseURL, postgresPort)
 	for address := range strings.SplitSeq(s.NATSURL, ",") {
 		if address = strings.TrimSpace(address); address != "" && !strings.Contains(address, "://") {
@@ -57,40 +59,42 @@ func (s Servers) Ports() (ports []int) {
 		}
 		add(address, natsPort)
 	}
+
 	return ports
 }
 
-// The ports of addresses that name none.
+// Default ports.
 const (
 	postgresPort = 5432
 	natsPort     = 4222
 )
 
-// Logging is how a process logs.
+// Logging is the configuration of the log.
 type Logging struct {
-	LogLevel  string `name:"log-level" env:"LOG_LEVEL" default:"info" enum:"trace,debug,info,warn,error" help:"Least level that is logged: ${enum}."`
-	LogFormat string `name:"log-format" env:"LOG_FORMAT" default:"" enum:",console,json" help:"console or json; by default console on a terminal, else json."`
+	LogLevel  string `name:"log-level" env:"LOG_LEVEL" default:"info" enum:"trace,debug,info,warn,error" help:"Minimum log level: ${enum}."`
+	LogFormat string `name:"log-format" env:"LOG_FORMAT" default:"" enum:",console,json" help:"console or json; default: console on a terminal, else json."`
 }
 
-// Telemetry is where a process sends its traces.
+// Telemetry is the configuration of tracing.
 type Telemetry struct {
-	OTLPEndpoint string `name:"otel-exporter-otlp-endpoint" env:"OTEL_EXPORTER_OTLP_ENDPOINT" help:"OpenTelemetry collector that traces are sent to by OTLP, as an http:// or https:// address; empty: none."`
-	// CaptureContent has the name and the meaning that OpenTelemetry gives it.
-	CaptureContent bool `name:"otel-instrumentation-genai-capture-message-content" env:"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT" help:"Put what models are sent and answer into traces."`
-	// CallersDecide is for where only an operator's own proxies reach the ingress.
-	CallersDecide bool `name:"trace-as-callers-say" env:"TRACE_AS_CALLERS_SAY" help:"Let the traceparent of a request decide whether it is traced."`
+	OTLPEndpoint string `name:"otel-exporter-otlp-endpoint" env:"OTEL_EXPORTER_OTLP_ENDPOINT" help:"OpenTelemetry collector for traces (OTLP), as an http:// or https:// address; empty: no traces."`
+	// CaptureContent has OpenTelemetry's name and meaning.
+	CaptureContent bool `name:"otel-instrumentation-genai-capture-message-content" env:"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT" help:"Record model inputs and outputs in traces."`
+	// CallersDecide may be set only if requests reach the ingress exclusively through the
+	// operator's own proxies.
+	CallersDecide bool `name:"trace-as-callers-say" env:"TRACE_AS_CALLERS_SAY" help:"Let a request's traceparent decide whether it is traced."`
 }
 
-// Check reports an address that is none.
+// Check returns an error if the address is invalid.
 func (t Telemetry) Check() error { return checkAddress("OTEL_EXPORTER_OTLP_ENDPOINT", t.OTLPEndpoint) }
 
-// Runs are the settings that ingress and workers must agree on.
+// Runs are the settings on which ingress and workers must agree.
 type Runs struct {
-	OrgDispatchWindow int    `name:"org-dispatch-window" env:"ORG_DISPATCH_WINDOW" default:"128" help:"Runs of one organization that are dispatched at a time in each lane (chats, automations); the rest wait their turn."`
-	DefaultModel      string `name:"default-model" env:"DEFAULT_MODEL" help:"Model of agents that name none, as provider/model; workers use it, the ingress shows it."`
+	OrgDispatchWindow int    `name:"org-dispatch-window" env:"ORG_DISPATCH_WINDOW" default:"128" help:"Maximum simultaneously dispatched runs of one organization in each lane (chats, automations); others are queued."`
+	DefaultModel      string `name:"default-model" env:"DEFAULT_MODEL" help:"Default model of agents, as provider/model; set it for workers and the ingress."`
 }
 
-// Check reports the first setting that makes no sense.
+// Check returns an error for the first invalid setting.
 func (r Runs) Check() error {
 	if r.OrgDispatchWindow < 1 {
 		return fmt.Errorf("ORG_DISPATCH_WINDOW must be at least 1, not %d", r.OrgDispatchWindow)
@@ -98,20 +102,20 @@ func (r Runs) Check() error {
 	return nil
 }
 
-// Secrets are what ingress and workers keep secret in the same way.
+// Secrets are the secrets that ingress and workers share.
 type Secrets struct {
-	SecretsKey string `name:"secrets-key" env:"SECRETS_KEY" help:"32 bytes, base64 or hex, that encrypt stored secrets and sign tool calls; the same for every process. Older keys may follow, joined by commas."`
+	SecretsKey string `name:"secrets-key" env:"SECRETS_KEY" help:"Key that encrypts stored secrets and signs tool calls: 32 bytes in base64 or hex, the same for every process. Older keys may follow, separated by commas."`
 }
 
-// Check reports a key that is missing or none.
+// Check returns an error if the key is missing or invalid.
 func (s Secrets) Check() error {
 	if _, err := secrets.NewBox(s.SecretsKey); err != nil {
-		return fmt.Errorf("SECRETS_KEY is needed (openssl rand -base64 32 makes one): %w", err)
+		return fmt.Errorf("SECRETS_KEY is missing or invalid (create one with openssl rand -base64 32): %w", err)
 	}
 	return nil
 }
 
-// KeyIDs returns the ids of the keys, none where SECRETS_KEY is not set or not one that Check takes.
+// KeyIDs returns the ids of the keys, or none if SECRETS_KEY is not set or invalid.
 func (s Secrets) KeyIDs() []string {
 	box, err := secrets.NewBox(s.SecretsKey)
 	if err != nil {
@@ -120,46 +124,46 @@ func (s Secrets) KeyIDs() []string {
 	return box.KeyIDs()
 }
 
-// Ingress are the settings of the HTTP edge.
+// Ingress are the settings of the HTTP API.
 type Ingress struct {
 	Host                   string        `name:"host" env:"HOST" default:"127.0.0.1" help:"Address to listen on."`
 	Port                   int           `name:"port" env:"PORT" default:"8080" help:"Port to listen on."`
-	PublicURL              string        `name:"public-url" env:"PUBLIC_URL" help:"Address that people reach this service at, when it is not http://HOST:PORT."`
-	MetricsToken           string        `name:"metrics-token" env:"METRICS_TOKEN" help:"Bearer token that programs on other machines read an ingress's /metrics with; empty: none may."`
-	TrustedProxies         []string      `name:"trusted-proxies" env:"TRUSTED_PROXIES" help:"Networks (CIDR) whose X-Forwarded-For is believed."`
-	LimitDemo              int           `name:"limit-demo" env:"LIMIT_DEMO" default:"10" help:"Requests a minute of one demo client."`
-	DemoTokens             int64         `name:"demo-tokens" env:"DEMO_TOKENS" default:"2000000" help:"Model tokens that all demo visitors together may use in a day."`
-	LimitUser              int           `name:"limit-user" env:"LIMIT_USER" default:"300" help:"Requests a minute of one credential."`
-	LimitUserTotal         int           `name:"limit-user-total" env:"LIMIT_USER_TOTAL" default:"0" help:"Requests a minute of all credentials of one user together, and of all keys of one organization; 0: twice LIMIT_USER."`
-	LimitSystem            int           `name:"limit-system" env:"LIMIT_SYSTEM" default:"60000" help:"Automation requests a minute of one organization."`
-	LimitWidgetVisitor     int           `name:"limit-widget-visitor" env:"LIMIT_WIDGET_VISITOR" default:"20" help:"Requests a minute of one visitor of an agent's widget; 0: none."`
-	LimitWidgetAddress     int           `name:"limit-widget-address" env:"LIMIT_WIDGET_ADDRESS" default:"60" help:"Requests a minute of the widgets' visitors at one client address; 0: none."`
-	LimitWidgetAgent       int           `name:"limit-widget-agent" env:"LIMIT_WIDGET_AGENT" default:"1200" help:"Messages a minute of all visitors of one agent's widget, and as many tokens; 0: none."`
-	StreamsPerCredential   int           `name:"streams-per-credential" env:"STREAMS_PER_CREDENTIAL" default:"1000" help:"Streams that one credential may have open at an ingress."`
-	StreamsPerOrganization int           `name:"streams-per-organization" env:"STREAMS_PER_ORGANIZATION" default:"5000" help:"Streams that one organization may have open at an ingress."`
-	ConnectionsPerAddress  int           `name:"connections-per-address" env:"CONNECTIONS_PER_ADDRESS" default:"1000" help:"Connections that one client address may have open at an ingress, and streams, also by way of a trusted proxy; 0: no limit."`
-	VoicePerOrganization   int           `name:"voice-per-organization" env:"VOICE_PER_ORGANIZATION" default:"100" help:"Voice connections that one organization may have open at an ingress."`
-	VoiceMaxDuration       time.Duration `name:"voice-max-duration" env:"VOICE_MAX_DURATION" default:"30m" help:"Longest time that a voice connection lasts."`
-	VoiceIdleTimeout       time.Duration `name:"voice-idle-timeout" env:"VOICE_IDLE_TIMEOUT" default:"5m" help:"Time after which a voice connection ends in which nobody says anything."`
-	RunDeadline            time.Duration `name:"run-deadline" env:"RUN_DEADLINE" default:"15m" help:"Time from acceptance in which a run must end."`
-	WaitDefault            time.Duration `name:"wait-default" env:"WAIT_DEFAULT" default:"55s" help:"Longest time a request waits for its run; also the default."`
-	RetentionDefault       time.Duration `name:"retention-default" env:"RETENTION_DEFAULT" default:"24h" help:"How long an automation's result is kept; never less than 24h."`
-	StopGrace              time.Duration `name:"stop-grace" env:"STOP_GRACE" default:"0s" help:"How long an ingress that is told to stop serves on, being not ready: longer than a load balancer takes to notice."`
-	BacklogMax             int           `name:"backlog-max" env:"BACKLOG_MAX" default:"100000" help:"Queued runs before new ones are refused with 503."`
-	OrgBacklogMax          int           `name:"org-backlog-max" env:"ORG_BACKLOG_MAX" default:"0" help:"Queued runs of one organization before its new ones are refused with 503; 0: a quarter of BACKLOG_MAX."`
-	SignupsPerAddress      int           `name:"signups-per-address" env:"SIGNUPS_PER_ADDRESS" default:"60" help:"Accounts that one client address may make in an hour at an ingress; 0: no limit."`
-	KeysPerOrganization    int           `name:"keys-per-organization" env:"KEYS_PER_ORGANIZATION" default:"100" help:"API keys of its own that an organization may have; 0: no limit."`
-	KeysPerUser            int           `name:"keys-per-user" env:"KEYS_PER_USER" default:"100" help:"API keys of their own that a user may have; 0: no limit."`
-	OrganizationsPerUser   int           `name:"organizations-per-user" env:"ORGANIZATIONS_PER_USER" default:"20" help:"Organizations that a user may own; 0: no limit."`
-	MembershipsPerUser     int           `name:"memberships-per-user" env:"MEMBERSHIPS_PER_USER" default:"100" help:"Organizations that a user may belong to; 0: no limit."`
-	OIDCIssuer             string        `name:"oidc-issuer" env:"OIDC_ISSUER" help:"OpenID provider that people may log in by, as its https:// issuer."`
-	OIDCClientID           string        `name:"oidc-client-id" env:"OIDC_CLIENT_ID" help:"What the provider calls this service."`
-	OIDCClientSecret       string        `name:"oidc-client-secret" env:"OIDC_CLIENT_SECRET" help:"Secret that the provider gave this service, unless it is a public client."`
+	PublicURL              string        `name:"public-url" env:"PUBLIC_URL" help:"Public address of this service; default: http://HOST:PORT."`
+	MetricsToken           string        `name:"metrics-token" env:"METRICS_TOKEN" help:"Bearer token for reading an ingress's /metrics from other machines; empty: not allowed."`
+	TrustedProxies         []string      `name:"trusted-proxies" env:"TRUSTED_PROXIES" help:"Networks (CIDR) whose X-Forwarded-For is trusted."`
+	LimitDemo              int           `name:"limit-demo" env:"LIMIT_DEMO" default:"10" help:"Requests per minute of one demo client."`
+	DemoTokens             int64         `name:"demo-tokens" env:"DEMO_TOKENS" default:"2000000" help:"Model tokens per day of all demo visitors together."`
+	LimitUser              int           `name:"limit-user" env:"LIMIT_USER" default:"300" help:"Requests per minute of one credential."`
+	LimitUserTotal         int           `name:"limit-user-total" env:"LIMIT_USER_TOTAL" default:"0" help:"Requests per minute of all credentials of a user together, and of all keys of an organization; 0: twice LIMIT_USER."`
+	LimitSystem            int           `name:"limit-system" env:"LIMIT_SYSTEM" default:"60000" help:"Automation requests per minute of one organization."`
+	LimitWidgetVisitor     int           `name:"limit-widget-visitor" env:"LIMIT_WIDGET_VISITOR" default:"20" help:"Requests per minute of one visitor of an agent's widget; 0: none allowed."`
+	LimitWidgetAddress     int           `name:"limit-widget-address" env:"LIMIT_WIDGET_ADDRESS" default:"60" help:"Requests per minute of all widget visitors at one client address; 0: none allowed."`
+	LimitWidgetAgent       int           `name:"limit-widget-agent" env:"LIMIT_WIDGET_AGENT" default:"1200" help:"Messages per minute of all visitors of one agent's widget; the same limit applies to widget tokens; 0: none allowed."`
+	StreamsPerCredential   int           `name:"streams-per-credential" env:"STREAMS_PER_CREDENTIAL" default:"1000" help:"Maximum open streams of one credential at an ingress."`
+	StreamsPerOrganization int           `name:"streams-per-organization" env:"STREAMS_PER_ORGANIZATION" default:"5000" help:"Maximum open streams of one organization at an ingress."`
+	ConnectionsPerAddress  int           `name:"connections-per-address" env:"CONNECTIONS_PER_ADDRESS" default:"1000" help:"Maximum open connections of one client address at an ingress, and maximum streams, also through a trusted proxy; 0: no limit."`
+	VoicePerOrganization   int           `name:"voice-per-organization" env:"VOICE_PER_ORGANIZATION" default:"100" help:"Maximum open voice connections of one organization at an ingress."`
+	VoiceMaxDuration       time.Duration `name:"voice-max-duration" env:"VOICE_MAX_DURATION" default:"30m" help:"Maximum duration of a voice connection."`
+	VoiceIdleTimeout       time.Duration `name:"voice-idle-timeout" env:"VOICE_IDLE_TIMEOUT" default:"5m" help:"Time after which a silent voice connection ends."`
+	RunDeadline            time.Duration `name:"run-deadline" env:"RUN_DEADLINE" default:"15m" help:"Time from acceptance until a run times out."`
+	WaitDefault            time.Duration `name:"wait-default" env:"WAIT_DEFAULT" default:"55s" help:"Maximum and default time that a request waits for its run."`
+	RetentionDefault       time.Duration `name:"retention-default" env:"RETENTION_DEFAULT" default:"24h" help:"How long an automation's result is kept; at least 24h."`
+	StopGrace              time.Duration `name:"stop-grace" env:"STOP_GRACE" default:"0s" help:"How long a stopping ingress keeps serving while it is not ready; set it longer than the load balancer's check interval."`
+	BacklogMax             int           `name:"backlog-max" env:"BACKLOG_MAX" default:"100000" help:"Maximum queued runs; above it new runs are rejected with 503."`
+	OrgBacklogMax          int           `name:"org-backlog-max" env:"ORG_BACKLOG_MAX" default:"0" help:"Maximum queued runs of one organization; above it its new runs are rejected with 503; 0: a quarter of BACKLOG_MAX."`
+	SignupsPerAddress      int           `name:"signups-per-address" env:"SIGNUPS_PER_ADDRESS" default:"60" help:"Accounts that one client address may create per hour at an ingress; 0: no limit."`
+	KeysPerOrganization    int           `name:"keys-per-organization" env:"KEYS_PER_ORGANIZATION" default:"100" help:"Maximum API keys of scope organization, per organization; 0: no limit."`
+	KeysPerUser            int           `name:"keys-per-user" env:"KEYS_PER_USER" default:"100" help:"Maximum API keys of scope user, per user; 0: no limit."`
+	OrganizationsPerUser   int           `name:"organizations-per-user" env:"ORGANIZATIONS_PER_USER" default:"20" help:"Maximum organizations that a user owns; 0: no limit."`
+	MembershipsPerUser     int           `name:"memberships-per-user" env:"MEMBERSHIPS_PER_USER" default:"100" help:"Maximum organizations that a user belongs to; 0: no limit."`
+	OIDCIssuer             string        `name:"oidc-issuer" env:"OIDC_ISSUER" help:"OpenID provider for logins, as its https:// issuer."`
+	OIDCClientID           string        `name:"oidc-client-id" env:"OIDC_CLIENT_ID" help:"Client id of this service at the provider."`
+	OIDCClientSecret       string        `name:"oidc-client-secret" env:"OIDC_CLIENT_SECRET" help:"Client secret of this service at the provider; empty for a public client."`
 }
 
-const metricsTokenLeast = 16 // characters
+const minMetricsToken = 16 // characters
 
-// Check reports the first setting that makes no sense.
+// Check returns an error for the first invalid setting.
 func (i Ingress) Check() error { //nolint:cyclop // a list of settings
 	switch {
 	case i.Port < 0 || i.Port > 65535:
@@ -172,19 +176,20 @@ func (i Ingress) Check() error { //nolint:cyclop // a list of settings
 	case i.DemoTokens < 1:
 		return fmt.Errorf("DEMO_TOKENS must be at least 1, not %d", i.DemoTokens)
 	case i.StreamsPerCredential < 1 || i.StreamsPerOrganization < i.StreamsPerCredential:
-		return fmt.Errorf("STREAMS_PER_CREDENTIAL must be at least 1, not %d, and STREAMS_PER_ORGANIZATION no less, not %d",
+		return fmt.Errorf("STREAMS_PER_CREDENTIAL must be at least 1, not %d, and at most STREAMS_PER_ORGANIZATION, which is %d",
 			i.StreamsPerCredential, i.StreamsPerOrganization)
 	case i.BacklogMax < 1:
 		return fmt.Errorf("BACKLOG_MAX must be at least 1, not %d", i.BacklogMax)
-	case i.MetricsToken != "" && len(i.MetricsToken) < metricsTokenLeast:
-		return fmt.Errorf("METRICS_TOKEN must have at least %d characters", metricsTokenLeast)
+	case i.MetricsToken != "" && len(i.MetricsToken) < minMetricsToken:
+		return fmt.Errorf("METRICS_TOKEN must have at least %d characters", minMetricsToken)
 	case i.OrgBacklogMax < 0 || i.OrgBacklogMax > i.BacklogMax:
 		return fmt.Errorf("ORG_BACKLOG_MAX must be between 0 and BACKLOG_MAX (%d), not %d", i.BacklogMax, i.OrgBacklogMax)
 	}
+
 	return cmp.Or(i.checkTimes(), i.checkAccounts(), i.checkWidgets(), i.checkVoice(), i.checkOpenID(), i.checkAddresses())
 }
 
-// checkTimes reports times that a run or a stop cannot have.
+// checkTimes checks the durations of runs and of stopping.
 func (i Ingress) checkTimes() error {
 	switch {
 	case i.RunDeadline < time.Second:
@@ -199,7 +204,7 @@ func (i Ingress) checkTimes() error {
 	return nil
 }
 
-// checkAccounts reports limits of what one person or address may have that make no sense.
+// checkAccounts checks the limits per person and per address.
 func (i Ingress) checkAccounts() error {
 	for _, limit := range []struct {
 		name    string
@@ -216,10 +221,11 @@ func (i Ingress) checkAccounts() error {
 			return fmt.Errorf("%s must not be negative: %d", limit.name, limit.maximum)
 		}
 	}
+
 	return nil
 }
 
-// checkVoice reports limits of voice connections that make no sense.
+// checkVoice checks the limits of voice connections.
 func (i Ingress) checkVoice() error {
 	switch {
 	case i.VoicePerOrganization < 1:
@@ -232,7 +238,7 @@ func (i Ingress) checkVoice() error {
 	return nil
 }
 
-// checkWidgets reports limits that make no sense.
+// checkWidgets checks the limits of widgets.
 func (i Ingress) checkWidgets() error {
 	if min(i.LimitWidgetVisitor, i.LimitWidgetAddress, i.LimitWidgetAgent) < 0 {
 		return fmt.Errorf("limits of widgets must not be negative: LIMIT_WIDGET_VISITOR=%d, LIMIT_WIDGET_ADDRESS=%d, LIMIT_WIDGET_AGENT=%d",
@@ -241,7 +247,8 @@ func (i Ingress) checkWidgets() error {
 	return nil
 }
 
-// checkOpenID reports a provider that is set by halves, or reached in the clear other than on this machine.
+// checkOpenID returns an error if the provider is partly configured, or has an unencrypted
+// address on another machine.
 func (i Ingress) checkOpenID() error {
 	if i.OIDCIssuer == "" {
 		if i.OIDCClientID != "" || i.OIDCClientSecret != "" {
@@ -249,6 +256,7 @@ func (i Ingress) checkOpenID() error {
 		}
 		return nil
 	}
+
 	issuer, err := url.Parse(i.OIDCIssuer)
 	if err != nil || issuer.Host == "" || issuer.Scheme != "https" && (issuer.Scheme != "http" || !isLoopback(issuer.Hostname())) {
 		return fmt.Errorf("OIDC_ISSUER must be an https:// address, not %q", i.OIDCIssuer)
@@ -256,6 +264,7 @@ func (i Ingress) checkOpenID() error {
 	if i.OIDCClientID == "" {
 		return errors.New("OIDC_ISSUER needs OIDC_CLIENT_ID")
 	}
+
 	return nil
 }
 
@@ -264,11 +273,11 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && address.IsLoopback()
 }
 
-// checkAddresses reports the first network or address that is none.
+// checkAddresses returns an error for the first invalid network or address.
 func (i Ingress) checkAddresses() error {
 	for _, p := range i.TrustedProxies {
 		if _, err := netip.ParsePrefix(p); err != nil {
-			return fmt.Errorf("TRUSTED_PROXIES names a network that is none: %q", p)
+			return fmt.Errorf("TRUSTED_PROXIES must be a list of networks (CIDR), not %q", p)
 		}
 	}
 	if i.PublicURL != "" && !strings.HasPrefix(i.PublicURL, "http://") && !strings.HasPrefix(i.PublicURL, "https://") {

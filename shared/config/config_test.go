@@ -188,7 +188,7 @@ func TestPortsOfServers(t *testing.T) {
 	}
 }
 
-// TestSandboxSettings has each setting at its bounds and just beyond them.
+// TestSandboxSettings checks each setting at its bounds and just beyond them.
 func TestSandboxSettings(t *testing.T) {
 	t.Parallel()
 	const day = 24 * time.Hour

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// Documents are the settings of documents that ingress and workers must agree on.
+// Documents are the settings of documents on which ingress and workers must agree.
 type Documents struct {
-	DocumentsPerOrganization     int   `name:"documents-per-organization" env:"DOCUMENTS_PER_ORGANIZATION" default:"10000" help:"Documents that an organization may have; 0: no limit."`
-	DocumentBytesPerOrganization int64 `name:"document-bytes-per-organization" env:"DOCUMENT_BYTES_PER_ORGANIZATION" default:"5368709120" help:"Bytes of an organization's documents together, as they were sent; 0: no limit."`
-	EncryptContents              bool  `name:"encrypt-contents" env:"ENCRYPT_CONTENTS" default:"false" help:"Keep the contents of documents and files encrypted with SECRETS_KEY, from now on."`
+	DocumentsPerOrganization     int   `name:"documents-per-organization" env:"DOCUMENTS_PER_ORGANIZATION" default:"10000" help:"Maximum documents of an organization; 0: no limit."`
+	DocumentBytesPerOrganization int64 `name:"document-bytes-per-organization" env:"DOCUMENT_BYTES_PER_ORGANIZATION" default:"5368709120" help:"Maximum total bytes of an organization's original documents; 0: no limit."`
+	EncryptContents              bool  `name:"encrypt-contents" env:"ENCRYPT_CONTENTS" default:"false" help:"Encrypt the contents of new documents and files with SECRETS_KEY."`
 }
 
-// Check reports the first setting that makes no sense.
+// Check returns an error for the first invalid setting.
 func (d Documents) Check() error {
 	switch {
 	case d.DocumentsPerOrganization < 0:
@@ -23,31 +23,34 @@ func (d Documents) Check() error {
 	return nil
 }
 
-// Ingest are the settings of how workers process documents, and search them.
+// Ingest are the settings with which workers process and search documents.
 type Ingest struct {
-	EmbeddingsModel   string `name:"embeddings-model" env:"EMBEDDINGS_MODEL" help:"Model that documents are also searched by, as openai/text-embedding-3-small; it is asked at OPENAI_BASE_URL. None: by words alone."`
-	IngestConcurrency int    `name:"ingest-concurrency" env:"INGEST_CONCURRENCY" default:"0" help:"Documents processed at a time; 0: one for each core, and one more."`
-	DocumentPages     int    `name:"document-pages" env:"DOCUMENT_PAGES" default:"2000" help:"Pages that a document may have."`
+	EmbeddingsModel   string `name:"embeddings-model" env:"EMBEDDINGS_MODEL" help:"Embeddings model for searching documents, such as openai/text-embedding-3-small, at OPENAI_BASE_URL. Empty: search by words only."`
+	IngestConcurrency int    `name:"ingest-concurrency" env:"INGEST_CONCURRENCY" default:"0" help:"Documents processed simultaneously; 0: one per core, and one more."`
+	DocumentPages     int    `name:"document-pages" env:"DOCUMENT_PAGES" default:"2000" help:"Maximum pages of a document."`
 }
 
 const (
 	maxDocumentPages     = 100_000
-	maxIngestConcurrency = 64 // each holds a document and its text
+	maxIngestConcurrency = 64 // each has a document and its text in memory
 )
 
-// Check reports the first setting that makes no sense. What is zero is the default.
+// Check returns an error for the first invalid setting. Zero means the default.
 func (i Ingest) Check() error {
 	if i.IngestConcurrency < 0 || i.IngestConcurrency > maxIngestConcurrency {
 		return fmt.Errorf("INGEST_CONCURRENCY must be between 0 and %d, not %d", maxIngestConcurrency, i.IngestConcurrency)
 	}
+
 	if i.DocumentPages < 0 || i.DocumentPages > maxDocumentPages {
 		return fmt.Errorf("DOCUMENT_PAGES must be between 1 and %d, not %d", maxDocumentPages, i.DocumentPages)
 	}
 	if i.EmbeddingsModel == "" {
 		return nil
 	}
+
 	if provider, model, _ := strings.Cut(i.EmbeddingsModel, "/"); provider != "openai" || model == "" {
-		return fmt.Errorf("EMBEDDINGS_MODEL must be of the form openai/text-embedding-3-small, not %q", i.EmbeddingsModel)
+		return fmt.Errorf("EMBEDDINGS_MODEL must be like openai/text-embedding-3-small, not %q", i.EmbeddingsModel)
 	}
+
 	return nil
 }

@@ -7,12 +7,13 @@ import (
 	"strconv"
 )
 
-// Outbound is what the service may reach that lies outside; ingress and workers must agree on it.
+// Outbound are the non-public addresses that the service may connect to. Ingress and workers
+// must agree on them.
 type Outbound struct {
-	OutboundAllow []string `name:"outbound-allow" env:"OUTBOUND_ALLOW" help:"What agents and notifications may reach besides the public internet: host:port, or networks (CIDR), joined by commas."`
+	OutboundAllow []string `name:"outbound-allow" env:"OUTBOUND_ALLOW" help:"Addresses that agents and notifications may reach in addition to the public internet: host:port, or networks (CIDR), separated by commas."`
 }
 
-// Check reports the first entry that makes no sense.
+// Check returns an error for the first invalid entry.
 func (o Outbound) Check() error {
 	for _, entry := range o.OutboundAllow {
 		if err := checkAllowed(entry); err != nil {
@@ -22,7 +23,7 @@ func (o Outbound) Check() error {
 	return nil
 }
 
-// checkAllowed reports an entry that is neither a network nor a host with a port.
+// checkAllowed returns an error if an entry is neither a network nor a host with a port.
 func checkAllowed(entry string) error {
 	if _, err := netip.ParsePrefix(entry); err == nil {
 		return nil
@@ -32,7 +33,7 @@ func checkAllowed(entry string) error {
 		return fmt.Errorf("OUTBOUND_ALLOW must be a list of host:port and networks (CIDR), not %q", entry)
 	}
 	if port, err := strconv.Atoi(u.Port()); err != nil || port < 1 || port > 65535 {
-		return fmt.Errorf("OUTBOUND_ALLOW names a host without a port: %q", entry)
+		return fmt.Errorf("OUTBOUND_ALLOW contains a host without a port: %q", entry)
 	}
 	return nil
 }

@@ -13,21 +13,21 @@ const (
 	SandboxOff        = "off"
 )
 
-// Sandbox are the settings of the sandboxes that agents' code runs in. Limits are those of one call.
+// Sandbox are the settings of the sandboxes that run agents' code. The limits apply to one call.
 type Sandbox struct {
-	SandboxKind          string        `name:"sandbox" env:"SANDBOX" default:"bubblewrap" help:"What code is run in: bubblewrap, gvisor, or off to run none."`
-	SandboxConcurrency   int           `name:"sandbox-concurrency" env:"SANDBOX_CONCURRENCY" default:"0" help:"Calls that run code at a time; 0: two for each core, at least 4."`
-	SandboxWarm          int           `name:"sandbox-warm" env:"SANDBOX_WARM" default:"-1" help:"Sandboxes kept ready for the next calls; -1: as many as run at a time, at most 8."`
-	SandboxCPU           time.Duration `name:"sandbox-cpu" env:"SANDBOX_CPU" default:"10s" help:"CPU time of a call, of all its processes together."`
-	SandboxWall          time.Duration `name:"sandbox-wall" env:"SANDBOX_WALL" default:"30s" help:"Time that a call may take."`
-	SandboxMemory        int64         `name:"sandbox-memory" env:"SANDBOX_MEMORY" default:"536870912" help:"Bytes of memory of a call, of all its processes together."`
-	SandboxProcesses     int           `name:"sandbox-processes" env:"SANDBOX_PROCESSES" default:"64" help:"Processes and threads of a call."`
-	SandboxFiles         int64         `name:"sandbox-files" env:"SANDBOX_FILES" default:"67108864" help:"Bytes of the files in a call's working folder."`
-	SandboxOutput        int64         `name:"sandbox-output" env:"SANDBOX_OUTPUT" default:"1048576" help:"Bytes that a call may print."`
-	FilesPerOrganization int64         `name:"files-per-organization" env:"FILES_PER_ORGANIZATION" default:"5368709120" help:"Bytes of files that an organization's runs may keep together."`
+	SandboxKind          string        `name:"sandbox" env:"SANDBOX" default:"bubblewrap" help:"Sandbox for running code: bubblewrap, gvisor or off."`
+	SandboxConcurrency   int           `name:"sandbox-concurrency" env:"SANDBOX_CONCURRENCY" default:"0" help:"Simultaneous calls that run code; 0: two per core, at least 4."`
+	SandboxWarm          int           `name:"sandbox-warm" env:"SANDBOX_WARM" default:"-1" help:"Sandboxes kept ready for the next calls; -1: SANDBOX_CONCURRENCY, at most 8."`
+	SandboxCPU           time.Duration `name:"sandbox-cpu" env:"SANDBOX_CPU" default:"10s" help:"CPU time limit of a call, for all its processes together."`
+	SandboxWall          time.Duration `name:"sandbox-wall" env:"SANDBOX_WALL" default:"30s" help:"Time limit of a call."`
+	SandboxMemory        int64         `name:"sandbox-memory" env:"SANDBOX_MEMORY" default:"536870912" help:"Memory limit of a call in bytes, for all its processes together."`
+	SandboxProcesses     int           `name:"sandbox-processes" env:"SANDBOX_PROCESSES" default:"64" help:"Maximum processes and threads of a call."`
+	SandboxFiles         int64         `name:"sandbox-files" env:"SANDBOX_FILES" default:"67108864" help:"Maximum bytes of files in a call's working folder."`
+	SandboxOutput        int64         `name:"sandbox-output" env:"SANDBOX_OUTPUT" default:"1048576" help:"Maximum bytes that a call prints."`
+	FilesPerOrganization int64         `name:"files-per-organization" env:"FILES_PER_ORGANIZATION" default:"5368709120" help:"Maximum total bytes of the files that an organization's runs keep."`
 }
 
-// What a call may use unless it is set.
+// Default limits of a call.
 const (
 	DefaultSandboxCPU             = 10 * time.Second
 	DefaultSandboxWall            = 30 * time.Second
@@ -48,13 +48,14 @@ const (
 	maxSandboxWall      = 10 * time.Minute
 )
 
-// Check reports the first setting that makes no sense. What is zero is the default.
+// Check returns an error for the first invalid setting. Zero means the default.
 func (s Sandbox) Check() error {
 	switch s.SandboxKind {
 	case "", SandboxBubblewrap, SandboxGVisor, SandboxOff:
 	default:
 		return fmt.Errorf("SANDBOX must be bubblewrap, gvisor or off, not %q", s.SandboxKind)
 	}
+
 	switch {
 	case s.SandboxConcurrency < 0:
 		return fmt.Errorf("SANDBOX_CONCURRENCY must not be negative: %d", s.SandboxConcurrency)
@@ -63,18 +64,20 @@ func (s Sandbox) Check() error {
 	case s.FilesPerOrganization < 0:
 		return fmt.Errorf("FILES_PER_ORGANIZATION must not be negative: %d", s.FilesPerOrganization)
 	}
+
 	return cmp.Or(
-		within("SANDBOX_CPU", s.SandboxCPU, minSandboxTime, 0),
-		within("SANDBOX_WALL", s.SandboxWall, minSandboxTime, maxSandboxWall),
-		within("SANDBOX_MEMORY", s.SandboxMemory, minSandboxMemory, 0),
-		within("SANDBOX_PROCESSES", s.SandboxProcesses, minSandboxProcesses, 0),
-		within("SANDBOX_FILES", s.SandboxFiles, minSandboxFiles, maxSandboxFiles),
-		within("SANDBOX_OUTPUT", s.SandboxOutput, minSandboxOutput, maxSandboxOutput),
+		checkRange("SANDBOX_CPU", s.SandboxCPU, minSandboxTime, 0),
+		checkRange("SANDBOX_WALL", s.SandboxWall, minSandboxTime, maxSandboxWall),
+		checkRange("SANDBOX_MEMORY", s.SandboxMemory, minSandboxMemory, 0),
+		checkRange("SANDBOX_PROCESSES", s.SandboxProcesses, minSandboxProcesses, 0),
+		checkRange("SANDBOX_FILES", s.SandboxFiles, minSandboxFiles, maxSandboxFiles),
+		checkRange("SANDBOX_OUTPUT", s.SandboxOutput, minSandboxOutput, maxSandboxOutput),
 	)
 }
 
-// within reports a setting that is neither zero nor between its bounds; a most of zero is none.
-func within[T int | int64 | time.Duration](name string, value, least, maximum T) error {
+// checkRange returns an error if a setting is neither zero nor between least and maximum. A maximum
+// of zero means no upper bound.
+func checkRange[T int | int64 | time.Duration](name string, value, least, maximum T) error {
 	switch {
 	case value == 0 || value >= least && (maximum == 0 || value <= maximum):
 		return nil

@@ -5,20 +5,20 @@ import (
 	"strings"
 )
 
-// Speech are the settings of how workers understand and make speech.
+// Speech are the settings with which workers recognize and synthesize speech.
 type Speech struct {
-	TranscriptionModel string `name:"transcription-model" env:"TRANSCRIPTION_MODEL" help:"What speech is understood with: openai/gpt-4o-mini-transcribe or another model of the audio service, offline/pocketsphinx, or off. By default the first with an audio service, else the second."`
-	SpeechModel        string `name:"speech-model" env:"SPEECH_MODEL" help:"What speech is made with: openai/gpt-4o-mini-tts or another model of the audio service, offline/espeak-ng, or off. By default the first with an audio service, else the second."`
-	AudioBaseURL       string `name:"audio-base-url" env:"AUDIO_BASE_URL" help:"Address of an OpenAI-compatible audio service, up to and with /v1, when it is not OPENAI_BASE_URL's."`
-	AudioAPIKey        string `name:"audio-api-key" env:"AUDIO_API_KEY" help:"Key for the audio service, when it is not OPENAI_API_KEY."`
-	SpeechVoice        string `name:"speech-voice" env:"SPEECH_VOICE" help:"Voice that is spoken with where a session names none, as alloy."`
-	VoiceConcurrency   int    `name:"voice-concurrency" env:"VOICE_CONCURRENCY" default:"0" help:"Voice connections that a worker carries at a time; 0: 100 for each core."`
+	TranscriptionModel string `name:"transcription-model" env:"TRANSCRIPTION_MODEL" help:"Speech recognition: openai/gpt-4o-mini-transcribe or another model of the audio service, offline/pocketsphinx, or off. Default: the first with an audio service, else the second."`
+	SpeechModel        string `name:"speech-model" env:"SPEECH_MODEL" help:"Speech synthesis: openai/gpt-4o-mini-tts or another model of the audio service, offline/espeak-ng, or off. Default: the first with an audio service, else the second."`
+	AudioBaseURL       string `name:"audio-base-url" env:"AUDIO_BASE_URL" help:"Address of an OpenAI-compatible audio service, including /v1; default: OPENAI_BASE_URL."`
+	AudioAPIKey        string `name:"audio-api-key" env:"AUDIO_API_KEY" help:"Key for the audio service; default: OPENAI_API_KEY."`
+	SpeechVoice        string `name:"speech-voice" env:"SPEECH_VOICE" help:"Default voice of sessions, such as alloy."`
+	VoiceConcurrency   int    `name:"voice-concurrency" env:"VOICE_CONCURRENCY" default:"0" help:"Maximum voice sessions of a worker; 0: 100 per core."`
 }
 
-// What speech is understood and made with.
+// Speech backends.
 const (
 	SpeechOff     = "off"
-	SpeechOpenAI  = "openai/" // before the model's name at the service
+	SpeechOpenAI  = "openai/" // prefix of the model's name at the service
 	OfflineListen = "offline/pocketsphinx"
 	OfflineSpeak  = "offline/espeak-ng"
 
@@ -31,7 +31,7 @@ const (
 	maxVoiceName        = 100
 )
 
-// Check reports the first setting that makes no sense.
+// Check returns an error for the first invalid setting.
 func (s Speech) Check() error {
 	for _, model := range []struct{ name, value, offline string }{
 		{"TRANSCRIPTION_MODEL", s.TranscriptionModel, OfflineListen},
@@ -39,20 +39,22 @@ func (s Speech) Check() error {
 	} {
 		name, of := strings.CutPrefix(model.value, SpeechOpenAI)
 		if model.value != "" && model.value != SpeechOff && model.value != model.offline && (!of || name == "") {
-			return fmt.Errorf("%s must be openai/ and a model's name, %s or off, not %q", model.name, model.offline, model.value)
+			return fmt.Errorf("%s must be openai/MODEL, %s or off, not %q", model.name, model.offline, model.value)
 		}
 	}
+
 	if s.VoiceConcurrency < 0 || s.VoiceConcurrency > maxVoiceConcurrency {
 		return fmt.Errorf("VOICE_CONCURRENCY must be between 0 and %d, not %d", maxVoiceConcurrency, s.VoiceConcurrency)
 	}
 	if len(s.SpeechVoice) > maxVoiceName || strings.ContainsFunc(s.SpeechVoice, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return fmt.Errorf("SPEECH_VOICE must be a voice's name, not %q", s.SpeechVoice)
 	}
+
 	return checkAddress("AUDIO_BASE_URL", s.AudioBaseURL)
 }
 
-// Voice gives the speech settings with what stands for those that are not set. A key for models is not sent to another address
-// than theirs.
+// Voice returns the speech settings with defaults filled in. OPENAI_API_KEY is sent only to
+// OPENAI_BASE_URL, never to a different AUDIO_BASE_URL.
 func (w Workers) Voice() Speech {
 	s := w.Speech
 	service := s.AudioAPIKey != "" || s.AudioBaseURL != "" || w.OpenAIAPIKey != "" && w.OpenAIBaseURL == ""
@@ -62,14 +64,15 @@ func (w Workers) Voice() Speech {
 			s.AudioAPIKey = w.OpenAIAPIKey
 		}
 	}
-	s.TranscriptionModel = orModel(s.TranscriptionModel, service, openaiListen, OfflineListen)
-	s.SpeechModel = orModel(s.SpeechModel, service, openaiSpeak, OfflineSpeak)
+	s.TranscriptionModel = modelOrDefault(s.TranscriptionModel, service, openaiListen, OfflineListen)
+	s.SpeechModel = modelOrDefault(s.SpeechModel, service, openaiSpeak, OfflineSpeak)
 	return s
 }
 
-// orModel gives the model that is set. What another server than OpenAI's calls its models, or whether it has any for audio, cannot
-// be guessed of one that is set for models of text.
-func orModel(set string, service bool, online, offline string) string {
+// modelOrDefault returns set, or a default if it is empty. The online default requires an audio
+// service: a server that is not OpenAI's and is configured only for text may have other model
+// names, or no audio models.
+func modelOrDefault(set string, service bool, online, offline string) string {
 	switch {
 	case set != "":
 		return set
@@ -80,19 +83,22 @@ func orModel(set string, service bool, online, offline string) string {
 	}
 }
 
-// checkSpeech reports a model of the audio service where there is none.
+// checkSpeech returns an error if a model of the audio service is set without an audio service.
 func (w Workers) checkSpeech() error {
 	if err := w.Speech.Check(); err != nil {
 		return err
 	}
+
 	s := w.Voice()
 	if s.AudioAPIKey != "" || s.AudioBaseURL != "" {
 		return nil
 	}
+
 	for _, model := range []struct{ name, value string }{{"TRANSCRIPTION_MODEL", s.TranscriptionModel}, {"SPEECH_MODEL", s.SpeechModel}} {
 		if strings.HasPrefix(model.value, SpeechOpenAI) {
-			return fmt.Errorf("%s=%s needs AUDIO_API_KEY or OPENAI_API_KEY, or an address of an audio service", model.name, model.value)
+			return fmt.Errorf("%s=%s needs AUDIO_API_KEY, OPENAI_API_KEY or AUDIO_BASE_URL", model.name, model.value)
 		}
 	}
+
 	return nil
 }

@@ -9,24 +9,24 @@ import (
 	"strconv"
 )
 
-// Workers are the settings of what happens behind the bus.
+// Workers are the settings of workers.
 type Workers struct {
-	WorkerConcurrency int     `name:"worker-concurrency" env:"WORKER_CONCURRENCY" default:"0" help:"Runs carried out at a time in each lane; 0: 64 for each core, and at least twice ORG_DISPATCH_WINDOW."`
-	RunMaxTurns       int     `name:"run-max-turns" env:"RUN_MAX_TURNS" default:"25" help:"Model calls of one run, at most."`
-	RunMaxTokens      int64   `name:"run-max-tokens" env:"RUN_MAX_TOKENS" default:"1000000" help:"Model tokens of one run, in and out, at most."`
-	RunMaxCost        float64 `name:"run-max-cost" env:"RUN_MAX_COST" default:"0" help:"Cost of one run at most, in the currency of MODEL_PRICES; 0: no limit."`
-	RunMaxBytes       int64   `name:"run-max-bytes" env:"RUN_MAX_BYTES" default:"8388608" help:"Bytes that model and tools give to one run, at most."`
+	WorkerConcurrency int     `name:"worker-concurrency" env:"WORKER_CONCURRENCY" default:"0" help:"Runs executed simultaneously in each lane; 0: 64 per core, and at least twice ORG_DISPATCH_WINDOW."`
+	RunMaxTurns       int     `name:"run-max-turns" env:"RUN_MAX_TURNS" default:"25" help:"Maximum model calls of a run."`
+	RunMaxTokens      int64   `name:"run-max-tokens" env:"RUN_MAX_TOKENS" default:"1000000" help:"Maximum model tokens of a run, input and output together."`
+	RunMaxCost        float64 `name:"run-max-cost" env:"RUN_MAX_COST" default:"0" help:"Maximum cost of a run, in the currency of MODEL_PRICES; 0: no limit."`
+	RunMaxBytes       int64   `name:"run-max-bytes" env:"RUN_MAX_BYTES" default:"8388608" help:"Maximum bytes of model and tool output in a run."`
 	OpenAIAPIKey      string  `name:"openai-api-key" env:"OPENAI_API_KEY" help:"Key for OpenAI or a compatible service."`
-	OpenAIBaseURL     string  `name:"openai-base-url" env:"OPENAI_BASE_URL" help:"Address of an OpenAI-compatible service, up to and with /v1."`
+	OpenAIBaseURL     string  `name:"openai-base-url" env:"OPENAI_BASE_URL" help:"Address of an OpenAI-compatible service, including /v1."`
 	AnthropicAPIKey   string  `name:"anthropic-api-key" env:"ANTHROPIC_API_KEY" help:"Key for Anthropic."`
-	AnthropicBaseURL  string  `name:"anthropic-base-url" env:"ANTHROPIC_BASE_URL" help:"Address of a service that speaks Anthropic's Messages API, when it is not Anthropic's own."`
-	ModelPrices       string  `name:"model-prices" env:"MODEL_PRICES" help:"What a million tokens cost, in and out, as in openai/gpt-5-mini=0.25/2,anthropic/*=3/15; the longest name that fits counts."`
-	ToolConcurrency   int     `name:"tool-concurrency" env:"TOOL_CONCURRENCY" default:"0" help:"Tool calls carried out at a time, of each kind; 0: 32 for each core."`
-	SearxngURL        string  `name:"searxng-url" env:"SEARXNG_URL" help:"SearXNG that the web is searched with; its JSON format must be on."`
+	AnthropicBaseURL  string  `name:"anthropic-base-url" env:"ANTHROPIC_BASE_URL" help:"Address of another service with Anthropic's Messages API."`
+	ModelPrices       string  `name:"model-prices" env:"MODEL_PRICES" help:"Prices of a million input and output tokens, as in openai/gpt-5-mini=0.25/2,anthropic/*=3/15; the longest matching name applies."`
+	ToolConcurrency   int     `name:"tool-concurrency" env:"TOOL_CONCURRENCY" default:"0" help:"Tool calls executed simultaneously, of each kind; 0: 32 per core."`
+	SearxngURL        string  `name:"searxng-url" env:"SEARXNG_URL" help:"Address of a SearXNG for web search; its JSON format must be enabled."`
 	BraveAPIKey       string  `name:"brave-api-key" env:"BRAVE_API_KEY" help:"Key for Brave Search."`
 	TavilyAPIKey      string  `name:"tavily-api-key" env:"TAVILY_API_KEY" help:"Key for Tavily."`
-	WikipediaURL      string  `name:"wikipedia-url" env:"WIKIPEDIA_URL" default:"https://en.wikipedia.org" help:"MediaWiki that is searched when no search service is set."`
-	MetricsAddr       string  `name:"metrics-addr" env:"METRICS_ADDR" help:"Address (host:port) that workers answer /metrics, /healthz and /readyz at; empty: none."`
+	WikipediaURL      string  `name:"wikipedia-url" env:"WIKIPEDIA_URL" default:"https://en.wikipedia.org" help:"MediaWiki to search if no search service is set."`
+	MetricsAddr       string  `name:"metrics-addr" env:"METRICS_ADDR" help:"Address (host:port) for workers' /metrics, /healthz and /readyz; empty: none."`
 	Outbound
 	Sandbox
 	Ingest
@@ -39,8 +39,8 @@ const (
 	minBytes = 64 << 10 // the largest output of a tool
 )
 
-// Check reports the first setting that makes no sense. A cap that is zero is the default. MODEL_PRICES is checked by
-// those who read it.
+// Check returns an error for the first invalid setting. Zero limits mean the default.
+// MODEL_PRICES is checked by its parser.
 func (w Workers) Check() error {
 	switch {
 	case w.WorkerConcurrency < 0:
@@ -54,8 +54,9 @@ func (w Workers) Check() error {
 	case math.IsNaN(w.RunMaxCost) || w.RunMaxCost < 0 || w.RunMaxCost > maxCost:
 		return fmt.Errorf("RUN_MAX_COST must be between 0 and %.0f, not %g", float64(maxCost), w.RunMaxCost)
 	case w.RunMaxBytes != 0 && w.RunMaxBytes < minBytes:
-		return fmt.Errorf("RUN_MAX_BYTES must be at least %d, not %d: a tool may give as much at a time", minBytes, w.RunMaxBytes)
+		return fmt.Errorf("RUN_MAX_BYTES must be at least %d, the limit of one tool result, not %d", minBytes, w.RunMaxBytes)
 	}
+
 	for _, a := range []struct{ name, address string }{
 		{"OPENAI_BASE_URL", w.OpenAIBaseURL},
 		{"ANTHROPIC_BASE_URL", w.AnthropicBaseURL},
@@ -66,13 +67,14 @@ func (w Workers) Check() error {
 			return err
 		}
 	}
+
 	return cmp.Or(checkListen("METRICS_ADDR", w.MetricsAddr), w.Outbound.Check(), w.Sandbox.Check(), w.Ingest.Check(), w.checkSpeech())
 }
 
-// RunMaxCostMicros is RunMaxCost in millionths, as runs count theirs.
+// RunMaxCostMicros is RunMaxCost in millionths, the unit of costs of runs.
 func (w Workers) RunMaxCostMicros() int64 { return int64(math.Round(w.RunMaxCost * 1e6)) }
 
-// SearchEngine names what the web is searched with.
+// SearchEngine returns the name of the configured web search engine.
 func (w Workers) SearchEngine() string {
 	switch {
 	case w.SearxngURL != "":
@@ -86,7 +88,7 @@ func (w Workers) SearchEngine() string {
 	}
 }
 
-// checkListen reports an address that is set and that nobody can listen on.
+// checkListen returns an error if an address is set and is not a valid address to listen on.
 func checkListen(name, address string) error {
 	if address == "" {
 		return nil
@@ -101,7 +103,7 @@ func checkListen(name, address string) error {
 	return nil
 }
 
-// checkAddress reports an address that is set and no http:// or https:// one.
+// checkAddress returns an error if an address is set and is not an http:// or https:// URL.
 func checkAddress(name, address string) error {
 	if address == "" {
 		return nil

@@ -1,4 +1,4 @@
-// Package connect opens what a process of the service works on: the database and the bus.
+// Package connect opens a process's connections to the database and the bus.
 package connect
 
 import (
@@ -19,28 +19,32 @@ type Servers struct {
 	Bus   *bus.Bus
 }
 
-// Open prepares connections to the servers that the settings name, at most conns of them to the database.
-// It waits for neither: what needs one reports when it cannot be reached.
+// Open prepares connections to the configured servers, at most conns of them to the database.
+// It does not wait for the servers; later calls return errors while a server is unreachable.
 func Open(
 	cfg config.Servers, keys config.Secrets, name string, conns int, tracer *tracing.Tracer, log zerolog.Logger,
 ) (*Servers, error) {
 	if err := cfg.Require(); err != nil {
 		return nil, err
 	}
+
 	st, err := Store(cfg.DatabaseURL, keys, conns, tracer)
 	if err != nil {
 		return nil, err
 	}
+
 	b, err := bus.Dial(cfg.NATSURL, name, log)
 	if err != nil {
-		_ = st.Close() // nothing was sent
+		_ = st.Close() // nothing was written
 		return nil, err
 	}
+
 	b.Replicate(cfg.NATSReplicas)
 	return &Servers{Store: st, Bus: b}, nil
 }
 
-// Store is store.Open with statements that are part of a trace traced, for a process that has these keys.
+// Store is store.Open for a process with these keys. Statements that are part of a
+// trace are traced.
 func Store(dsn string, keys config.Secrets, conns int, tracer *tracing.Tracer) (*store.Store, error) {
 	connector, err := pg.Connector(dsn, keys.KeyIDs()...)
 	if err != nil {
@@ -53,8 +57,9 @@ func Store(dsn string, keys config.Secrets, conns int, tracer *tracing.Tracer) (
 	return store.On(traced, conns), nil
 }
 
-// Metrics makes the registry of the process's metrics, with those of the process itself and of these connections. jobs adds whether the
-// job stream works: ingresses and sweepers may ask for that on a bus with accounts.
+// Metrics creates the registry of the process's metrics, including those of the process itself
+// and of these connections. If jobs is true, it also checks whether the job stream works; only
+// ingresses and sweepers have the permission on a bus with accounts.
 func (s *Servers) Metrics(jobs bool) *prometheus.Registry {
 	checks := metrics.Checks{"postgres": s.Store.Ping, "nats": s.Bus.Ping}
 	if jobs {
@@ -63,7 +68,7 @@ func (s *Servers) Metrics(jobs bool) *prometheus.Registry {
 	return metrics.New(s.Store.SQL(), checks)
 }
 
-// Close ends the connections; what was published before is flushed.
+// Close flushes published messages and closes the connections.
 func (s *Servers) Close() {
 	s.Bus.Close()
 	_ = s.Store.Close() // the process ends

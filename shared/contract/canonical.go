@@ -5,20 +5,23 @@ import (
 	"encoding/json"
 )
 
-// Canonical writes JSON so that the order of keys and white space make no difference. Numbers stay as they are written.
+// Canonical normalizes the order of keys and the white space of JSON. Numbers keep their notation.
 func Canonical(raw json.RawMessage) []byte {
 	if len(raw) == 0 {
 		return nil
 	}
+
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
 	var v any
 	if decoder.Decode(&v) != nil {
-		return raw // not reached: the body was checked before
+		return raw // unreachable: the JSON was validated before
 	}
+
 	out, err := json.Marshal(v)
 	if err != nil {
-		return raw // not reached: what was decoded can be encoded
+		return raw // unreachable: decoded JSON can be encoded
 	}
+
 	return out
 }

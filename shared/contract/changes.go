@@ -6,19 +6,19 @@ import (
 	"parley/shared/domain"
 )
 
-// AllOrganizations takes the place of an organization's id in the subject of a change that may be anybody's: whoever
-// tells it does not know any more what it has not told.
+// AllOrganizations replaces the organization's id in the subject of a change that may concern
+// any organization, because the publisher has lost track of its unpublished changes.
 const AllOrganizations = "all"
 
-// ChangeSubject is where it is told that an organization's things of a kind have changed.
+// ChangeSubject is the subject of changes of an organization's resources of a kind.
 func ChangeSubject(kind domain.ChangeKind, org string) string {
 	return SubjectChanges + string(kind) + "." + org
 }
 
-// ChangesSubject is where all changes of an organization are told.
+// ChangesSubject is the subject filter of all changes of an organization.
 func ChangesSubject(org string) string { return SubjectChanges + "*." + org }
 
-// ParseChange reads what ChangeSubject writes; false for other subjects.
+// ParseChange is the inverse of ChangeSubject. It returns false for other subjects.
 func ParseChange(subject string) (kind domain.ChangeKind, org string, ok bool) {
 	rest, ok := strings.CutPrefix(subject, SubjectChanges)
 	if !ok {

@@ -8,12 +8,13 @@ import (
 	"time"
 )
 
-// ClockLeeway is how far the clocks of whoever signs and whoever verifies may be apart.
+// ClockLeeway is the tolerated difference between the clocks of signer and verifier.
 const ClockLeeway = 5 * time.Second
 
-var errTrailing = errors.New("something follows the claims")
+var errTrailing = errors.New("unexpected text after the claims")
 
-// ReadClaims reads claims whose signature holds. What this release does not know of them might say what is not allowed: it is an error.
+// ReadClaims decodes claims whose signature was verified. Unknown fields are an error, because
+// they may be restrictions that this release does not support.
 func ReadClaims(raw []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
@@ -26,5 +27,5 @@ func ReadClaims(raw []byte, into any) error {
 	return nil
 }
 
-// Expired reports whether claims are over, also by a clock that is a little behind.
+// Expired reports whether claims have expired, with tolerance for clock differences.
 func Expired(expires time.Time) bool { return !expires.Add(ClockLeeway).After(time.Now()) }

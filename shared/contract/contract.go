@@ -1,12 +1,12 @@
-// Package contract is what ingress and workers agree on: subjects, headers and the
-// messages between them. A job on the bus carries the run's id and what routing needs,
-// never the caller's text: the run's row in PostgreSQL is what a worker acts on.
+// Package contract defines the protocol between ingress and workers: subjects, headers and
+// messages. A job message contains the run's id and routing data, never the caller's text; a
+// worker reads the run's row in PostgreSQL.
 //
-//	jobs.<lane>.<shard>.<run_id>   stream JOBS, work queue: one doorbell for a dispatched run
+//	jobs.<lane>.<shard>.<run_id>   stream JOBS, work queue: job message (doorbell) of a dispatched run
 //	runs.done.<run_id>             core: the run is terminal; read its row
-//	runs.events.<run_id>           core: what the run has told of, for those who watch it; see EventMessage
-//	runs.cancel.<run_id>           core: the run was cancelled; whoever carries it out stops
-//	<inbox>.<run_id>               core: the rendered terminal run, for the ingress that waits
+//	runs.events.<run_id>           core: new events of the run, for its watchers; see EventMessage
+//	runs.cancel.<run_id>           core: the run was cancelled; its worker stops
+//	<inbox>.<run_id>               core: the rendered terminal run, for the waiting ingress
 //	changes.<kind>.<org_id>        core: an organization's runs or documents have changed; read them again
 package contract
 
@@ -35,11 +35,12 @@ const (
 	HeaderTraceparent = "traceparent"
 )
 
-// Shards is into how many subjects a lane is split by organization, so that an operator can
-// give a part of the organizations consumers of their own without a change of subjects.
+// Shards is the number of subjects into which a lane is split by organization. An operator can
+// give the organizations of one shard separate consumers without changing the subjects.
 const Shards = 8
 
-// Endpoint scopes idempotency keys: one key means one run per organization and endpoint.
+// Endpoint is the scope of idempotency keys: a key identifies one run per
+// organization and endpoint.
 type Endpoint string
 
 // The endpoints that accept runs.
@@ -52,7 +53,7 @@ const (
 	EndpointRealtime    Endpoint = "v1/realtime"
 )
 
-// JobSubject is where a job's doorbell is published.
+// JobSubject is the subject of a job message.
 func JobSubject(j domain.Job) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(j.OrganizationID)) // a hash never fails
@@ -60,25 +61,26 @@ func JobSubject(j domain.Job) string {
 	return "jobs." + string(j.Lane) + "." + shard + "." + j.RunID
 }
 
-// MsgID is a job's Nats-Msg-Id: a second publication of one dispatch is dropped by the stream,
-// while a legitimate redispatch has another number and passes.
+// MsgID is the Nats-Msg-Id of a job message. The stream drops a second publication of the same
+// dispatch; a redispatch has another number and passes.
 func MsgID(j domain.Job) string { return j.Dedupe + ":" + strconv.Itoa(j.DispatchNo) }
 
-// LaneSubject is the filter of a lane's consumer.
+// LaneSubject is the subject filter of a lane's consumer.
 func LaneSubject(lane domain.Lane) string { return "jobs." + string(lane) + ".>" }
 
-// RunIDFor gives the run id that ends a subject.
+// RunIDFor returns the last token of a subject, the run id.
 func RunIDFor(subject string) string { return subject[strings.LastIndexByte(subject, '.')+1:] }
 
-// Dedupe is the stable half of a job's message id: a hash of organization, endpoint and
-// idempotency key, or run id when there is no key. It never holds the key itself, so that
+// Dedupe is the stable part of a job's message id: a hash of organization, endpoint, and
+// idempotency key or, without a key, run id. Because it depends on the organization,
 // organizations cannot suppress each other's messages.
 func Dedupe(org string, endpoint Endpoint, keyOrRunID string) string {
 	sum := Hash(org, string(endpoint), keyOrRunID)
 	return base64.RawURLEncoding.EncodeToString(sum[:18])
 }
 
-// Hash is SHA-256 over parts, each preceded by its length so that no two lists of parts collide.
+// Hash returns the SHA-256 of parts. Each part is prefixed with its length, so that different
+// lists of parts do not collide.
 func Hash(parts ...string) []byte {
 	h := sha256.New()
 	var length [8]byte

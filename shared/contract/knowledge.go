@@ -6,10 +6,12 @@ import (
 	"parley/shared/domain"
 )
 
-// KindSearch is the kind under which ingresses have documents searched, as tool calls are made: a subject and a queue group.
+// KindSearch is the kind of tool call with which ingresses search documents. It has its own
+// subject and queue group.
 const KindSearch = "search"
 
-// SearchClaims is the capability of a search: whose documents, and until when. Organizations in a request count for nothing.
+// SearchClaims is the capability of a search: the organization, and the expiry. An organization
+// in the request has no effect.
 type SearchClaims struct {
 	OrganizationID string    `json:"org"`
 	Kind           string    `json:"kind"` // KindSearch
@@ -19,16 +21,17 @@ type SearchClaims struct {
 // SearchRequest is the body of a search.
 type SearchRequest struct {
 	Query       string            `json:"query"`
-	DocumentIDs []string          `json:"documentIds,omitempty"` // none: all of the organization's
-	Metadata    map[string]string `json:"metadata,omitempty"`    // that documents must have, all of it
+	DocumentIDs []string          `json:"documentIds,omitempty"` // empty: all documents of the organization
+	Metadata    map[string]string `json:"metadata,omitempty"`    // the documents must have all of these entries
 	Limit       int               `json:"limit"`
 }
 
-// SearchReply is what was found, the best first.
+// SearchReply is the result of a search, best hits first.
 type SearchReply struct {
 	Found []domain.Found `json:"found,omitempty"`
-	// Without names what could not be searched by: "vector" when the embeddings service did not answer.
+	// Without lists the failed parts of the search: "vector" if the embeddings
+	// service did not answer.
 	Without []string `json:"without,omitempty"`
-	// Unavailable: nothing could be searched.
+	// Unavailable means that nothing could be searched.
 	Unavailable bool `json:"unavailable,omitempty"`
 }

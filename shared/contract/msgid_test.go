@@ -7,7 +7,8 @@ import (
 	"parley/shared/domain"
 )
 
-// A message's id is that of one dispatch: what is the same is dropped by the stream, what is not must not be.
+// A message id identifies one dispatch: the stream drops a repeated one, and must not drop
+// another dispatch.
 func TestMessageIDsAreThoseOfADispatch(t *testing.T) {
 	t.Parallel()
 	of := func(org string, endpoint contract.Endpoint, key string, no int) string {

@@ -8,7 +8,7 @@ import (
 	"parley/shared/domain"
 )
 
-// Kinds of tools: each has a subject and a queue group of its own.
+// Kinds of tools. Each has its own subject and queue group.
 const (
 	ToolWebSearch     = "webSearch"
 	ToolHTTPRequest   = "httpRequest"
@@ -20,49 +20,51 @@ const (
 // Subject and headers of tool calls.
 const (
 	SubjectTools     = "tools."
-	HeaderDeadline   = "Parley-Deadline"   // when the call must have ended: RFC 3339, UTC, with milliseconds
-	HeaderCapability = "Parley-Capability" // what the call may do, sealed with the body's hash
-	HeaderStage      = "Parley-Stage"      // of a message back: a ToolStage
+	HeaderDeadline   = "Parley-Deadline"   // deadline of the call: RFC 3339, UTC, with milliseconds
+	HeaderCapability = "Parley-Capability" // sealed Capability, including the body's hash
+	HeaderStage      = "Parley-Stage"      // on a message to the caller: a ToolStage
 )
 
-// ToolStage says what a message from a tool worker means.
+// ToolStage is the meaning of a message from a tool worker.
 type ToolStage string
 
-// The stages of a call. Accepted comes within a second, working at intervals from then on, and one answer ends it.
+// The stages of a call. Accepted arrives within a second, working at intervals from then on,
+// and one answer ends the call.
 const (
 	StageAccepted ToolStage = "accepted"
 	StageWorking  ToolStage = "working"
-	StageBusy     ToolStage = "busy"    // not taken: this worker has no place; another may
-	StageRefused  ToolStage = "refused" // not taken: the capability does not allow it, or the message is broken
+	StageBusy     ToolStage = "busy"    // rejected: this worker has no free slot; another may have one
+	StageRefused  ToolStage = "refused" // rejected: the capability does not allow it, or the message is invalid
 	StageAnswer   ToolStage = "answer"  // the body is a ToolReply
 )
 
-// ToolSubject is where calls of a kind of tool are sent.
+// ToolSubject is the subject of calls of a kind of tool.
 func ToolSubject(kind string) string { return SubjectTools + kind }
 
-// ToolGroup is the queue group of a kind of tool: one of its workers gets each call.
+// ToolGroup is the queue group of a kind of tool, so that one worker gets each call.
 func ToolGroup(kind string) string { return "tool-" + kind }
 
 // Operations of a tool request.
 const (
 	OperationCall = "call"
-	OperationList = "list" // which tools there are, for kinds whose tools others decide on
+	OperationList = "list" // list the tools, for kinds whose tools are defined elsewhere
 )
 
 // ToolRequest is the body of a call.
 type ToolRequest struct {
 	Operation string          `json:"operation"`
 	CallID    string          `json:"callId,omitempty"`
-	Name      string          `json:"name,omitempty"` // of the tool, as the model knows it
+	Name      string          `json:"name,omitempty"` // of the tool, as the model calls it
 	Arguments json.RawMessage `json:"arguments,omitempty"`
-	EffectKey string          `json:"effectKey,omitempty"` // set when the effect ledger has the call
+	EffectKey string          `json:"effectKey,omitempty"` // set if the call is in the effect ledger
 }
 
-// ToolReply is the answer to a request. Without a Failure the call was carried out; with one, Output may say more of it.
+// ToolReply is the answer to a request. Without Failure the call was executed; with Failure,
+// Output may have details.
 type ToolReply struct {
 	Output  json.RawMessage   `json:"output,omitempty"`
 	Sources []domain.Citation `json:"sources,omitempty"`
-	Tools   []ToolSpec        `json:"tools,omitempty"` // of OperationList
+	Tools   []ToolSpec        `json:"tools,omitempty"` // result of OperationList
 	Failure *ToolFailure      `json:"failure,omitempty"`
 }
 
@@ -74,19 +76,19 @@ type ToolSpec struct {
 	SideEffect  domain.SideEffect `json:"sideEffect,omitempty"`
 }
 
-// ToolFailure is a call that went wrong; Message is made for model and caller.
+// ToolFailure is a failed call. Message is for the model and the caller.
 type ToolFailure struct {
 	Message string `json:"message"`
-	// Retryable: the cause may pass; the run is tried again later.
+	// Retryable means that the cause may be temporary; the run is retried later.
 	Retryable bool `json:"retryable,omitempty"`
-	// Unknown: the call may have had its effect; only the ledger's recovery may go on from here.
+	// Unknown means that the call may have had its effect; only the ledger's recovery may continue.
 	Unknown bool `json:"unknown,omitempty"`
-	// Stale: the run is no longer held under the capability's fence; nothing was sent.
+	// Stale means that the run is no longer held under the capability's fence; nothing was sent.
 	Stale bool `json:"stale,omitempty"`
 }
 
-// Capability is what a tool worker trusts about a call: whose it is, and until when. Ids in arguments count
-// for nothing.
+// Capability is the verified information about a call: its organization and run, and its
+// expiry. Ids in the call's arguments are not trusted.
 type Capability struct {
 	OrganizationID string    `json:"org"`
 	RunID          string    `json:"run"`
@@ -98,7 +100,7 @@ type Capability struct {
 	Expires        time.Time `json:"expires"`
 }
 
-// EffectKey is what a receiver knows a call's side effect by: the same however often the call is sent.
+// EffectKey is the idempotency key of a call's side effect, which is the same for every attempt.
 func EffectKey(runID, callID string) string {
 	return "eff_" + base64.RawURLEncoding.EncodeToString(Hash(runID, callID)[:18])
 }

@@ -4,7 +4,8 @@ import "context"
 
 type traceparentKey struct{}
 
-// WithTraceparent has what is asked of other processes under ctx be part of a trace; "" changes nothing.
+// WithTraceparent sets the trace of requests to other processes under ctx. An empty traceparent
+// changes nothing.
 func WithTraceparent(ctx context.Context, traceparent string) context.Context {
 	if traceparent == "" {
 		return ctx
@@ -12,7 +13,7 @@ func WithTraceparent(ctx context.Context, traceparent string) context.Context {
 	return context.WithValue(ctx, traceparentKey{}, traceparent)
 }
 
-// Traceparent is the W3C traceparent of what is asked under ctx; "" for none.
+// Traceparent returns the W3C traceparent set by WithTraceparent, or "".
 func Traceparent(ctx context.Context) string {
 	traceparent, _ := ctx.Value(traceparentKey{}).(string)
 	return traceparent

@@ -10,83 +10,87 @@ import (
 	"time"
 )
 
-// Voice on the bus. An ingress opens a line with one of the voice workers, and both send frames over it: audio, and what one
-// has the other do or know. A line holds nothing that the ingress does not hold too: when its worker is lost, the
-// ingress opens it again with another, from where it stood.
+// Voice protocol on the bus. An ingress opens a voice session (line) with one of the voice
+// workers. Both send frames: audio, commands and reports. The ingress has all state of a session;
+// if its worker is lost, it reopens the session with another worker at the same position.
 //
 //	voice.open                  request, queue group "voice": body VoiceOpen, capability VoiceClaims
 //	<worker's inbox>.<line>     frames to the worker
 //	<ingress's inbox>.<line>    frames to the ingress
 //
-// Each message has its sender's subject to reply to. What has a header is no frame: its stage says how the opening went, or
-// StageEnded. A frame follows its number on the line, 4 bytes; without a frame behind it, the number says that its sender is there.
+// The reply subject of each message is the sender's subject. A message with a header is not a
+// frame: its stage is the answer to an opening, or StageEnded. A frame follows its 4-byte
+// number; a number alone is a ping.
 const (
 	KindVoice = "voice" // of the capability
 
 	SubjectVoiceOpen = "voice.open"
 	VoiceGroup       = "voice"
 
-	// StageEnded says that whoever sends it does not have the line, or no longer.
+	// StageEnded means that the sender does not have the session, or no longer.
 	StageEnded ToolStage = "ended"
 
-	// VoiceRate is how many samples a second of audio has, everywhere on the bus: 16 bit, signed, little-endian, mono.
+	// VoiceRate is the number of audio samples per second on the bus: 16 bit, signed,
+	// little-endian, mono.
 	VoiceRate = 24_000
-	// MaxVoiceFrame is how many samples a frame has at most: a second.
+	// MaxVoiceFrame is the maximum number of samples in a frame: one second.
 	MaxVoiceFrame = VoiceRate
-	// MaxVoiceSample is the last sample that can be named, after ten thousand years: what is reckoned from it stays in range.
+	// MaxVoiceSample is the highest sample number, after ten thousand years. It keeps
+	// calculations in range.
 	MaxVoiceSample = 1 << 53
 
-	maxVoiceTime = 60_000 // ms of a detection's times: more than any ingress allows
+	maxVoiceTime = 60_000 // maximum duration in a detection, in ms: more than any ingress allows
 )
 
-// VoiceClaims is the capability of a line: whose speech it is.
+// VoiceClaims is the capability of a voice session.
 type VoiceClaims struct {
 	OrganizationID string    `json:"org"`
 	Kind           string    `json:"kind"` // KindVoice
 	Line           string    `json:"line"`
-	Expires        time.Time `json:"expires"` // when it must have been opened
+	Expires        time.Time `json:"expires"` // until then the session must be opened
 }
 
-// VoiceOpen opens a line, or takes it up where a worker that was lost had it.
+// VoiceOpen opens a session, or resumes one whose worker was lost.
 type VoiceOpen struct {
 	Line string `json:"line"`
-	// OrganizationID is whose speech it is, as the claims say.
+	// OrganizationID is the organization of the session, as in the claims.
 	OrganizationID string      `json:"org"`
 	Config         VoiceConfig `json:"config"`
-	// Position is the first sample that the line will bring: they are counted from the connection's first.
+	// Position is the number of the first sample that the session will send, counted from the
+	// start of the connection.
 	Position int64 `json:"position,omitempty"`
-	// Speech is speech that was told of as started, and not as stopped.
+	// Speech is speech whose start, but not its end, has been reported.
 	Speech *VoiceSpeech `json:"speech,omitempty"`
 }
 
-// Holds reports whether a line can be opened so: what is reckoned with is in range.
+// Holds reports whether all values are in range.
 func (o VoiceOpen) Holds() bool {
-	return areSamples(o.Position) && (o.Speech == nil || areSamples(o.Speech.From)) && o.Config.holds()
+	return areSamples(o.Position) && (o.Speech == nil || areSamples(o.Speech.From)) && o.Config.inRange()
 }
 
-// VoiceSpeech is speech in the input: an item from a sample on.
+// VoiceSpeech is speech in the input: an item that begins at a sample.
 type VoiceSpeech struct {
 	Item string `json:"item"`
-	From int64  `json:"from"` // sample, padding before the speech included
+	From int64  `json:"from"` // first sample, including padding before the speech
 }
 
-// VoiceConfig is how a line listens and speaks.
+// VoiceConfig configures speech recognition and synthesis of a session.
 type VoiceConfig struct {
-	Detection *VoiceDetection `json:"detection,omitempty"` // nil: turns end by command alone
-	Language  string          `json:"language,omitempty"`  // that is spoken: ISO 639-1, or ""
-	Prompt    string          `json:"prompt,omitempty"`    // words that the transcription may expect
-	Voice     string          `json:"voice,omitempty"`     // "": the backend's own
+	Detection *VoiceDetection `json:"detection,omitempty"` // nil: turns end only by command
+	Language  string          `json:"language,omitempty"`  // spoken language: ISO 639-1, or ""
+	Prompt    string          `json:"prompt,omitempty"`    // words that the transcription can expect
+	Voice     string          `json:"voice,omitempty"`     // "": the backend's default
 	Speed     float64         `json:"speed,omitempty"`     // 0: 1
 }
 
-// VoiceDetection is how the worker finds where speech begins and ends.
+// VoiceDetection configures how the worker detects the start and the end of speech.
 type VoiceDetection struct {
-	Threshold float64 `json:"threshold"` // 0 to 1: how clearly speech must stand out
-	PrefixMS  int     `json:"prefixMs"`  // of audio before the speech that belong to it
-	SilenceMS int     `json:"silenceMs"` // of silence that end it
+	Threshold float64 `json:"threshold"` // 0 to 1: how clearly speech must differ from noise
+	PrefixMS  int     `json:"prefixMs"`  // audio before the speech that belongs to it
+	SilenceMS int     `json:"silenceMs"` // silence that ends the speech
 }
 
-func (c *VoiceConfig) holds() bool {
+func (c *VoiceConfig) inRange() bool {
 	if c == nil || c.Detection == nil {
 		return true
 	}
@@ -102,17 +106,17 @@ func areSamples(samples ...int64) bool {
 	return !slices.ContainsFunc(samples, func(n int64) bool { return n < 0 || n > MaxVoiceSample })
 }
 
-// What an ingress has a worker do.
+// Types of commands.
 const (
-	VoiceConfigure = "configure" // Config, from here on
-	VoiceCommit    = "commit"    // Item: transcribe the samples From to To, which were all sent; listening begins anew behind them
-	VoiceClear     = "clear"     // forget the input before the sample From
-	VoiceSay       = "say"       // Answer, Text from the byte Start on, Last; Skip samples of what it becomes were had
-	VoiceStop      = "stop"      // Answer: say no more of it
-	VoiceClose     = "close"     // the line has ended
+	VoiceConfigure = "configure" // Config applies from now on
+	VoiceCommit    = "commit"    // transcribe the samples From to To, all sent before, as Item; detection restarts after them
+	VoiceClear     = "clear"     // discard the input before the sample From
+	VoiceSay       = "say"       // speak Text, the bytes of Answer from Start on, the end of it if Last; skip the first Skip samples
+	VoiceStop      = "stop"      // stop speaking Answer
+	VoiceClose     = "close"     // the session has ended
 )
 
-// VoiceCommand is what an ingress has a worker do.
+// VoiceCommand is a command of the ingress to the worker.
 type VoiceCommand struct {
 	Type   string       `json:"type"`
 	Config *VoiceConfig `json:"config,omitempty"`
@@ -120,33 +124,33 @@ type VoiceCommand struct {
 	From   int64        `json:"from,omitempty"`
 	To     int64        `json:"to,omitempty"`
 	Answer string       `json:"answer,omitempty"`
-	Text   string       `json:"text,omitempty"`  // more of the answer, as the model wrote it: Markdown
-	Start  int          `json:"start,omitempty"` // byte of the answer that Text begins with
+	Text   string       `json:"text,omitempty"`  // more of the answer in Markdown, as the model wrote it
+	Start  int          `json:"start,omitempty"` // offset of Text in the answer, in bytes
 	Last   bool         `json:"last,omitempty"`  // the answer ends with Text
-	Skip   int64        `json:"skip,omitempty"`  // samples: of the first say of a line that was taken up
+	Skip   int64        `json:"skip,omitempty"`  // in the first VoiceSay of a resumed session: samples already sent
 }
 
-func (c VoiceCommand) holds() bool {
-	return areSamples(c.From, c.To, c.Skip, int64(c.Start)) && c.Config.holds()
+func (c VoiceCommand) inRange() bool {
+	return areSamples(c.From, c.To, c.Skip, int64(c.Start)) && c.Config.inRange()
 }
 
-// What a worker tells an ingress.
+// Types of reports.
 const (
-	VoiceAlive      = "alive"      // every 500 ms, and for every 500 ms of audio that was listened to: Heard, Needs
+	VoiceAlive      = "alive"      // every 500 ms, and for every 500 ms of processed audio: Heard, Needs
 	VoiceStarted    = "started"    // Item: speech began at the sample From
-	VoiceStopped    = "stopped"    // Item: speech from From to To; it is being transcribed
-	VoiceTranscript = "transcript" // Item, Text; empty: nothing was understood
-	VoiceSegment    = "segment"    // Answer: the bytes Start to End were said, Samples in all; sent behind their audio
-	VoiceSaid       = "said"       // Answer: all was
-	VoiceFailed     = "failed"     // Item or Answer, or neither: Config; Failure
-	VoiceLeaving    = "leaving"    // the worker stops: open the line elsewhere
+	VoiceStopped    = "stopped"    // Item: speech from From to To, which is being transcribed
+	VoiceTranscript = "transcript" // Item, Text; an empty Text means that nothing was understood
+	VoiceSegment    = "segment"    // Answer: bytes Start to End were synthesized, Samples so far; sent after their audio
+	VoiceSaid       = "said"       // Answer: all of it was synthesized
+	VoiceFailed     = "failed"     // Failure of Item, of Answer or, if both are empty, of Config
+	VoiceLeaving    = "leaving"    // the worker is stopping: open the session elsewhere
 )
 
-// VoiceReport is what a worker tells an ingress.
+// VoiceReport is a report of the worker to the ingress.
 type VoiceReport struct {
 	Type    string        `json:"type"`
-	Heard   int64         `json:"heard,omitempty"` // sample up to which was listened
-	Needs   int64         `json:"needs,omitempty"` // sample before which nothing is needed any more, to take the line up
+	Heard   int64         `json:"heard,omitempty"` // number of the sample up to which the input was processed
+	Needs   int64         `json:"needs,omitempty"` // samples before this number are no longer needed to resume the session
 	Item    string        `json:"item,omitempty"`
 	From    int64         `json:"from,omitempty"`
 	To      int64         `json:"to,omitempty"`
@@ -158,28 +162,28 @@ type VoiceReport struct {
 	Failure *VoiceFailure `json:"failure,omitempty"`
 }
 
-func (r VoiceReport) holds() bool {
+func (r VoiceReport) inRange() bool {
 	return areSamples(r.Heard, r.Needs, r.From, r.To, r.Samples, int64(r.Start), int64(r.End))
 }
 
-// VoiceFailure is what went wrong; Message is made for the caller.
+// VoiceFailure is an error. Message is for the caller.
 type VoiceFailure struct {
 	Code    string `json:"code"`            // transcription_failed, speech_failed, unknown_voice, unknown_language, overloaded
-	Param   string `json:"param,omitempty"` // of the session: voice, language
+	Param   string `json:"param,omitempty"` // the invalid session parameter: voice, language
 	Message string `json:"message"`
 }
 
-// Kinds of frames: a frame's first byte.
+// Types of frames: the first byte of a frame.
 const (
 	frameAudio   = 'a'
 	frameControl = 'c'
 )
 
-// VoiceAudio is audio on a line. To the worker it has no Answer.
+// VoiceAudio is audio of a session. Audio to the worker has no Answer.
 type VoiceAudio struct {
-	At     int64  // its first sample: of the connection's input, or of the answer's output
-	Answer string // that is spoken
-	Start  int    // the segment's bytes of the answer
+	At     int64  // number of its first sample in the connection's input or in the answer's output
+	Answer string // the spoken answer
+	Start  int    // first byte of the spoken segment in the answer
 	End    int
 	PCM    []byte // samples
 }
@@ -187,13 +191,14 @@ type VoiceAudio struct {
 const audioHead = 1 + 8 + 4 + 4 + 1
 
 var (
-	errFrame = errors.New("reading voice frame: it is broken")
-	errAudio = errors.New("no such audio can be sent")
+	errFrame = errors.New("reading voice frame: invalid frame")
+	errAudio = errors.New("the audio cannot be sent")
 )
 
-// AppendVoiceAudio writes an audio frame to b. What ParseVoiceFrame would not take is an error.
+// AppendVoiceAudio appends an audio frame to b. It returns an error if ParseVoiceFrame would
+// reject the frame.
 func AppendVoiceAudio(b []byte, audio VoiceAudio) ([]byte, error) {
-	if len(audio.Answer) > math.MaxUint8 || !audio.holds() || audio.Start < 0 || audio.End > math.MaxUint32 {
+	if len(audio.Answer) > math.MaxUint8 || !audio.inRange() || audio.Start < 0 || audio.End > math.MaxUint32 {
 		return b, fmt.Errorf("writing voice frame: %w", errAudio)
 	}
 	b = append(b, frameAudio)
@@ -205,12 +210,12 @@ func AppendVoiceAudio(b []byte, audio VoiceAudio) ([]byte, error) {
 	return append(b, audio.PCM...), nil
 }
 
-// holds reports whether audio can be what it says.
-func (a VoiceAudio) holds() bool {
+// inRange reports whether all values are in range and consistent.
+func (a VoiceAudio) inRange() bool {
 	return areSamples(a.At) && a.Start <= a.End && len(a.PCM)%2 == 0 && len(a.PCM) <= 2*MaxVoiceFrame
 }
 
-// AppendVoiceControl writes a frame with a command or a report to b.
+// AppendVoiceControl appends a frame with a command or a report to b.
 func AppendVoiceControl[T VoiceCommand | VoiceReport](b []byte, control T) ([]byte, error) {
 	raw, err := json.Marshal(control)
 	if err != nil {
@@ -219,17 +224,18 @@ func AppendVoiceControl[T VoiceCommand | VoiceReport](b []byte, control T) ([]by
 	return append(append(b, frameControl), raw...), nil
 }
 
-// VoiceFrame is what came over a line: Audio or Control.
+// VoiceFrame is a received frame: either Audio or Control is set.
 type VoiceFrame[T VoiceCommand | VoiceReport] struct {
-	Audio   *VoiceAudio // its samples share the message's memory
+	Audio   *VoiceAudio // shares the message's memory
 	Control *T
 }
 
-// ParseVoiceFrame reads what AppendVoiceAudio and AppendVoiceControl write.
+// ParseVoiceFrame is the inverse of AppendVoiceAudio and AppendVoiceControl.
 func ParseVoiceFrame[T VoiceCommand | VoiceReport](body []byte) (VoiceFrame[T], error) {
 	if len(body) == 0 {
 		return VoiceFrame[T]{}, errFrame
 	}
+
 	switch body[0] {
 	case frameAudio:
 		audio, err := parseAudio(body)
@@ -239,7 +245,7 @@ func ParseVoiceFrame[T VoiceCommand | VoiceReport](body []byte) (VoiceFrame[T], 
 		if err := json.Unmarshal(body[1:], control); err != nil {
 			return VoiceFrame[T]{}, fmt.Errorf("reading voice frame: %w", err)
 		}
-		if bounded, ok := any(*control).(interface{ holds() bool }); !ok || !bounded.holds() {
+		if bounded, ok := any(*control).(interface{ inRange() bool }); !ok || !bounded.inRange() {
 			return VoiceFrame[T]{}, errFrame
 		}
 		return VoiceFrame[T]{Control: control}, nil
@@ -252,14 +258,16 @@ func parseAudio(body []byte) (*VoiceAudio, error) {
 	if len(body) < audioHead || len(body) < audioHead+int(body[audioHead-1]) {
 		return nil, errFrame
 	}
+
 	named := audioHead + int(body[audioHead-1])
 	at := binary.BigEndian.Uint64(body[1:])
 	audio := &VoiceAudio{
 		At: int64(at), Answer: string(body[audioHead:named]), PCM: body[named:],
 		Start: int(binary.BigEndian.Uint32(body[9:])), End: int(binary.BigEndian.Uint32(body[13:])),
 	}
-	if !audio.holds() {
+	if !audio.inRange() {
 		return nil, errFrame
 	}
+
 	return audio, nil
 }

@@ -106,7 +106,7 @@ func TestBrokenVoiceFramesAreErrors(t *testing.T) {
 	}
 }
 
-// Numbers that nothing can be reckoned with are no frames, whoever signed the line.
+// Frames with numbers out of range are rejected, even if the session's capability is valid.
 func TestVoiceNumbersAreBounded(t *testing.T) {
 	t.Parallel()
 	const limit, more = "9007199254740992", "9007199254740993"
@@ -173,7 +173,7 @@ func FuzzVoiceFrame(f *testing.F) {
 	})
 }
 
-// readAgain reads a frame, and if that can be done writes it and reads the same.
+// readAgain parses a frame and, if it is valid, encodes it and parses the same again.
 func readAgain[T contract.VoiceCommand | contract.VoiceReport](t *testing.T, body []byte) {
 	t.Helper()
 	frame, err := contract.ParseVoiceFrame[T](body)

@@ -10,14 +10,14 @@ type User struct {
 	CreatedAt Time   `json:"createdAt"`
 }
 
-// Organization is a tenant: everything else belongs to exactly one.
+// Organization is a tenant. Every other resource belongs to exactly one.
 type Organization struct {
 	ID        string `json:"id"`
 	Name      string `json:"name"`
 	CreatedAt Time   `json:"createdAt"`
 }
 
-// OrganizationName is what somebody who is invited sees of an organization.
+// OrganizationName is an organization as an invited person sees it.
 type OrganizationName struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
@@ -29,35 +29,35 @@ type Membership struct {
 	Role Role `json:"role"`
 }
 
-// MemberStatus says whether somebody belongs to an organization or may.
+// MemberStatus is the status of an entry in an organization's list of members.
 type MemberStatus string
 
-// The two standings of an entry in an organization's list of members.
+// The statuses of members.
 const (
 	MemberActive  MemberStatus = "active"
 	MemberInvited MemberStatus = "invited"
 )
 
-// Member is a person who belongs to an organization (ID is usr_…), or whose address is invited to (inv_…).
+// Member is a member of an organization (ID is usr_…), or an invited address (inv_…).
 type Member struct {
 	ID        string       `json:"id"`
 	Email     string       `json:"email"`
-	Name      *string      `json:"name"` // null of somebody invited
+	Name      *string      `json:"name"` // null if invited
 	Role      Role         `json:"role"`
 	Status    MemberStatus `json:"status"`
 	CreatedAt Time         `json:"createdAt"`
 }
 
-// Invitation is what a link to an organization stands for.
+// Invitation is the invitation behind a link.
 type Invitation struct {
 	ID             string
 	OrganizationID string
-	Organization   string // its name
+	Organization   string // name of the organization
 	Email          string
 	Role           Role
 }
 
-// LoginSession is a place where a person is logged in.
+// LoginSession is a browser in which a user is logged in.
 type LoginSession struct {
 	ID         string `json:"id"`
 	CreatedAt  Time   `json:"createdAt"`
@@ -68,7 +68,7 @@ type LoginSession struct {
 	Address    string `json:"address"`
 }
 
-// KeyScope says whether an API key stands for one organization or for its owner in all of theirs.
+// KeyScope is the scope of an API key: one organization, or all organizations of its owner.
 type KeyScope string
 
 // The two scopes of an API key.
@@ -77,7 +77,7 @@ const (
 	KeyScopeUser         KeyScope = "user"
 )
 
-// APIKey is a key as lists show it; its secret is shown once, on creation.
+// APIKey is a key as lists show it. Its secret is shown once, on creation.
 type APIKey struct {
 	ID         string   `json:"id"`
 	Name       string   `json:"name"`
@@ -89,7 +89,7 @@ type APIKey struct {
 	LastUsedAt *Time    `json:"lastUsedAt"`
 }
 
-// KeyPrefix is the part of the key with this id that is no secret: "ak_" and the id's own characters.
+// KeyPrefix is the public part of the key with this id: "ak_" and the random part of the id.
 func KeyPrefix(keyID string) string {
 	_, public, _ := strings.Cut(keyID, "_")
 	return "ak_" + public

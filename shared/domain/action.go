@@ -5,31 +5,31 @@ import (
 	"slices"
 )
 
-// Approval says when a person is asked before a tool's call is made.
+// Approval says which calls of a tool require a person's approval.
 type Approval string
 
-// When to ask: never (the default), before calls whose side effect is unsafe, or before each call.
+// Approval policies: no calls (the default), calls with an unsafe side effect, or all calls.
 const (
 	ApprovalNever  Approval = "never"
 	ApprovalUnsafe Approval = "unsafe"
 	ApprovalAlways Approval = "always"
 )
 
-// Asks reports whether a call with that side effect waits for a person.
+// Asks reports whether a call with that side effect requires approval.
 func (a Approval) Asks(effect SideEffect) bool {
 	return a == ApprovalAlways || a == ApprovalUnsafe && effect == SideEffectUnsafe
 }
 
-// ActionKind says what a run in requires_action waits for.
+// ActionKind is the kind of decision that a run in requires_action waits for.
 type ActionKind string
 
-// What a run waits for: leave to make a call, or word of what became of one whose outcome nobody knows.
+// The kinds: approval of a call, or a report of the outcome of a call that may have been executed.
 const (
 	ActionApproval       ActionKind = "approval"
 	ActionUnknownOutcome ActionKind = "unknown_outcome"
 )
 
-// RequiredAction is what a person must decide before a run goes on.
+// RequiredAction is a decision that a run waits for.
 type RequiredAction struct {
 	Kind       ActionKind      `json:"kind"`
 	ToolCallID string          `json:"toolCallId"`
@@ -38,19 +38,19 @@ type RequiredAction struct {
 	ExpiresAt  Time            `json:"expiresAt"`
 }
 
-// Decision is a person's answer to a required action.
+// Decision is a person's decision about a required action.
 type Decision string
 
 // The decisions.
 const (
 	DecisionApprove  Decision = "approve"
 	DecisionDeny     Decision = "deny"
-	DecisionHappened Decision = "happened" // the call was carried out; its answer is lost
-	DecisionResend   Decision = "resend"   // it was not, or may be carried out once more
+	DecisionHappened Decision = "happened" // the call was executed; its answer is lost
+	DecisionResend   Decision = "resend"   // the call was not executed, or may be executed again
 	DecisionAbandon  Decision = "abandon"  // end the run
 )
 
-// Decisions gives the answers that a kind of action takes.
+// Decisions returns the possible decisions about a kind of action.
 func (k ActionKind) Decisions() []Decision {
 	switch k {
 	case ActionApproval:
@@ -62,5 +62,5 @@ func (k ActionKind) Decisions() []Decision {
 	}
 }
 
-// Takes reports whether a decision answers this kind of action.
+// Takes reports whether a decision is possible for this kind of action.
 func (k ActionKind) Takes(d Decision) bool { return slices.Contains(k.Decisions(), d) }

@@ -2,7 +2,7 @@ package domain
 
 import "strings"
 
-// Agent is a configured agent of one organization.
+// Agent is a configured agent of an organization.
 type Agent struct {
 	ID             string       `json:"id"`
 	OrganizationID string       `json:"-"`
@@ -10,7 +10,7 @@ type Agent struct {
 	Description    string       `json:"description"`
 	SystemPrompt   string       `json:"systemPrompt"`
 	Model          string       `json:"model"`
-	FallbackModels []string     `json:"fallbackModels"` // tried in order when the model cannot answer
+	FallbackModels []string     `json:"fallbackModels"` // tried in order if the model cannot answer
 	Tools          Tools        `json:"tools"`
 	AllowedCallers []CallerKind `json:"allowedCallers"`
 	Widget         Widget       `json:"widget"`
@@ -19,7 +19,7 @@ type Agent struct {
 	UpdatedAt      Time         `json:"updatedAt"`
 }
 
-// Template is a predefined agent configuration that every organization and demo visitor may chat with.
+// Template is a predefined agent with which every organization and demo visitor may chat.
 type Template struct {
 	ID                string   `json:"id"`
 	Name              string   `json:"name"`
@@ -31,7 +31,7 @@ type Template struct {
 	Version           int      `json:"-"`
 }
 
-// Tools is an agent's tool set; a tool that was never named is absent.
+// Tools is an agent's tool set. A tool that was never configured is nil.
 type Tools struct {
 	WebSearch     *Switch          `json:"webSearch,omitempty"`
 	CodeExecution *CodeTool        `json:"codeExecution,omitempty"`
@@ -41,22 +41,22 @@ type Tools struct {
 	Voice         *VoiceTool       `json:"voice,omitempty"`
 }
 
-// Switch is a tool without options of its own.
+// Switch is the configuration of a tool without further options.
 type Switch struct {
 	Enabled  bool     `json:"enabled"`
 	Approval Approval `json:"approval,omitempty"`
 }
 
-// CodeTool lets an agent run Python in a sandbox, each call in a new one. With KeepFiles the calls of a session share a
-// working folder: what one leaves there the next finds, for as long as the session is kept.
+// CodeTool lets an agent run Python, in a new sandbox for each call. With KeepFiles, the calls
+// of a session share a working folder, which is kept as long as the session.
 type CodeTool struct {
 	Enabled   bool     `json:"enabled"`
 	Approval  Approval `json:"approval,omitempty"`
 	KeepFiles bool     `json:"keepFiles,omitempty"`
 }
 
-// KnowledgeTool lets an agent search its organization's documents: all, only those listed, and only those that have all of the
-// metadata.
+// KnowledgeTool lets an agent search its organization's documents: all of them, or only those
+// in DocumentIDs, or only those that have all of Metadata.
 type KnowledgeTool struct {
 	Enabled     bool              `json:"enabled"`
 	Approval    Approval          `json:"approval,omitempty"`
@@ -71,9 +71,10 @@ type HTTPRequestTool struct {
 	Endpoints []Endpoint `json:"endpoints,omitempty"`
 }
 
-// Endpoint is one HTTP endpoint an agent may call. URL may hold {name} for arguments in its path and query. Header
-// values and the signing secret are secrets: stored sealed, shown as "***". With a signing secret, requests are
-// signed as Standard Webhooks.
+// Endpoint is an HTTP endpoint that an agent may call. The path and the query of URL may
+// contain {name} for arguments. Header values and the signing secret are secrets: they are
+// stored sealed and shown as "***". With a signing secret, requests are signed according to
+// Standard Webhooks.
 type Endpoint struct {
 	Name        string            `json:"name"`
 	Description string            `json:"description"`
@@ -82,14 +83,15 @@ type Endpoint struct {
 	Headers     map[string]string `json:"headers,omitempty"`
 	InputSchema any               `json:"inputSchema,omitempty"`
 	SideEffect  SideEffect        `json:"sideEffect,omitempty"`
-	// SigningSecret is "whsec_" and base64, as Standard Webhooks has it.
+	// SigningSecret is "whsec_" and base64, as in Standard Webhooks.
 	SigningSecret string `json:"signingSecret,omitempty"`
 }
 
-// SideEffect says what repeating a call would do.
+// SideEffect says whether a call may be repeated.
 type SideEffect string
 
-// Side effects: none may be repeated freely, idempotent only with the same key, unsafe never by itself.
+// Side effects: none may be repeated freely, idempotent only with the same key, and unsafe
+// never automatically.
 const (
 	SideEffectNone       SideEffect = "none"
 	SideEffectIdempotent SideEffect = "idempotent"
@@ -103,12 +105,13 @@ type MCPTool struct {
 	Servers  []MCPServer `json:"servers,omitempty"`
 }
 
-// MCPServer is one remote MCP server. Header values are secrets, as an Endpoint's are.
+// MCPServer is a remote MCP server. Header values are secrets, like those of an Endpoint.
 type MCPServer struct {
 	Name    string            `json:"name"`
 	URL     string            `json:"url"`
 	Headers map[string]string `json:"headers,omitempty"`
-	// SideEffect of its tools; empty is unsafe: what a server says of itself is not believed.
+	// SideEffect applies to its tools. Empty means unsafe, because the server's own hints
+	// are not trusted.
 	SideEffect SideEffect `json:"sideEffect,omitempty"`
 }
 
@@ -118,15 +121,15 @@ type VoiceTool struct {
 	Voice   string `json:"voice,omitempty"`
 }
 
-// Widget says whether and on which pages an agent's chat may be embedded. With the identity secret the pages' server signs
-// who a visitor is; it is stored sealed, and shown as "***".
+// Widget configures whether and on which pages an agent's chat may be embedded. With the identity
+// secret the site's server signs the identity of a visitor. It is stored sealed and shown as "***".
 type Widget struct {
 	Enabled        bool     `json:"enabled"`
 	AllowedOrigins []string `json:"allowedOrigins"`
 	IdentitySecret string   `json:"identitySecret,omitempty"`
 }
 
-// Config is the part of an agent or template that a run uses, kept unchanged per version.
+// Config is the part of an agent or template that a run uses. It is stored unchanged per version.
 type Config struct {
 	Name           string   `json:"name"`
 	SystemPrompt   string   `json:"systemPrompt"`
@@ -135,11 +138,13 @@ type Config struct {
 	Tools          Tools    `json:"tools"`
 }
 
-// mcpNameKept is how much of a server's name surely begins the names of its tools; longer ones end in a hash.
+// mcpNameKept is how many characters of a server's name the names of its tools always begin
+// with. Longer names end in a hash.
 const mcpNameKept = 48
 
-// SideEffectFor gives the side effect of a tool by the name that models know it by, "<server>_<tool>"; where several
-// servers may be meant, the gravest of theirs. False: no server of the agent has such tools.
+// SideEffectFor returns the side effect of a tool by the name that models use,
+// "<server>_<tool>". If several servers match, it returns the most dangerous one. It returns
+// false if no server of the agent matches.
 func (t MCPTool) SideEffectFor(name string) (SideEffect, bool) {
 	gravest, found := SideEffectNone, false
 	for _, s := range t.Servers {
@@ -155,5 +160,6 @@ func (t MCPTool) SideEffectFor(name string) (SideEffect, bool) {
 			gravest = SideEffectIdempotent
 		}
 	}
+
 	return gravest, found
 }

@@ -1,6 +1,6 @@
 package domain
 
-// BudgetScope is whose consumption a budget bounds.
+// BudgetScope is the scope of a budget.
 type BudgetScope string
 
 // The scopes of budgets.
@@ -11,7 +11,7 @@ const (
 	BudgetAutomation   BudgetScope = "automation"
 )
 
-// BudgetMetric is what a budget counts.
+// BudgetMetric is the quantity that a budget limits.
 type BudgetMetric string
 
 // The metrics of budgets.
@@ -22,7 +22,7 @@ const (
 	BudgetSandbox BudgetMetric = "sandboxSeconds"
 )
 
-// BudgetPeriod is how long a budget lasts before it begins anew, in UTC.
+// BudgetPeriod is the time, in UTC, after which a budget resets.
 type BudgetPeriod string
 
 // The periods of budgets.
@@ -31,7 +31,7 @@ const (
 	BudgetMonth BudgetPeriod = "month"
 )
 
-// Budget is a cap on what is consumed in a period, which is never exceeded; its JSON form is the contract's.
+// Budget is a hard limit on consumption in a period. Its JSON form is the API's.
 type Budget struct {
 	ID        string       `json:"id"`
 	Scope     BudgetScope  `json:"scope"`
@@ -40,7 +40,7 @@ type Budget struct {
 	Period    BudgetPeriod `json:"period"`
 	Limit     int64        `json:"limit"`
 	Used      int64        `json:"used"`     // in this period
-	Reserved  int64        `json:"reserved"` // for calls under way, on top
+	Reserved  int64        `json:"reserved"` // for running calls, in addition to Used
 	ResetsAt  Time         `json:"resetsAt"`
 	CreatedAt Time         `json:"createdAt"`
 	UpdatedAt Time         `json:"updatedAt"`

@@ -2,27 +2,27 @@ package domain
 
 import "slices"
 
-// CallerKind says in which capacity a request runs an agent.
+// CallerKind is the kind of caller of an agent.
 type CallerKind string
 
-// The kinds of caller; an agent's allowedCallers lists the first two.
+// The kinds of caller. An agent's allowedCallers lists the first two.
 const (
 	CallerUser   CallerKind = "user"
 	CallerSystem CallerKind = "system"
 	CallerDemo   CallerKind = "demo"
 )
 
-// Role is what a member may do in an organization.
+// Role is a member's role in an organization.
 type Role string
 
-// Roles, from the least to the most.
+// Roles in ascending order.
 const (
 	RoleMember Role = "member"
 	RoleAdmin  Role = "admin"
 	RoleOwner  Role = "owner"
 )
 
-// AtLeast reports whether the role includes everything that want may do.
+// AtLeast reports whether the role includes all permissions of want.
 func (r Role) AtLeast(want Role) bool { return r.rank() >= want.rank() }
 
 func (r Role) rank() int {
@@ -38,42 +38,43 @@ func (r Role) rank() int {
 	}
 }
 
-// DemoTenant is the value of x-tenant-id that enters demo mode.
+// DemoTenant is the value of x-tenant-id that selects demo mode.
 const DemoTenant = "tenant_demo"
 
-// DemoOrganization is the organization that demo runs are stored under; nobody is a member of it.
+// DemoOrganization is the organization of demo runs. It has no members.
 const DemoOrganization = "org_00000000000000000000000000"
 
-// Caller is an authenticated caller, with the organization that the request acts in.
+// Caller is an authenticated caller and the organization of the request.
 type Caller struct {
 	Kind           CallerKind
 	OrganizationID string
 	UserID         string // empty for an organization's key and for demo callers
 	KeyID          string // empty unless an API key was used
-	Lineage        string // the first key of the rotations that led to KeyID; empty: KeyID itself
-	Credential     string // what limits per credential count by: the key's id, or a name of the login session
-	Client         string // the client's address (/64 for IPv6), when a request of theirs is carried out
-	DemoClient     string // the demo visitor's client address (/64 for IPv6), for demo callers only
+	Lineage        string // the first key in the chain of rotations; empty: KeyID
+	Credential     string // the key of rate limits per credential: the key's id, or an id of the login session
+	Client         string // the client's address (/64 for IPv6), while its request is executed
+	DemoClient     string // the client's address (/64 for IPv6), for demo callers only
 	Role           Role
-	Visitor        Visitor // of an agent's widget; the zero value for everybody else
+	Visitor        Visitor // visitor of an agent's widget; otherwise zero
 }
 
-// Visitor is who chats through an agent's widget, and what their token is bound to.
+// Visitor is a user of an agent's widget, and the restrictions of their token.
 type Visitor struct {
-	ID      string // "anonymous:" and a random name, or "id:" and what the site calls them
-	AgentID string // the only agent that they may chat with
-	Origin  string // the only one whose pages may send the token
+	ID      string // "anonymous:" and a random name, or "id:" and the site's name for them
+	AgentID string // the only agent with which they may chat
+	Origin  string // the only origin whose pages may send the token
 	Client  string // the client address, /64 for IPv6
 }
 
-// The beginnings of visitors' ids: a site can name nobody as the service names those whom no site has named.
+// Prefixes of visitors' ids. They keep the names chosen by sites and the generated names apart.
 const (
 	VisitorAnonymous = "anonymous:"
 	VisitorKnown     = "id:"
 )
 
-// Principal names whom sessions and chat idempotency keys belong to: the key if one was used,
-// else the user, else the widget's visitor, else the demo client. Keys that succeeded each other by rotation are one principal.
+// Principal returns the owner of sessions and chat idempotency keys: the key if one was used,
+// otherwise the user, the widget's visitor, or the demo client. All keys of a chain of
+// rotations are the same principal.
 func (c Caller) Principal() string {
 	switch {
 	case c.Lineage != "":
@@ -89,14 +90,17 @@ func (c Caller) Principal() string {
 	}
 }
 
-// SystemPrincipal is the principal of an organization's automations, whichever of its keys triggers them.
+// SystemPrincipal is the principal of an organization's automations, independent of the key
+// that triggers them.
 const SystemPrincipal = "system"
 
-// AutomationPrincipal returns the principal of the runs that a member triggers, whichever of the member's keys triggers them.
+// AutomationPrincipal returns the principal of the runs that a member triggers, independent of
+// the member's key.
 func (c Caller) AutomationPrincipal() string { return SystemPrincipal + ":" + c.UserID }
 
-// Readable returns the principals whose sessions and runs the caller may read. It returns nil for admins, who may read all of their
-// organization's. The keys and login sessions of a member share what any of them triggered.
+// Readable returns the principals whose sessions and runs the caller may read. It returns nil
+// for admins, who may read all of their organization's. A member's keys and login sessions
+// share the runs that any of them triggered.
 func (c Caller) Readable() []string {
 	switch {
 	case c.Role.AtLeast(RoleAdmin):

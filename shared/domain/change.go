@@ -1,14 +1,14 @@
 package domain
 
-// ChangeKind is a kind of an organization's things that change while people look at them.
+// ChangeKind is a kind of resource whose changes are published.
 type ChangeKind string
 
-// The kinds that are told of.
+// The kinds of changes.
 const (
 	ChangedRuns          ChangeKind = "runs"
 	ChangedDocuments     ChangeKind = "documents"
-	ChangedNotifications ChangeKind = "notifications" // and the endpoints that they are sent to
+	ChangedNotifications ChangeKind = "notifications" // and their endpoints
 )
 
-// ChangeKinds lists every kind.
+// ChangeKinds lists all kinds.
 var ChangeKinds = []ChangeKind{ChangedRuns, ChangedDocuments, ChangedNotifications}

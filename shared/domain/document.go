@@ -1,10 +1,11 @@
 package domain
 
-// DocumentStatus is where a document stands.
+// DocumentStatus is the state of a document.
 type DocumentStatus string
 
-// The states of a document: queued → processing → ready | failed, and from processing back to queued when a worker is lost or a
-// cause that a retry can cure ended the attempt. Replacing it, and trying it again, begin anew.
+// The states of a document: queued → processing → ready | failed. It returns from processing to
+// queued if the worker is lost or a transient error ends the attempt. Replacing or retrying a
+// document queues it again.
 const (
 	DocumentQueued     DocumentStatus = "queued"
 	DocumentProcessing DocumentStatus = "processing"
@@ -15,56 +16,58 @@ const (
 // DocumentStatuses lists every state, for validation of filters.
 var DocumentStatuses = []DocumentStatus{DocumentQueued, DocumentProcessing, DocumentReady, DocumentFailed}
 
-// Document is a document of an organization's, which its agents may search and cite; its JSON form is the contract's.
+// Document is a document of an organization that its agents may search and cite. Its JSON
+// form is the API's.
 type Document struct {
 	ID       string            `json:"id"`
 	Name     string            `json:"name"`
-	MIMEType string            `json:"mimeType"` // what the sender said, and once it was read what it is
+	MIMEType string            `json:"mimeType"` // as the sender said; once it was read, the detected type
 	Bytes    int64             `json:"bytes"`
-	SHA256   *string           `json:"sha256"` // of the content, in hex; nil while it is to be fetched
-	URL      *string           `json:"url"`    // where its content is fetched from; nil when it was sent
+	SHA256   *string           `json:"sha256"` // of the content, in hex; nil if not fetched yet
+	URL      *string           `json:"url"`    // the source of its content; nil if the content was uploaded
 	Status   DocumentStatus    `json:"status"`
 	Error    *DocumentError    `json:"error"`
-	Pages    *int              `json:"pages"`     // nil: not known yet, or the format has none
-	Done     int               `json:"pagesDone"` // of them, so far
+	Pages    *int              `json:"pages"`     // nil: not known yet, or the format has no pages
+	Done     int               `json:"pagesDone"` // processed pages
 	Chunks   int               `json:"chunks"`
-	Language string            `json:"language"` // BCP 47, "" when unknown
-	Notes    []string          `json:"notes"`    // what of it was left out, in full sentences
+	Language string            `json:"language"` // BCP 47; "" if unknown
+	Notes    []string          `json:"notes"`    // omitted parts of the content, in full sentences
 	Metadata map[string]string `json:"metadata"`
-	// CreatedAt is when it was first sent, UpdatedAt when it was last changed: sent anew, named anew, or processed.
+	// CreatedAt is when it was first sent. UpdatedAt is when it was last replaced,
+	// renamed or processed.
 	CreatedAt Time `json:"createdAt"`
 	UpdatedAt Time `json:"updatedAt"`
 }
 
-// DocumentError says why a document failed, in words made for whoever sent it.
+// DocumentError is the reason why a document failed, in words for its sender.
 type DocumentError struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 }
 
-// Passage is a piece of a document: what searches find, and what is indexed and cited.
+// Passage is a piece of a document, which is indexed, found and cited.
 type Passage struct {
 	DocumentID string   `json:"documentId"`
 	Name       string   `json:"name"`     // of the document
-	Chunk      int      `json:"chunk"`    // its number in the document, from 0
-	Page       *int     `json:"page"`     // from 1; nil when the format has no pages
-	Headings   []string `json:"headings"` // above it, the outermost first
+	Chunk      int      `json:"chunk"`    // number of the chunk in the document, from 0
+	Page       *int     `json:"page"`     // from 1; nil if the format has no pages
+	Headings   []string `json:"headings"` // headings above it, outermost first
 	Text       string   `json:"text"`
-	// StartIndex and EndIndex are its place in the text of its page, or of the whole document when that has no pages, in Unicode
-	// code points.
+	// StartIndex and EndIndex are its position, in Unicode code points, in the text of its
+	// page, or of the document if it has no pages.
 	StartIndex int `json:"startIndex"`
 	EndIndex   int `json:"endIndex"`
-	// Box is where it stands on its page: left, top, right, bottom in points from the upper left corner; nil when the format has
-	// no such places.
+	// Box is its position on the page, or nil if the format has no positions.
 	Box *Box `json:"box"`
 }
 
-// Box is a rectangle on a page: left, top, right, bottom, in points (1/72 inch) from the upper left corner.
+// Box is a rectangle on a page: left, top, right, bottom, in points (1/72 inch) from the upper
+// left corner.
 type Box [4]float64
 
-// Found is a passage that a search has found.
+// Found is a passage found by a search.
 type Found struct {
 	Passage
-	Score     float64  `json:"score"`     // above 0; the best of a search comes first, and scores of two searches do not compare
-	MatchedBy []string `json:"matchedBy"` // of text, trigram, vector
+	Score     float64  `json:"score"`     // above 0; the best hit comes first; not comparable between searches
+	MatchedBy []string `json:"matchedBy"` // some of text, trigram, vector
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Types of events, as the HTTP contract names them.
+// Types of events in the HTTP API.
 const (
 	EventRunCreated     = "run.created"
 	EventRunStarted     = "run.started"
@@ -25,30 +25,30 @@ const (
 	EventRunTimedOut    = "run.timed_out"
 )
 
-// EventID is an event's place in its run's log: the fence of the attempt that told it, and its number there.
-// The fence before any attempt is 0.
+// EventID is the position of an event in its run's log: the fence of the attempt that published
+// it, and its number in the attempt. Events before any attempt have fence 0.
 type EventID struct {
 	Fence int64
 	N     int
 }
 
-// The places that every log has: its run was created, and then started for the first time.
+// Positions that exist in every log: the creation of the run, and its first start.
 var (
 	CreatedID = EventID{Fence: 0, N: 1}
 	StartedID = EventID{Fence: 1, N: 1}
 )
 
-// String gives the id as the contract shows it: "<fence>.<n>".
+// String returns the id as the API shows it: "<fence>.<n>".
 func (id EventID) String() string { return string(id.Append(nil)) }
 
-// Append writes the id to b.
+// Append appends the id to b.
 func (id EventID) Append(b []byte) []byte {
 	b = strconv.AppendInt(b, id.Fence, 10)
 	b = append(b, '.')
 	return strconv.AppendInt(b, int64(id.N), 10)
 }
 
-// After reports whether the event comes behind other in any log that has both.
+// After reports whether the event comes after other in any log that contains both.
 func (id EventID) After(other EventID) bool {
 	if id.Fence != other.Fence {
 		return id.Fence > other.Fence
@@ -56,19 +56,20 @@ func (id EventID) After(other EventID) bool {
 	return id.N > other.N
 }
 
-// Follows reports whether nothing can be missing between last, the newest event that was seen, and this one.
+// Follows reports whether no event can be missing between last, the newest event
+// seen, and this one.
 func (id EventID) Follows(last EventID) bool {
 	switch {
 	case id.Fence == last.Fence:
 		return id.N == last.N+1
-	case last.Fence == 0: // every log has its run's first start before anything else an attempt tells
+	case last.Fence == 0: // the run's first start precedes all other events of attempts
 		return id == StartedID && last == CreatedID
 	default:
 		return id.Fence > last.Fence && id.N == 1
 	}
 }
 
-// ParseEventID reads what String writes, and nothing else.
+// ParseEventID is the inverse of String.
 func ParseEventID(s string) (EventID, error) {
 	fence, n, found := strings.Cut(s, ".")
 	id := EventID{}
@@ -81,22 +82,23 @@ func ParseEventID(s string) (EventID, error) {
 	return id, nil
 }
 
-// Event is one entry of a run's log. Data is a JSON object in one line, without the run's id.
+// Event is an entry of a run's log. Data is a JSON object in one line, without the run's id.
 type Event struct {
 	ID   EventID
 	Type string
 	Data []byte
 }
 
-// EventChunk is consecutive events of one attempt as they are stored and sent: one event a line, its type, a
-// space and its data. The first line has the number First, and each further one the next.
+// EventChunk contains consecutive events of one attempt as they are stored and sent. Each line
+// is an event: its type, a space and its data. The first line has the number First, and the
+// following ones count up.
 type EventChunk struct {
 	Fence int64
 	First int
 	Lines []byte
 }
 
-// AppendEventLine writes an event of a chunk to lines; data is a JSON object in one line.
+// AppendEventLine appends an event of a chunk to lines. data is a JSON object in one line.
 func AppendEventLine(lines []byte, kind string, data []byte) []byte {
 	lines = append(lines, kind...)
 	lines = append(lines, ' ')
@@ -104,7 +106,7 @@ func AppendEventLine(lines []byte, kind string, data []byte) []byte {
 	return append(lines, '\n')
 }
 
-// Events reads a chunk. Their data shares the chunk's memory.
+// Events parses a chunk. The data of the events share the chunk's memory.
 func (c EventChunk) Events() ([]Event, error) {
 	events := make([]Event, 0, bytes.Count(c.Lines, []byte{'\n'}))
 	n := c.First
@@ -112,7 +114,7 @@ func (c EventChunk) Events() ([]Event, error) {
 		line, whole := bytes.CutSuffix(line, []byte{'\n'})
 		kind, data, spaced := bytes.Cut(line, []byte{' '})
 		if !whole || !spaced || !isEventType(kind) || len(data) < 2 || data[0] != '{' || data[len(data)-1] != '}' {
-			return nil, fmt.Errorf("reading events: line %d of a chunk is none", n-c.First+1)
+			return nil, fmt.Errorf("reading events: line %d of a chunk is not an event", n-c.First+1)
 		}
 		events = append(events, Event{ID: EventID{Fence: c.Fence, N: n}, Type: eventType(kind), Data: data})
 		n++
@@ -129,7 +131,7 @@ func isEventType(kind []byte) bool {
 	return len(kind) > 0
 }
 
-// eventType gives a type as a string, without a copy for those that come by the thousand.
+// eventType converts a type to a string, without allocating for the most frequent type.
 func eventType(kind []byte) string {
 	if string(kind) == EventMessageDelta {
 		return EventMessageDelta
@@ -137,7 +139,7 @@ func eventType(kind []byte) string {
 	return string(kind)
 }
 
-// CreatedEvent is what every log begins with; it is derived from the run's row.
+// CreatedEvent is the first event of every log. It is derived from the run's row.
 func CreatedEvent(run Run) (Event, error) {
 	data, err := json.Marshal(struct {
 		AgentID    *string `json:"agentId"`
@@ -152,25 +154,26 @@ func CreatedEvent(run Run) (Event, error) {
 	return Event{ID: CreatedID, Type: EventRunCreated, Data: data}, nil
 }
 
-// StartedEvent says when a run was begun for the first time; it is derived from the run's row.
+// StartedEvent is the event of a run's first start. It is derived from the run's row.
 func StartedEvent(at Time) Event {
 	data := at.UTC().AppendFormat([]byte(`{"startedAt":"`), timeLayout)
 	return Event{ID: StartedID, Type: EventRunStarted, Data: append(data, `"}`...)}
 }
 
-// DeltaData is the data of a piece of the answer.
+// DeltaData is the data of an event with a piece of the answer.
 func DeltaData(text string) ([]byte, error) {
 	return json.Marshal(struct {
 		Text string `json:"text"`
 	}{text})
 }
 
-// RestartedData is the data of an attempt's first event that is not the run's first: it goes on after that many steps.
+// RestartedData is the data of the first event of a later attempt, which continues after
+// that many steps.
 func RestartedData(afterStep int) []byte {
 	return append(strconv.AppendInt([]byte(`{"afterStep":`), int64(afterStep), 10), '}')
 }
 
-// EndedEvent is what the log of an ended run ends with; result is the run object's bytes.
+// EndedEvent is the last event of a finished run's log. result is the rendered run object.
 func EndedEvent(id EventID, status RunStatus, result []byte) Event {
 	data := make([]byte, 0, len(`{"run":}`)+len(result))
 	data = append(append(append(data, `{"run":`...), result...), '}')

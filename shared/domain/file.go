@@ -1,9 +1,9 @@
 package domain
 
-// File is a file that a tool call of a run has made, kept as long as the run, and that as long as its session lives.
+// File is a file that a tool call of a run created. It is kept as long as the run.
 type File struct {
 	ID        string `json:"id"`
-	Name      string `json:"name"` // in the working folder, as in "plot.png" or "out/table.csv"
+	Name      string `json:"name"` // path in the working folder, for example "plot.png" or "out/table.csv"
 	MIMEType  string `json:"mimeType"`
 	Bytes     int64  `json:"bytes"`
 	SHA256    string `json:"sha256"` // of the content, in hex

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// HookSource is who sends to a hook: how its deliveries are signed and named.
+// HookSource is the kind of sender of a hook's deliveries. It determines their
+// signature and their ids.
 type HookSource string
 
 // The sources of hooks.
@@ -14,28 +15,30 @@ const (
 	HookStripe   HookSource = "stripe"
 	HookSlack    HookSource = "slack"
 	HookStandard HookSource = "standard" // Standard Webhooks
-	HookHMAC     HookSource = "hmac"     // HMAC-SHA256 of the body, in a header of the hook's
-	HookToken    HookSource = "token"    // the secret itself, in a header
+	HookHMAC     HookSource = "hmac"     // HMAC-SHA256 of the body, in a configurable header
+	HookToken    HookSource = "token"    // the secret, in a configurable header
 )
 
-// SendersKept is how long a client address stays a verified sender of a hook after a signed delivery.
+// SendersKept is how long a client address stays a verified sender of a hook after a signed
+// delivery.
 const SendersKept = 30 * 24 * time.Hour
 
 // HookSources lists every source, for validation.
 var HookSources = []HookSource{HookGitHub, HookStripe, HookSlack, HookStandard, HookHMAC, HookToken}
 
-// Hook is where a source sends its deliveries, each of which starts a run of an agent; its JSON form is the contract's.
+// Hook is an endpoint for deliveries from a source, each of which starts a run of an agent. Its
+// JSON form is the API's.
 type Hook struct {
 	ID               string        `json:"id"`
 	Name             string        `json:"name"`
 	AgentID          string        `json:"agentId"`
-	KeyID            string        `json:"keyId"` // the API key as which its deliveries enter
+	KeyID            string        `json:"keyId"` // the API key under which its deliveries run
 	Source           HookSource    `json:"source"`
-	URL              string        `json:"url"`                 // where deliveries are sent
+	URL              string        `json:"url"`                 // the address for deliveries
 	Secret           string        `json:"secret"`              // "***"
-	PreviousUntil    *Time         `json:"previousSecretUntil"` // until then the secret before it is taken as well; nil for none
-	SignatureHeader  string        `json:"signatureHeader"`     // of hmac and token; "" for the others
-	DeliveryIDHeader string        `json:"deliveryIdHeader"`    // of hmac and token; "": the id is made of the body
+	PreviousUntil    *Time         `json:"previousSecretUntil"` // until then the previous secret is valid too; nil: none
+	SignatureHeader  string        `json:"signatureHeader"`     // for hmac and token; otherwise ""
+	DeliveryIDHeader string        `json:"deliveryIdHeader"`    // for hmac and token; "": the id is derived from the body
 	MessageTemplate  string        `json:"messageTemplate"`
 	Filter           []HookFilter  `json:"filter"`
 	Coalesce         *HookCoalesce `json:"coalesce"`
@@ -45,42 +48,44 @@ type Hook struct {
 	UpdatedAt        Time          `json:"updatedAt"`
 }
 
-// HookFilter is a condition on a delivery's payload; all of a hook's must hold for a run to start.
+// HookFilter is a condition on a delivery's payload. A run starts only if all filters
+// of the hook match.
 type HookFilter struct {
-	Path  string          `json:"path"`            // such as pull_request.labels.0.name; "@event" is the source's name of the event
+	Path  string          `json:"path"`            // e.g. pull_request.labels.0.name; "@event": the name of the event
 	Op    string          `json:"op"`              // eq, ne, in, contains, exists
-	Value json.RawMessage `json:"value,omitempty"` // of in a list; of exists a boolean, true when left out
+	Value json.RawMessage `json:"value,omitempty"` // a list for in; a boolean for exists, true by default
 }
 
-// HookCoalesce says which deliveries become one run: those with the same key that come within a window of the one before.
+// HookCoalesce says which deliveries become one run: deliveries with the same key, each within
+// a window after the one before.
 type HookCoalesce struct {
-	Key            string `json:"key"`            // a template like the message's, such as {{pull_request.id}}
+	Key            string `json:"key"`            // a template like the message's, for example {{pull_request.id}}
 	WindowSeconds  int    `json:"windowSeconds"`  // 1-3600, from the newest delivery
-	MaxWaitSeconds int    `json:"maxWaitSeconds"` // at least the window, at most 3600: from the first one
+	MaxWaitSeconds int    `json:"maxWaitSeconds"` // from the first delivery: at least the window, at most 3600
 }
 
-// DeliveryStatus is what became of a delivery.
+// DeliveryStatus is the result of a delivery.
 type DeliveryStatus string
 
-// The outcomes of deliveries whose signature held.
+// The results of deliveries with a valid signature.
 const (
-	DeliveryAccepted  DeliveryStatus = "accepted"  // it has a run of its own
-	DeliveryCoalesced DeliveryStatus = "coalesced" // its run stands for others as well
-	DeliveryFiltered  DeliveryStatus = "filtered"  // the hook's filter held it back
-	DeliveryAnswered  DeliveryStatus = "answered"  // a ping or challenge of the source's
-	DeliveryRefused   DeliveryStatus = "refused"   // no run could be made of it: see its error
+	DeliveryAccepted  DeliveryStatus = "accepted"  // it has started a run
+	DeliveryCoalesced DeliveryStatus = "coalesced" // its run handles other deliveries too
+	DeliveryFiltered  DeliveryStatus = "filtered"  // rejected by the hook's filter
+	DeliveryAnswered  DeliveryStatus = "answered"  // a ping or challenge of the source
+	DeliveryRefused   DeliveryStatus = "refused"   // no run could be started: see its error
 )
 
-// Delivery is one line of a hook's log.
+// Delivery is an entry of a hook's log.
 type Delivery struct {
-	ID         string         `json:"id"` // as the source names it
+	ID         string         `json:"id"` // the source's id of the delivery
 	HookID     string         `json:"hookId"`
 	Status     DeliveryStatus `json:"status"`
-	Event      string         `json:"event"` // as the source names it; "" when it does not
+	Event      string         `json:"event"` // the source's name of the event; "" if it has none
 	RunID      *string        `json:"runId"`
 	Bytes      int64          `json:"bytes"`
-	Kept       bool           `json:"kept"`  // its body, so that it can be delivered again
-	Error      *RunError      `json:"error"` // why it was refused
+	Kept       bool           `json:"kept"`  // its body is stored, so that it can be delivered again
+	Error      *RunError      `json:"error"` // the reason of a rejection
 	ReceivedAt Time           `json:"receivedAt"`
-	Duplicates int            `json:"duplicates"` // times that it came again
+	Duplicates int            `json:"duplicates"` // how often it was sent again
 }

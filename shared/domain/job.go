@@ -1,9 +1,9 @@
 package domain
 
-// Lane separates work that people wait for from work that machines send by the thousand.
+// Lane separates runs that people wait for from runs that machines trigger in bulk.
 type Lane string
 
-// The lanes; each has its own consumer and its own slots in a worker.
+// The lanes. Each has its own consumer, and its own slots in a worker.
 const (
 	LaneChat       Lane = "chat"
 	LaneAutomation Lane = "automation"
@@ -12,16 +12,17 @@ const (
 // Lanes lists all lanes of runs.
 var Lanes = []Lane{LaneChat, LaneAutomation}
 
-// LaneIngest carries the doorbells of documents that wait to be processed; in its jobs the run's id is the document's.
+// LaneIngest is the lane of documents that wait to be processed. The run id in its jobs is
+// the document's id.
 const LaneIngest Lane = "ingest"
 
-// Job is a dispatched run: what ringing its doorbell on the bus needs.
+// Job is the data for the job message of a dispatched run.
 type Job struct {
 	RunID          string
 	OrganizationID string
 	Lane           Lane
-	Dedupe         string // the stable half of the message id, see contract.Dedupe
-	DispatchNo     int    // counts the dispatches of this run, from 1
-	ReplyTo        string // inbox of the ingress that waits; may be empty
+	Dedupe         string // the stable part of the message id, see contract.Dedupe
+	DispatchNo     int    // number of the dispatch of this run, from 1
+	ReplyTo        string // inbox of the waiting ingress; may be empty
 	Traceparent    string // may be empty
 }

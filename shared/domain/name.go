@@ -8,19 +8,20 @@ import (
 	"unicode/utf8"
 )
 
-// Characters that a reader cannot tell from others.
+// Characters with special rules in HiddenRune.
 const (
 	zeroWidthNonJoiner = '\u200C'
 	zeroWidthJoiner    = '\u200D'
 	brailleBlank       = '\u2800'
-	wideSpace          = '\u3000' // of Chinese and Japanese keyboards
+	wideSpace          = '\u3000' // typed with Chinese and Japanese keyboards
 	textVariation      = '\uFE0E'
 	emojiVariation     = '\uFE0F'
 )
 
-// HiddenRune returns the first character of text that is invisible or changes how the rest reads, such as a control or
-// bidirectional character. It returns utf8.RuneError if there is none. Emoji, and scripts whose letters join, keep the joiners and
-// variation selectors that they need.
+// HiddenRune returns the first character of text that is invisible or changes how the rest
+// reads, such as a control or bidirectional character. It returns utf8.RuneError if there is
+// none. Emoji, and scripts with joining letters, may contain the joiners and variation
+// selectors that they need.
 func HiddenRune(text string) rune {
 	runes := []rune(text)
 	for i := range runes {
@@ -31,8 +32,9 @@ func HiddenRune(text string) rune {
 	return utf8.RuneError
 }
 
-// NameFault says why text cannot be a name or an id that people read: it has a character that HiddenRune returns, or only white
-// space. It returns "" if nothing is wrong. An empty text has no fault.
+// NameFault returns the reason why text cannot be a name or a visible id: it contains a
+// character that HiddenRune returns, or only white space. It returns "" if there is none. An
+// empty text has no fault.
 func NameFault(text string) string {
 	if r := HiddenRune(text); r != utf8.RuneError {
 		return fmt.Sprintf("must not contain %U: control, invisible and bidirectional characters are not allowed", r)
@@ -56,21 +58,22 @@ func hidden(runes []rune, i int) bool {
 	}
 }
 
-// joins reports whether a zero-width joiner beside r changes the text's appearance. It does for emoji, and for letters of every
-// script in which letters join.
+// joins reports whether a zero-width joiner next to r changes how the text looks. That is so
+// for emoji, and for letters of every script with joining letters.
 func joins(r rune) bool {
 	return unicode.In(r, unicode.So, unicode.Sk, unicode.M) ||
 		unicode.IsLetter(r) && !unicode.In(r, unicode.Latin, unicode.Greek, unicode.Cyrillic, unicode.Han, unicode.Hangul)
 }
 
-// CleanText returns text without the characters that HiddenRune returns, and without what is not UTF-8, cut to at most maxRunes
-// characters. White space of every kind becomes a space, and none stays at the ends.
+// CleanText returns text without invalid UTF-8 and without the characters that HiddenRune
+// returns, truncated to maxRunes characters. Every kind of white space becomes a space, and
+// leading and trailing spaces are removed.
 func CleanText(text string, maxRunes int) string {
 	runes := make([]rune, 0, len(text))
 	for _, r := range text {
 		switch {
 		case r == unicode.ReplacementChar:
-		case r != wideSpace && unicode.IsSpace(r): // line breaks, too
+		case r != wideSpace && unicode.IsSpace(r): // includes line breaks
 			runes = append(runes, ' ')
 		default:
 			runes = append(runes, r)
@@ -79,7 +82,7 @@ func CleanText(text string, maxRunes int) string {
 
 	kept := trimmed(visible(runes))
 	if len(kept) > maxRunes {
-		kept = trimmed(visible(kept[:maxRunes])) // the cut may take what a joiner joins
+		kept = trimmed(visible(kept[:maxRunes])) // truncation may remove the character that a joiner joins
 	}
 	return string(kept)
 }
@@ -100,7 +103,8 @@ func visible(runes []rune) []rune {
 
 func trimmed(runes []rune) []rune { return []rune(strings.TrimSpace(string(runes))) }
 
-// CleanName returns the file name at the end of a path as CleanText does. It returns "" if no visible character but dots is left.
+// CleanName returns the file name at the end of a path, cleaned by CleanText. It returns "" if
+// no visible character except dots is left.
 func CleanName(name string, maxRunes int) string {
 	name = CleanText(name[strings.LastIndexAny(name, `/\`)+1:], maxRunes)
 	if strings.TrimFunc(name, func(r rune) bool { return r == '.' || unicode.IsSpace(r) }) == "" {

@@ -2,58 +2,59 @@ package domain
 
 import "encoding/json"
 
-// The events of notifications: what an organization's endpoints can be told of.
+// The events of notifications.
 const (
 	NotifyRunCompleted      = "run.completed"
-	NotifyRunFailed         = "run.failed" // also of runs that timed out
+	NotifyRunFailed         = "run.failed" // also for runs that timed out
 	NotifyRunRequiresAction = "run.requires_action"
 	NotifyKnowledgeReady    = "knowledge.ready"
 	NotifyKnowledgeFailed   = "knowledge.failed"
-	NotifyPing              = "ping" // a test, which everybody gets who asks for one
+	NotifyPing              = "ping" // a test, sent regardless of the endpoint's events
 )
 
 // NotificationEvents lists the events that an endpoint may name.
 var NotificationEvents = []string{NotifyRunCompleted, NotifyRunFailed, NotifyRunRequiresAction, NotifyKnowledgeReady, NotifyKnowledgeFailed}
 
-// NotificationEndpoint is an address of an organization's that is told of events, by Standard Webhooks; its JSON form is the contract's.
+// NotificationEndpoint is an address of an organization that receives notifications according
+// to Standard Webhooks. Its JSON form is the API's.
 type NotificationEndpoint struct {
 	ID             string   `json:"id"`
 	URL            string   `json:"url"`
 	Description    string   `json:"description"`
 	Events         []string `json:"events"`
-	AgentID        *string  `json:"agentId"` // only runs of this agent; nil for all
+	AgentID        *string  `json:"agentId"` // only runs of this agent; nil: all
 	Enabled        bool     `json:"enabled"`
-	DisabledReason *string  `json:"disabledReason"` // why the service disabled it; nil when it did not
+	DisabledReason *string  `json:"disabledReason"` // why the service disabled it; nil if it did not
 	DisabledAt     *Time    `json:"disabledAt"`
-	Secret         string   `json:"secret"` // whsec_… when it was just made, else "***"
+	Secret         string   `json:"secret"` // whsec_… if it was just created, otherwise "***"
 	PreviousUntil  *Time    `json:"previousSecretUntil"`
-	Failures       int      `json:"failures"` // attempts in a row that failed
+	Failures       int      `json:"failures"` // consecutive failed attempts
 	LastSuccessAt  *Time    `json:"lastSuccessAt"`
 	CreatedAt      Time     `json:"createdAt"`
 	UpdatedAt      Time     `json:"updatedAt"`
 }
 
-// NotificationStatus is where a notification stands.
+// NotificationStatus is the state of a notification.
 type NotificationStatus string
 
 // The states of notifications.
 const (
 	NotificationPending   NotificationStatus = "pending"
 	NotificationDelivered NotificationStatus = "delivered"
-	NotificationFailed    NotificationStatus = "failed" // given up
+	NotificationFailed    NotificationStatus = "failed" // no further attempts
 )
 
-// Notification is one event on its way to one endpoint.
+// Notification is an event to be sent to an endpoint.
 type Notification struct {
 	ID            string             `json:"id"` // the webhook-id of every attempt
 	EndpointID    string             `json:"endpointId"`
 	Event         string             `json:"event"`
 	Status        NotificationStatus `json:"status"`
 	Attempts      int                `json:"attempts"`
-	ResponseCode  *int               `json:"responseStatus"` // of the newest attempt; nil when none was had
-	Error         *string            `json:"error"`          // of the newest attempt
+	ResponseCode  *int               `json:"responseStatus"` // of the last attempt; nil if there was no response
+	Error         *string            `json:"error"`          // of the last attempt
 	NextAttemptAt *Time              `json:"nextAttemptAt"`
 	CreatedAt     Time               `json:"createdAt"`
 	DeliveredAt   *Time              `json:"deliveredAt"`
-	Payload       json.RawMessage    `json:"payload,omitempty"` // shown when one is asked for
+	Payload       json.RawMessage    `json:"payload,omitempty"` // only in the response for a single notification
 }

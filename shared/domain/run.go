@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// RunStatus is where a run stands.
+// RunStatus is the state of a run.
 type RunStatus string
 
 // The states of a run; see the package's drawing.
@@ -25,7 +25,7 @@ var RunStatuses = []RunStatus{
 	RunQueued, RunRunning, RunRequiresAction, RunCompleted, RunFailed, RunCancelled, RunTimedOut,
 }
 
-// Terminal reports whether a run in this state has ended for good.
+// Terminal reports whether a run in this state has finished.
 func (s RunStatus) Terminal() bool {
 	switch s {
 	case RunCompleted, RunFailed, RunCancelled, RunTimedOut:
@@ -35,7 +35,7 @@ func (s RunStatus) Terminal() bool {
 	}
 }
 
-// Run is one execution of an agent or template; its JSON form is the contract's run object.
+// Run is one execution of an agent or template. Its JSON form is the API's run object.
 type Run struct {
 	ID           string     `json:"id"`
 	Status       RunStatus  `json:"status"`
@@ -49,10 +49,10 @@ type Run struct {
 	ToolCalls    []ToolCall `json:"toolCalls"`
 	Usage        Usage      `json:"usage"`
 	Error        *RunError  `json:"error"`
-	OmittedTurns int        `json:"omittedTurns,omitempty"` // older turns of the session that did not fit the model
+	OmittedTurns int        `json:"omittedTurns,omitempty"` // older turns of the session that did not fit into the model's context
 	// RequiredAction is set while the run is in requires_action.
 	RequiredAction *RequiredAction `json:"requiredAction,omitempty"`
-	// CitationsRemoved counts the citations that the model wrote and that did not hold.
+	// CitationsRemoved is the number of citations by the model that were invalid.
 	CitationsRemoved int     `json:"citationsRemoved,omitempty"`
 	Attempts         int     `json:"attempts"`
 	IdempotencyKey   *string `json:"idempotencyKey"`
@@ -62,7 +62,7 @@ type Run struct {
 	ExpiresAt        *Time   `json:"expiresAt"`
 }
 
-// Trigger says what started a run: a chat, or an automation with its caller-chosen name.
+// Trigger is the cause of a run: a chat, or an automation with a name chosen by the caller.
 type Trigger struct {
 	Type         string  `json:"type"`
 	AutomationID *string `json:"automationId"`
@@ -76,8 +76,9 @@ type Output struct {
 	Message string `json:"message"`
 }
 
-// Citation ties the words of the answer from startIndex up to endIndex, in Unicode code points, to the words that
-// support them. In a tool's result it is a source, and citedText all of it that the model was given.
+// Citation links the words of the answer from StartIndex up to EndIndex, in Unicode code
+// points, to the words that support them. In a tool's result it is a source, and CitedText is
+// all of it that the model was given.
 type Citation struct {
 	ID         int     `json:"id"`
 	Type       string  `json:"type"`
@@ -101,7 +102,7 @@ type ToolCall struct {
 	DurationMS int64           `json:"durationMs"`
 }
 
-// Usage counts what a run consumed: tokens, and cost in millionths of the price table's currency.
+// Usage is the consumption of a run: tokens, and cost in millionths of the price table's currency.
 type Usage struct {
 	InputTokens  int64  `json:"inputTokens"`
 	OutputTokens int64  `json:"outputTokens"`
@@ -109,14 +110,15 @@ type Usage struct {
 	Model        string `json:"model"`
 }
 
-// RunError says why a run failed, in words made for the caller.
+// RunError is the reason why a run failed, in words for the caller.
 type RunError struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 }
 
-// Input is what a run was asked: the message, and further keys passed to the agent as data. A request that brings its
-// conversation along has what came before the message as history, and may instruct the agent further.
+// Input is the input of a run: the message, and further keys that are passed to the agent as
+// data. A request that contains its conversation has the earlier messages as history, and may
+// have further instructions.
 type Input struct {
 	Message      string          `json:"message"`
 	Data         json.RawMessage `json:"data,omitempty"`
@@ -130,9 +132,10 @@ type Exchange struct {
 	Answer  string `json:"answer"`
 }
 
-// Render gives the run object's bytes. A terminal run is rendered once and kept, so that every replay has the same bytes.
+// Render encodes the run object. A terminal run is rendered once and stored, so that every
+// replay has the same bytes.
 func (r *Run) Render() ([]byte, error) {
-	shown := *r // lists that are nil stay so in r
+	shown := *r // nil lists stay nil in r
 	if shown.Citations == nil {
 		shown.Citations = []Citation{}
 	}
@@ -146,7 +149,8 @@ func (r *Run) Render() ([]byte, error) {
 	return b, nil
 }
 
-// End makes the run terminal as of finished; it expires a retention later, never when that is zero.
+// End makes the run terminal at the time finished. It expires after retentionSeconds, or never
+// if that is zero.
 func (r *Run) End(status RunStatus, cause *RunError, finished Time, retentionSeconds int64) {
 	r.Status, r.Error, r.FinishedAt = status, cause, &finished
 	if retentionSeconds > 0 {

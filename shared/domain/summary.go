@@ -1,14 +1,14 @@
 package domain
 
 const (
-	// maxSummaryMessage is how many characters of its message a run's summary has.
+	// maxSummaryMessage is the maximum number of characters of the message in a summary.
 	maxSummaryMessage = 500
-	// maxSummaryCalls is how many tool calls a run's summary names: as many as a run may make.
+	// maxSummaryCalls is the maximum number of tool calls in a summary: as many as a run can make.
 	maxSummaryCalls = 128
 )
 
-// RunSummary is a run as lists show it; its JSON form is the contract's. The run object has the rest: the whole message, the output,
-// the citations, and what tools were given and gave.
+// RunSummary is a run as lists show it. Its JSON form is the API's. Only the run object has the
+// whole message, the output, the citations, and the inputs and outputs of tools.
 type RunSummary struct {
 	ID           string            `json:"id"`
 	Status       RunStatus         `json:"status"`
@@ -17,10 +17,10 @@ type RunSummary struct {
 	SessionID    string            `json:"sessionId"`
 	Trigger      Trigger           `json:"trigger"`
 	Message      *string           `json:"message"`
-	MessageCut   bool              `json:"messageCut,omitempty"` // the message goes on
+	MessageCut   bool              `json:"messageCut,omitempty"` // the message was truncated
 	Citations    int               `json:"citations"`
 	ToolCalls    []ToolCallSummary `json:"toolCalls"`
-	ToolCallsCut bool              `json:"toolCallsCut,omitempty"` // there are more
+	ToolCallsCut bool              `json:"toolCallsCut,omitempty"` // there are more tool calls
 	Usage        Usage             `json:"usage"`
 	Error        *RunError         `json:"error"`
 	OmittedTurns int               `json:"omittedTurns,omitempty"`
@@ -35,7 +35,7 @@ type RunSummary struct {
 	ExpiresAt        *Time                  `json:"expiresAt"`
 }
 
-// ToolCallSummary is a tool call without what the tool was given and gave.
+// ToolCallSummary is a tool call without its input and output.
 type ToolCallSummary struct {
 	Name       string `json:"name"`
 	Status     string `json:"status"`
@@ -46,10 +46,10 @@ type ToolCallSummary struct {
 type RequiredActionSummary struct {
 	RequiredAction
 
-	InputCut bool `json:"inputCut,omitempty"` // the input is null, and the run object has it
+	InputCut bool `json:"inputCut,omitempty"` // the input is null here, and the run object has it
 }
 
-// CutSummary cuts what a summary was made of to what it may show: the message to 500 characters, and the tool calls to 128.
+// CutSummary truncates the message to 500 characters and the tool calls to 128.
 func (r *RunSummary) CutSummary() {
 	if r.Message != nil {
 		var cut string
@@ -65,7 +65,7 @@ func (r *RunSummary) CutSummary() {
 	}
 }
 
-// FirstRunes returns up to n characters of a text, and whether it has more.
+// FirstRunes returns the first n characters of a text, and whether there are more.
 func FirstRunes(text string, n int) (first string, more bool) {
 	for at := range text {
 		if n == 0 {

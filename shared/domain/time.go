@@ -8,13 +8,13 @@ import (
 
 const timeLayout = "2006-01-02T15:04:05.000Z"
 
-// Time is an instant that JSON shows as RFC 3339 in UTC with milliseconds.
+// Time is a time whose JSON form is RFC 3339 in UTC with milliseconds.
 type Time struct{ time.Time }
 
-// At wraps an instant, cut to whole milliseconds in UTC so that what is stored equals what is shown.
+// At truncates a time to milliseconds in UTC, so that the stored and the shown time are equal.
 func At(t time.Time) Time { return Time{t.UTC().Truncate(time.Millisecond)} }
 
-// AtPtr is At for optional fields: nil for the zero instant.
+// AtPtr is At for optional fields. It returns nil for the zero time.
 func AtPtr(t time.Time) *Time {
 	if t.IsZero() {
 		return nil
@@ -23,7 +23,7 @@ func AtPtr(t time.Time) *Time {
 	return &at
 }
 
-// MarshalJSON writes the instant as a quoted string in the layout 2006-01-02T15:04:05.000Z.
+// MarshalJSON writes the time in the layout 2006-01-02T15:04:05.000Z.
 func (t Time) MarshalJSON() ([]byte, error) {
 	b := make([]byte, 0, len(timeLayout)+2)
 	b = append(b, '"')
@@ -31,7 +31,7 @@ func (t Time) MarshalJSON() ([]byte, error) {
 	return append(b, '"'), nil
 }
 
-// UnmarshalJSON reads any RFC 3339 instant.
+// UnmarshalJSON reads any RFC 3339 time.
 func (t *Time) UnmarshalJSON(b []byte) error {
 	var inner time.Time
 	if err := inner.UnmarshalJSON(b); err != nil {
@@ -51,5 +51,5 @@ func (t *Time) Scan(src any) error {
 	return nil
 }
 
-// Value stores the instant as timestamptz.
+// Value returns the time for a timestamptz column.
 func (t Time) Value() (driver.Value, error) { return t.Time, nil }

@@ -1,10 +1,10 @@
 package domain
 
-// SpanKind says what a span of a timeline was.
+// SpanKind is the kind of a span of a timeline.
 type SpanKind string
 
-// The kinds of spans: waiting for a worker, a worker's attempt, a call of the model in it, a call of a tool in it, and waiting for a
-// person between two attempts.
+// The kinds of spans: waiting for a worker, an attempt of a worker, a model call in it, a tool
+// call in it, and waiting for a person between two attempts.
 const (
 	SpanQueue   SpanKind = "queue"
 	SpanAttempt SpanKind = "attempt"
@@ -13,10 +13,10 @@ const (
 	SpanWait    SpanKind = "wait"
 )
 
-// SpanStatus says how a span ended, or that it goes on.
+// SpanStatus is the state of a span.
 type SpanStatus string
 
-// The states of spans. What was lost went with its worker: nobody saw how it ended.
+// The states of spans. A lost span is one whose worker died, so its result is unknown.
 const (
 	SpanCompleted SpanStatus = "completed"
 	SpanFailed    SpanStatus = "failed"
@@ -25,26 +25,27 @@ const (
 	SpanLost      SpanStatus = "lost"
 )
 
-// Span is a part of a run's time. Turns and tools lie within their attempt; of one attempt, only tools overlap.
+// Span is a part of a run's time. Model and tool calls are within their attempt; within one
+// attempt only tool calls overlap.
 type Span struct {
 	Kind         SpanKind   `json:"kind"`
 	Name         string     `json:"name"`
-	Attempt      int        `json:"attempt"` // its number; of a queue that of the attempt behind it, of a wait that of the one before
+	Attempt      int        `json:"attempt"` // number of the attempt; for queue the following one, for wait the preceding one
 	Status       SpanStatus `json:"status"`
 	StartedAt    Time       `json:"startedAt"`
-	FinishedAt   *Time      `json:"finishedAt"` // nil while it goes on
+	FinishedAt   *Time      `json:"finishedAt"` // nil while it is in progress
 	ToolCallID   string     `json:"toolCallId,omitempty"`
 	Model        string     `json:"model,omitempty"`
-	InputTokens  *int64     `json:"inputTokens,omitempty"` // of a turn that was answered, as are the next two
+	InputTokens  *int64     `json:"inputTokens,omitempty"` // like the next two, set for a completed turn
 	OutputTokens *int64     `json:"outputTokens,omitempty"`
 	CostMicros   *int64     `json:"costMicros,omitempty"`
-	Message      string     `json:"message,omitempty"` // why it ended as it did; of a wait the decision
+	Message      string     `json:"message,omitempty"` // the reason of its result; for wait the decision
 }
 
-// Timeline tells where the time of a run went; its JSON form is the contract's.
+// Timeline shows how the time of a run was spent. Its JSON form is the API's.
 type Timeline struct {
 	RunID  string    `json:"runId"`
 	Status RunStatus `json:"status"`
-	Input  Input     `json:"input"` // what was asked, which run objects do not say
-	Spans  []Span    `json:"spans"` // by StartedAt
+	Input  Input     `json:"input"` // the run's input, which run objects do not contain
+	Spans  []Span    `json:"spans"` // ordered by StartedAt
 }

@@ -2,7 +2,8 @@ package domain
 
 import "strconv"
 
-// Consumption is what runs came to and used; its JSON form is the contract's. Runs that go on are counted in Runs alone.
+// Consumption is the number and the usage of runs. Its JSON form is the API's. Open runs are
+// counted only in Runs.
 type Consumption struct {
 	Runs         int64  `json:"runs" db:"runs"`
 	Completed    int64  `json:"completed" db:"completed"`
@@ -12,12 +13,12 @@ type Consumption struct {
 	InputTokens  int64  `json:"inputTokens" db:"input_tokens"`
 	OutputTokens int64  `json:"outputTokens" db:"output_tokens"`
 	CostMicros   int64  `json:"costMicros" db:"cost_micros"`
-	SandboxTime  Millis `json:"sandboxSeconds" db:"sandbox_ms"` // of their calls of codeExecution
-	P50Ms        *int64 `json:"p50Ms" db:"p50_ms"`              // from acceptance to the end, of runs that have ended; nil when none has
+	SandboxTime  Millis `json:"sandboxSeconds" db:"sandbox_ms"` // of calls of codeExecution
+	P50Ms        *int64 `json:"p50Ms" db:"p50_ms"`              // from acceptance to the end, of finished runs; nil if there are none
 	P95Ms        *int64 `json:"p95Ms" db:"p95_ms"`
 }
 
-// Add counts other runs with these. What they took is not added.
+// Add adds other to c, except the percentiles.
 func (c *Consumption) Add(other Consumption) {
 	c.Runs += other.Runs
 	c.Completed += other.Completed
@@ -30,38 +31,38 @@ func (c *Consumption) Add(other Consumption) {
 	c.SandboxTime += other.SandboxTime
 }
 
-// UsageInterval is what the runs of an interval came to: those that were accepted in it.
+// UsageInterval is the consumption of the runs that were accepted in an interval.
 type UsageInterval struct {
 	StartsAt Time `json:"startsAt"`
 	Consumption
 }
 
-// UsageReport is what the runs of an organization came to, interval by interval, from the first one's beginning until To.
+// UsageReport is the consumption of an organization's runs per interval, from From until To.
 type UsageReport struct {
 	Interval string          `json:"interval"` // hour or day, in UTC
 	From     Time            `json:"from"`
 	To       Time            `json:"to"`
 	Data     []UsageInterval `json:"data"`
 	Totals   Consumption     `json:"totals"`
-	Groups   []UsageGroup    `json:"groups,omitzero"` // nil when none were asked for
+	Groups   []UsageGroup    `json:"groups,omitzero"` // nil if no grouping was requested
 }
 
-// UsageGroup is what the runs of one agent or template came to, by one key or of one automation.
+// UsageGroup is the consumption of the runs of an agent or template, of a key, or of an automation.
 type UsageGroup struct {
-	ID     *string `json:"id" db:"id"`         // nil: runs that have none, or others
-	Others bool    `json:"others" db:"others"` // all groups together that are not shown by themselves
+	ID     *string `json:"id" db:"id"`         // nil: runs without such an id, or Others
+	Others bool    `json:"others" db:"others"` // the sum of all groups that are not shown separately
 	Consumption
 }
 
-// Millis is a time in milliseconds; its JSON form is in seconds.
+// Millis is a duration in milliseconds. Its JSON form is in seconds.
 type Millis int64
 
-// MarshalJSON writes seconds, with up to three digits behind the point.
+// MarshalJSON writes seconds with up to three decimal places.
 func (m Millis) MarshalJSON() ([]byte, error) {
 	return strconv.AppendFloat(nil, float64(m)/1000, 'f', -1, 64), nil
 }
 
-// Automation is a name under which runs were triggered, as its newest run shows it.
+// Automation is a name under which runs were triggered, with data of its newest run.
 type Automation struct {
 	ID          string        `json:"id"`
 	AgentID     string        `json:"agentId"`
@@ -75,5 +76,5 @@ type AutomationRun struct {
 	Status     RunStatus `json:"status"`
 	CreatedAt  Time      `json:"createdAt"`
 	FinishedAt *Time     `json:"finishedAt"`
-	Kept       bool      `json:"kept"` // else it was removed, its retention being over: this is all that is known of it
+	Kept       bool      `json:"kept"` // false: the run was removed after its retention, and nothing else is known
 }

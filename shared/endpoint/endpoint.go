@@ -1,5 +1,5 @@
-// Package endpoint knows the addresses and signing secrets of the endpoints that an agent may call: the edge checks
-// them when an agent is saved, and a tool worker uses them.
+// Package endpoint parses the URLs and signing secrets of the endpoints that an agent may call.
+// The ingress validates them when an agent is saved, and tool workers use them.
 package endpoint
 
 import (
@@ -13,22 +13,22 @@ import (
 	"unicode/utf8"
 )
 
-// Template is an endpoint's address, with {name} for arguments in segments of its path and values of its query. What
-// an argument holds never changes which host is asked, and never leads out of its segment or value.
+// Template is the URL of an endpoint. Segments of its path and values of its query may contain
+// {name} for arguments. An argument can neither change the host nor leave its segment or value.
 type Template struct {
-	base  string // scheme and authority as written
-	at    *url.URL
-	path  []segment
-	query []pair
-	asked bool // it has a question mark
+	base     string // scheme and authority, as written
+	at       *url.URL
+	path     []segment
+	query    []pair
+	hasQuery bool // it contains a question mark
 }
 
-// segment is what stands between two slashes of a path.
+// segment is the part of a path between two slashes.
 type segment []piece
 
-// pair is a part of a query: "name=value", or whatever else stands there without variables.
+// pair is a part of a query: "name=value", or a literal part without variables.
 type pair struct {
-	name  string // with its equals sign
+	name  string // including the equals sign
 	value []piece
 }
 
@@ -40,10 +40,10 @@ type piece struct {
 
 const maxBytes = 2048
 
-// variableName is what model providers take as a property of a tool's arguments.
+// variableName matches the names that model providers accept as a property of a tool's arguments.
 var variableName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
-// Parse reads a template. Its errors say what is wrong in words that go on after the field's name.
+// Parse parses a template. Its errors continue a sentence that begins with the field's name.
 func Parse(raw string) (*Template, error) {
 	switch {
 	case len(raw) > maxBytes:
@@ -51,25 +51,30 @@ func Parse(raw string) (*Template, error) {
 	case !utf8.ValidString(raw) || strings.ContainsFunc(raw, func(r rune) bool { return r <= ' ' || r == 0x7f || r == '\\' }):
 		return nil, errors.New("must not contain spaces, backslashes or control characters")
 	case strings.Contains(raw, "#"):
-		return nil, errors.New("must hold no fragment")
+		return nil, errors.New("must not contain a fragment")
 	}
+
 	scheme, rest, found := strings.Cut(raw, "://")
 	if scheme = strings.ToLower(scheme); !found || scheme != "http" && scheme != "https" {
 		return nil, errors.New("must be an address that begins with https:// or http://")
 	}
+
 	end := len(rest)
 	if at := strings.IndexAny(rest, "/?"); at >= 0 {
 		end = at
 	}
+
 	t := &Template{base: scheme + "://" + rest[:end]}
 	if err := t.readAuthority(); err != nil {
 		return nil, err
 	}
-	path, query, asked := strings.Cut(rest[end:], "?")
-	t.asked = asked
+
+	path, query, hasQuery := strings.Cut(rest[end:], "?")
+	t.hasQuery = hasQuery
 	if err := t.readPath(path); err != nil {
 		return nil, err
 	}
+
 	return t, t.readQuery(query)
 }
 
@@ -79,34 +84,38 @@ func (t *Template) readAuthority() error {
 	case strings.ContainsAny(authority, "{}"):
 		return errors.New("must have variables in its path and query only")
 	case strings.Contains(authority, "@"):
-		return errors.New("must hold no user name and password: send them in a header")
+		return errors.New("must not contain a user name or password: send them in a header")
 	}
+
 	u, err := url.Parse(t.base)
 	if err != nil || u.Hostname() == "" || u.Host != authority {
 		return errors.New("must have a valid host")
 	}
+
 	if text := u.Port(); text != "" || strings.HasSuffix(u.Host, ":") {
 		if port, err := strconv.ParseUint(text, 10, 16); err != nil || port == 0 {
 			return errors.New("must have a valid port")
 		}
 	}
+
 	t.at = u
 	return nil
 }
 
 func (t *Template) readPath(path string) error {
 	for part := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
-		pieces, err := piecesFor(part)
+		pieces, err := splitPieces(part)
 		if err != nil {
 			return err
 		}
 		if plain, err := url.PathUnescape(literals(pieces)); err != nil {
 			return errors.New("has a path that is not escaped correctly")
 		} else if len(pieces) == 1 && isDots(plain) {
-			return errors.New("must have no segment . or .. in its path")
+			return errors.New("must not have a segment . or .. in its path")
 		}
 		t.path = append(t.path, pieces)
 	}
+
 	return nil
 }
 
@@ -114,12 +123,13 @@ func (t *Template) readQuery(query string) error {
 	if query == "" {
 		return nil
 	}
+
 	for part := range strings.SplitSeq(query, "&") {
 		name, value, found := strings.Cut(part, "=")
 		if strings.ContainsAny(name, "{}") {
-			return errors.New("must have variables of its query behind an equals sign")
+			return errors.New("must have query variables after an equals sign")
 		}
-		pieces, err := piecesFor(value)
+		pieces, err := splitPieces(value)
 		if err != nil {
 			return err
 		}
@@ -131,11 +141,12 @@ func (t *Template) readQuery(query string) error {
 		}
 		t.query = append(t.query, pair{name: name, value: pieces})
 	}
+
 	return nil
 }
 
-// piecesFor takes a text apart at its variables.
-func piecesFor(text string) ([]piece, error) {
+// splitPieces splits a text into literals and variables.
+func splitPieces(text string) ([]piece, error) {
 	var pieces []piece
 	for {
 		before, rest, found := strings.Cut(text, "{")
@@ -167,7 +178,7 @@ func literals(pieces []piece) string {
 
 func isDots(s string) bool { return s == "." || s == ".." }
 
-// Origin gives scheme, host and port: "https://example.com:443".
+// Origin returns scheme, host and port, for example "https://example.com:443".
 func (t *Template) Origin() string {
 	port := t.at.Port()
 	if port == "" {
@@ -177,7 +188,7 @@ func (t *Template) Origin() string {
 	return t.at.Scheme + "://" + host + ":" + port
 }
 
-// Variables gives the names in path and query, in order, each once in each.
+// Variables returns the distinct names in the path and in the query, in order.
 func (t *Template) Variables() (path, query []string) {
 	for _, s := range t.path {
 		path = named(path, s)
@@ -206,16 +217,17 @@ next:
 
 const (
 	secretPrefix = "whsec_"
-	secretLeast  = 24 // bytes, as Standard Webhooks recommends
+	minSecret    = 24 // bytes, recommended by Standard Webhooks
 	maxSecret    = 64
 )
 
-// CheckSecret says what is wrong with a signing secret, which Standard Webhooks writes as "whsec_" and base64.
+// CheckSecret returns an error if a signing secret is not "whsec_" and base64, as in
+// Standard Webhooks.
 func CheckSecret(secret string) error {
 	encoded, found := strings.CutPrefix(secret, secretPrefix)
 	key, err := base64.StdEncoding.Strict().DecodeString(encoded)
-	if !found || err != nil || strings.ContainsAny(encoded, "\r\n") || len(key) < secretLeast || len(key) > maxSecret {
-		return fmt.Errorf("must be %s and %d to %d bytes in base64", secretPrefix, secretLeast, maxSecret)
+	if !found || err != nil || strings.ContainsAny(encoded, "\r\n") || len(key) < minSecret || len(key) > maxSecret {
+		return fmt.Errorf("must be %s and %d to %d bytes in base64", secretPrefix, minSecret, maxSecret)
 	}
 	return nil
 }

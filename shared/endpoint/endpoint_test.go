@@ -91,7 +91,7 @@ func TestExpandRefuses(t *testing.T) {
 		{"https://a.b/{id}", `{"id":"x/../../admin"}`},
 		{"https://a.b/{id}", `{"id":"..\\admin"}`},
 		{"https://a.b/{id}", `{"id":"..%2fadmin"}`},
-		{"https://a.b/{id}", `{"id":"1/delete"}`}, // which may be routed as /1/delete
+		{"https://a.b/{id}", `{"id":"1/delete"}`}, // a server may route it as /1/delete
 		{"https://a.b/{id}", `{"id":"//evil.test"}`},
 		{"https://a.b/{id}", `{"id":"1\\delete"}`},
 		{"https://a.b/{id}", `{"id":"1%2fdelete"}`},
@@ -103,7 +103,7 @@ func TestExpandRefuses(t *testing.T) {
 		{"https://a.b/{id}", `{"id":"%2e%2e/%zz"}`},
 		{"https://a.b/{id}", `{"id":"%2e%2e;%zz"}`},
 		{"https://a.b/{id}", `{"id":"%252e.;%zz"}`},
-		{"https://a.b/{x}2fdelete", `{"x":"1%"}`}, // together
+		{"https://a.b/{x}2fdelete", `{"x":"1%"}`}, // in combination
 		{"https://a.b/{x}{y}", `{"x":"1%","y":"2fdelete"}`},
 		{"https://a.b/{x}{y}", `{"x":"1%25","y":"5Cdelete"}`},
 		{"https://a.b/a%2F{x}", `{"x":".."}`},
@@ -162,10 +162,11 @@ func TestCheckSecret(t *testing.T) {
 	}
 }
 
-// lenient unescapes what matters, whatever stands around it.
+// lenient decodes the relevant escapes, even next to invalid ones.
 var lenient = strings.NewReplacer("%2f", "/", "%2F", "/", "%5c", "\\", "%5C", "\\", "%25", "%", "%32", "2", "%35", "5", "%46", "F", "%66", "f", "%43", "C", "%63", "c")
 
-// Whatever the arguments, the address stays at the template's origin, below its fixed segments, and holds nothing raw.
+// For all arguments, the URL stays at the template's origin and below its fixed segments, and
+// contains no raw special characters.
 func FuzzExpand(f *testing.F) {
 	f.Add("../admin", "x&y=z")
 	f.Add("@evil.test/", "\r\n")
@@ -190,7 +191,7 @@ func FuzzExpand(f *testing.F) {
 		if len(parts) != 4 || parts[1] != "v1" || parts[3] != "end" || u.JoinPath().EscapedPath() != u.EscapedPath() {
 			t.Errorf("%q became %s", segment, address)
 		}
-		for plain, n := parts[2], 0; n < 3; n++ { // as read by servers that unescape before they route
+		for plain, n := parts[2], 0; n < 3; n++ { // as servers read it that unescape before they route
 			if plain = lenient.Replace(plain); strings.ContainsAny(plain, "/\\") {
 				t.Errorf("%q became %s, and then %s", segment, address, plain)
 			}

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Expand puts arguments in, and gives the address and the arguments that it does not use. A query's pair whose
-// argument is missing is left out. The error is made for whoever gave the arguments.
+// Expand inserts arguments. It returns the URL and the unused arguments. A query pair whose
+// argument is missing is left out. The error is for the provider of the arguments.
 func (t *Template) Expand(args map[string]any) (address string, rest map[string]any, err error) {
 	var b strings.Builder
 	b.WriteString(t.base)
@@ -22,6 +22,7 @@ func (t *Template) Expand(args map[string]any) (address string, rest map[string]
 		}
 		b.WriteString("/" + text)
 	}
+
 	mark := "?"
 	for _, p := range t.query {
 		parts, err := p.expand(args)
@@ -33,16 +34,19 @@ func (t *Template) Expand(args map[string]any) (address string, rest map[string]
 			mark = "&"
 		}
 	}
+
 	rest = maps.Clone(args)
 	path, query := t.Variables()
 	for _, name := range append(path, query...) {
 		delete(rest, name)
 	}
+
 	return b.String(), rest, nil
 }
 
-// expand gives a segment of a path. A value in it can be no other segment than the one it stands in, and no more than
-// one: many servers unescape a path before they route by it, and would take /users/1%2Fdelete for /users/1/delete.
+// expand returns a path segment with its arguments inserted. A value always stays one segment:
+// many servers unescape a path before they route it, and would take /users/1%2Fdelete for
+// /users/1/delete.
 func (s segment) expand(args map[string]any) (string, error) {
 	var b, plain, values strings.Builder
 	for _, p := range s {
@@ -50,7 +54,7 @@ func (s segment) expand(args map[string]any) (string, error) {
 			b.WriteString(p.literal)
 			literal, _ := url.PathUnescape(p.literal) // checked by Parse
 			plain.WriteString(literal)
-			values.WriteString(withoutSlashes(literal)) // the template's own are as they were meant
+			values.WriteString(withoutSlashes(literal)) // slashes of the template itself are intended
 			continue
 		}
 		value, err := Scalar(args[p.variable])
@@ -64,13 +68,15 @@ func (s segment) expand(args map[string]any) (string, error) {
 		plain.WriteString(value)
 		values.WriteString(value)
 	}
+
 	switch {
 	case !s.variable():
-	case splits(values.String()): // here no value by itself does
+	case hasSlash(values.String()): // no value alone contains a slash at this point
 		return "", errors.New("the arguments must not form a slash or backslash in the path, escaped or not")
-	case climbs(plain.String()):
+	case leavesSegment(plain.String()):
 		return "", errors.New("the arguments must not lead to . or .. in the path")
 	}
+
 	return b.String(), nil
 }
 
@@ -79,23 +85,24 @@ func (s segment) variable() bool { return len(s) > 1 || len(s) == 1 && s[0].vari
 func checkPathValue(value string) error {
 	switch {
 	case value == "":
-		return errors.New("is needed and must not be empty")
+		return errors.New("is required and must not be empty")
 	case strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == 0x7f }):
 		return errors.New("must not contain control characters")
-	case splits(value):
+	case hasSlash(value):
 		return errors.New("must not contain a slash or backslash, escaped or not")
 	}
 	return nil
 }
 
-// readings gives a part of a path as it is, and as servers read it that unescape it once or twice more.
+// readings returns a part of a path as it is, and as servers read it that unescape it
+// once or twice more.
 func readings(value string) [3]string {
 	once := unescape(value)
 	return [3]string{value, once, unescape(once)}
 }
 
-// splits reports whether a server may find a slash in a value.
-func splits(value string) bool {
+// hasSlash reports whether a server might find a slash in a value.
+func hasSlash(value string) bool {
 	for _, reading := range readings(value) {
 		if strings.ContainsAny(reading, `/\`) {
 			return true
@@ -104,8 +111,8 @@ func splits(value string) bool {
 	return false
 }
 
-// climbs reports whether a segment would leave its place in a server that reads escaped slashes as such.
-func climbs(value string) bool {
+// leavesSegment reports whether a server that unescapes slashes would resolve a segment to . or ..
+func leavesSegment(value string) bool {
 	for _, reading := range readings(value) {
 		for part := range strings.FieldsFuncSeq(reading, func(r rune) bool { return r == '/' || r == '\\' }) {
 			if dots, _, _ := strings.Cut(part, ";"); isDots(dots) {
@@ -120,8 +127,8 @@ func withoutSlashes(literal string) string {
 	return strings.NewReplacer("/", "", `\`, "").Replace(readings(literal)[2])
 }
 
-// unescape undoes what is escaped and leaves a % alone that escapes nothing: strict servers refuse such a path, but the
-// lenient ones read the rest of it.
+// unescape decodes escapes and keeps a % that is not one. Strict servers reject such a path,
+// but lenient ones decode the rest of it.
 func unescape(value string) string {
 	var b strings.Builder
 	for {
@@ -142,7 +149,8 @@ func unescape(value string) string {
 	}
 }
 
-// expand gives no pair for a missing argument, and one for each element when the whole value is a list.
+// expand returns no pair for a missing argument, and one pair per element if the whole
+// value is a list.
 func (p pair) expand(args map[string]any) ([]string, error) {
 	if len(p.value) == 1 && p.value[0].variable != "" {
 		name := p.value[0].variable
@@ -156,6 +164,7 @@ func (p pair) expand(args map[string]any) ([]string, error) {
 		}
 		return parts, nil
 	}
+
 	var b strings.Builder
 	b.WriteString(p.name)
 	for _, piece := range p.value {
@@ -172,10 +181,11 @@ func (p pair) expand(args map[string]any) ([]string, error) {
 		}
 		b.WriteString(url.QueryEscape(value))
 	}
+
 	return []string{b.String()}, nil
 }
 
-// Scalar gives a value of JSON as it stands in an address; null and a missing one as "".
+// Scalar formats a JSON scalar for a URL. Null and missing values are "".
 func Scalar(value any) (string, error) {
 	switch v := value.(type) {
 	case nil:
@@ -193,15 +203,18 @@ func Scalar(value any) (string, error) {
 	}
 }
 
-// Scalars gives each element of a list, one value for a scalar, and none for null or a missing one.
+// Scalars formats the elements of a list for a URL. It returns one value for a scalar, and none
+// for null or a missing value.
 func Scalars(value any) ([]string, error) {
 	if value == nil {
 		return nil, nil
 	}
+
 	list, ok := value.([]any)
 	if !ok {
 		list = []any{value}
 	}
+
 	texts := make([]string, len(list))
 	for i, v := range list {
 		text, err := Scalar(v)
@@ -210,5 +223,6 @@ func Scalars(value any) ([]string, error) {
 		}
 		texts[i] = text
 	}
+
 	return texts, nil
 }

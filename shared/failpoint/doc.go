@@ -1,19 +1,21 @@
-// Package failpoint marks the points of a run's path at which a process may die, freeze or be late, so that tests can have
-// it do so. Product code names a point with one call:
+// Package failpoint marks the points in a run's path at which tests can make a process die,
+// freeze or wait. Product code marks a point with one call:
 //
 //	failpoint.Here(failpoint.ClaimAfter)
 //
-// Without the build tag failpoints that is an empty function, of which the compiler leaves nothing. With it, the environment of a
-// process says what happens where, and the process says so on its standard error, just before:
+// Without the build tag failpoints, this is an empty function that the compiler removes. With
+// the tag, an environment variable assigns actions to points. The process prints an action on
+// its standard error just before it takes it:
 //
 //	PARLEY_FAILPOINTS=claim.after=kill,turn.before=stop@2
 //
-//	kill         the process is gone, as with kill -9
-//	kill:100ms   the same so much later, the goroutine waiting: what it has written to a connection has left by then
-//	stop         the process freezes, until it is sent SIGCONT
-//	hold:PATH    the goroutine waits until there is a file of that path
-//	delay:100ms  the goroutine waits so long
-//	…@3          at the third time that the process comes by, instead of the first
+//	kill         kills the process, like kill -9
+//	kill:100ms   the same after a delay, in which the goroutine waits and written data leaves the process
+//	stop         freezes the process until it gets SIGCONT
+//	hold:PATH    makes the goroutine wait until a file of that path exists
+//	delay:100ms  makes the goroutine wait
+//	…@3          takes the action when the point is reached for the third time instead of the first
 //
-// The standard library only; anything may import it. scripts/crashpoints has a test for every point.
+// The package imports only the standard library, so that every package can import it.
+// scripts/crashpoints has a test for every point.
 package failpoint

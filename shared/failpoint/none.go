@@ -2,5 +2,5 @@
 
 package failpoint
 
-// Here does nothing: this program was built without failpoints.
+// Here does nothing, because the program was built without failpoints.
 func Here(Point) {}

@@ -12,20 +12,21 @@ import (
 	"time"
 )
 
-// variable names what is armed.
+// variable is the environment variable that assigns actions to points.
 const variable = "PARLEY_FAILPOINTS"
 
-// armed is what happens at a point.
+// armed is the action at a point.
 type armed struct {
 	action string
-	path   string        // of hold
-	pause  time.Duration // of delay and kill
+	path   string        // for hold
+	pause  time.Duration // for delay and kill
 
 	mu   sync.Mutex
-	left int // how many more times to come by before it happens; it happens once
+	left int // how many more times the point must be reached; the action is taken once
 }
 
-// table is read once; whoever sets it wrongly is told at once, for a test without its fault passes.
+// table is parsed once. An invalid value ends the process, because a test without its
+// fault would pass.
 var table = sync.OnceValue(func() map[Point]*armed {
 	points, err := parse(os.Getenv(variable))
 	if err != nil {
@@ -35,12 +36,13 @@ var table = sync.OnceValue(func() map[Point]*armed {
 	return points
 })
 
-// Here does what is armed for the point.
+// Here takes the action assigned to the point.
 func Here(p Point) {
 	a := table()[p]
 	if a == nil || !a.due() {
 		return
 	}
+
 	fmt.Fprintf(os.Stderr, "failpoint: %s: %s\n", p, a.action)
 	switch a.action {
 	case "kill":
@@ -49,7 +51,7 @@ func Here(p Point) {
 		select {} // the signal is on its way
 	case "stop":
 		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
-		time.Sleep(a.pause) // until the signal has come: it freezes all threads, not at once this one
+		time.Sleep(a.pause) // wait for the signal, which freezes all threads, but not immediately this one
 	case "hold":
 		for _, err := os.Stat(a.path); err != nil; _, err = os.Stat(a.path) {
 			time.Sleep(10 * time.Millisecond)
@@ -59,7 +61,7 @@ func Here(p Point) {
 	}
 }
 
-// due counts, and reports whether it is to happen now.
+// due counts a pass, and reports whether the action is due.
 func (a *armed) due() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -67,7 +69,7 @@ func (a *armed) due() bool {
 	return a.left == 0
 }
 
-// parse reads point=action[:argument][@times], joined by commas.
+// parse reads point=action[:argument][@times], separated by commas.
 func parse(text string) (map[Point]*armed, error) {
 	points := map[Point]*armed{}
 	for entry := range strings.SplitSeq(text, ",") {
@@ -76,7 +78,7 @@ func parse(text string) (map[Point]*armed, error) {
 		}
 		name, what, found := strings.Cut(entry, "=")
 		if !found {
-			return nil, fmt.Errorf("%s: %q is no point=action", variable, entry)
+			return nil, fmt.Errorf("%s: %q is not point=action", variable, entry)
 		}
 		a, err := parseAction(what)
 		if err != nil {
@@ -84,6 +86,7 @@ func parse(text string) (map[Point]*armed, error) {
 		}
 		points[Point(name)] = a
 	}
+
 	return points, nil
 }
 
@@ -102,10 +105,12 @@ func parseAction(what string) (*armed, error) {
 	case a.action == "kill", a.action == "delay":
 		a.pause, err = time.ParseDuration(argument)
 	default:
-		err = fmt.Errorf("no such action: %s", what)
+		err = fmt.Errorf("unknown action %s", what)
 	}
+
 	if err == nil && counted {
 		a.left, err = strconv.Atoi(times)
 	}
+
 	return a, err
 }

@@ -44,5 +44,5 @@ func TestHoldWaitsForItsFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-passed
-	Here(ClaimAfter) // once only
+	Here(ClaimAfter) // only once
 }

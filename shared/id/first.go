@@ -6,8 +6,8 @@ import (
 	"go.jetify.com/typeid/v2"
 )
 
-// First gives the least id with the prefix of a moment: ids that were made before it are less, by their makers' clocks. It panics
-// only on a prefix that is not lower-case letters.
+// First returns the smallest id with the prefix for a time. Ids generated earlier, by the clock
+// of their process, are smaller. It panics if the prefix is not lower-case letters.
 func First(prefix string, at time.Time) string {
 	raw := make([]byte, 16)
 	ms := max(at.UnixMilli(), 0)

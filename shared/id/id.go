@@ -1,5 +1,5 @@
-// Package id makes and checks Parley's identifiers: TypeIDs, a readable prefix and
-// 26 characters of base32 that hold a UUIDv7, so that ids of one kind sort by time.
+// Package id generates and validates Parley's identifiers. They are TypeIDs: a readable prefix
+// and a UUIDv7 in 26 characters of base32. Ids with the same prefix sort by time.
 package id
 
 import (
@@ -20,17 +20,17 @@ const (
 	Message      = "msg"
 	Document     = "doc"
 	Hook         = "hook"
-	Endpoint     = "ntf" // an endpoint of notifications
+	Endpoint     = "ntf" // a notification endpoint
 	Notification = "evt"
 	Budget       = "bud"
 	File         = "file"
 	Template     = "tpl"
 )
 
-// New makes a fresh id with the prefix. It panics only on a prefix that is not lower-case letters.
+// New returns a new id with the prefix. It panics if the prefix is not lower-case letters.
 func New(prefix string) string { return typeid.MustGenerate(prefix).String() }
 
-// Valid reports whether s is an id of the kind that prefix names.
+// Valid reports whether s is an id with the prefix.
 func Valid(prefix, s string) bool {
 	if prefix == Template {
 		return validTemplate(s)
@@ -43,7 +43,7 @@ func Valid(prefix, s string) bool {
 	return err == nil
 }
 
-// Templates have readable, stable names instead of a UUID.
+// validTemplate checks a template's id, which has a readable, stable name instead of a UUID.
 func validTemplate(s string) bool {
 	name, ok := strings.CutPrefix(s, Template+"_")
 	if !ok || name == "" || len(name) > 32 {
@@ -52,7 +52,7 @@ func validTemplate(s string) bool {
 	return strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
 }
 
-// Suffix gives the part of an id behind its prefix.
+// Suffix returns the part of an id after its prefix.
 func Suffix(s string) string {
 	_, suffix, _ := strings.Cut(s, "_")
 	return suffix

@@ -15,9 +15,9 @@ type Child struct {
 	err  error // set before done is closed
 }
 
-// StartChild starts cmd so that the system sends it onDeath when this process dies, even
-// by SIGKILL (on Linux; elsewhere the child must be found again by its own record).
-// The caller's other settings in cmd.SysProcAttr are kept.
+// StartChild starts cmd. On Linux the kernel sends onDeath to the child when this process dies,
+// even by SIGKILL; elsewhere the child must be found by its own records. Other settings in
+// cmd.SysProcAttr are kept.
 func StartChild(cmd *exec.Cmd, onDeath syscall.Signal) (*Child, error) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
@@ -32,9 +32,9 @@ func StartChild(cmd *exec.Cmd, onDeath syscall.Signal) (*Child, error) {
 	return child, nil
 }
 
-// keep starts the process and waits for it on one thread. Linux ties the death signal to
-// the thread that forked, not to the process: were the goroutine free to move, the
-// runtime could end that thread and the child would be signalled for no reason.
+// keep starts the process and waits for it on one locked thread. Linux ties the death signal to
+// the forking thread, not to the process: if the goroutine could move, the runtime might end
+// that thread and the child would get the signal.
 func (c *Child) keep(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -47,14 +47,14 @@ func (c *Child) keep(started chan<- error) {
 	close(c.done)
 }
 
-// PID is the process's id; it is not given to another process before Done is closed.
+// PID is the process's id. The system does not reuse it before Done is closed.
 func (c *Child) PID() int { return c.cmd.Process.Pid }
 
 // Done is closed when the process has ended and was waited for.
 func (c *Child) Done() <-chan struct{} { return c.done }
 
-// Err is nil while the process runs and after it ended with status 0, else what
-// exec.Cmd.Wait returned.
+// Err returns nil while the process runs and after it exited with status 0, otherwise the error
+// of exec.Cmd.Wait.
 func (c *Child) Err() error {
 	select {
 	case <-c.done:
@@ -64,7 +64,7 @@ func (c *Child) Err() error {
 	}
 }
 
-// Ended tells whether the process is over.
+// Ended reports whether the process has ended.
 func (c *Child) Ended() bool {
 	select {
 	case <-c.done:
@@ -74,7 +74,7 @@ func (c *Child) Ended() bool {
 	}
 }
 
-// Signal sends a signal to the process alone; once it has ended that is no error.
+// Signal sends a signal to the process. It returns nil if the process has ended.
 func (c *Child) Signal(signal syscall.Signal) error {
 	err := c.cmd.Process.Signal(signal)
 	if err != nil && !errors.Is(err, os.ErrProcessDone) {

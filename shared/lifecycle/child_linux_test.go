@@ -32,7 +32,7 @@ func TestChildDiesWithItsParent(t *testing.T) {
 	}
 }
 
-// alive is false for a process that is gone or only waits to be reaped by init.
+// alive returns false for a process that is gone or a zombie.
 func alive(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err == nil && !strings.Contains(string(stat), ") Z ")

@@ -9,25 +9,27 @@ import (
 )
 
 const (
-	heapRoom     = 64 << 20 // bytes that may be allocated between two collections by a process that has little in use
-	percentLeast = 100      // Go's own
+	heapRoom     = 64 << 20 // bytes that may be allocated between two collections while little memory is in use
+	minPercent   = 100      // Go's default
 	maxPercent   = 400
-	roomEvery    = time.Second
+	roomInterval = time.Second
 )
 
-// CollectSeldom lets the garbage collector run less often than by itself while little memory is in use, until ctx ends: what keeps
-// little and allocates much would spend a tenth of its time on collections. It costs some 64 MiB: what is in use is looked at once a
-// second. Where GOGC is set in the environment, that counts.
+// CollectSeldom makes the garbage collector run less often while little memory is in use, until
+// ctx ends. A process with a small heap and many allocations would otherwise spend a tenth of
+// its time on collections. It costs up to 64 MiB of memory. The heap size is checked once a
+// second. CollectSeldom does nothing if GOGC is set in the environment.
 func CollectSeldom(ctx context.Context) {
 	if os.Getenv("GOGC") != "" {
 		return
 	}
+
 	now := maxPercent
 	debug.SetGCPercent(now)
 	go func() {
-		ticker := time.NewTicker(roomEvery)
+		ticker := time.NewTicker(roomInterval)
 		defer ticker.Stop()
-		// What the collector adds its percentage to.
+		// The memory to which the collector applies the percentage.
 		used := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"}}
 		for {
 			select {
@@ -37,7 +39,7 @@ func CollectSeldom(ctx context.Context) {
 			}
 			metrics.Read(used)
 			live := used[0].Value.Uint64() + used[1].Value.Uint64() + used[2].Value.Uint64()
-			if percent := collectAt(live); percent != now { // setting it stops the world for a moment
+			if percent := gcPercent(live); percent != now { // setting it stops the world briefly
 				now = percent
 				debug.SetGCPercent(now)
 			}
@@ -45,11 +47,11 @@ func CollectSeldom(ctx context.Context) {
 	}()
 }
 
-// collectAt is by how many percent memory of which live bytes are in use may grow, in steps of 50.
-func collectAt(live uint64) int {
+// gcPercent returns the GC percentage for a heap with live bytes, in steps of 50.
+func gcPercent(live uint64) int {
 	percent := uint64(maxPercent)
 	if live > 0 {
 		percent = min(percent, heapRoom*100/live)
 	}
-	return int(max(percentLeast, percent/50*50))
+	return int(max(minPercent, percent/50*50))
 }

@@ -1,23 +1,22 @@
-// Package lifecycle runs the parts of a process together and ends them in order.
+// Package lifecycle runs the components of a process together and stops them in order.
 //
-// A Group starts its components in the order they were added and stops them in the
-// reverse order, so that what was started first - usually what the others stand on -
-// goes last. The first component that ends, fails or panics ends the whole group.
+// A Group starts its components in the order they were added and stops them in the reverse
+// order, so that the first ones, on which the others usually depend, stop last. The first
+// component that ends, fails or panics stops the whole group.
 //
-//	 Run(ctx)
-//	    │ every component gets a context of its own
-//	    ▼
+//	Run(ctx)
+//	   │ every component gets its own context
+//	   ▼
 //	running ──── ctx done · a component ended, failed or panicked
-//	    │
-//	    ▼
-//	stopping     cancel the last, wait for it, cancel the one before, …
-//	    │   │
-//	    │   └─ StopTimeout over ─▶ cancel all that is left, wait a moment,
-//	    │                          return an error that names what still runs
-//	    ▼
+//	   │
+//	   ▼
+//	stopping     cancel the last one, wait for it, cancel the one before, …
+//	   │   │
+//	   │   └─ StopTimeout over ─▶ cancel all remaining ones, wait briefly,
+//	   │                          return an error with the names of those still running
+//	   ▼
 //	stopped      errors of all components joined
 //
-// Around it: Context turns SIGINT and SIGTERM into the end of a context, LockFile keeps
-// two processes out of one directory, and StartChild starts a process that does not
-// outlive this one.
+// Context converts SIGINT and SIGTERM to the end of a context, LockFile keeps a second process
+// out of a directory, and StartChild starts a process that does not outlive this one.
 package lifecycle

@@ -6,24 +6,23 @@ import (
 	"os"
 )
 
-// ErrEnded is returned when a component came back without an error although nobody had
-// asked it to stop.
-var ErrEnded = errors.New("ended by itself")
+// ErrEnded means that a component returned without an error before it was stopped.
+var ErrEnded = errors.New("exited unexpectedly")
 
-// ErrLocked is returned by LockFile while another process holds the lock.
+// ErrLocked means that another process holds the lock.
 var ErrLocked = errors.New("locked by another process")
 
-// PanicError is a panic of one component, with the stack of the goroutine it came from.
+// PanicError is a panic of a component, with the stack of its goroutine.
 type PanicError struct {
 	Value any
 	Stack []byte
 }
 
-// Error names the value; the stack is left to whoever logs the error.
+// Error returns the value without the stack.
 func (e *PanicError) Error() string { return fmt.Sprintf("panicked: %v", e.Value) }
 
-// SignalError is the cause of a context that a signal ended.
+// SignalError is the cause of a context that was cancelled by a signal.
 type SignalError struct{ Signal os.Signal }
 
-// Error names the signal.
+// Error returns the name of the signal.
 func (e *SignalError) Error() string { return "received " + e.Signal.String() }

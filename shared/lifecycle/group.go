@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// defaultStopTimeout leaves a drain of 25 s its time.
+// defaultStopTimeout leaves enough time to drain for 25 s.
 const defaultStopTimeout = 30 * time.Second
 
-// lastGrace is how long components that were all cancelled at once, because the stop
-// time was over, may still take.
+// lastGrace is how long the remaining components may take after StopTimeout, when all of
+// them are cancelled.
 const lastGrace = time.Second
 
-// Group is a set of named components that live and end together; the zero value is ready.
+// Group is a set of named components that run and stop together. The zero value is ready.
 type Group struct {
-	// StopTimeout bounds the stop of all components together; 30 s when zero.
+	// StopTimeout bounds stopping all components together. Zero means 30 s.
 	StopTimeout time.Duration
 
 	members []*member
@@ -33,25 +33,26 @@ type member struct {
 	err    error
 }
 
-// Add appends a component; run blocks until its context ends and returns nil or the
-// context's error when that is why it ended. Add must not be called after Run.
+// Add appends a component. run must block until its context ends, and then return nil or the
+// context's error. Add must not be called after Run.
 func (g *Group) Add(name string, run func(context.Context) error) {
 	g.members = append(g.members, &member{name: name, run: run, done: make(chan struct{})})
 }
 
-// Run starts all components, waits until ctx ends or one of them does, stops them in
-// reverse order and returns their errors joined, each with its component's name; nil
-// after a clean stop. A Group runs once.
+// Run starts all components, waits until ctx ends or one of them does, and stops them in
+// reverse order. It returns their errors joined, each with its component's name, or nil after a
+// clean stop. A Group runs once.
 func (g *Group) Run(ctx context.Context) error {
 	ended := make(chan *member, len(g.members))
 	for _, m := range g.members {
 		m.start(context.WithoutCancel(ctx), ended)
 	}
+
 	var errs []error
 	select {
 	case <-ctx.Done():
 	case first := <-ended:
-		// The one that broke the group is named first, whatever the others say on their way out.
+		// The error of the component that ended first comes first.
 		if err := first.failure(); err == nil {
 			errs = append(errs, fmt.Errorf("component %q: %w", first.name, ErrEnded))
 		} else {
@@ -59,17 +60,21 @@ func (g *Group) Run(ctx context.Context) error {
 			first.err = nil
 		}
 	}
+
 	if err := g.stop(); err != nil {
 		errs = append(errs, err)
 	}
+
 	for _, m := range g.members {
 		if err := m.failure(); err != nil {
 			errs = append(errs, err)
 		}
 	}
+
 	return errors.Join(errs...)
 }
 
+// start runs the component in a goroutine, and sends it to ended when it returns.
 func (m *member) start(ctx context.Context, ended chan<- *member) {
 	ctx, m.cancel = context.WithCancel(ctx)
 	go func() {
@@ -82,8 +87,8 @@ func (m *member) start(ctx context.Context, ended chan<- *member) {
 	}()
 }
 
-// call turns a panic of run into an error. A panic in a goroutine that run started
-// cannot be caught by anyone and ends the process.
+// call converts a panic of run to an error. A panic in a goroutine that run started cannot be
+// caught and ends the process.
 func call(ctx context.Context, run func(context.Context) error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -93,12 +98,13 @@ func call(ctx context.Context, run func(context.Context) error) (err error) {
 	return run(ctx)
 }
 
-// stop cancels from the last to the first, each after the one before has returned.
+// stop cancels the components from the last to the first, each after the one before has returned.
 func (g *Group) stop() error {
 	timeout := g.StopTimeout
 	if timeout <= 0 {
 		timeout = defaultStopTimeout
 	}
+
 	late := time.NewTimer(timeout)
 	defer late.Stop()
 	for _, m := range slices.Backward(g.members) {
@@ -109,14 +115,16 @@ func (g *Group) stop() error {
 			return g.abandon(timeout)
 		}
 	}
+
 	return nil
 }
 
-// abandon cancels everything at once and names what does not return even then.
+// abandon cancels all components and returns an error with the names of those that do not return.
 func (g *Group) abandon(timeout time.Duration) error {
 	for _, m := range g.members {
 		m.cancel()
 	}
+
 	grace := time.NewTimer(lastGrace)
 	defer grace.Stop()
 	var stuck []string
@@ -129,17 +137,20 @@ func (g *Group) abandon(timeout time.Duration) error {
 		select {
 		case <-m.done:
 		case <-grace.C:
-			grace.Reset(0) // the next ones get no second of their own
+			grace.Reset(0) // no further grace for the next ones
 			stuck = append(stuck, m.name)
 		}
 	}
+
 	if len(stuck) == 0 {
 		return fmt.Errorf("stopping took longer than %s", timeout)
 	}
+
 	return fmt.Errorf("stopping took longer than %s, still running: %s", timeout, strings.Join(stuck, ", "))
 }
 
-// failure is the member's error under its name, or nil while it runs or after a clean end.
+// failure returns the component's error with its name. It returns nil while it runs and
+// after a clean end.
 func (m *member) failure() error {
 	select {
 	case <-m.done:
@@ -152,8 +163,8 @@ func (m *member) failure() error {
 	return fmt.Errorf("component %q: %w", m.name, m.err)
 }
 
-// Hold is the run function of something that is already started: it waits until its
-// context ends or ended is closed, then calls stop with a fresh context of timeout.
+// Hold returns the run function of a component that is already started. It waits until its
+// context ends or ended is closed, then calls stop with a new context with the timeout.
 func Hold(ended <-chan struct{}, stop func(context.Context) error, timeout time.Duration) func(context.Context) error {
 	return func(ctx context.Context) error {
 		var early error

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// record notes in which order things happened.
+// record records the order of events.
 type record struct {
 	mu   sync.Mutex
 	seen []string
@@ -28,7 +28,8 @@ func (r *record) String() string {
 	return strings.Join(r.seen, " ")
 }
 
-// until runs until its context ends, notes that under name and returns err.
+// until returns a component that runs until its context ends, records that under name
+// and returns err.
 func (r *record) until(name string, err error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		<-ctx.Done()
@@ -66,7 +67,7 @@ func TestGroupEndsWithItsFirstComponent(t *testing.T) {
 		says string
 	}{
 		{"fails", func(context.Context) error { return broken }, broken, `component "odd": disk full`},
-		{"returns", func(context.Context) error { return nil }, ErrEnded, `component "odd": ended by itself`},
+		{"returns", func(context.Context) error { return nil }, ErrEnded, `component "odd": exited unexpectedly`},
 		{"gives up on a context of its own", func(context.Context) error { return context.Canceled }, context.Canceled, `component "odd"`},
 		{"panics", func(context.Context) error { panic("no such row") }, nil, `component "odd": panicked: no such row`},
 	}

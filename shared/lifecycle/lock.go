@@ -10,30 +10,34 @@ import (
 	"syscall"
 )
 
-// Lock is a lock file that this process holds; the kernel lets go of it when the last
-// process that has it open ends, however that happens.
+// Lock is a held lock file. The kernel releases it when the last process that has the file open
+// ends, even by a crash.
 type Lock struct{ file *os.File }
 
-// LockFile takes the lock at path without waiting and writes this process's id into it.
-// While another process holds it the error is ErrLocked and names that process.
+// LockFile takes the lock at path without waiting and writes this process's id into it. If
+// another process holds it, it returns ErrLocked with the id of that process.
 func LockFile(path string) (*Lock, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("opening lock: %w", err)
 	}
+
 	if err := flock(file, syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		err = describe(file, path, err)
 		file.Close()
 		return nil, err
 	}
+
 	if err := file.Truncate(0); err != nil {
 		file.Close()
 		return nil, fmt.Errorf("emptying lock: %w", err)
 	}
+
 	if _, err := file.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0); err != nil {
 		file.Close()
 		return nil, fmt.Errorf("writing lock: %w", err)
 	}
+
 	return &Lock{file: file}, nil
 }
 
@@ -46,6 +50,7 @@ func flock(file *os.File, how int) error {
 	}
 }
 
+// describe adds the path and, if known, the process that holds the lock to an error.
 func describe(file *os.File, path string, err error) error {
 	if !errors.Is(err, syscall.EWOULDBLOCK) {
 		return fmt.Errorf("locking %s: %w", path, err)
@@ -57,18 +62,18 @@ func describe(file *os.File, path string, err error) error {
 	return fmt.Errorf("%s: %w", path, ErrLocked)
 }
 
-// File is the open lock file: a child process that inherits it holds the lock as well,
-// and keeps it after Leave.
+// File is the open lock file. A child process that inherits it holds the lock too, and
+// keeps it after Leave.
 func (l *Lock) File() *os.File { return l.file }
 
-// Leave closes the lock file: the lock is held as long as a process that inherited it lives.
+// Leave closes the lock file. The lock is held as long as a process that inherited it is alive.
 func (l *Lock) Leave() error { return l.file.Close() }
 
-// Unlock lets go of the lock, for those that inherited it too. The file stays: removing it
-// would let two processes lock two files of one name.
+// Unlock releases the lock, also for processes that inherited it. It does not remove the file,
+// because two processes could then lock two files with the same name.
 func (l *Lock) Unlock() error {
-	// Closing alone would not do: what this process is starting at this moment has a copy of
-	// the open file until it becomes another program.
+	// Closing alone would not release it: a child that is being started has a copy of the open
+	// file until it executes its program.
 	if err := flock(l.file, syscall.LOCK_UN); err != nil && !errors.Is(err, syscall.EBADF) {
 		return errors.Join(fmt.Errorf("unlocking: %w", err), l.file.Close())
 	}

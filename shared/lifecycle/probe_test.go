@@ -21,6 +21,6 @@ func TestProbe(t *testing.T) {
 	}
 	server.Close()
 	if lifecycle.Probe(t.Context(), server.URL+"/readyz") == nil {
-		t.Error("nobody was taken for ready")
+		t.Error("a missing server was taken for ready")
 	}
 }

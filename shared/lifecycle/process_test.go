@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// The tests of signals, locks and deaths need processes of their own: this test binary,
-// started again with roleKey naming what it shall be.
+// The tests of signals, locks and deaths need separate processes: this test binary, started
+// again with a role in roleKey.
 const roleKey = "LIFECYCLE_TEST_ROLE"
 
 func TestMain(m *testing.M) {
@@ -30,14 +30,14 @@ func TestMain(m *testing.M) {
 		fmt.Println("ready")
 		<-ctx.Done()
 		fmt.Println(context.Cause(ctx))
-	case "stubborn": // hears the first signal and goes on
+	case "stubborn": // ignores the first signal
 		ctx, cancel := Context(context.Background())
 		defer cancel()
 		fmt.Println("ready")
 		<-ctx.Done()
 		fmt.Println("stopping")
 		select {}
-	case "released": // gives the signals back
+	case "released": // restores the default handling of signals
 		_, cancel := Context(context.Background())
 		cancel()
 		fmt.Println("ready")
@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 		fmt.Println(err)
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		_ = lock
-	case "parent": // has a child of its own
+	case "parent": // has a child process
 		child, err := StartChild(exec.CommandContext(context.Background(), "sleep", "600"), syscall.SIGKILL)
 		if err != nil {
 			panic(err)
@@ -242,7 +242,8 @@ func TestInheritedLockOutlivesItsFirstHolder(t *testing.T) {
 	if !child.Ended() || child.Err() == nil {
 		t.Fatalf("ended by a signal, but says %v", child.Err())
 	}
-	// What another test starts at this moment has the lock, too, until it becomes another program.
+	// A process that another test starts at this moment also has the lock, until it
+	// executes its program.
 	last, err := LockFile(path)
 	for end := time.Now().Add(10 * time.Second); errors.Is(err, ErrLocked) && time.Now().Before(end); last, err = LockFile(path) {
 		<-time.After(time.Millisecond)

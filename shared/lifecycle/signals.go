@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// Context returns a context that the first SIGINT or SIGTERM ends, with a *SignalError
-// as its cause; a second signal ends the process at once with status 128 + its number.
-// The returned function gives the signals back their default meaning.
+// Context returns a context that the first SIGINT or SIGTERM cancels, with a *SignalError as
+// its cause. A second signal exits the process immediately with status 128 plus its number. The
+// returned function restores the default handling of the signals.
 func Context(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 2)
@@ -34,13 +34,14 @@ func watch(signals <-chan os.Signal, released <-chan struct{}, cancel context.Ca
 	case <-released:
 		return
 	}
+
 	select {
 	case received := <-signals:
 		status := 1
 		if number, ok := received.(syscall.Signal); ok {
 			status = 128 + int(number)
 		}
-		os.Exit(status) //nolint:revive // deep-exit: that is what a second signal asks for
+		os.Exit(status) //nolint:revive // deep-exit: the purpose of a second signal
 	case <-released:
 	}
 }

@@ -12,18 +12,18 @@ import (
 	"strings"
 )
 
-// body is an answer's body: decoded, and no longer than it may be.
+// body is a response body, decoded and limited in size.
 type body struct {
-	ctx     context.Context //nolint:containedctx // of the exchange, which lasts as long as the body is read
+	ctx     context.Context //nolint:containedctx // of the exchange, which lasts until the body is read
 	cancel  context.CancelFunc
 	raw     io.ReadCloser
 	coding  string
 	decoded io.Reader // nil until the first read
 	left    int64
-	err     error // which every further read gives
+	err     error // returned by every further read
 }
 
-// newBody puts a body in place of the response's.
+// newBody replaces the response's body.
 func newBody(ctx context.Context, cancel context.CancelFunc, resp *http.Response, limit int64) {
 	b := &body{ctx: ctx, cancel: cancel, raw: resp.Body, left: limit}
 	b.coding = strings.ToLower(strings.TrimSpace(strings.Join(resp.Header.Values("Content-Encoding"), ",")))
@@ -35,24 +35,28 @@ func newBody(ctx context.Context, cancel context.CancelFunc, resp *http.Response
 	resp.Body = b
 }
 
-// Read gives decoded bytes; its errors but io.EOF are of type *Error.
+// Read returns decoded bytes. Its errors, except io.EOF, are of type *Error.
 func (b *body) Read(p []byte) (int, error) {
 	if b.err != nil || len(p) == 0 {
 		return 0, b.err
 	}
+
 	if b.decoded == nil {
 		if b.decoded, b.err = decoder(b.coding, b.raw, b.left); b.err != nil {
 			b.err = b.explain(b.err)
 			return 0, b.err
 		}
 	}
+
 	if int64(len(p)) > b.left+1 {
-		p = p[:b.left+1] // one more tells that there is more
+		p = p[:b.left+1] // one extra byte shows that there is more
 	}
+
 	n, err := b.decoded.Read(p)
 	if int64(n) > b.left {
 		n, err = int(b.left), tooLarge()
 	}
+
 	b.left -= int64(n)
 	b.err = b.explain(err)
 	return n, b.err
@@ -67,6 +71,8 @@ func (b *body) Close() error {
 
 func tooLarge() error { return &Error{Message: "The answer is too large.", Err: ErrTooLarge} }
 
+// explain converts an error of reading or decoding the body to an *Error. It returns nil and
+// io.EOF unchanged.
 func (b *body) explain(err error) error {
 	if err == nil || errors.Is(err, io.EOF) {
 		return err
@@ -76,42 +82,45 @@ func (b *body) explain(err error) error {
 	case b.ctx.Err() != nil:
 	case corrupt, errors.Is(err, gzip.ErrHeader), errors.Is(err, gzip.ErrChecksum),
 		errors.Is(err, zlib.ErrHeader), errors.Is(err, zlib.ErrChecksum):
-		return &Error{Message: "The answer's compression is broken.", Err: err}
+		return &Error{Message: "The answer's compression is invalid.", Err: err}
 	}
 	return describe(b.ctx, err, false)
 }
 
-// decoder undoes a content coding. What goes in is capped too: a stream may go on without anything coming out.
+// decoder decodes a content coding. The encoded input is limited too, because a stream may
+// never produce output.
 func decoder(coding string, raw io.Reader, limit int64) (io.Reader, error) {
 	if coding == "" || coding == "identity" {
 		return raw, nil
 	}
-	in := bufio.NewReader(&capped{raw, limit + limit/8 + 64<<10})
+
+	in := bufio.NewReader(&limitedReader{raw, limit + limit/8 + 64<<10})
 	head, err := in.Peek(2)
 	if len(head) == 0 && errors.Is(err, io.EOF) {
-		return in, nil // nothing, as after HEAD
+		return in, nil // an empty body, for example after HEAD
 	}
+
 	switch coding {
 	case "gzip", "x-gzip":
 		return gzip.NewReader(in)
-	case "deflate": // meant to be zlib's, and often the bare stream
+	case "deflate": // zlib's format by definition, but often the bare stream
 		if len(head) == 2 && head[0]&0x0f == 8 && (int(head[0])<<8|int(head[1]))%31 == 0 {
 			return zlib.NewReader(in)
 		}
 		return flate.NewReader(in), nil
 	default:
-		return nil, &Error{Message: "The answer is encoded in a way that was not asked for."}
+		return nil, &Error{Message: "The answer has an encoding that was not requested."}
 	}
 }
 
-// capped reads no more than left bytes.
-type capped struct {
+// limitedReader reads at most left bytes.
+type limitedReader struct {
 	from io.Reader
 	left int64
 }
 
-// Read fails when more is there than may be.
-func (c *capped) Read(p []byte) (int, error) {
+// Read returns ErrTooLarge if there is more.
+func (c *limitedReader) Read(p []byte) (int, error) {
 	if c.left <= 0 {
 		return 0, tooLarge()
 	}

@@ -5,16 +5,16 @@ import (
 	"sync/atomic"
 )
 
-// conn is a connection, past any handshake, that asks before it writes.
+// conn is a connection, after a possible TLS handshake, that checks the request before it writes.
 type conn struct {
 	net.Conn
 
-	writing atomic.Pointer[writing]
+	sendState atomic.Pointer[sendState]
 }
 
-// Write writes what belongs to the request that has the connection.
+// Write writes a part of the request that uses the connection.
 func (c *conn) Write(p []byte) (int, error) {
-	if w := c.writing.Load(); w != nil {
+	if w := c.sendState.Load(); w != nil {
 		if err := w.begin(); err != nil {
 			return 0, err
 		}

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// zone is what a name server of a test knows: for each name the answers to the first question, the second, and so on;
-// the last stands for all that follow. Questions for A and AAAA are counted apart.
+// zone is the data of a test's name server. Each name has a list of answers to successive
+// questions; the last one is repeated. Questions for A and AAAA are counted separately.
 type zone struct {
 	answers map[string][][]string
 	any     []string // for names that are not listed
@@ -23,7 +23,7 @@ type zone struct {
 	asked map[dnsmessage.Question]int
 }
 
-// lookup gives the addresses for a question.
+// lookup returns the addresses for a question.
 func (z *zone) lookup(q dnsmessage.Question) ([]netip.Addr, bool) {
 	turns, known := z.answers[strings.ToLower(strings.TrimSuffix(q.Name.String(), "."))]
 	if !known {
@@ -48,7 +48,7 @@ func (z *zone) lookup(q dnsmessage.Question) ([]netip.Addr, bool) {
 	return found, true
 }
 
-// answer gives the response to a query.
+// answer returns the response to a query.
 func (z *zone) answer(query []byte) ([]byte, error) {
 	var p dnsmessage.Parser
 	header, err := p.Start(query)
@@ -82,7 +82,7 @@ func (z *zone) answer(query []byte) ([]byte, error) {
 	return m.Pack()
 }
 
-// serve starts a name server on loopback and gives a resolver that asks it.
+// serve starts a name server on loopback and returns a resolver that uses it.
 func (z *zone) serve(t *testing.T) *net.Resolver {
 	t.Helper()
 	server, err := new(net.ListenConfig).ListenPacket(t.Context(), "udp4", "127.0.0.1:0")
@@ -107,7 +107,7 @@ func (z *zone) serve(t *testing.T) *net.Resolver {
 	}}
 }
 
-// inMemory gives a resolver that opens no socket.
+// inMemory returns a resolver without sockets.
 func (z *zone) inMemory() *net.Resolver {
 	return &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
 		ours, theirs := net.Pipe()

@@ -11,26 +11,27 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// Addresses of the public internet that are none: behind them cloud providers answer with a machine's own secrets.
+// metadata are public addresses at which cloud providers serve a machine's secrets.
 var metadata = []netip.Prefix{netip.MustParsePrefix("168.63.129.16/32")}
 
-// errForbidden is for hosts that are written as addresses.
-var errForbidden = refuse("The address leads to a host that may not be reached.")
+// errForbidden is the error for hosts written as addresses.
+var errForbidden = refuse("The address leads to a host that is not allowed.")
 
-// errPort is for ports that may be reached on no address.
-var errPort = refuse("The address has a port that may not be reached.")
+// errPort is the error for ports that are not allowed on any address.
+var errPort = refuse("The address has a port that is not allowed.")
 
-// guard decides about each address as it is dialled.
+// guard decides about each address when a connection is made.
 type guard struct {
-	public *ssrf.Guardian  // the public internet alone
-	open   *ssrf.Guardian  // and the networks of the allow list
+	public *ssrf.Guardian  // only the public internet
+	open   *ssrf.Guardian  // also the networks of the allow list
 	exact  map[string]bool // host:port entries of the allow list
-	own    []uint16        // this service's ports
-	ports  []uint16        // open on every address that may be reached
+	own    []uint16        // ports of this service
+	ports  []uint16        // allowed on every reachable address
 	locals func() ([]net.Addr, error)
-	seen   func(host string, to netip.AddrPort) error // of tests that count what passes
+	seen   func(host string, to netip.AddrPort) error // for tests that count the allowed connections
 }
 
+// newGuard parses the entries of the allow list. own are the ports of this service.
 func newGuard(allow []string, own []int) (*guard, error) {
 	g := &guard{exact: map[string]bool{}, ports: []uint16{80, 443}, locals: net.InterfaceAddrs}
 	var v4, v6 []netip.Prefix
@@ -38,7 +39,7 @@ func newGuard(allow []string, own []int) (*guard, error) {
 		network, err := netip.ParsePrefix(entry)
 		switch {
 		case err != nil && strings.Contains(entry, "/"), network.Addr().Is4In6():
-			return nil, fmt.Errorf("reading allow list: %q is no network", entry)
+			return nil, fmt.Errorf("reading allow list: %q is not a network", entry)
 		case err == nil && network.Addr().Is4():
 			v4 = append(v4, network)
 		case err == nil:
@@ -51,25 +52,28 @@ func newGuard(allow []string, own []int) (*guard, error) {
 			g.exact[hostPort] = true
 		}
 	}
+
 	for _, port := range own {
 		if port < 1 || port > 65535 {
-			return nil, fmt.Errorf("reading own ports: %d is none", port)
+			return nil, fmt.Errorf("reading own ports: %d is not a port", port)
 		}
 		g.own = append(g.own, uint16(port))
 	}
+
 	g.public = ssrf.New(ssrf.WithAnyPort(), ssrf.WithDeniedV4Prefixes(metadata...))
 	g.open = ssrf.New(ssrf.WithAnyPort(), ssrf.WithDeniedV4Prefixes(metadata...),
 		ssrf.WithAllowedV4Prefixes(v4...), ssrf.WithAllowedV6Prefixes(v6...))
 	return g, nil
 }
 
-// permit is what one use of the client may reach beyond the guard's own rules.
+// permit is what one use of the client may reach in addition.
 type permit struct {
-	port    uint16 // of the origin; 0 none
-	trusted string // host:port; "" none
+	port    uint16 // port of the origin; 0: none
+	trusted string // host:port; "": none
 }
 
-// checkPort decides about a port before its host's name is looked up. A listed address may have it on other conditions.
+// checkPort checks a port before the host's name is resolved. A port in the allow list passes
+// here and is checked with its address later.
 func (g *guard) checkPort(p permit, to target) error {
 	if to.port == p.port || slices.Contains(g.ports, to.port) || to.hostPort() == p.trusted {
 		return nil
@@ -82,20 +86,23 @@ func (g *guard) checkPort(p permit, to target) error {
 	return errPort
 }
 
-// check decides about a socket that is about to be connected, for a host as the request names it. All refusals of a name are alike.
+// check decides about a socket before it is connected. host is the host in the request. All
+// refusals of a name have the same message.
 func (g *guard) check(p permit, host, network, address string) error {
 	err := g.judge(p, host, network, address)
 	if _, literal := netip.ParseAddr(host); err != nil && literal != nil {
-		return refuse(unreached)
+		return refuse(unreachable)
 	}
 	return err
 }
 
+// judge implements check, with detailed errors.
 func (g *guard) judge(p permit, host, network, address string) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil || network != "tcp4" && network != "tcp6" {
 		return errForbidden
 	}
+
 	named := target{host: host, port: to.Port()}.hostPort()
 	switch {
 	case named == p.trusted || g.exact[named] || g.exact[to.String()]:
@@ -104,25 +111,31 @@ func (g *guard) judge(p permit, host, network, address string) error {
 	case to.Port() != p.port && !slices.Contains(g.ports, to.Port()):
 		return errPort
 	}
+
 	if g.seen != nil {
 		return g.seen(host, to)
 	}
+
 	return nil
 }
 
-// isOwn reports whether an address may be this service itself or one of its servers, whatever networks are open: those
-// often stand on other machines of a private network, and the ports that they have here they have there.
+// isOwn reports whether an address may be this service or one of its servers, even in an
+// allowed network. The servers are often on other machines of a private network and use the
+// same ports there.
 func (g *guard) isOwn(to netip.AddrPort) bool {
 	if !slices.Contains(g.own, to.Port()) {
 		return false
 	}
+
 	if g.public.SafeAddr(to.Addr()) != nil {
 		return true
 	}
+
 	local, err := g.locals()
 	if err != nil {
-		return true // rather nothing than oneself
+		return true // when in doubt, refuse
 	}
+
 	return slices.ContainsFunc(local, func(a net.Addr) bool {
 		prefix, err := netip.ParsePrefix(a.String())
 		return err == nil && prefix.Addr() == to.Addr()

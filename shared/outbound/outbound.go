@@ -1,11 +1,13 @@
-// Package outbound is the one client for everything that lies outside: pages, endpoints, MCP servers, webhooks.
+// Package outbound is the only client for connections to the outside: pages, endpoints, MCP
+// servers, webhooks.
 //
 //	request ─► address as written ─► name ─► every address it resolves to ─► connection ─► capped, decoded answer
 //	           scheme, host, origin          checked as the socket is made
 //
-// An address is judged when it is dialled, not before: what a name resolves to may change between two questions. Each
-// redirect passes the same way again. Only the public internet can be reached, at ports 80 and 443, but for what the
-// operator allows (Config.Allow, Options.Trusted) and the port of the origin that an organization listed (Options.Origin).
+// An address is checked when the connection is made, not earlier, because a name may resolve to
+// different addresses each time. Each redirect is checked in the same way. Only ports 80 and
+// 443 of the public internet are allowed, except what the operator allows (Config.Allow,
+// Options.Trusted) and the port of the origin that an organization listed (Options.Origin).
 package outbound
 
 import (
@@ -14,27 +16,27 @@ import (
 	"time"
 )
 
-// Config is what a process may reach besides the public internet.
+// Config defines what a process may reach in addition to the public internet.
 type Config struct {
-	// Allow is OUTBOUND_ALLOW. "host:port" opens that one, wherever the name points to; a CIDR opens addresses, at
-	// the ports that are open anyway.
+	// Allow is OUTBOUND_ALLOW. "host:port" allows this host and port, wherever the name points
+	// to. A CIDR allows addresses, at the ports that are allowed anyway.
 	Allow []string
-	// OwnPorts are those of this service and its servers: refused on this machine's addresses and on all that are not
-	// public, unless Allow has the very host:port.
+	// OwnPorts are the ports of this service and its servers. They are refused on this machine's
+	// addresses and on all non-public ones, unless Allow contains exactly this host:port.
 	OwnPorts []int
 	Resolver *net.Resolver // nil: the system's
-	// Around, when it is set, is put around what sends each request, such as to watch it.
+	// Around, if set, wraps the transport of each client, for example to measure requests.
 	Around func(http.RoundTripper) http.RoundTripper
 }
 
-// Options are what one use of the client asks for.
+// Options are the settings of one use of the client.
 type Options struct {
-	Timeout   time.Duration // of the whole exchange with all redirects, up to the body's last byte; default 30 s
-	MaxBytes  int64         // of the decompressed body, default 2 MiB; more is ErrTooLarge, when the body is read
-	Redirects int           // followed at most; 0 none: the redirect is the answer; never more than 3
-	Origin    string        // "https://host:port": every request and redirect stays there, and its port is allowed
-	Trusted   string        // "host:port" that the operator has set: allowed although private
-	Fresh     bool          // one connection for each request, so that net/http never sends anything twice
+	Timeout   time.Duration // of the whole exchange with all redirects, until the last byte of the body; default 30 s
+	MaxBytes  int64         // of the decoded body, default 2 MiB; reading more returns ErrTooLarge
+	Redirects int           // maximum number to follow, at most 3; 0: the redirect is the response
+	Origin    string        // "https://host:port": all requests and redirects must stay there, and its port is allowed
+	Trusted   string        // "host:port" set by the operator: allowed even if private
+	Fresh     bool          // a new connection per request, so that net/http never sends anything twice
 }
 
 const (
@@ -42,18 +44,18 @@ const (
 	defaultMaxBytes = 2 << 20
 	maxRedirects    = 3
 	dialTimeout     = 10 * time.Second
-	headerBytes     = 64 << 10 // of an answer
+	headerBytes     = 64 << 10 // of a response
 )
 
-// Client makes HTTP clients under one configuration; safe for concurrent use.
+// Client creates HTTP clients under one configuration. It is safe for concurrent use.
 type Client struct {
 	guard    *guard
 	resolver *net.Resolver
 	around   func(http.RoundTripper) http.RoundTripper
-	tune     func(*http.Transport) // of tests that need certificates of their own
+	tune     func(*http.Transport) // for tests that need their own certificates
 }
 
-// New makes a Client; a malformed entry of Allow is an error.
+// New returns a Client. It returns an error if an entry of Allow is invalid.
 func New(cfg Config) (*Client, error) {
 	g, err := newGuard(cfg.Allow, cfg.OwnPorts)
 	if err != nil {
@@ -62,8 +64,9 @@ func New(cfg Config) (*Client, error) {
 	return &Client{guard: g, resolver: cfg.Resolver, around: cfg.Around}, nil
 }
 
-// HTTP gives an HTTP client for one use. It has connections of its own, so that what one use may reach is
-// never reached by another; keep it as long as they shall be kept open. Its errors hold an *Error: see AsError.
+// HTTP returns an HTTP client for one use. It shares no connections with other uses, which may
+// have different permissions. Keep it as long as its connections should stay open. Its errors
+// contain an *Error: see AsError.
 func (c *Client) HTTP(o Options) *http.Client {
 	t := newTransport(c, o)
 	if c.around == nil {

@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// hostPort gives the address of a test server.
+// hostPort returns the address of a test server.
 func hostPort(server *httptest.Server) string { return server.Listener.Addr().String() }
 
 func listen(t *testing.T, address string) net.Listener {
@@ -40,7 +40,7 @@ func start(t *testing.T, h http.HandlerFunc) *httptest.Server {
 	return server
 }
 
-// allowing makes a client for test servers.
+// allowing returns a client for test servers.
 func allowing(t *testing.T, servers ...*httptest.Server) *Client {
 	t.Helper()
 	var cfg Config
@@ -238,7 +238,7 @@ func TestRedirectsAreCapped(t *testing.T) {
 	}
 }
 
-// What a request carries to a host, beside what every request has.
+// credentials are sent to their origin only, also across redirects.
 func TestCredentialsStayWithTheirOrigin(t *testing.T) {
 	t.Parallel()
 	var seen []http.Header
@@ -275,7 +275,7 @@ func TestCredentialsStayWithTheirOrigin(t *testing.T) {
 	if len(got) != 3 {
 		t.Fatalf("got %v", got)
 	}
-	for _, header := range got[1:] { // a way back does not bring them back
+	for _, header := range got[1:] { // a redirect back to the origin does not restore them
 		if header.Get("Accept-Language") != "de" || header.Get("Accept") != "text/html" {
 			t.Errorf("got %v", header)
 		}
@@ -353,7 +353,7 @@ func TestBodiesAreDecodedAndCapped(t *testing.T) {
 	zeros := make([]byte, 64<<20)
 	text := []byte(strings.Repeat("Grüezi ", 100))
 	twice := packed(t, "gzip", packed(t, "gzip", text))
-	empty := bytes.Repeat(packed(t, "gzip", nil), 200_000) // 4.6 MB that hold nothing
+	empty := bytes.Repeat(packed(t, "gzip", nil), 200_000) // 4.6 MB of empty streams
 	for _, c := range []struct {
 		name, encoding string
 		body           []byte
@@ -454,7 +454,8 @@ func TestTimeIsCapped(t *testing.T) {
 	}
 }
 
-// raw is a server of bytes: each connection's request is read up to its empty line, then answered.
+// raw is a server of bytes: it reads each connection's request up to the empty line,
+// and then answers.
 func raw(t *testing.T, answer string) (address string, requests *atomic.Int32) {
 	t.Helper()
 	l := listen(t, "127.0.0.1:0")
@@ -497,7 +498,7 @@ func TestBrokenAnswers(t *testing.T) {
 			t.Fatal(err)
 		}
 		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/?k=secret", http.NoBody)
-		req.Header.Set("Idempotency-Key", "k") // net/http would send it twice over a connection that it has used before
+		req.Header.Set("Idempotency-Key", "k") // makes net/http retry it on a reused connection
 		_, err = do(c.HTTP(Options{Fresh: true, Redirects: 1}), req)
 		failed := AsError(err)
 		if err == nil || failed.NotSent || requests.Load() != 1 || strings.Contains(failed.Message, "secret") || strings.Contains(failed.Message, "127.0.0.1") {
@@ -510,7 +511,7 @@ func TestNotSentIsCertain(t *testing.T) {
 	t.Parallel()
 	closed := listen(t, "127.0.0.1:0")
 	_ = closed.Close()
-	silent := listen(t, "127.0.0.1:0") // takes connections, and never speaks TLS
+	silent := listen(t, "127.0.0.1:0") // accepts connections and never speaks TLS
 	c, err := New(Config{Allow: []string{closed.Addr().String(), silent.Addr().String(), "missing.test:80"}, Resolver: goodZone().serve(t)})
 	if err != nil {
 		t.Fatal(err)
@@ -592,9 +593,9 @@ func TestAbandonedRequestsNeverLeave(t *testing.T) {
 	t.Parallel()
 	ours, theirs := net.Pipe()
 	defer func() { _ = ours.Close(); _ = theirs.Close() }()
-	w := &writing{ctx: t.Context()}
+	w := &sendState{ctx: t.Context()}
 	c := &conn{Conn: ours}
-	c.writing.Store(w)
+	c.sendState.Store(w)
 	if notSent, err := w.abandon(); !notSent || err != nil {
 		t.Errorf("got %v, %v", notSent, err)
 	}
@@ -627,7 +628,7 @@ func FuzzURL(f *testing.F) {
 			if !mayBeDialled(to, open) {
 				t.Errorf("%q: %v would have been dialled", address, to)
 			}
-			return enough // nothing is connected to
+			return enough // no connection is made
 		}
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, http.NoBody)
 		if err != nil {
@@ -642,7 +643,7 @@ func FuzzURL(f *testing.F) {
 	})
 }
 
-// mayBeDialled says again, in other words than the guard, what lies outside.
+// mayBeDialled decides independently of the guard which addresses are allowed.
 func mayBeDialled(to netip.AddrPort, open netip.Prefix) bool {
 	addr := to.Addr()
 	if to.String() == "10.0.0.5:9000" {

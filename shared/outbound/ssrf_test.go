@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// Hosts that must not be reached however they are written. A victim listens behind those that are loopback.
+// Hosts that must not be reached in any notation. The victim listens on the loopback ones.
 var forbiddenHosts = []string{
 	"127.0.0.1", "127.0.0.1.", "127.1", "127.0.1", "2130706433", "0x7f000001", "0X7F000001", "0x7f.1", "0177.0.0.1", "017700000001", "00000177.0.0.1",
 	"127.0.0.01", "127.000.000.001", "0", "0.0.0.0", "127.255.255.254", "1.2.3.4.5", "999.0.0.1", "4294967296",
@@ -30,7 +30,7 @@ var forbiddenHosts = []string{
 	"127.0.0.1#@good.test", "127.0.0.1?@good.test", "good.test,127.0.0.1", "good.test..", ".", "", "a..b.test", "xn--", "[::1", "::1", "[127.0.0.1]", "[localhost]",
 }
 
-// Whole addresses that must not be followed; %d is the victim's port.
+// URLs that must not be followed. %d is the victim's port.
 var forbiddenURLs = []string{
 	"file:///etc/passwd", "file://127.0.0.1:%d/", "gopher://127.0.0.1:%d/_GET%%20/", "dict://127.0.0.1:%d/info", "data:text/plain,hello", "ftp://127.0.0.1:%d/",
 	"ws://127.0.0.1:%d/", "unix:///run/docker.sock", "javascript:alert(1)", "jar:http://127.0.0.1:%d/!/", "HTTP://127.0.0.1:%d/", "hTTps://127.0.0.1:%d/",
@@ -38,7 +38,7 @@ var forbiddenURLs = []string{
 	"http://127.0.0.1:0%d:1/", "http://127.0.0.1:+%d/", "http://127.0.0.1: %d/", "http://127.0.0.1:%d%%20/", "http://good.test:0/", "http://good.test:65536/",
 }
 
-// names are the same networks behind a name server.
+// The same networks behind a name server.
 var forbiddenAddresses = []string{
 	"127.0.0.1", "127.8.8.8", "0.0.0.0", "10.1.2.3", "100.100.100.200", "169.254.169.254", "172.31.255.255", "192.168.0.1", "192.0.0.192", "168.63.129.16", "224.0.0.1", "255.255.255.255",
 	"::1", "::", "fd00:ec2::254", "fe80::1", "64:ff9b::7f00:1", "2002:7f00:1::", "2001:0:7f00:1::1", "::ffff:127.0.0.1", "::ffff:169.254.169.254", "::127.0.0.1", "ff02::1",
@@ -53,19 +53,20 @@ type testEnv struct {
 
 	mu     sync.Mutex
 	dialed []netip.AddrPort
-	next   string // where the good host redirects to, if anywhere
+	next   string // where the good host redirects to; empty: nowhere
 }
 
 const goodAddress = "127.0.0.2"
 
-// newTestEnv: good.test is 127.0.0.2, which the operator allows, and the victim listens at 127.0.0.1 and [::1].
+// newTestEnv: good.test is 127.0.0.2, which the operator allows. The victim listens at
+// 127.0.0.1 and [::1].
 func newTestEnv(t *testing.T, z *zone) *testEnv {
 	t.Helper()
 	w := &testEnv{}
 	victim := listen(t, "127.0.0.1:0")
 	w.port = victim.Addr().(*net.TCPAddr).Port
 	w.count(t, victim)
-	if six, err := new(net.ListenConfig).Listen(t.Context(), "tcp6", "[::1]:"+strconv.Itoa(w.port)); err == nil { // where there is IPv6
+	if six, err := new(net.ListenConfig).Listen(t.Context(), "tcp6", "[::1]:"+strconv.Itoa(w.port)); err == nil { // if IPv6 is available
 		w.count(t, six)
 	}
 	good := listen(t, net.JoinHostPort(goodAddress, strconv.Itoa(w.port)))
@@ -84,7 +85,7 @@ func newTestEnv(t *testing.T, z *zone) *testEnv {
 	}
 	w.client = client
 	w.good = "good.test:" + strconv.Itoa(w.port)
-	w.client.guard.ports = append(w.client.guard.ports, uint16(w.port)) // so that ports are not what refuses
+	w.client.guard.ports = append(w.client.guard.ports, uint16(w.port)) // so that nothing is refused because of its port
 	w.client.guard.seen = func(_ string, to netip.AddrPort) error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -116,8 +117,8 @@ func serve(t *testing.T, l net.Listener, h http.Handler) {
 	t.Cleanup(func() { _ = server.Close() })
 }
 
-// untouched fails when anything but the allowed host was dialled.
-func (w *testEnv) untouched(t *testing.T, what string) {
+// wantUntouched fails if any host except the allowed one was dialled.
+func (w *testEnv) wantUntouched(t *testing.T, what string) {
 	t.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -127,7 +128,7 @@ func (w *testEnv) untouched(t *testing.T, what string) {
 	}
 }
 
-// get sends a request; an address that Go's own parser refuses is tried as a URL put together by hand.
+// get sends a request. If Go's parser rejects an address, it tries a hand-made URL.
 func (w *testEnv) get(t *testing.T, address string, o Options) (status int, at *url.URL, err error) {
 	t.Helper()
 	o.Fresh = true
@@ -182,10 +183,10 @@ func TestForbiddenAddressesAreNeverDialled(t *testing.T) {
 	w := newTestEnv(t, goodZone())
 	for _, address := range w.forbidden() {
 		_, _, err := w.get(t, address, Options{})
-		if failed := AsError(err); err == nil || !errors.Is(err, ErrRefused) && failed.Message != unreached || !failed.NotSent {
+		if failed := AsError(err); err == nil || !errors.Is(err, ErrRefused) && failed.Message != unreachable || !failed.NotSent {
 			t.Errorf("%q: got %v, %+v", address, err, failed)
 		}
-		w.untouched(t, address)
+		w.wantUntouched(t, address)
 	}
 	w.works(t)
 }
@@ -198,7 +199,7 @@ func TestForbiddenAddressesBehindARedirect(t *testing.T) {
 		w.next, w.dialed = address, nil
 		w.mu.Unlock()
 		_, at, err := w.get(t, "http://"+w.good+"/start", Options{Redirects: 3})
-		// What Go takes for a path of the same host is one; all else must fail.
+		// Go may parse it as a path of the same host; everything else must fail.
 		if err == nil && at.Host != w.good {
 			t.Errorf("%q: got %v", address, at)
 		}
@@ -208,7 +209,7 @@ func TestForbiddenAddressesBehindARedirect(t *testing.T) {
 		if len(w.dialed) == 0 {
 			t.Errorf("%q: the allowed host was not asked", address)
 		}
-		w.untouched(t, address)
+		w.wantUntouched(t, address)
 	}
 	w.works(t)
 }
@@ -234,14 +235,14 @@ func TestForbiddenAddressesBehindNames(t *testing.T) {
 			} else if strings.Contains(AsError(err).Message, address) {
 				t.Errorf("the message shows %s: %v", address, AsError(err).Message)
 			}
-			w.untouched(t, address)
+			w.wantUntouched(t, address)
 		}
 	}
 	w.works(t)
 }
 
-// Whoever chooses a name learns nothing of the network from it: one text whether it has no address, cannot be looked up, leads to an address
-// or port that may not be reached, or to one where nobody listens.
+// A name reveals nothing about the network. There is one message whether the name has no
+// address, cannot be resolved, or leads to an address or port that is forbidden or closed.
 func TestNamesTellNothingOfTheNetwork(t *testing.T) {
 	t.Parallel()
 	z := goodZone()
@@ -265,13 +266,13 @@ func TestNamesTellNothingOfTheNetwork(t *testing.T) {
 		return AsError(err)
 	}
 	for _, name := range names {
-		for _, port := range []string{"1", "8080", "8081"} { // which nobody listens at, the service's own, and one that another name has
+		for _, port := range []string{"1", "8080", "8081"} { // a closed port, the service's own, and the port of another allowed name
 			if failed := ask(name + ":" + port); failed.Message != "The host could not be reached." || !failed.NotSent {
 				t.Errorf("%s, port %s: %+v", name, port, failed)
 			}
 		}
-		// A port that may be reached nowhere is refused without a question.
-		if _, err := fetch(t, client.HTTP(Options{Fresh: true}), "http://"+name+":6379/"); AsError(err).Message != "The address has a port that may not be reached." {
+		// A port that is allowed nowhere is refused without a DNS query.
+		if _, err := fetch(t, client.HTTP(Options{Fresh: true}), "http://"+name+":6379/"); AsError(err).Message != "The address has a port that is not allowed." {
 			t.Errorf("%s, another port: %v", name, err)
 		}
 		if _, err := fetch(t, client.HTTP(Options{Fresh: true}), "http://"+name+":8081/"); AsError(err).Message != "The host could not be reached." {
@@ -291,11 +292,11 @@ func TestRebinding(t *testing.T) {
 			t.Fatalf("%s: the first answer is allowed: %v", address, err)
 		}
 		status, _, err := w.get(t, at, Options{})
-		// An IPv6 address alone: there is none for A, and the answer holds nothing that may be dialled.
+		// Only an IPv6 address: the answer for A is empty and contains nothing to dial.
 		if err == nil {
 			t.Errorf("%s: got %v", address, status)
 		}
-		w.untouched(t, address)
+		w.wantUntouched(t, address)
 	}
 }
 
@@ -308,7 +309,7 @@ func TestRebindingBehindARedirectToTheSameName(t *testing.T) {
 	if _, _, err := w.get(t, fmt.Sprintf("http://rebind.test:%d/start", w.port), Options{Redirects: 1}); !errors.Is(err, ErrRefused) {
 		t.Errorf("got %v", err)
 	}
-	w.untouched(t, "redirect")
+	w.wantUntouched(t, "redirect")
 }
 
 func TestOfMixedAnswersOnlyTheAllowedIsDialled(t *testing.T) {
@@ -322,6 +323,6 @@ func TestOfMixedAnswersOnlyTheAllowedIsDialled(t *testing.T) {
 		if err != nil || status != http.StatusOK {
 			t.Errorf("%s: got %v", name, err)
 		}
-		w.untouched(t, name)
+		w.wantUntouched(t, name)
 	}
 }

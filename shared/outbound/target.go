@@ -17,31 +17,33 @@ const (
 	hostBytes = 253
 )
 
-// target is where a request goes. Its host is canonical: an IP address as netip writes it, or a name of lower-case
-// ASCII without a dot at its end.
+// target is the destination of a request. Its host is canonical: an IP address in netip's
+// notation, or a lower-case ASCII name without a trailing dot.
 type target struct {
 	scheme string
 	host   string
 	port   uint16
 }
 
-// hostPort is how entries of the allow list are written.
+// hostPort is the notation of entries of the allow list.
 func (t target) hostPort() string { return net.JoinHostPort(t.host, strconv.Itoa(int(t.port))) }
 
 var errHost = refuse("The address has no valid host.")
 
-// targetFor reads where a URL leads. Whatever different readers of URLs might take for different hosts is refused.
+// targetFor returns the destination of a URL. It rejects URLs in which different parsers might
+// see different hosts.
 func targetFor(u *url.URL) (target, error) {
 	switch {
 	case u == nil || u.Scheme != "http" && u.Scheme != "https":
 		return target{}, refuse("The address must begin with http:// or https://.")
 	case u.User != nil || strings.Contains(u.Host, "@"):
-		return target{}, refuse("The address must hold no user name or password.")
+		return target{}, refuse("The address must not contain a user name or password.")
 	case u.Opaque != "" || strings.ContainsFunc(u.RawQuery, isControl):
 		return target{}, refuse("The address is not valid.")
 	case len(u.Host)+len(u.Path)+len(u.RawPath)+len(u.RawQuery) > urlBytes:
 		return target{}, refuse("The address is too long.")
 	}
+
 	t := target{scheme: u.Scheme, port: defaultPort(u.Scheme)}
 	name := u.Host
 	if at := strings.LastIndexByte(u.Host, ':'); at >= 0 && !strings.HasSuffix(u.Host, "]") {
@@ -51,6 +53,7 @@ func targetFor(u *url.URL) (target, error) {
 		}
 		name, t.port = u.Host[:at], port
 	}
+
 	var err error
 	t.host, err = hostFor(name)
 	return t, err
@@ -76,15 +79,17 @@ func portFor(text string) (uint16, error) {
 	return uint16(port), nil
 }
 
-// hostFor gives the canonical form of a host as URLs have it.
+// hostFor returns the canonical form of a URL's host.
 func hostFor(name string) (string, error) {
 	if inner, found := strings.CutPrefix(name, "["); found {
 		return literalFor(inner)
 	}
+
 	ascii, err := idna.Lookup.ToASCII(name)
-	if isASCII(name) { // which the lookup profile is stricter about than the names that are out there, as with underscores
+	if isASCII(name) { // the lookup profile rejects some existing names, for example with underscores
 		ascii, err = strings.ToLower(name), nil
 	}
+
 	ascii = strings.TrimSuffix(ascii, ".")
 	if err != nil || ascii == "" || len(ascii) > hostBytes || strings.Trim(ascii, "abcdefghijklmnopqrstuvwxyz0123456789-_.") != "" ||
 		strings.HasPrefix(ascii, ".") || strings.Contains(ascii, "..") {
@@ -93,15 +98,18 @@ func hostFor(name string) (string, error) {
 	if !endsInNumber(ascii) {
 		return ascii, nil
 	}
-	// Resolvers take 127.1, 0x7f000001 and 0177.0.0.1 for addresses. Only what all read alike is one here.
+
+	// Resolvers accept 127.1, 0x7f000001 and 0177.0.0.1 as addresses. Only the unambiguous
+	// notation is allowed here.
 	addr, err := netip.ParseAddr(ascii)
 	if err != nil || !addr.Is4() {
 		return "", refuse("The address has a host that is neither a name nor a plain IP address.")
 	}
+
 	return addr.String(), nil
 }
 
-// literalFor reads an IPv6 address, the opening bracket cut off.
+// literalFor parses an IPv6 address without the opening bracket.
 func literalFor(inner string) (string, error) {
 	inner, closed := strings.CutSuffix(inner, "]")
 	addr, err := netip.ParseAddr(inner)
@@ -109,7 +117,7 @@ func literalFor(inner string) (string, error) {
 	case !closed || err != nil || !addr.Is6():
 		return "", errHost
 	case addr.Zone() != "" || addr.Is4In6():
-		return "", refuse("The address leads to a host that may not be reached.")
+		return "", refuse("The address leads to a host that is not allowed.")
 	}
 	return addr.String(), nil
 }
@@ -118,7 +126,8 @@ func isASCII(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r >= 0x80 })
 }
 
-// endsInNumber reports whether the last label is one that makes readers of URLs take the host for an IPv4 address.
+// endsInNumber reports whether URL parsers take the host for an IPv4 address because
+// of its last label.
 func endsInNumber(host string) bool {
 	last := host[strings.LastIndexByte(host, '.')+1:]
 	if strings.Trim(last, "0123456789") == "" {
@@ -128,7 +137,7 @@ func endsInNumber(host string) bool {
 	return found && strings.Trim(hex, "0123456789abcdef") == ""
 }
 
-// originFor reads the option of the same name.
+// originFor parses Options.Origin.
 func originFor(text string) (target, error) {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -137,25 +146,28 @@ func originFor(text string) (target, error) {
 	return targetFor(u)
 }
 
-// hostPortFor reads an entry of the allow list.
+// hostPortFor parses an entry of the allow list.
 func hostPortFor(text string) (string, error) {
 	at := strings.LastIndexByte(text, ':')
 	if at < 0 {
 		return "", errors.New("is neither host:port nor a network")
 	}
+
 	port, err := portFor(text[at+1:])
 	if err != nil {
 		return "", errors.New("has no valid port")
 	}
+
 	host, err := hostFor(text[:at])
 	if err != nil {
 		return "", errors.New("has no valid host")
 	}
+
 	return target{host: host, port: port}.hostPort(), nil
 }
 
-// leaves reports whether a redirect chain has left the origin that it began at.
-func leaves(next *http.Request, via []*http.Request) bool {
+// leftOrigin reports whether a redirect chain has left its first origin.
+func leftOrigin(next *http.Request, via []*http.Request) bool {
 	first, err := targetFor(via[0].URL)
 	if err != nil {
 		return true

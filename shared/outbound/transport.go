@@ -12,30 +12,34 @@ import (
 	"time"
 )
 
-// transport sends single requests: the first of an exchange and those that its redirects ask for.
+// transport sends single requests: the first one of an exchange and its redirects.
 type transport struct {
-	client   *Client
-	options  Options
-	base     *http.Transport
-	permit   permit
-	origin   *target
-	unusable error // the options are wrong: nothing is sent
+	client     *Client
+	options    Options
+	base       *http.Transport
+	permit     permit
+	origin     *target
+	optionsErr error // the options are invalid; nothing is sent
 }
 
+// newTransport applies the defaults of Options. It records invalid options, for admit to
+// return.
 func newTransport(c *Client, o Options) *transport {
 	if o.Timeout <= 0 {
 		o.Timeout = defaultTimeout
 	}
+
 	if o.MaxBytes <= 0 {
 		o.MaxBytes = defaultMaxBytes
 	}
+
 	o.Redirects = min(max(o.Redirects, 0), maxRedirects)
 	t := &transport{client: c, options: o}
 	t.base = &http.Transport{
-		Proxy:                  nil, // the environment's would be dialled instead of what was checked
+		Proxy:                  nil, // the environment's proxy would bypass the address check
 		DialContext:            t.dial,
 		DialTLSContext:         t.dialTLS,
-		DisableCompression:     true, // decoded by body, under its caps
+		DisableCompression:     true, // body decodes, within its limits
 		DisableKeepAlives:      o.Fresh,
 		MaxIdleConnsPerHost:    2,
 		IdleConnTimeout:        30 * time.Second,
@@ -43,73 +47,82 @@ func newTransport(c *Client, o Options) *transport {
 		Protocols:              new(http.Protocols),
 		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
 	}
-	// HTTP/2 sends requests again on its own account, and shares a connection between them.
+
+	// HTTP/2 retries requests automatically and shares connections between them.
 	t.base.Protocols.SetHTTP1(true)
 	if c.tune != nil {
 		c.tune(t.base)
 	}
+
 	if o.Trusted != "" {
-		t.permit.trusted, t.unusable = hostPortFor(o.Trusted)
+		t.permit.trusted, t.optionsErr = hostPortFor(o.Trusted)
 	}
+
 	if o.Origin != "" {
 		origin, err := originFor(o.Origin)
 		t.origin, t.permit.port = &origin, origin.port
-		t.unusable = errors.Join(t.unusable, err)
+		t.optionsErr = errors.Join(t.optionsErr, err)
 	}
+
 	return t
 }
 
-// RoundTrip sends one request, as http.RoundTripper has it. Its errors are of type *Error.
+// RoundTrip sends one request, as http.RoundTripper requires. Its errors are of type *Error.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	to, err := t.admit(req)
 	if err != nil {
 		if req.Body != nil {
-			_ = req.Body.Close() // which a round trip always does
+			_ = req.Body.Close() // as every RoundTripper must
 		}
 		return nil, describe(req.Context(), err, req.Response == nil)
 	}
+
 	ctx, cancel := context.WithDeadline(req.Context(), t.deadline(req))
-	w := &writing{ctx: ctx, hook: sending(ctx)}
-	resp, err := t.base.RoundTrip(t.outgoing(httptrace.WithClientTrace(ctx, w.trace()), req, to))
+	w := &sendState{ctx: ctx, hook: sendingHook(ctx)}
+	resp, err := t.base.RoundTrip(t.outgoingRequest(httptrace.WithClientTrace(ctx, w.trace()), req, to))
 	if err != nil {
-		defer cancel() // after it was asked whether it is over
+		defer cancel() // only after describe has checked whether ctx has ended
 		notSent, hookErr := w.abandon()
 		if hookErr != nil {
 			return nil, &Error{Message: "The request was not sent.", NotSent: true, Err: hookErr}
 		}
 		return nil, describe(ctx, err, notSent && req.Response == nil)
 	}
-	resp.Request = req.WithContext(ctx) // whose deadline a redirect takes over
+
+	resp.Request = req.WithContext(ctx) // a redirect takes over its deadline
 	if resp.StatusCode == http.StatusSwitchingProtocols {
 		_ = resp.Body.Close()
 		cancel()
 		return nil, &Error{Message: "The host changed the protocol."}
 	}
+
 	newBody(ctx, cancel, resp, t.options.MaxBytes)
 	return resp, nil
 }
 
-// CloseIdleConnections is called by the method of the same name of http.Client.
+// CloseIdleConnections implements the method of the same name of http.Client.
 func (t *transport) CloseIdleConnections() { t.base.CloseIdleConnections() }
 
-// admit checks what can be seen of a request before anything is asked of a resolver.
+// admit checks everything that is visible in a request before its host is resolved.
 func (t *transport) admit(req *http.Request) (target, error) {
-	if t.unusable != nil {
-		return target{}, &Error{Message: "The address is not valid.", Err: errors.Join(ErrRefused, t.unusable)}
+	if t.optionsErr != nil {
+		return target{}, &Error{Message: "The address is not valid.", Err: errors.Join(ErrRefused, t.optionsErr)}
 	}
+
 	to, err := targetFor(req.URL)
 	switch {
 	case err != nil:
 		return to, err
 	case req.Host != "" && req.Host != req.URL.Host:
-		return to, refuse("The request names two hosts.")
+		return to, refuse("The request has two different hosts.")
 	case t.origin != nil && to != *t.origin:
-		return to, refuse("The address leads to another host than the one that is listed.")
+		return to, refuse("The address leads to a different host than the listed one.")
 	}
+
 	return to, t.client.guard.checkPort(t.permit, to)
 }
 
-// deadline is the end of the exchange, which a redirect does not move.
+// deadline is the end of the exchange. A redirect does not extend it.
 func (t *transport) deadline(req *http.Request) time.Time {
 	at := time.Now().Add(t.options.Timeout)
 	if req.Response != nil && req.Response.Request != nil {
@@ -120,8 +133,8 @@ func (t *transport) deadline(req *http.Request) time.Time {
 	return at
 }
 
-// outgoing is the request as it leaves.
-func (t *transport) outgoing(ctx context.Context, req *http.Request, to target) *http.Request {
+// outgoingRequest returns the request to send.
+func (t *transport) outgoingRequest(ctx context.Context, req *http.Request, to target) *http.Request {
 	out := req.Clone(ctx)
 	out.URL.Host = to.urlHost()
 	out.Host = ""
@@ -130,38 +143,43 @@ func (t *transport) outgoing(ctx context.Context, req *http.Request, to target) 
 	}
 	encodings := "gzip, deflate"
 	if strings.Contains(out.Header.Get("Accept"), "text/event-stream") {
-		encodings = "identity" // events shall come one by one
+		encodings = "identity" // compression would delay single events
 	}
 	out.Header.Set("Accept-Encoding", encodings)
 	return out
 }
 
-// redirect decides whether a redirect is followed, as http.Client's CheckRedirect.
+// redirect decides whether a redirect is followed. It is http.Client's CheckRedirect.
 func (t *transport) redirect(next *http.Request, via []*http.Request) error {
 	if t.options.Redirects == 0 {
 		return http.ErrUseLastResponse
 	}
+
 	if len(via) > t.options.Redirects {
-		return refuse("The address redirects too often.")
+		return refuse("The address redirects too many times.")
 	}
-	next.Header.Del("Referer") // an address may hold a secret
-	if !leaves(next, via) {
+
+	next.Header.Del("Referer") // an address may contain a secret
+	if !leftOrigin(next, via) {
 		return nil
 	}
 	if next.Method != http.MethodGet && next.Method != http.MethodHead || next.Body != nil && next.Body != http.NoBody {
 		return refuse("The address redirects a request with content to another host.")
 	}
+
 	for name := range next.Header {
 		switch name {
 		case "Accept", "Accept-Language", "User-Agent", "Content-Type":
-		default: // any may be a credential
+		default: // any other header may be a credential
 			next.Header.Del(name)
 		}
 	}
+
 	return nil
 }
 
-// dial connects to a host under the guard: the check runs between resolution and connection, for each address tried.
+// dial connects to a host under the guard, which checks each resolved address before the
+// connection is made.
 func (t *transport) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	c, err := t.connect(ctx, network, address)
 	if err != nil {
@@ -170,6 +188,8 @@ func (t *transport) dial(ctx context.Context, network, address string) (net.Conn
 	return &conn{Conn: c}, nil
 }
 
+// connect resolves a host and connects to it. The guard checks every address before the
+// connection is made.
 func (t *transport) connect(ctx context.Context, network, address string) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -185,12 +205,13 @@ func (t *transport) connect(ctx context.Context, network, address string) (net.C
 	return dialer.DialContext(ctx, network, address)
 }
 
-// dialTLS ends with the handshake, so that what is written to the connection then is the request.
+// dialTLS returns after the handshake, so that everything written later belongs to the request.
 func (t *transport) dialTLS(ctx context.Context, network, address string) (net.Conn, error) {
 	raw, err := t.connect(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
+
 	cfg := t.base.TLSClientConfig.Clone()
 	cfg.ServerName, _, _ = net.SplitHostPort(address)
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
@@ -200,10 +221,11 @@ func (t *transport) dialTLS(ctx context.Context, network, address string) (net.C
 		_ = raw.Close()
 		return nil, err
 	}
+
 	return &conn{Conn: secure}, nil
 }
 
-// urlHost is the target as a URL's host; a default port is left out, as servers expect it.
+// urlHost is the target as a URL's host, without a default port.
 func (t target) urlHost() string {
 	if t.port != defaultPort(t.scheme) {
 		return t.hostPort()

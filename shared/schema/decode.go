@@ -12,11 +12,11 @@ import (
 const (
 	maxDepth    = 64
 	maxNumber   = 100 // characters
-	maxExponent = 400 // a number is made a fraction: 1e999999999 would be as many digits
+	maxExponent = 400 // a number becomes a fraction, and 1e999999999 would have that many digits
 )
 
-// decode reads one JSON value of at most limit bytes. A key that comes twice is refused: whoever is called might read
-// the other one than was checked.
+// decode parses one JSON value of at most limit bytes. It rejects repeated keys, because a
+// receiver might use a different one than was checked.
 func decode(raw []byte, limit int) (any, error) {
 	if len(raw) > limit {
 		return nil, fmt.Errorf("longer than %d bytes", limit)
@@ -34,6 +34,7 @@ func value(d *json.Decoder, depth int) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading JSON: %w", err)
 	}
+
 	switch t := token.(type) {
 	case json.Number:
 		return t, number(t.String())
@@ -59,12 +60,13 @@ func object(d *json.Decoder, depth int) (any, error) {
 		}
 		key, _ := token.(string)
 		if _, twice := o[key]; twice {
-			return nil, fmt.Errorf("the key %s comes twice", shorten(strconv.Quote(key), maxWord))
+			return nil, fmt.Errorf("duplicate key %s", shorten(strconv.Quote(key), maxWord))
 		}
 		if o[key], err = value(d, depth); err != nil {
 			return nil, err
 		}
 	}
+
 	_, err := d.Token()
 	return o, err //nolint:wrapcheck // the closing brace is there: the whole is valid
 }

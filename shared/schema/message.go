@@ -16,49 +16,55 @@ import (
 const (
 	maxPlaces = 3
 	maxWord   = 80
-	maxReason = 160 // characters of what is said about one place
+	maxReason = 160 // characters of the message about one place
 )
 
-// problem is something that does not fit, and where.
+// problem is a mismatch and its location.
 type problem struct {
 	depth  int
 	place  string
 	reason string
 }
 
-// readable makes an error of the library one that a model or an administrator can act on.
+// readable converts an error of the library to one that a model or an administrator can act on.
 func readable(err error) error {
 	if err == nil {
 		return nil
 	}
+
 	if _, ok := errors.AsType[*jsonschema.LoadURLError](err); ok {
 		return errElsewhere
 	}
+
 	if broken, ok := errors.AsType[*jsonschema.SchemaValidationError](err); ok {
 		err = broken.Err
 	}
+
 	mismatch, ok := errors.AsType[*jsonschema.ValidationError](err)
 	if !ok {
 		return errors.New(shorten(strings.ReplaceAll(err.Error(), address, ""), maxReason))
 	}
+
 	found := problems(mismatch)
-	// Objects are gone through in no order; the same mistake is told in the same words.
+	// Objects have no order; sorting makes messages reproducible.
 	slices.SortFunc(found, func(a, b problem) int {
 		return cmp.Or(strings.Compare(a.place, b.place), strings.Compare(a.reason, b.reason))
 	})
 	found = slices.Compact(found)
-	var told []string
+	var messages []string
 	for _, p := range found[:min(len(found), maxPlaces)] {
-		told = append(told, p.String())
+		messages = append(messages, p.String())
 	}
-	text := strings.Join(told, "; ")
+
+	text := strings.Join(messages, "; ")
 	if len(found) > maxPlaces {
 		text += "; and more"
 	}
+
 	return errors.New(text)
 }
 
-// String gives place and reason; the arguments as a whole need no place.
+// String joins place and reason. The top-level value has no place.
 func (p problem) String() string {
 	if p.place == "" {
 		return p.reason
@@ -66,15 +72,18 @@ func (p problem) String() string {
 	return p.place + ": " + p.reason
 }
 
-// problems gives the causes at the bottom of a mismatch, and of alternatives the one that came closest.
+// problems returns the innermost causes of a mismatch. Of several alternatives it returns
+// the closest one.
 func problems(e *jsonschema.ValidationError) []problem {
 	if len(e.Causes) == 0 {
 		return []problem{{depth: len(e.InstanceLocation), place: pointer(e.InstanceLocation), reason: reason(e.ErrorKind)}}
 	}
+
 	var all []problem
 	for _, cause := range e.Causes {
 		all = append(all, problems(cause)...)
 	}
+
 	switch e.ErrorKind.(type) {
 	case *kind.AnyOf, *kind.OneOf:
 		closest := slices.MaxFunc(all, func(a, b problem) int {
@@ -91,7 +100,8 @@ func problems(e *jsonschema.ValidationError) []problem {
 
 const noForm = "fits none of the allowed forms, at best: "
 
-// pointer is a JSON pointer to a place, "" to the whole; the innermost keys of a long one.
+// pointer is a JSON pointer to a place, "" for the top-level value. A long one is shortened to
+// its innermost keys.
 func pointer(location []string) string {
 	var place strings.Builder
 	for _, key := range location[max(0, len(location)-6):] {
@@ -104,7 +114,7 @@ func pointer(location []string) string {
 	return place.String()
 }
 
-// reason says what does not fit, without the value that does not.
+// reason describes a mismatch without the value.
 func reason(k jsonschema.ErrorKind) string {
 	switch k := k.(type) {
 	case *kind.Pattern:
@@ -117,13 +127,13 @@ func reason(k jsonschema.ErrorKind) string {
 	case *kind.FalseSchema, *kind.Not:
 		return "is not allowed"
 	case *kind.RefCycle:
-		return "the schema refers to itself without an end"
+		return "the schema refers to itself endlessly"
 	default:
 		return shorten(k.LocalizedString(message.NewPrinter(language.English)), maxReason)
 	}
 }
 
-// shorten cuts a text to so many characters, and shows that it did.
+// shorten truncates a text to maximum characters, with an ellipsis.
 func shorten(text string, maximum int) string {
 	if utf8.RuneCountInString(text) <= maximum {
 		return text

@@ -18,36 +18,42 @@ const (
 
 var errPattern = errors.New("a pattern is too large")
 
-// pattern is a regular expression of known size. One that only other engines know, such as with look-around or more than
-// 1000 repetitions, matches everything: whoever is called checks it.
+// pattern is a regular expression of known size. An expression that Go does not support, for
+// example with look-around or more than 1000 repetitions, matches everything; the receiver of
+// the call checks it.
 type pattern struct {
 	text string
 	size int
-	re   *regexp.Regexp // nil when unknown
+	re   *regexp.Regexp // nil if not supported
 }
 
-// String gives the expression as it was written.
+// String returns the expression as written.
 func (p *pattern) String() string { return p.text }
 
 // MatchString reports whether a part of s matches.
 func (p *pattern) MatchString(s string) bool { return p.re == nil || p.re.MatchString(s) }
 
-// patterns compiles the regular expressions of one schema, each once: they are asked for twice.
+// patterns compiles the regular expressions of one schema, each once; the library
+// requests each twice.
 type patterns struct {
 	known map[string]*pattern
 	size  int
 }
 
-// unicodeEscape is what JSON Schema's patterns have and Go's do not.
+// unicodeEscape matches an escape that JSON Schema's patterns have and Go's do not.
 var unicodeEscape = regexp.MustCompile(`\\u([0-9a-fA-F]{4})`)
 
+// compile returns the compiled pattern. It returns errPattern if the pattern, or all patterns
+// of the schema together, are too large.
 func (p *patterns) compile(text string) (jsonschema.Regexp, error) {
 	if known, ok := p.known[text]; ok {
 		return known, nil
 	}
+
 	if len(text) > maxPattern {
 		return nil, errPattern
 	}
+
 	found := &pattern{text: text}
 	translated := unicodeEscape.ReplaceAllString(text, `\x{$1}`)
 	if tree, err := syntax.Parse(translated, syntax.Perl); err == nil {
@@ -59,11 +65,12 @@ func (p *patterns) compile(text string) (jsonschema.Regexp, error) {
 			return nil, fmt.Errorf("compiling pattern %s: %w", strconv.Quote(text), err)
 		}
 	}
+
 	p.known[text] = found
 	return found, nil
 }
 
-// size is about how many instructions an expression is compiled to; repetitions are copies.
+// size is the approximate number of instructions of a compiled expression. Repetitions are copies.
 func size(tree *syntax.Regexp) int {
 	n := 1
 	for _, sub := range tree.Sub {
@@ -72,6 +79,7 @@ func size(tree *syntax.Regexp) int {
 			return n
 		}
 	}
+
 	switch tree.Op {
 	case syntax.OpRepeat:
 		n *= max(tree.Max, tree.Min+1, 1)
@@ -81,5 +89,6 @@ func size(tree *syntax.Regexp) int {
 		n += len(tree.Rune) / 64
 	default:
 	}
+
 	return n
 }

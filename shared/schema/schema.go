@@ -12,54 +12,62 @@ import (
 const (
 	maxSchema    = 64 << 10
 	maxArguments = 256 << 10
-	// maxEffort bounds a check, in units of well under a microsecond.
+	// maxEffort bounds a check, in units well below a microsecond.
 	maxEffort = 400_000
 
-	address = "parley://arguments/schema" // of a schema; it is nowhere
+	address = "parley://arguments/schema" // the URL of a schema; nothing is there
 )
 
 var (
 	errNotObject = errors.New("not a JSON object")
 	errElsewhere = errors.New("it refers to another document")
 	errDynamic   = errors.New("$dynamicRef and $recursiveRef are not supported")
-	errUnknown   = errors.New("a pattern that cannot be checked stands under not, if or patternProperties")
+	errUnknown   = errors.New("a pattern that cannot be checked is used in not, if or patternProperties")
 	errBroken    = errors.New("it cannot be read")
 )
 
-// Schema is a compiled JSON Schema; safe for concurrent use. Checks run one at a time.
+// Schema is a compiled JSON Schema. It is safe for concurrent use; checks run one at a time.
 type Schema struct {
 	compiled *jsonschema.Schema
 
 	mu     sync.Mutex
-	effort int // what is left of the running check's
+	effort int // remaining effort of the running check
 }
 
-// Compile reads a JSON Schema of 2020-12, or of the older draft that its $schema names. It fails on one that is over
-// 64 KiB, nested deeper than 64, refers to anything outside itself or has patterns too large to be matched with.
+// Compile compiles a JSON Schema of 2020-12, or of the older draft in its $schema. It returns
+// an error if the schema is over 64 KiB, is nested deeper than 64, refers to anything outside
+// itself, or has too large patterns.
 func Compile(raw json.RawMessage) (*Schema, error) {
 	doc, err := decode(raw, maxSchema)
 	if err != nil {
 		return nil, fmt.Errorf("reading schema: %w", err)
 	}
+
 	if _, ok := doc.(map[string]any); !ok {
 		return nil, fmt.Errorf("reading schema: %w", errNotObject)
 	}
+
 	s := &Schema{}
 	if s.compiled, err = compile(doc); err != nil {
 		return nil, fmt.Errorf("reading schema: %w", err)
 	}
-	if err := s.measure(); err != nil {
+
+	if err := s.countEffort(); err != nil {
 		return nil, fmt.Errorf("reading schema: %w", err)
 	}
+
 	return s, nil
 }
 
+// compile compiles a schema without loading anything. It converts a panic of the library to
+// errBroken.
 func compile(doc any) (compiled *jsonschema.Schema, err error) {
 	defer func() {
-		if recover() != nil { // the library gives up on some documents in this way
+		if recover() != nil { // the library panics on some documents
 			compiled, err = nil, errBroken
 		}
 	}()
+
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
 	c.UseLoader(refuse{})
@@ -67,26 +75,30 @@ func compile(doc any) (compiled *jsonschema.Schema, err error) {
 	if err := c.AddResource(address, doc); err != nil {
 		return nil, errBroken
 	}
+
 	compiled, err = c.Compile(address)
 	return compiled, readable(err)
 }
 
-// refuse is a loader that loads nothing.
+// refuse is a loader that rejects everything.
 type refuse struct{}
 
-// Load fails.
+// Load returns an error.
 func (refuse) Load(string) (any, error) { return nil, errElsewhere }
 
-// Check reports what of the arguments does not fit the schema: at most three places, in words made for a model, such
-// as "/filters/0/from: got string, want number". It quotes none of the arguments' values.
+// Check returns an error if the arguments do not match the schema. The error has at most three
+// problems, in words for a model, for example "/filters/0/from: got string, want number". It
+// contains none of the arguments' values.
 func (s *Schema) Check(arguments json.RawMessage) (err error) {
 	value, err := decode(arguments, maxArguments)
 	if err != nil {
 		return err
 	}
+
 	if _, ok := value.(map[string]any); !ok {
 		return errNotObject
 	}
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer func() {
@@ -94,10 +106,12 @@ func (s *Schema) Check(arguments json.RawMessage) (err error) {
 			err = errors.New("they cannot be checked")
 		}
 	}()
+
 	s.effort = maxEffort
 	err = s.compiled.Validate(value)
 	if s.effort < 0 {
-		return errors.New("they are too much to be checked")
+		return errors.New("they are too large to be checked")
 	}
+
 	return readable(err)
 }

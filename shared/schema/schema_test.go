@@ -54,7 +54,7 @@ func TestCheckNamesThePlace(t *testing.T) {
 		``:                                                        "not JSON",
 		`{"id":1}{}`:                                              "not JSON",
 		`{"id":1,}`:                                               "not JSON",
-		`{"id":1,"id":2}`:                                         `the key "id" comes twice`,
+		`{"id":1,"id":2}`:                                         `duplicate key "id"`,
 		`{"id":1e999999999}`:                                      "a number is out of range: 1e999999999",
 		`{"id":1e-401}`:                                           "a number is out of range: 1e-401",
 		`{"id":1` + strings.Repeat("0", 200) + `}`:                   "a number is out of range: 1" + strings.Repeat("0", 78) + "…",
@@ -117,7 +117,7 @@ func TestCompileRefuses(t *testing.T) {
 		`{"type":"thing"}`:                     "/type: ",
 		`{"properties":[]}`:                    "/properties: got array, want object",
 		`{"minimum":1e999999999}`:              "a number is out of range",
-		`{"type":"a","type":"b"}`:              `the key "type" comes twice`,
+		`{"type":"a","type":"b"}`:              `duplicate key "type"`,
 		`{"multipleOf":0}`:                     "/multipleOf: ",
 		`{"$ref":"#/nowhere"}`:                 "nowhere",
 		`{"$ref":"#/$defs/a/b"}`:               "",
@@ -153,7 +153,7 @@ func TestPatternsOfOtherEngines(t *testing.T) {
 	t.Parallel()
 	s := compile(t, `{"properties":{"a":{"type":"string","pattern":"^(?=.*x).+$","minLength":2},"l":{"pattern":"^.{1,2000}$"},"u":{"pattern":"^[\\u00e0-\\u00ff]+$"}}}`)
 	for arguments, want := range map[string]string{
-		`{"a":"no such letter"}`: "<nil>", // whoever is called checks it
+		`{"a":"no such letter"}`: "<nil>", // the receiver of the call checks it
 		`{"a":"x"}`:              "/a: minLength: got 1, want 2",
 		`{"u":"é"}`:              "<nil>",
 		`{"u":"e"}`:              `/u: does not match the pattern ^[\u00e0-\u00ff]+$`,
@@ -164,7 +164,7 @@ func TestPatternsOfOtherEngines(t *testing.T) {
 	}
 }
 
-// hostile are schemas and arguments that would keep a checker busy for very long.
+// hostile are schemas and arguments that would take a validator very long.
 func hostile() map[string][2]string {
 	var doubling strings.Builder
 	for n := range 60 {
@@ -207,7 +207,7 @@ func TestHostileSchemasEndSoon(t *testing.T) {
 		s := compile(t, c[0])
 		err := s.Check(json.RawMessage(c[1]))
 		took := time.Since(began)
-		if err == nil || took > 20*time.Second { // a few ms to some 100 ms on an idle machine; without the bound for ever
+		if err == nil || took > 20*time.Second { // some 100 ms at most on an idle machine; without the limit endless
 			t.Errorf("%s: %v after %s", name, err, took)
 		}
 		t.Log(name, took, err)

@@ -12,31 +12,31 @@ import (
 // pageSize is how many values are listed at a time.
 const pageSize = 1000
 
-// Values lists what the database holds sealed; the store does.
+// Values lists the sealed values of the database. The store implements it.
 type Values interface {
 	SealedValues(ctx context.Context, kind sealdb.Kind, after sealdb.Value, limit int) ([]sealdb.Value, error)
 	SealedKeys(ctx context.Context, kind sealdb.Kind) ([]string, error)
 }
 
-// Key says what needs a key.
+// Key is a key and the values that need it.
 type Key struct {
 	ID    string
 	State State
-	// Values counts the values that need the key, by their kinds; kinds without any are absent.
+	// Values counts the values that need the key, by kind. Kinds without values are absent.
 	Values map[sealdb.Kind]int
 }
 
-// State is what SECRETS_KEY says of a key.
+// State is the state of a key in SECRETS_KEY.
 type State string
 
 // States of keys.
 const (
-	Current State = "current" // the first one, which seals
-	Old     State = "old"     // opens what it sealed before
-	Missing State = "missing" // values need it, and SECRETS_KEY does not have it
+	Current State = "current" // the first one, with which values are sealed
+	Old     State = "old"     // opens values that it sealed earlier
+	Missing State = "missing" // values need it, and SECRETS_KEY does not contain it
 )
 
-// Total is how many values need the key.
+// Total is the number of values that need the key.
 func (k Key) Total() int {
 	total := 0
 	for _, n := range k.Values {
@@ -45,11 +45,12 @@ func (k Key) Total() int {
 	return total
 }
 
-// Removable reports whether SECRETS_KEY can do without the key.
+// Removable reports whether the key may be removed from SECRETS_KEY.
 func (k Key) Removable() bool { return k.State == Old && k.Total() == 0 }
 
-// Count counts the values that need each key: those of SECRETS_KEY in their order, then those that are missing there. A value that needs
-// two keys counts for both. It reads an entry of an index for each value; progress, which may be nil, is called with how many it has read.
+// Count counts the values that need each key: first the keys of SECRETS_KEY in order, then the
+// missing ones. A value that needs two keys counts for both. It reads one index entry per
+// value. progress, if not nil, is called with the number of entries read.
 func Count(ctx context.Context, values Values, box *secrets.Box, progress func(int)) ([]Key, error) {
 	var keys []Key
 	for n, keyID := range box.KeyIDs() {
@@ -59,6 +60,7 @@ func Count(ctx context.Context, values Values, box *secrets.Box, progress func(i
 		}
 		keys = append(keys, Key{ID: keyID, State: state, Values: map[sealdb.Kind]int{}})
 	}
+
 	configured, read := len(keys), 0
 	for _, kind := range sealdb.Kinds {
 		for at := (sealdb.Value{}); ; {
@@ -84,6 +86,7 @@ func Count(ctx context.Context, values Values, box *secrets.Box, progress func(i
 			at = page[len(page)-1]
 		}
 	}
+
 	slices.SortFunc(keys[configured:], func(a, b Key) int { return strings.Compare(a.ID, b.ID) })
 	return keys, nil
 }

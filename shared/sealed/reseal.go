@@ -11,30 +11,31 @@ import (
 )
 
 const (
-	batchRows  = 16 // values that one transaction reseals: deliveries hold up to 1 MiB each
+	batchRows  = 16 // values that one transaction reseals; a delivery may have 1 MiB
 	listedRows = 500
-	maxPasses  = 20 // over a kind; each but the first is for values that were busy or came in between
+	maxPasses  = 20 // per kind; all but the first handle values that were locked or added meanwhile
 )
 
-// Resealing is where values are resealed; the store is.
+// Resealing is the interface for resealing values. The store implements it.
 type Resealing interface {
 	Values
 	Reseal(ctx context.Context, org string, values []sealdb.Value, by sealdb.Resealer) ([]sealdb.Resealed, error)
 }
 
-// Outcome counts what Reseal did.
+// Outcome is the result of Reseal.
 type Outcome struct {
 	Resealed int
-	Unopened int // values that no key opens; they stay as they are
-	Busy     int // values that another transaction has locked each time
+	Unopened int // values that no key opens; they are unchanged
+	Busy     int // values that were locked by another transaction each time
 }
 
-// Reseal gives every value of the database the box's current key, while the service runs. Each batch is a transaction of its own, so it may
-// end at any time, and be started again. unopened is called for each value that no key opens, and progress after each batch.
+// Reseal seals every value of the database with the box's current key while the service runs.
+// Each batch is a separate transaction, so it can be interrupted and started again. It calls
+// unopened for each value that no key opens, and progress after each batch.
 func Reseal(
 	ctx context.Context, values Resealing, box *secrets.Box, unopened func(sealdb.Value), progress func(Outcome),
 ) (Outcome, error) {
-	r := &resealing{values: values, by: resealer{box, box.KeyIDs()[0]}, unopened: unopened, progress: progress}
+	r := &resealRun{values: values, by: resealer{box, box.KeyIDs()[0]}, unopened: unopened, progress: progress}
 	for _, kind := range sealdb.Kinds {
 		if err := r.kind(ctx, kind); err != nil {
 			return r.outcome, err
@@ -43,18 +44,19 @@ func Reseal(
 	return r.outcome, nil
 }
 
-type resealing struct {
+type resealRun struct {
 	values   Resealing
 	by       resealer
 	unopened func(sealdb.Value)
 	progress func(Outcome)
 	outcome  Outcome
-	again    bool // the present pass is not the first: what no key opens was counted before
+	again    bool // not the first pass: values that no key opens are already counted
 }
 
-// kind goes over a kind's values until all that can be opened have the current key. Values move in the list as they are resealed, so that
-// a pass meets none twice. Another pass follows for those that were busy or came in between.
-func (r *resealing) kind(ctx context.Context, kind sealdb.Kind) error {
+// kind reseals the values of a kind until all that can be opened have the current key. Resealed
+// values move in the list, so a pass sees each value once. Further passes handle values that
+// were locked or added meanwhile.
+func (r *resealRun) kind(ctx context.Context, kind sealdb.Kind) error {
 	busy := 0
 	for pass := range maxPasses {
 		keys, err := r.values.SealedKeys(ctx, kind)
@@ -77,12 +79,14 @@ func (r *resealing) kind(ctx context.Context, kind sealdb.Kind) error {
 			break
 		}
 	}
+
 	r.outcome.Busy += busy
 	return nil
 }
 
-// combination reseals the values that need a combination of keys, and gives how many others had locked.
-func (r *resealing) combination(ctx context.Context, kind sealdb.Kind, keys string) (busy int, err error) {
+// combination reseals the values that need a combination of keys, and returns how many were
+// locked by another transaction.
+func (r *resealRun) combination(ctx context.Context, kind sealdb.Kind, keys string) (busy int, err error) {
 	for at := (sealdb.Value{Keys: keys}); ; {
 		page, err := r.values.SealedValues(ctx, kind, at, listedRows)
 		if err != nil {
@@ -104,7 +108,7 @@ func (r *resealing) combination(ctx context.Context, kind sealdb.Kind, keys stri
 	}
 }
 
-// batches cuts a page into parts of one organization each, which one transaction may take.
+// batches splits a page into batches for one transaction, each of a single organization.
 func batches(page []sealdb.Value) func(yield func([]sealdb.Value) bool) {
 	return func(yield func([]sealdb.Value) bool) {
 		for len(page) > 0 {
@@ -120,13 +124,15 @@ func batches(page []sealdb.Value) func(yield func([]sealdb.Value) bool) {
 	}
 }
 
-func (r *resealing) batch(ctx context.Context, batch []sealdb.Value) (busy int, err error) {
+// batch reseals the values of a batch, and returns how many were locked. If one is locked it
+// tries each separately.
+func (r *resealRun) batch(ctx context.Context, batch []sealdb.Value) (busy int, err error) {
 	done, err := r.values.Reseal(ctx, batch[0].OrganizationID, batch, r.by)
 	if pg.IsLocked(err) {
 		if len(batch) == 1 {
 			return 1, nil
 		}
-		for i := range batch { // one at a time, so that a locked row does not hold up the others
+		for i := range batch { // one at a time, so that a locked row does not block the others
 			n, err := r.batch(ctx, batch[i:i+1])
 			if err != nil {
 				return busy, err
@@ -135,9 +141,11 @@ func (r *resealing) batch(ctx context.Context, batch []sealdb.Value) (busy int, 
 		}
 		return busy, nil
 	}
+
 	if err != nil {
 		return 0, err
 	}
+
 	for _, value := range done {
 		switch {
 		case value.Err == nil:
@@ -147,6 +155,7 @@ func (r *resealing) batch(ctx context.Context, batch []sealdb.Value) (busy int, 
 			r.unopened(value.Value)
 		}
 	}
+
 	r.progress(r.outcome)
 	return 0, nil
 }
@@ -168,8 +177,8 @@ func (r resealer) has(combination string) bool {
 	return true
 }
 
-// place names a value's place, for the box.
-func place(kind sealdb.Kind, org, id string) string {
+// location identifies where a value is stored, for the box.
+func location(kind sealdb.Kind, org, id string) string {
 	switch kind {
 	case sealdb.KindWidget:
 		return secrets.WidgetIdentity(org, id)
@@ -186,7 +195,7 @@ func (r resealer) ResealText(kind sealdb.Kind, org, id, sealed string) (string, 
 	if secrets.KeyID(sealed) == r.current {
 		return sealed, nil
 	}
-	at := place(kind, org, id)
+	at := location(kind, org, id)
 	plain, err := r.box.Open(sealed, at)
 	if err != nil {
 		return "", sealdb.ErrUnopened

@@ -19,7 +19,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// counted is what Count gives, as text: "old tool 1, hook 1".
+// counted returns the result of Count as text: "old tool 1, hook 1".
 func counted(t *testing.T, s *store.Store, setting string) string {
 	t.Helper()
 	keys, err := sealed.Count(t.Context(), s.Seals, sealedtest.Box(t, setting), nil)
@@ -39,7 +39,7 @@ func counted(t *testing.T, s *store.Store, setting string) string {
 	return strings.Join(out, ", ")
 }
 
-// reseal reseals everything, and gives the outcome and the values that were not opened.
+// reseal reseals everything, and returns the outcome and the values that were not opened.
 func reseal(ctx context.Context, t *testing.T, s sealed.Resealing, setting string) (sealed.Outcome, []string, error) {
 	t.Helper()
 	var unopened []string
@@ -62,7 +62,7 @@ const (
 	all      = 9
 )
 
-// Every kind of value is counted with its key, resealed, and needs the old key no more.
+// Every kind of value is counted with its key and resealed, and then no longer needs the old key.
 func TestReseal(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -103,14 +103,14 @@ func TestReseal(t *testing.T) {
 	}
 }
 
-// Values that no key opens are named once and stay as they are; everything else is resealed.
+// Values that no key opens are reported once and stay unchanged; everything else is resealed.
 func TestResealGoesOnPastWhatNoKeyOpens(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
 	lost := sealedtest.New(t, dsn, strings.Repeat("0c", 32), "lost@example.com")
 	house := sealedtest.New(t, dsn, sealedtest.KeyA, "ada@example.com")
 	s, both := sealedtest.Open(t, dsn, sealedtest.KeyB), sealedtest.KeyB+","+sealedtest.KeyA
-	// A value under a key that is there, in the place of another, is not opened either.
+	// A value copied from another location is not opened either, although its key exists.
 	mustExec(t, dsn, `UPDATE hooks h SET secret = o.secret FROM hooks o WHERE h.id = $1 AND o.id = $2`, lost.HookID, house.HookID)
 	outcome, unopened, err := reseal(t.Context(), t, s.Seals, both)
 	if err != nil || outcome != (sealed.Outcome{Resealed: all, Unopened: all}) || len(unopened) != all {
@@ -132,7 +132,7 @@ func TestResealGoesOnPastWhatNoKeyOpens(t *testing.T) {
 	}
 }
 
-// While a secret is rotated there are two, maybe of two keys. One whose time is over is dropped.
+// During a rotation a row has two secrets, possibly with two keys. An expired one is dropped.
 func TestResealPairs(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -160,7 +160,7 @@ func TestResealPairs(t *testing.T) {
 	}
 }
 
-// Secrets of a deleted agent are dropped, whatever their key: nothing uses them.
+// Secrets of a deleted agent are dropped, with any key, because nothing uses them.
 func TestResealDropsWhatIsDeleted(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -184,7 +184,7 @@ func mustExec(t *testing.T, dsn, statement string, args ...any) {
 	}
 }
 
-// stopped ends a context after so many batches.
+// stopped cancels a context after a number of batches.
 type stopped struct {
 	*sealdb.Store
 
@@ -199,7 +199,7 @@ func (s *stopped) Reseal(ctx context.Context, org string, values []sealdb.Value,
 	return s.Store.Reseal(ctx, org, values, by)
 }
 
-// A run that was stopped is continued by the next, wherever it was stopped.
+// An interrupted run is continued by the next one, at whatever point it was interrupted.
 func TestResealIsResumed(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -227,7 +227,8 @@ func TestResealIsResumed(t *testing.T) {
 	}
 }
 
-// Changes of agents and hooks beside it win, and none is lost: each is made in full, with its secrets as it set them.
+// Concurrent changes of agents and hooks are not lost: each is complete, with the
+// secrets that it set.
 func TestResealLosesNoEdit(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -238,7 +239,7 @@ func TestResealLosesNoEdit(t *testing.T) {
 	old, ctx := sealedtest.Box(t, sealedtest.KeyA), t.Context()
 	done := make(chan struct{})
 	var wg sync.WaitGroup
-	wg.Go(func() { // a process that seals with the old key still
+	wg.Go(func() { // a process that still seals with the old key
 		defer close(done)
 		for n := range rounds {
 			_, err := s.Agents.UpdateAgent(ctx, org, house.Agent, 0, func(a *domain.Agent) error {
@@ -256,19 +257,19 @@ func TestResealLosesNoEdit(t *testing.T) {
 			}
 		}
 	})
-	resealing := sealedtest.Open(t, dsn, both)
+	resealRun := sealedtest.Open(t, dsn, both)
 	for running := true; running; {
 		select {
 		case <-done:
 			running = false
 		default:
 		}
-		if _, unopened, err := reseal(ctx, t, resealing.Seals, both); err != nil || len(unopened) > 0 {
+		if _, unopened, err := reseal(ctx, t, resealRun.Seals, both); err != nil || len(unopened) > 0 {
 			t.Errorf("resealing: %v, %v", unopened, err)
 		}
 	}
 	wg.Wait()
-	mustReseal(t, resealing.Seals, both)
+	mustReseal(t, resealRun.Seals, both)
 	agent, err := s.Agents.Agent(ctx, org, house.Agent)
 	if err != nil || agent.Version != 2+rounds || agent.Description != fmt.Sprint(rounds-1) {
 		t.Fatalf("the agent is %+v, %v", agent, err)
@@ -278,12 +279,12 @@ func TestResealLosesNoEdit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, c := range map[string]struct{ sealed, place string }{
+	for name, c := range map[string]struct{ sealed, location string }{
 		"header": {agent.Tools.MCP.Servers[0].Headers["X-Round"], secrets.AgentHeaders(org, house.Agent)},
 		"widget": {agent.Widget.IdentitySecret, secrets.WidgetIdentity(org, house.Agent)},
 		"hook":   {hook.SealedSecrets[0], secrets.Hook(org, house.HookID)},
 	} {
-		if got, err := b.Open(c.sealed, c.place); err != nil || got != want {
+		if got, err := b.Open(c.sealed, c.location); err != nil || got != want {
 			t.Errorf("%s: %q, %v; want %q", name, got, err, want)
 		}
 	}
@@ -302,7 +303,7 @@ func TestResealLosesNoEdit(t *testing.T) {
 	}
 }
 
-// A row that another transaction has locked for long does not hold up the others.
+// A row that another transaction has locked for long does not delay the others.
 func TestResealPassesLockedRows(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)

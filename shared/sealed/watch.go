@@ -17,55 +17,62 @@ import (
 )
 
 const (
-	checkEvery = 10 * time.Minute
-	checkRetry = 5 * time.Second // after a check that the database did not answer
+	checkInterval = 10 * time.Minute
+	checkRetry    = 5 * time.Second // after a check that the database did not answer
 )
 
-// Watch reports to the operator the sealed values that this process cannot open.
+// Watch reports the sealed values that this process cannot open to the operator.
 type Watch struct {
-	box      *secrets.Box
-	log      zerolog.Logger
-	unopened *prometheus.CounterVec
-	missing  *prometheus.GaugeVec
-	second   bool // another part of this process watches already
-	said     map[sealdb.Kind]string
+	box       *secrets.Box
+	log       zerolog.Logger
+	unopened  *prometheus.CounterVec
+	missing   *prometheus.GaugeVec
+	duplicate bool // another part of this process already watches
+	reported  map[sealdb.Kind]string
 }
 
-// NewWatch makes the watch of a part of a process. Parts that share a registry share their metrics, and only the first checks the database.
+// NewWatch returns the watch of a part of a process. Parts that share a registry share their
+// metrics, and only the first one checks the database.
 func NewWatch(box *secrets.Box, registry prometheus.Registerer, log zerolog.Logger) (*Watch, error) {
 	w := &Watch{
-		box: box, log: log, said: map[sealdb.Kind]string{},
+		box: box, log: log, reported: map[sealdb.Kind]string{},
 		unopened: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "parley_secrets_unopened_total",
-			Help: "Times that a sealed value was needed and no key of SECRETS_KEY opened it, by what it is part of.",
+			Help: "Encrypted values that no key of SECRETS_KEY could decrypt when needed, by kind.",
 		}, []string{"kind"}),
 		missing: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "parley_secrets_missing_keys",
-			Help: "Keys that sealed values of the database need and SECRETS_KEY does not have, by what the values are part of.",
+			Help: "Keys that encrypted values in the database need and SECRETS_KEY does not have, by kind.",
 		}, []string{"kind"}),
 	}
+
 	err := registry.Register(w.unopened)
 	if known, is := errors.AsType[prometheus.AlreadyRegisteredError](err); is {
 		if shared, is := known.ExistingCollector.(*prometheus.CounterVec); is {
-			w.unopened, w.second = shared, true
+			w.unopened, w.duplicate = shared, true
 			return w, nil
 		}
 	}
+
 	if err == nil {
 		err = registry.Register(w.missing)
 	}
+
 	if err != nil {
 		return nil, fmt.Errorf("registering metrics of sealed values: %w", err)
 	}
+
 	for _, kind := range sealdb.Kinds {
-		w.unopened.WithLabelValues(string(kind)) // from 0, so that the first one is an increase
+		w.unopened.WithLabelValues(string(kind)) // start from 0, so that the first report is an increase
 	}
+
 	return w, nil
 }
 
-// OpenText opens a sealed text. One that no key opens is reported, and the error is sealdb.ErrUnopened.
+// OpenText opens a sealed text. If no key opens it, it is reported and the error is
+// sealdb.ErrUnopened.
 func (w *Watch) OpenText(kind sealdb.Kind, org, id, sealed string) (string, error) {
-	plain, err := w.box.Open(sealed, place(kind, org, id))
+	plain, err := w.box.Open(sealed, location(kind, org, id))
 	if err != nil {
 		w.Unopened(sealdb.Value{Kind: kind, Keys: secrets.KeyID(sealed), OrganizationID: org, ID: id})
 		return "", sealdb.ErrUnopened
@@ -73,7 +80,8 @@ func (w *Watch) OpenText(kind sealdb.Kind, org, id, sealed string) (string, erro
 	return plain, nil
 }
 
-// UnopenedBytes is Unopened for a value whose sealed bytes say which key it needs; see sealdb.Store.ReportUnopened.
+// UnopenedBytes is Unopened for a value whose sealed bytes contain the id of its key; see
+// sealdb.Store.ReportUnopened.
 func (w *Watch) UnopenedBytes(v sealdb.Value, sealed []byte) {
 	v.Keys = secrets.KeyIDOfBytes(sealed)
 	w.Unopened(v)
@@ -84,8 +92,9 @@ func (w *Watch) Unopened(v sealdb.Value) {
 	w.unopened.WithLabelValues(string(v.Kind)).Inc()
 	why := "its key is not in SECRETS_KEY"
 	if slices.Contains(w.box.KeyIDs(), v.Keys) {
-		why = "it was changed, or belongs elsewhere"
+		why = "it was changed, or belongs to another record"
 	}
+
 	var name string
 	switch v.Kind {
 	case sealdb.KindHook, sealdb.KindDelivery:
@@ -97,25 +106,29 @@ func (w *Watch) Unopened(v sealdb.Value) {
 	default:
 		name = "agent_id"
 	}
+
 	log := w.log
 	if v.Kind == sealdb.KindDelivery {
 		log = log.With().Str("delivery_id", v.Part).Logger()
 	}
+
 	log.Error().Str("kind", string(v.Kind)).Str("key_id", v.Keys).Str("org_id", v.OrganizationID).Str(name, v.ID).Str("reason", why).
-		Msg("sealed value cannot be opened")
+		Msg("cannot decrypt a stored value")
 }
 
-// Run checks at the start, and then every ten minutes, whether the database needs keys that SECRETS_KEY does not have. It reads a few
-// entries of indexes. A missing key is logged and counted, and the process goes on: everything that does not need the key works.
+// Run checks, initially and then every ten minutes, whether the database needs keys that
+// SECRETS_KEY does not contain. It reads a few index entries. A missing key is logged and
+// counted, and everything that does not need the key continues to work.
 func (w *Watch) Run(ctx context.Context, values Values) error {
-	if w.second {
+	if w.duplicate {
 		<-ctx.Done()
 		return nil
 	}
+
 	for {
-		pause := checkEvery
+		pause := checkInterval
 		if err := w.check(ctx, values); err != nil && ctx.Err() == nil {
-			w.log.Debug().Err(err).Msg("cannot check yet which keys sealed values need")
+			w.log.Debug().Err(err).Msg("cannot check yet which keys the stored values need")
 			pause = checkRetry
 		}
 		timer := time.NewTimer(pause)
@@ -128,6 +141,7 @@ func (w *Watch) Run(ctx context.Context, values Values) error {
 	}
 }
 
+// check reads which keys the values of each kind need, and logs and counts the missing ones.
 func (w *Watch) check(ctx context.Context, values Values) error {
 	known := w.box.KeyIDs()
 	for _, kind := range sealdb.Kinds {
@@ -145,11 +159,12 @@ func (w *Watch) check(ctx context.Context, values Values) error {
 		}
 		w.missing.WithLabelValues(string(kind)).Set(float64(len(missing)))
 		ids := strings.Join(slices.Sorted(maps.Keys(missing)), ",")
-		if ids != "" && ids != w.said[kind] {
+		if ids != "" && ids != w.reported[kind] {
 			w.log.Error().Str("kind", string(kind)).Str("key_id", ids).
-				Msg("sealed values need a key that SECRETS_KEY does not have; add the key again, then run parley secrets reseal")
+				Msg("stored values need a key that SECRETS_KEY does not have; add the key again, then run parley secrets reseal")
 		}
-		w.said[kind] = ids
+		w.reported[kind] = ids
 	}
+
 	return nil
 }

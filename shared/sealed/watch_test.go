@@ -18,7 +18,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// lines is a log, and closed is called once it has so many lines.
+// lines is a log that calls closed after a number of lines.
 type lines struct {
 	mu      sync.Mutex
 	buf     bytes.Buffer
@@ -51,7 +51,7 @@ func gauge(t *testing.T, registry *prometheus.Registry, name, kind string) float
 	return -1
 }
 
-// At the start a process says which keys it lacks, once for each kind of value, and goes on.
+// A process logs at the start which keys it lacks, once for each kind of value, and continues.
 func TestMissingKeysAreSaidAtTheStart(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -68,7 +68,7 @@ func TestMissingKeysAreSaidAtTheStart(t *testing.T) {
 	}
 	keyA := sealedtest.Box(t, sealedtest.KeyA).KeyIDs()[0]
 	for _, kind := range sealdb.Kinds {
-		want := `{"level":"error","kind":"` + string(kind) + `","key_id":"` + keyA + `","message":"sealed values need a key that SECRETS_KEY does not have`
+		want := `{"level":"error","kind":"` + string(kind) + `","key_id":"` + keyA + `","message":"stored values need a key that SECRETS_KEY does not have`
 		if n := strings.Count(log.buf.String(), want); n != 1 {
 			t.Errorf("%d lines are about %s: %s", n, kind, &log.buf)
 		}
@@ -76,15 +76,15 @@ func TestMissingKeysAreSaidAtTheStart(t *testing.T) {
 	if n := gauge(t, registry, "parley_secrets_missing_keys", "hook"); n != 1 {
 		t.Errorf("%v missing keys of hooks were counted", n)
 	}
-	// Another part of the process shares the metrics, and leaves the check to the first.
-	second, err := sealed.NewWatch(sealedtest.Box(t, sealedtest.KeyB), registry, zerolog.New(log))
+	// Another part of the process shares the metrics, and does not check.
+	duplicate, err := sealed.NewWatch(sealedtest.Box(t, sealedtest.KeyB), registry, zerolog.New(log))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := second.Run(ctx, nil); err != nil {
+	if err := duplicate.Run(ctx, nil); err != nil {
 		t.Error(err)
 	}
-	if _, err := second.OpenText(sealdb.KindHook, "org_1", "hook_1", "v1."+keyA+".abc"); !errors.Is(err, sealdb.ErrUnopened) {
+	if _, err := duplicate.OpenText(sealdb.KindHook, "org_1", "hook_1", "v1."+keyA+".abc"); !errors.Is(err, sealdb.ErrUnopened) {
 		t.Errorf("opened with %v", err)
 	}
 	if n := gauge(t, registry, "parley_secrets_unopened_total", "hook"); n != 1 {
@@ -92,7 +92,7 @@ func TestMissingKeysAreSaidAtTheStart(t *testing.T) {
 	}
 }
 
-// seen ends a watch once it has looked at all kinds.
+// seen ends a watch once it has checked all kinds.
 type seen struct {
 	sealed.Values
 
@@ -111,7 +111,7 @@ func (s *seen) SealedKeys(ctx context.Context, kind sealdb.Kind) ([]string, erro
 	return s.Values.SealedKeys(ctx, kind)
 }
 
-// A process that has all keys, and one that cannot look yet, say nothing at all.
+// A process that has all keys, and one that cannot check yet, log nothing.
 func TestNoMissingKeys(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -133,7 +133,7 @@ func TestNoMissingKeys(t *testing.T) {
 	}
 }
 
-// What was changed is told apart from what needs another key.
+// The log distinguishes a changed value from one that needs another key.
 func TestWhyAValueIsNotOpened(t *testing.T) {
 	t.Parallel()
 	box, log := sealedtest.Box(t, sealedtest.KeyA), &lines{}
@@ -145,7 +145,7 @@ func TestWhyAValueIsNotOpened(t *testing.T) {
 	if plain, err := w.OpenText(sealdb.KindHook, "org_1", "hook_1", good); err != nil || plain != "x" {
 		t.Errorf("opened %q, %v", plain, err)
 	}
-	for value, want := range map[string]string{good: "belongs elsewhere", "v1.0a0a0a0a.x": "not in SECRETS_KEY", "plain": "malformed"} {
+	for value, want := range map[string]string{good: "belongs to another record", "v1.0a0a0a0a.x": "not in SECRETS_KEY", "plain": "malformed"} {
 		log.buf.Reset()
 		if _, err := w.OpenText(sealdb.KindHook, "org_2", "hook_1", value); !errors.Is(err, sealdb.ErrUnopened) || !strings.Contains(log.buf.String(), want) {
 			t.Errorf("%s: %v, %s", value, err, &log.buf)

@@ -13,24 +13,25 @@ import (
 	"strings"
 )
 
-// ErrSealed is returned for a value that none of the keys opens in its place.
-var ErrSealed = errors.New("sealed value cannot be opened")
+// ErrSealed means that none of the keys opens a value at its location.
+var ErrSealed = errors.New("cannot decrypt a stored value")
 
 const (
 	version = "v1."
 	keySize = 32 // AES-256
 )
 
-// Box seals values with its first key and opens those sealed with any of its keys.
+// Box seals values with its first key and opens values sealed with any of its keys.
 type Box struct {
 	sealing string   // id of the first key
-	ids     []string // of all keys, in their order
+	ids     []string // of all keys, in order
 	keys    map[string]cipher.AEAD
-	tokens  map[string][]byte // by id: what the keys of tokens are derived from
+	tokens  map[string][]byte // by key id: the secrets from which the keys of tokens are derived
 }
 
-// NewBox reads the setting SECRETS_KEY: one key of 32 bytes in base64 or hex, or several with commas
-// between. New values are sealed with the first, so that a key is rotated by putting a new one before it.
+// NewBox parses the setting SECRETS_KEY: one key of 32 bytes in base64 or hex, or several
+// separated by commas. New values are sealed with the first one, so a key is rotated by putting
+// a new one in front of it.
 func NewBox(setting string) (*Box, error) {
 	b := &Box{keys: map[string]cipher.AEAD{}, tokens: map[string][]byte{}}
 	for n, text := range strings.Split(setting, ",") {
@@ -59,9 +60,11 @@ func NewBox(setting string) (*Box, error) {
 			return nil, fmt.Errorf("deriving token key %d: %w", n+1, err)
 		}
 	}
+
 	return b, nil
 }
 
+// readKey parses a key of 32 bytes in base64 or hex.
 func readKey(text string) ([]byte, error) {
 	if len(text) == hex.EncodedLen(keySize) {
 		if key, err := hex.DecodeString(text); err == nil {
@@ -74,13 +77,14 @@ func readKey(text string) ([]byte, error) {
 			return key, nil
 		}
 	}
-	return nil, fmt.Errorf("it is not %d bytes in base64 or hex", keySize) // and is never shown
+	return nil, fmt.Errorf("not %d bytes in base64 or hex", keySize) // the text is never shown
 }
 
-// KeyIDs gives the ids of the keys in the order of the setting. The first one seals.
+// KeyIDs returns the ids of the keys in the order of the setting. The first one seals.
 func (b *Box) KeyIDs() []string { return slices.Clone(b.ids) }
 
-// KeyID gives the id of the key that Seal sealed a value with, or Malformed. An id is no secret: the key cannot be derived from it.
+// KeyID returns the id of the key with which Seal sealed a value, or Malformed. The id is not
+// secret, because the key cannot be derived from it.
 func KeyID(sealed string) string {
 	rest, ok := strings.CutPrefix(sealed, version)
 	keyID, _, found := strings.Cut(rest, ".")
@@ -90,17 +94,18 @@ func KeyID(sealed string) string {
 	return keyID
 }
 
-// Malformed takes the place of a key's id for a value that does not have the form of a sealed one.
+// Malformed is returned instead of a key's id for a value that is not in the format of Seal.
 const Malformed = "malformed"
 
-// Seal encrypts plaintext for the place that associated names; the same place must be named to open it.
+// Seal encrypts plaintext for the location that associated identifies. Opening it requires the
+// same associated text.
 func (b *Box) Seal(plaintext, associated string) string {
-	sealed := b.keys[b.sealing].Seal(nil, nil, []byte(plaintext), []byte(associated)) //nolint:gosec // G407: the cipher draws the nonce itself
+	sealed := b.keys[b.sealing].Seal(nil, nil, []byte(plaintext), []byte(associated)) //nolint:gosec // G407: the cipher draws the nonce
 	return version + b.sealing + "." + base64.RawURLEncoding.EncodeToString(sealed)
 }
 
-// Open decrypts a sealed value in its place. ErrSealed: it was changed, is of another place, or its
-// key is not among the box's.
+// Open decrypts a sealed value. It returns ErrSealed if the value was changed, belongs to
+// another location, or its key is not in the box.
 func (b *Box) Open(sealed, associated string) (string, error) {
 	rest, ok := strings.CutPrefix(sealed, version)
 	keyID, text, found := strings.Cut(rest, ".")
@@ -108,31 +113,35 @@ func (b *Box) Open(sealed, associated string) (string, error) {
 	if !ok || !found || aead == nil {
 		return "", ErrSealed
 	}
+
 	raw, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil {
 		return "", ErrSealed
 	}
+
 	plain, err := aead.Open(nil, nil, raw, []byte(associated))
 	if err != nil {
 		return "", ErrSealed
 	}
+
 	return string(plain), nil
 }
 
-// AgentHeaders names the place of an agent's header secrets, for Seal and Open.
+// AgentHeaders is the location of an agent's header secrets, for Seal and Open.
 func AgentHeaders(organizationID, agentID string) string {
 	return "agent headers|" + organizationID + "|" + agentID
 }
 
-// WidgetIdentity names the place of the secret that signs an agent's visitors, for Seal and Open.
+// WidgetIdentity is the location of the secret that signs an agent's visitors, for Seal and Open.
 func WidgetIdentity(organizationID, agentID string) string {
 	return "widget identity|" + organizationID + "|" + agentID
 }
 
-// Hook names the place of a hook's secrets, for Seal and Open.
+// Hook is the location of a hook's secrets, for Seal and Open.
 func Hook(organizationID, hookID string) string { return "hook:" + organizationID + ":" + hookID }
 
-// NotificationEndpoint names the place of the secrets that sign what an endpoint is told, for Seal and Open.
+// NotificationEndpoint is the location of the secrets that sign an endpoint's notifications,
+// for Seal and Open.
 func NotificationEndpoint(organizationID, endpointID string) string {
 	return "notification endpoint|" + organizationID + "|" + endpointID
 }

@@ -5,41 +5,45 @@ import (
 	"slices"
 )
 
-// bytesVersion is the first byte of what SealBytes gives; the id of the key follows, and then what the cipher makes.
+// bytesVersion is the first byte of the output of SealBytes. The key's id and the
+// cipher's output follow.
 const bytesVersion = 1
 
 const keyIDSize = 4
 
-// SealBytes is Seal for contents: bytes in, some bytes more out.
+// SealBytes is Seal for contents. Its output is bytes, longer than plain by a constant.
 func (b *Box) SealBytes(plain, associated []byte) []byte {
 	aead := b.keys[b.sealing]
 	id, err := hex.DecodeString(b.sealing)
 	if err != nil {
-		panic(err) // NewBox has written it
+		panic(err) // set by NewBox
 	}
 	out := make([]byte, 0, 1+keyIDSize+len(plain)+aead.Overhead())
 	out = append(append(out, bytesVersion), id...)
-	return aead.Seal(out, nil, plain, slices.Concat(out, associated)) //nolint:gosec // G407: the cipher draws the nonce itself
+	return aead.Seal(out, nil, plain, slices.Concat(out, associated)) //nolint:gosec // G407: the cipher draws the nonce
 }
 
-// OpenBytes is Open of what SealBytes gave.
+// OpenBytes is Open for the output of SealBytes.
 func (b *Box) OpenBytes(sealed, associated []byte) ([]byte, error) {
 	const head = 1 + keyIDSize
 	if len(sealed) < head || sealed[0] != bytesVersion {
 		return nil, ErrSealed
 	}
+
 	aead := b.keys[hex.EncodeToString(sealed[1:head])]
 	if aead == nil {
 		return nil, ErrSealed
 	}
+
 	plain, err := aead.Open(nil, nil, sealed[head:], slices.Concat(sealed[:head], associated))
 	if err != nil {
 		return nil, ErrSealed
 	}
+
 	return plain, nil
 }
 
-// KeyIDOfBytes is KeyID of what SealBytes gave.
+// KeyIDOfBytes is KeyID for the output of SealBytes.
 func KeyIDOfBytes(sealed []byte) string {
 	if len(sealed) < 1+keyIDSize || sealed[0] != bytesVersion {
 		return Malformed

@@ -14,7 +14,7 @@ const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 const (
 	secretLen   = 32 // 190 bits
-	checksumLen = 6  // base62 digits that hold 32 bits
+	checksumLen = 6  // base62 digits for 32 bits
 	publicLen   = 26
 	keyStart    = "ak_"
 	keyLen      = len(keyStart) + publicLen + 1 + secretLen + checksumLen
@@ -26,7 +26,7 @@ const (
 	tokenLen        = len(sessionStart) + secretLen
 )
 
-// APIKey is a new API key: Key is shown once, the rest is stored.
+// APIKey is a new API key. Key is shown once, and the other fields are stored.
 type APIKey struct {
 	ID       string // key_…
 	Key      string // ak_…
@@ -34,7 +34,7 @@ type APIKey struct {
 	LastFour string
 }
 
-// NewAPIKey makes an API key.
+// NewAPIKey generates an API key.
 func NewAPIKey() APIKey {
 	keyID := id.New(id.Key)
 	body := domain.KeyPrefix(keyID) + "_" + randomSecret()
@@ -42,7 +42,8 @@ func NewAPIKey() APIKey {
 	return APIKey{ID: keyID, Key: key, Hash: Hash(key), LastFour: key[len(key)-4:]}
 }
 
-// APIKeyID gives the id of a well-formed API key; false when its form or checksum is wrong.
+// APIKeyID returns the id of a well-formed API key. It returns false if the format or the
+// checksum is wrong.
 func APIKeyID(key string) (string, bool) {
 	if len(key) != keyLen || !strings.HasPrefix(key, keyStart) {
 		return "", false
@@ -55,31 +56,31 @@ func APIKeyID(key string) (string, bool) {
 	return keyID, key[len(keyStart)+publicLen] == '_' && id.Valid(id.Key, keyID)
 }
 
-// IsAPIKey reports whether a bearer value means to be an API key.
+// IsAPIKey reports whether a bearer token has the prefix of an API key.
 func IsAPIKey(s string) bool { return strings.HasPrefix(s, keyStart) }
 
-// NewSessionToken makes the token of a login session, "ps_" and 190 random bits.
+// NewSessionToken generates the token of a login session: "ps_" and 190 random bits.
 func NewSessionToken() string { return sessionStart + randomSecret() }
 
-// IsSessionToken reports whether s has the form of a login session's token.
+// IsSessionToken reports whether s has the format of a login session's token.
 func IsSessionToken(s string) bool { return isToken(s, sessionStart) }
 
-// NewLinkToken makes the token of a one-time login link, "pl_" and 190 random bits.
+// NewLinkToken generates the token of a one-time login link: "pl_" and 190 random bits.
 func NewLinkToken() string { return linkStart + randomSecret() }
 
-// IsLinkToken reports whether s has the form of a login link's token.
+// IsLinkToken reports whether s has the format of a login link's token.
 func IsLinkToken(s string) bool { return isToken(s, linkStart) }
 
-// NewInvitationToken makes the token of an invitation's link, "pi_" and 190 random bits.
+// NewInvitationToken generates the token of an invitation link: "pi_" and 190 random bits.
 func NewInvitationToken() string { return invitationStart + randomSecret() }
 
-// IsInvitationToken reports whether s has the form of an invitation's token.
+// IsInvitationToken reports whether s has the format of an invitation's token.
 func IsInvitationToken(s string) bool { return isToken(s, invitationStart) }
 
-// NewResetToken makes the token of a link that sets a new password, "pr_" and 190 random bits.
+// NewResetToken generates the token of a password reset link: "pr_" and 190 random bits.
 func NewResetToken() string { return resetStart + randomSecret() }
 
-// IsResetToken reports whether s has the form of a password reset's token.
+// IsResetToken reports whether s has the format of a password reset's token.
 func IsResetToken(s string) bool { return isToken(s, resetStart) }
 
 func isToken(s, start string) bool {
@@ -92,13 +93,13 @@ func Hash(credential string) []byte {
 	return sum[:]
 }
 
-// randomSecret gives random base62 characters, each equally likely.
+// randomSecret returns random base62 characters, each with equal probability.
 func randomSecret() string {
-	const fair = 256 / len(base62) * len(base62) // bytes from here on would favour the first characters
+	const fair = 256 / len(base62) * len(base62) // larger bytes would favour the first characters
 	out := make([]byte, 0, secretLen)
 	var buf [64]byte
 	for {
-		_, _ = rand.Read(buf[:]) // never fails: the runtime ends the process first
+		_, _ = rand.Read(buf[:]) // never fails: the runtime would end the process
 		for _, b := range buf {
 			if int(b) >= fair {
 				continue

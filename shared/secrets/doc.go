@@ -1,10 +1,10 @@
-// Package secrets keeps and makes what must stay secret: values sealed at rest under the
-// service's own key (Box), and the credentials it hands out (API keys, login tokens).
+// Package secrets protects and generates secrets: values sealed at rest with the service's key
+// (Box), and the credentials that it issues (API keys, login tokens).
 //
-// A sealed value is text, "v1." + key id + "." + base64url(nonce + AES-256-GCM). Its
-// associated data says where it belongs, so that one copied to another place does not open.
+// A sealed value is the text "v1." + key id + "." + base64url(nonce + AES-256-GCM). Its
+// associated data is its location, so a copy at another location cannot be opened.
 //
-// An API key is "ak_" + 26 characters that name it + "_" + 32 characters of secret + 6 of
-// CRC-32, both in base62: 190 bits nobody can guess, and a typing error shows without a
-// look into the database, which keeps only the SHA-256.
+// An API key is "ak_" + 26 characters of its id + "_" + 32 characters of secret + 6 characters
+// of CRC-32, the last two in base62. The secret has 190 bits. The checksum detects typing
+// errors without a database query. The database stores only the SHA-256.
 package secrets

@@ -10,21 +10,22 @@ import (
 	"strings"
 )
 
-// ErrUnsigned is returned for a token that no key of the ring has signed for that body.
-var ErrUnsigned = errors.New("signature does not hold")
+// ErrUnsigned means that no key has signed the token for the body.
+var ErrUnsigned = errors.New("invalid signature")
 
 const (
 	signerPurpose = "parley capability v1"
-	maxToken      = 8 << 10 // characters; what is longer is not even decoded
+	maxToken      = 8 << 10 // characters; longer tokens are not decoded
 )
 
-// Signer signs claims together with a body, so that neither holds without the other. Anyone may read the claims.
+// Signer signs claims together with a body, so that neither is valid without the other. The
+// claims are readable by anyone.
 type Signer struct {
-	keys [][]byte // the first signs, all verify
+	keys [][]byte // the first one signs, all verify
 }
 
-// NewSigner derives its keys from the setting SECRETS_KEY, which is read as NewBox reads it. A key is rotated as a
-// Box's is: once every process knows the new one, it is put first.
+// NewSigner derives its keys from the setting SECRETS_KEY, in the format of NewBox. A key is
+// rotated like a Box's: it is put first after every process has it.
 func NewSigner(setting string) (*Signer, error) {
 	s := &Signer{}
 	for n, text := range strings.Split(setting, ",") {
@@ -32,41 +33,46 @@ func NewSigner(setting string) (*Signer, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading secrets key %d: %w", n+1, err)
 		}
-		// A key of its own: what is learned of one use of the setting says nothing about another.
+		// A separate key: knowledge about one use of the setting reveals nothing about the others.
 		key, err := hkdf.Key(sha256.New, secret, nil, signerPurpose, sha256.Size)
 		if err != nil {
 			return nil, fmt.Errorf("deriving signing key %d: %w", n+1, err)
 		}
 		s.keys = append(s.keys, key)
 	}
+
 	return s, nil
 }
 
-// Sign gives a token for claims that go with body: base64url(claims) + "." + base64url(HMAC-SHA256).
+// Sign returns a token for claims about body: base64url(claims) + "." + base64url(HMAC-SHA256).
 func (s *Signer) Sign(claims, body []byte) string {
 	return encodeToken(claims) + "." + encodeToken(sign(s.keys[0], claims, body))
 }
 
-// Verify gives the claims of a token that Sign made for this body, by any key of the ring; else ErrUnsigned.
+// Verify returns the claims of a token that Sign created for this body with any of the keys,
+// otherwise ErrUnsigned.
 func (s *Signer) Verify(token string, body []byte) (claims []byte, err error) {
-	if len(token) > maxToken || strings.ContainsAny(token, "\r\n") { // which the decoder would pass over
+	if len(token) > maxToken || strings.ContainsAny(token, "\r\n") { // the decoder would ignore line breaks
 		return nil, ErrUnsigned
 	}
+
 	first, second, found := strings.Cut(token, ".")
 	claims, claimsErr := base64.RawURLEncoding.Strict().DecodeString(first)
 	mac, macErr := base64.RawURLEncoding.Strict().DecodeString(second)
 	if !found || claimsErr != nil || macErr != nil {
 		return nil, ErrUnsigned
 	}
+
 	for _, key := range s.keys {
 		if hmac.Equal(mac, sign(key, claims, body)) {
 			return claims, nil
 		}
 	}
+
 	return nil, ErrUnsigned
 }
 
-// sign is unambiguous because the body's hash, which comes last, has always the same length.
+// sign is unambiguous, because the body's hash at the end has a fixed length.
 func sign(key, claims, body []byte) []byte {
 	sum := sha256.Sum256(body)
 	mac := hmac.New(sha256.New, key)

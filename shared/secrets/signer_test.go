@@ -79,7 +79,7 @@ func TestSignerRefusesWhatWasTamperedWith(t *testing.T) {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
 	}
-	for n := range token { // any one character changed is found, those bits of the last one too that carry nothing
+	for n := range token { // a change of any single character is detected, including the unused bits of the last one
 		for _, other := range []byte("AB-_=.") {
 			if wrong := []byte(token); wrong[n] != other {
 				wrong[n] = other
@@ -94,7 +94,7 @@ func TestSignerRefusesWhatWasTamperedWith(t *testing.T) {
 func TestSignerRotatesKeys(t *testing.T) {
 	t.Parallel()
 	old, fresh := signer(t, 1), signer(t, 2)
-	knows, rotated := signer(t, 1, 2), signer(t, 2, 1) // the new key is made known first, then put first
+	knows, rotated := signer(t, 1, 2), signer(t, 2, 1) // the new key is first added, then put first
 	for name, c := range map[string]struct {
 		by, at *secrets.Signer
 		holds  bool

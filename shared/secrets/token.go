@@ -15,99 +15,108 @@ import (
 const (
 	tokenPurpose = "parley sealed token v1"
 	saltSize     = 24
-	maxSealed    = 4 << 10 // characters of a token; what is longer is not even decoded
-	maxSecret    = 6 << 10 // of a client secret, which holds settings: proxies take 8 KiB in a header
+	maxSealed    = 4 << 10 // characters of a token; longer ones are not decoded
+	maxSecret    = 6 << 10 // of a client secret, which contains settings; proxies accept 8 KiB per header
 
 	widgetStart  = "wt_"
 	visitorStart = "vt_"
-	clientStart  = "ek_" // OpenAI's own clients know secrets for browsers by it
+	clientStart  = "ek_" // OpenAI's clients recognize secrets for browsers by this prefix
 )
 
-// ClientSecretRoom is how many bytes a client secret may hold.
+// ClientSecretRoom is the maximum number of bytes in a client secret.
 const ClientSecretRoom = maxSecret/4*3 - keyIDSize - saltSize - 16
 
-// SealWidgetToken seals what a widget token says; see SealVisitorToken.
+// SealWidgetToken seals the content of a widget token.
 func (b *Box) SealWidgetToken(plain []byte) string { return b.sealToken(widgetStart, plain, "") }
 
-// OpenWidgetToken is the reverse of SealWidgetToken; ErrSealed when it was made by nobody here.
+// OpenWidgetToken is the inverse of SealWidgetToken. It returns ErrSealed for an invalid token.
 func (b *Box) OpenWidgetToken(token string) ([]byte, error) {
 	return b.openToken(widgetStart, token, "")
 }
 
-// SealVisitorToken seals the name that a browser keeps of its visitor, for one place.
+// SealVisitorToken seals the visitor name that a browser stores, for one location.
 func (b *Box) SealVisitorToken(plain []byte, place string) string {
 	return b.sealToken(visitorStart, plain, place)
 }
 
-// OpenVisitorToken is the reverse of SealVisitorToken.
+// OpenVisitorToken is the inverse of SealVisitorToken.
 func (b *Box) OpenVisitorToken(token, place string) ([]byte, error) {
 	return b.openToken(visitorStart, token, place)
 }
 
-// SealClientSecret seals what a client secret of /v1/realtime says, which has ClientSecretRoom.
+// SealClientSecret seals the content of a client secret of /v1/realtime, of at most
+// ClientSecretRoom bytes.
 func (b *Box) SealClientSecret(plain []byte) string { return b.sealToken(clientStart, plain, "") }
 
-// OpenClientSecret is the reverse of SealClientSecret.
+// OpenClientSecret is the inverse of SealClientSecret.
 func (b *Box) OpenClientSecret(token string) ([]byte, error) {
 	return b.openToken(clientStart, token, "")
 }
 
-// HasCurrentKey reports whether a token that the box opens was sealed with its current key.
+// HasCurrentKey reports whether a valid token was sealed with the current key.
 func (b *Box) HasCurrentKey(token string) bool {
 	_, text, _ := strings.Cut(token, "_")
 	raw, err := base64.RawURLEncoding.DecodeString(text)
 	return err == nil && len(raw) >= keyIDSize && hex.EncodeToString(raw[:keyIDSize]) == b.sealing
 }
 
-// IsClientSecret reports whether a bearer value means to be a client secret.
+// IsClientSecret reports whether a bearer token has the prefix of a client secret.
 func IsClientSecret(s string) bool { return strings.HasPrefix(s, clientStart) }
 
-// IsWidgetToken reports whether a bearer value means to be a widget token.
+// IsWidgetToken reports whether a bearer token has the prefix of a widget token.
 func IsWidgetToken(s string) bool { return strings.HasPrefix(s, widgetStart) }
 
-// sealToken seals under a key of the token's own, drawn by a salt: anybody may ask for any number of tokens, and a cipher
-// with random nonces bears only so many under one key. Start and place must be the same to open it.
+// sealToken seals with a separate key per token, derived with a random salt: clients may
+// request any number of tokens, and a cipher with random nonces is safe only for a limited
+// number per key. Opening requires the same start and place.
 func (b *Box) sealToken(start string, plain []byte, place string) string {
 	id, err := hex.DecodeString(b.sealing)
 	if err != nil {
-		panic(err) // NewBox has written it
+		panic(err) // set by NewBox
 	}
 	var salt [saltSize]byte
-	_, _ = rand.Read(salt[:]) // never fails: the runtime ends the process first
+	_, _ = rand.Read(salt[:]) // never fails: the runtime would end the process
 	head := slices.Concat(id, salt[:])
 	aead := tokenCipher(b.tokens[b.sealing], start, salt[:])
 	sealed := aead.Seal(head, make([]byte, aead.NonceSize()), plain, []byte(start+place)) //nolint:gosec // G407: no key is used twice
 	return start + base64.RawURLEncoding.EncodeToString(sealed)
 }
 
+// openToken is the inverse of sealToken. It returns ErrSealed for an invalid token.
 func (b *Box) openToken(start, token, place string) ([]byte, error) {
 	text, ok := strings.CutPrefix(token, start)
 	limit := maxSealed
 	if start == clientStart {
 		limit = maxSecret
 	}
-	if !ok || len(text) > limit || strings.ContainsAny(text, "\r\n") { // which the decoder would pass over
+
+	if !ok || len(text) > limit || strings.ContainsAny(text, "\r\n") { // the decoder would ignore line breaks
 		return nil, ErrSealed
 	}
+
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil || len(raw) < keyIDSize+saltSize {
 		return nil, ErrSealed
 	}
+
 	key := b.tokens[hex.EncodeToString(raw[:keyIDSize])]
 	if key == nil {
 		return nil, ErrSealed
 	}
+
 	aead := tokenCipher(key, start, raw[keyIDSize:keyIDSize+saltSize])
 	plain, err := aead.Open(nil, make([]byte, aead.NonceSize()), raw[keyIDSize+saltSize:], []byte(start+place))
 	if err != nil {
 		return nil, ErrSealed
 	}
+
 	return plain, nil
 }
 
+// tokenCipher derives the cipher of a single token from its prefix and salt.
 func tokenCipher(key []byte, start string, salt []byte) cipher.AEAD {
 	mac := hmac.New(sha256.New, key)
-	_, _ = mac.Write([]byte(start)) // a hash never fails, and starts are equally long
+	_, _ = mac.Write([]byte(start)) // a hash never fails, and all starts have the same length
 	_, _ = mac.Write(salt)
 	block, err := aes.NewCipher(mac.Sum(nil))
 	if err != nil {
@@ -115,7 +124,7 @@ func tokenCipher(key []byte, start string, salt []byte) cipher.AEAD {
 	}
 	aead, err := cipher.NewGCM(block)
 	if err != nil {
-		panic(err) // AES has the size of block that it wants
+		panic(err) // AES has the required block size
 	}
 	return aead
 }

@@ -46,7 +46,7 @@ func TestTokensAreOpenedAsWhatTheyAre(t *testing.T) {
 				t.Errorf("%s was opened: %q", name, got)
 			}
 		}
-		for i := 3; i < len(token); i++ { // whatever is changed in it
+		for i := 3; i < len(token); i++ { // any change is detected
 			changed := []byte(token)
 			changed[i] = changed[i]&^3 | (changed[i]+1)&3
 			if got, err := b.OpenWidgetToken(string(changed)); err == nil && string(changed) != token {
@@ -56,7 +56,7 @@ func TestTokensAreOpenedAsWhatTheyAre(t *testing.T) {
 	}
 }
 
-// A client secret holds what it has room for, and not a byte more.
+// A client secret can contain ClientSecretRoom bytes and no more.
 func TestClientSecretsHoldSettings(t *testing.T) {
 	t.Parallel()
 	b := newBox(t, hex.EncodeToString(testKey('a')))

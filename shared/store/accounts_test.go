@@ -19,14 +19,14 @@ import (
 	"parley/shared/testkit"
 )
 
-// open gives a store on a fresh database.
+// open returns a store on a new database.
 func open(t *testing.T) *store.Store {
 	t.Helper()
 	s, _ := openRaw(t)
 	return s
 }
 
-// openRaw also gives the database as a superuser sees it.
+// openRaw also returns the database as a superuser sees it.
 func openRaw(t *testing.T) (*store.Store, *sql.DB) {
 	t.Helper()
 	return openAt(t, testkit.Postgres(t))
@@ -248,7 +248,7 @@ func TestKeys(t *testing.T) {
 	if _, err := s.Accounts.Join(ctx, link.TokenHash, other.User.ID, newLogin(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	member := accountdb.Actor{OrganizationID: org, UserID: other.User.ID, Role: domain.RoleAdmin} // as was remembered of them
+	member := accountdb.Actor{OrganizationID: org, UserID: other.User.ID, Role: domain.RoleAdmin} // with a cached, outdated role
 	wantCode(t, s.Organizations.RevokeKey(ctx, member, orgKey.ID), apierr.PermissionDenied)
 	wantCode(t, s.Organizations.RevokeKey(ctx, admin, foreign.ID), apierr.NotFound)
 	if err := s.Organizations.RevokeKey(ctx, admin, orgKey.ID); err != nil {
@@ -265,7 +265,7 @@ func TestTouchKeepsTheNewest(t *testing.T) {
 	s, ctx := open(t), t.Context()
 	account, _ := signUp(t, s, "a@b.c")
 	key, _ := newKey(t, s, domain.KeyScopeOrganization, account.Organization.ID, "")
-	newest := time.Now().Add(-time.Minute).Truncate(time.Millisecond).Add(time.Millisecond - 1) // the last nanosecond that is shown as it
+	newest := time.Now().Add(-time.Minute).Truncate(time.Millisecond).Add(time.Millisecond - 1) // the last nanosecond that is displayed as this millisecond
 	for _, at := range []time.Time{newest.Add(-time.Hour), newest, newest.Add(-time.Second)} {
 		if err := s.Accounts.Touch(context.WithoutCancel(ctx), map[string]time.Time{key.ID: at, id.New(id.Key): at}); err != nil {
 			t.Fatal(err)
@@ -277,7 +277,8 @@ func TestTouchKeepsTheNewest(t *testing.T) {
 	}
 }
 
-// Passwords of an address that are set at the same time do not keep two salts: a login computes one key for each salt and cost.
+// Passwords of an address that are set concurrently do not get different salts, so that a login
+// computes one key per salt and cost.
 func TestPasswordsOfAnAddressShareASalt(t *testing.T) {
 	t.Parallel()
 	s, raw := openRaw(t)

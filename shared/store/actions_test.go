@@ -25,7 +25,7 @@ var everyDecision = []domain.Decision{
 	domain.DecisionApprove, domain.DecisionDeny, domain.DecisionHappened, domain.DecisionResend, domain.DecisionAbandon,
 }
 
-// Each decision about each kind of action, and then each decision once more.
+// Each decision about each kind of action, and then each decision again.
 func TestDecisions(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -116,7 +116,7 @@ func TestDecisionsThatNobodyWaitsFor(t *testing.T) {
 	if err := decide(b.org, "system", held.RunID, "c"); err != nil {
 		t.Error(err)
 	}
-	running := b.begun()
+	running := b.claimedRun()
 	b.inState(running, "awaiting", domain.SideEffectUnsafe) // and not parked yet
 	wantField(t, decide(b.org, "", running.RunID, "c"), "toolCallId")
 
@@ -152,7 +152,7 @@ func TestAnErasedRunTakesNoDecision(t *testing.T) {
 	}
 }
 
-// A call is approved, lost, and sent once more; another decision later does not look like the one before.
+// A call is approved, lost, and sent again. A second decision is not mistaken for the first.
 func TestACallMayBeDecidedTwice(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -182,7 +182,7 @@ func TestACallMayBeDecidedTwice(t *testing.T) {
 	}
 	b.does("begin", second, true)
 	b.park(second, domain.ActionUnknownOutcome, executiondb.Chunk{})
-	b.does("end", second, false) // a person is being asked
+	b.does("end", second, false) // it waits for a decision
 	if out, err = b.decide(held, domain.DecisionApprove); err != nil || out.Resumed || out.Run.Run.Status != domain.RunRequiresAction {
 		t.Errorf("the first decision again: %+v, %v", out, err)
 	}
@@ -215,7 +215,7 @@ func TestAnAbandonedRunFails(t *testing.T) {
 	}
 }
 
-// Of those who would settle what a run waits for one does, and the others are told how it stands.
+// Of several concurrent decisions one succeeds, and the others get the resulting state.
 func TestOneDecides(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -239,7 +239,7 @@ func TestOneDecides(t *testing.T) {
 			}}
 		},
 		"expiry": func(h lease.Held) []func() (bool, error) {
-			b.exec(`UPDATE open_runs SET action_expires_at = clock_timestamp() WHERE run_id = $1`, h.RunID) // the decider's clock is behind
+			b.exec(`UPDATE open_runs SET action_expires_at = clock_timestamp() WHERE run_id = $1`, h.RunID) // the caller's clock is behind
 			return []func() (bool, error){decide(h, domain.DecisionResend), func() (bool, error) {
 				ended, err := b.s.Executions.EndUnanswered(b.Context(), 9)
 				return len(ended) > 0, err
@@ -264,13 +264,14 @@ func TestOneDecides(t *testing.T) {
 	}
 }
 
-// A run whose deadline passed before it was parked ends by it after the decision, and not while it waits.
+// A run whose deadline passed before it was parked times out after the decision, and
+// not while it waits.
 func TestADeadlineWaitsForTheDecision(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	held := b.begun()
+	held := b.claimedRun()
 	b.inState(held, "awaiting", domain.SideEffectUnsafe)
-	b.exec(`UPDATE open_runs SET deadline = clock_timestamp() - interval '1 minute', last_error = '{"code":"rate_limited"}'`) // of an attempt before
+	b.exec(`UPDATE open_runs SET deadline = clock_timestamp() - interval '1 minute', last_error = '{"code":"rate_limited"}'`) // of an earlier attempt
 	b.park(held, domain.ActionApproval, executiondb.Chunk{})
 	if ended, err := b.s.Executions.EndOverdue(t.Context(), 9); err != nil || len(ended) > 0 {
 		t.Errorf("ended %+v, %v", ended, err)
@@ -284,14 +285,14 @@ func TestADeadlineWaitsForTheDecision(t *testing.T) {
 	b.wantRun(held.RunID, domain.RunTimedOut)
 }
 
-// Everything at once, over and over: nobody waits in a circle, which here fails by the lock timeout rather than being
-// tried again, and no link leads nowhere.
+// Everything concurrently and repeatedly: there is no deadlock, which would fail here by the
+// lock timeout instead of being retried, and no dangling link.
 func TestNobodyWaitsInACircle(t *testing.T) {
 	t.Parallel()
 	s, raw := openAt(t, testkit.Postgres(t)+"&deadlock_timeout=1h")
 	b := newBenchOn(t, s, raw, "ada@example.com")
 	doing := make([]atomic.Int64, 8)
-	never := func() []int { // what was never done
+	never := func() []int { // the kinds that never succeeded
 		var things []int
 		for what := range doing {
 			if doing[what].Load() == 0 {
@@ -300,8 +301,8 @@ func TestNobodyWaitsInACircle(t *testing.T) {
 		}
 		return things
 	}
-	for round := 0; round == 0 || round < 20 && len(never()) > 0; round++ { // calls that persons decide need not be ended, perhaps none is
-		b.muddle(doing)
+	for round := 0; round == 0 || round < 20 && len(never()) > 0; round++ { // calls decided by persons may not occur in a round
+		b.chaos(doing)
 	}
 	if things := never(); len(things) > 0 {
 		t.Errorf("the things %v were never done", things)
@@ -316,8 +317,9 @@ func TestNobodyWaitsInACircle(t *testing.T) {
 	}
 }
 
-// muddle has many workers do anything to some runs at the same time, which are erased under their hands in the end, and counts what they did.
-func (b *testEnv) muddle(doing []atomic.Int64) {
+// chaos makes many workers do random things to some runs concurrently, which are erased
+// meanwhile. It counts the successful ones.
+func (b *testEnv) chaos(doing []atomic.Int64) {
 	ctx := b.Context()
 	var wg sync.WaitGroup
 	for range 6 {
@@ -329,7 +331,7 @@ func (b *testEnv) muddle(doing []atomic.Int64) {
 			wg.Go(func() {
 				for n := range 40 {
 					held := lease.Held{RunID: runID, OrganizationID: b.org, Fence: fence.Load()}
-					did, err := b.anything((n+w*3)%8, held, n, &fence) //nolint:contextcheck // the bench has the test's
+					did, err := b.chaosStep((n+w*3)%8, held, n, &fence) //nolint:contextcheck // the bench has the test's
 					if err != nil {
 						b.Errorf("worker %d, thing %d: %v", w, n, err)
 					}
@@ -360,8 +362,8 @@ func (b *testEnv) muddle(doing []atomic.Int64) {
 	<-swept
 }
 
-// anything does one of eight things to a run and tells whether it was done.
-func (b *testEnv) anything(what int, held lease.Held, n int, fence *atomic.Int64) (bool, error) {
+// chaosStep does one of eight things to a run and reports whether it succeeded.
+func (b *testEnv) chaosStep(what int, held lease.Held, n int, fence *atomic.Int64) (bool, error) {
 	ctx := b.Context()
 	switch what {
 	case 0:

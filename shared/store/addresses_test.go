@@ -6,7 +6,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// An address has one account that holds it, in whatever case it is written, and any number of displaced ones.
+// An address belongs to one account, ignoring case, and has any number of displaced ones.
 func TestOneAccountHoldsAnAddress(t *testing.T) {
 	t.Parallel()
 	db := testkit.SQL(t, testkit.Postgres(t))

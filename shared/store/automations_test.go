@@ -13,8 +13,8 @@ import (
 	"parley/shared/store/sessiondb"
 )
 
-// triggered is a run of an automation.
-func (b *testEnv) triggered(automation, trigger, session string) string {
+// automationRun accepts a run of an automation.
+func (b *testEnv) automationRun(automation, trigger, session string) string {
 	b.Helper()
 	r := b.run("", session)
 	r.AutomationID, r.TriggerType = automation, trigger
@@ -45,18 +45,18 @@ func TestAutomationsByName(t *testing.T) {
 	if got := b.automations("", 10); len(got) != 0 {
 		t.Errorf("an empty organization has %+v", got)
 	}
-	b.finish(b.mustClaim(b.triggered("nightly", "schedule", "")), "first")
-	b.finish(b.mustClaim(b.triggered("nightly", "schedule", "")), "second")
-	newest := b.triggered("nightly", "webhook", "")
-	done := b.mustClaim(b.triggered("Hourly", "schedule", ""))
+	b.finish(b.mustClaim(b.automationRun("nightly", "schedule", "")), "first")
+	b.finish(b.mustClaim(b.automationRun("nightly", "schedule", "")), "second")
+	newest := b.automationRun("nightly", "webhook", "")
+	done := b.mustClaim(b.automationRun("Hourly", "schedule", ""))
 	b.finish(done, "answer")
-	b.triggered("ärgerlich", "schedule", "")
-	b.triggered("erased", "schedule", "s")
-	expired := b.triggered("expired", "schedule", "")
+	b.automationRun("ärgerlich", "schedule", "")
+	b.automationRun("erased", "schedule", "s")
+	expired := b.automationRun("expired", "schedule", "")
 	b.finish(b.mustClaim(expired), "answer")
 	b.exec(`UPDATE runs SET expires_at = clock_timestamp() WHERE id = $1`, expired)
-	b.accept(wideWindow, b.run("", "")) // of no automation
-	other.triggered("another's", "schedule", "")
+	b.accept(wideWindow, b.run("", "")) // without an automation
+	other.automationRun("another's", "schedule", "")
 	name := sessiondb.SessionName{OrganizationID: b.org, TargetID: b.agent, SessionID: "s", Key: contract.Hash(b.org, b.agent, "s")}
 	if _, err := b.s.Sessions.EraseSession(t.Context(), name); err != nil {
 		t.Fatal(err)
@@ -81,7 +81,7 @@ func TestAutomationsByName(t *testing.T) {
 		want  string
 	}{{"", 1, "Hourly"}, {"Hourly", 1, "expired"}, {"Hourly", 9, "expired nightly ärgerlich"}, {"f", 9, "nightly ärgerlich"}, {"ärgerlich", 9, ""}} {
 		if got := automationNames(b.automations(page.after, page.limit)); got != page.want {
-			t.Errorf("%d behind %q: %s", page.limit, page.after, got)
+			t.Errorf("%d after %q: %s", page.limit, page.after, got)
 		}
 	}
 	if runs, err := s.Runs.ListRuns(t.Context(), b.org, rundb.RunFilter{AutomationID: "nightly"}, 9); err != nil || len(runs) != 3 || runs[0].ID != newest {
@@ -92,7 +92,7 @@ func TestAutomationsByName(t *testing.T) {
 	}
 }
 
-// However many runs there are, a page of automations and the newest runs of one read few of them.
+// A page of automations and the newest runs of one read few rows, however many runs there are.
 func TestAutomationsAreFoundByTheirIndex(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)

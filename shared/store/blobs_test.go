@@ -21,7 +21,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// newStoredEnv is a room whose bench can look past row-level security, too.
+// newStoredEnv returns a test environment with a connection that bypasses row-level security.
 func newStoredEnv(t *testing.T) *storedEnv {
 	t.Helper()
 	r := newStoredEnvFor(t)
@@ -29,7 +29,7 @@ func newStoredEnv(t *testing.T) *storedEnv {
 	return r
 }
 
-// A content goes with the last file that has it, by erasing or by retention, and no earlier.
+// A content is removed with its last file, by erasure or by retention, and not earlier.
 func TestAContentGoesWithItsLastFile(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)
@@ -55,17 +55,17 @@ func TestAContentGoesWithItsLastFile(t *testing.T) {
 	}
 	r.wantStored("after retention", "1 contents 1 chunks 2 files")
 	if n, err := r.s.Blobs.PruneBlobs(ctx, 9); err != nil || n != 0 {
-		t.Errorf("a young content was looked at: %d, %v", n, err)
+		t.Errorf("a young content was checked: %d, %v", n, err)
 	}
 	r.raw(`UPDATE blobs SET sweep_after = clock_timestamp()`)
 	for _, want := range []int{1, 0} {
 		if n, err := r.s.Blobs.PruneBlobs(ctx, 9); err != nil || n != want {
-			t.Errorf("looked at %d, want %d: %v", n, want, err)
+			t.Errorf("checked %d, want %d: %v", n, want, err)
 		}
 	}
 	r.wantStored("after pruning what is linked", "1 contents 1 chunks 2 files")
 
-	// What the release before sends when it erases; it knows of steps.
+	// The statement with which the previous release erases. It deletes steps.
 	open := r.mustClaim(r.accept(wideWindow, r.auto("open"))[0].Run.Run.ID)
 	r.make(open.Held(), "c", made("x", "two"), made("y", "three"))
 	r.raw(`INSERT INTO steps (run_id, org_id, n, fence, step) SELECT run_id, org_id, 1, 1, '{}' FROM (SELECT DISTINCT run_id, org_id FROM files) f`)
@@ -75,7 +75,7 @@ func TestAContentGoesWithItsLastFile(t *testing.T) {
 	r.wantStored("and the other", "0 contents 0 chunks 0 files")
 }
 
-// Of contents that are too much for one statement the rest is swept.
+// If there are too many contents for one statement, the rest is swept.
 func TestVeryMuchGoesInParts(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)
@@ -83,20 +83,21 @@ func TestVeryMuchGoesInParts(t *testing.T) {
 	for n := range 5 {
 		r.make(c.Held(), fmt.Sprint(n), made("x", fmt.Sprint(n)))
 	}
-	r.raw(`UPDATE blobs SET bytes = 134217728`) // as if they were, so that two and a bit are the most
+	r.raw(`UPDATE blobs SET bytes = 134217728`) // a fake size, with which little more than two fit into a statement
 	r.erase(r.named(domain.SystemPrincipal, "s"))
 	r.wantStored("at once", "3 contents 3 chunks 0 files")
 	for _, left := range []string{"1 contents 1 chunks 0 files", "0 contents 0 chunks 0 files"} {
 		if n, err := r.s.Blobs.PruneBlobs(t.Context(), 9); err != nil || n == 0 {
-			t.Errorf("looked at %d, %v", n, err)
+			t.Errorf("checked %d, %v", n, err)
 		}
 		r.wantStored("swept", left)
 	}
 }
 
-// blocked begins to keep a content whose second chunk somebody else is writing, and calls f when it has come to that; then
-// the other's chunk is not there after all. It gives what became of keeping, of which f may be the end.
-func (b *testEnv) blocked(held lease.Held, content []byte, f func(die context.CancelFunc)) (kept bool, err error) {
+// storeBlocked stores a content whose second chunk another transaction is writing, and calls f once
+// it waits for that. Then the other transaction rolls back. It returns the result of storing,
+// which f may interrupt.
+func (b *testEnv) storeBlocked(held lease.Held, content []byte, f func(die context.CancelFunc)) (kept bool, err error) {
 	b.Helper()
 	ctx, die := context.WithCancel(b.Context())
 	defer die()
@@ -121,7 +122,7 @@ func (b *testEnv) blocked(held lease.Held, content []byte, f func(die context.Ca
 	}
 	f(die)
 	if ctx.Err() != nil {
-		<-done // else the chunk might be written just before it hears of its end
+		<-done // otherwise the chunk might be written just before the interruption
 	}
 	if err := tx.Rollback(); err != nil {
 		b.Fatal(err)
@@ -130,12 +131,12 @@ func (b *testEnv) blocked(held lease.Held, content []byte, f func(die context.Ca
 	return kept, err
 }
 
-// While a content is written, the lease of its run is renewed, and the run may even end.
+// While a content is written, the lease of its run can be renewed, and the run may even end.
 func TestWritingHoldsNoRun(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	held := b.begun()
-	kept, err := b.blocked(held, noise(3*mib, 1), func(context.CancelFunc) {
+	held := b.claimedRun()
+	kept, err := b.storeBlocked(held, randomBytes(3*mib, 1), func(context.CancelFunc) {
 		if extended, err := b.s.Executions.Extend(t.Context(), []lease.Held{held}); err != nil || len(extended.Extended) != 1 {
 			t.Errorf("extended %v, %v", extended, err)
 		}
@@ -152,7 +153,7 @@ func TestWritingHoldsNoRun(t *testing.T) {
 				t.Error(err)
 			}
 		},
-		"taken": func(held lease.Held) { b.takeAway(held.RunID) },
+		"taken": func(held lease.Held) { b.requeueAndClaim(held.RunID) },
 		"erased": func(held lease.Held) {
 			name := sessiondb.SessionName{OrganizationID: b.org, TargetID: b.agent, SessionID: held.RunID, Key: contract.Hash(b.org, b.agent, held.RunID)}
 			if ended, err := b.s.Sessions.EraseSession(t.Context(), name); err != nil || len(ended) != 1 {
@@ -160,8 +161,8 @@ func TestWritingHoldsNoRun(t *testing.T) {
 			}
 		},
 	} {
-		held := b.begun()
-		kept, err := b.blocked(held, noise(2*mib, 2), func(context.CancelFunc) { end(held) })
+		held := b.claimedRun()
+		kept, err := b.storeBlocked(held, randomBytes(2*mib, 2), func(context.CancelFunc) { end(held) })
 		if err != nil || kept {
 			t.Errorf("for a run that was %s meanwhile: %v, %v", what, kept, err)
 		}
@@ -169,50 +170,51 @@ func TestWritingHoldsNoRun(t *testing.T) {
 	}
 }
 
-// A worker that dies while it writes leaves chunks: whoever keeps the same goes on from there, or they are swept.
+// A worker that dies while it writes leaves chunks. The next writer of the same content uses
+// them, or they are swept.
 func TestWhatADeadWorkerWroteIsUsedOrSwept(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	content := noise(3*mib, 1)
+	content := randomBytes(3*mib, 1)
 	for _, used := range []bool{true, false} {
-		held := b.begun()
-		kept, err := b.blocked(held, content, func(die context.CancelFunc) { die() })
+		held := b.claimedRun()
+		kept, err := b.storeBlocked(held, content, func(die context.CancelFunc) { die() })
 		if err == nil || kept {
 			t.Errorf("%v, %v", kept, err)
 		}
 		b.wantStored("of the dead", "1 contents 1 chunks 0 files")
 		if used {
 			first := b.text(`SELECT ctid::text FROM blob_chunks`)
-			file := b.make(b.takeAway(held.RunID).Held(), "c", blobdb.NewFile{Name: "x", Content: content})[0]
+			file := b.make(b.requeueAndClaim(held.RunID).Held(), "c", blobdb.NewFile{Name: "x", Content: content})[0]
 			if b.content(file.ID) != string(content) || b.text(`SELECT ctid::text FROM blob_chunks WHERE n = 0`) != first {
 				t.Error("it was not gone on with")
 			}
-			b.remove(b.takeAway(held.RunID).Held(), "c")
+			b.remove(b.requeueAndClaim(held.RunID).Held(), "c")
 			b.wantStored("once removed", "0 contents 0 chunks 0 files")
 			continue
 		}
 		if n, err := b.s.Blobs.PruneBlobs(t.Context(), 9); err != nil || n != 0 {
-			t.Errorf("within the hour that it has to be linked to, it was looked at: %d, %v", n, err)
+			t.Errorf("within the hour that it has to be linked to, it was checked: %d, %v", n, err)
 		}
 		b.exec(`UPDATE blobs SET sweep_after = clock_timestamp()`)
 		if n, err := b.s.Blobs.PruneBlobs(t.Context(), 9); err != nil || n != 1 {
-			t.Errorf("looked at %d, %v", n, err)
+			t.Errorf("checked %d, %v", n, err)
 		}
 		b.wantStored("swept", "0 contents 0 chunks 0 files")
 	}
 }
 
-// A content that is swept, or goes with another's last file, before it is linked to is written again. Its time to be linked
-// to begins anew when it is kept again.
+// A content that is swept, or removed with another file, before it is linked is written again.
+// Storing it again restarts the hour in which it must be linked.
 func TestAContentThatGoesMeanwhileIsWrittenAgain(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	content := noise(3*mib, 1)
-	kept, err := b.blocked(b.begun(), content, func(context.CancelFunc) {
+	content := randomBytes(3*mib, 1)
+	kept, err := b.storeBlocked(b.claimedRun(), content, func(context.CancelFunc) {
 		b.exec(`DELETE FROM blob_chunks`)
-		// The row is held by the chunk that is being written: it goes right behind that.
+		// The row is locked by the chunk that is being written, and is deleted right after that.
 		go func() { _, _ = b.raw.ExecContext(t.Context(), `DELETE FROM blobs`) }()
-		b.waiters(2)
+		b.awaitWaiters(2)
 	})
 	if err != nil || !kept {
 		t.Errorf("%v, %v", kept, err)
@@ -224,17 +226,18 @@ func TestAContentThatGoesMeanwhileIsWrittenAgain(t *testing.T) {
 	b.exec(`DELETE FROM files`)
 	b.exec(`UPDATE blobs SET sweep_after = clock_timestamp()`)
 	b.exec(`DELETE FROM blob_chunks WHERE n = 1`)
-	if kept, err := b.blocked(b.begun(), content, func(die context.CancelFunc) { die() }); err == nil || kept {
+	if kept, err := b.storeBlocked(b.claimedRun(), content, func(die context.CancelFunc) { die() }); err == nil || kept {
 		t.Errorf("%v, %v", kept, err)
 	}
 	if n, err := b.s.Blobs.PruneBlobs(t.Context(), 9); err != nil || n != 0 {
-		t.Errorf("looked at %d, %v", n, err)
+		t.Errorf("checked %d, %v", n, err)
 	}
 	b.wantStored("in the end", "1 contents 2 chunks 0 files")
 }
 
-// linking begins to keep a content and calls f when all of it is written, and no link to it is made yet; f lets go of it.
-func (b *testEnv) linking(held lease.Held, content []byte, f func(letGo func())) {
+// storeUnlinked stores a content and calls f when it is completely written and not linked yet. letGo
+// lets it continue.
+func (b *testEnv) storeUnlinked(held lease.Held, content []byte, f func(letGo func())) {
 	b.Helper()
 	tx, err := b.raw.BeginTx(b.Context(), nil)
 	if err != nil {
@@ -247,7 +250,7 @@ func (b *testEnv) linking(held lease.Held, content []byte, f func(letGo func()))
 		_, kept, err := b.s.Blobs.KeepFiles(b.Context(), held, "c", []blobdb.NewFile{{Name: "x", Content: content}}, nil, 0)
 		return kept, err
 	}, func() (bool, error) {
-		b.waiters(1)
+		b.awaitWaiters(1)
 		f(func() {
 			if err := tx.Commit(); err != nil {
 				b.Error(err)
@@ -260,8 +263,8 @@ func (b *testEnv) linking(held lease.Held, content []byte, f func(letGo func()))
 	}
 }
 
-// waiters waits until so many wait for locks.
-func (b *testEnv) waiters(n int) {
+// awaitWaiters waits until n transactions wait for locks.
+func (b *testEnv) awaitWaiters(n int) {
 	b.Helper()
 	for b.text(`SELECT count(*)::text FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) != fmt.Sprint(n) {
 		if b.Context().Err() != nil {
@@ -270,12 +273,12 @@ func (b *testEnv) waiters(n int) {
 	}
 }
 
-// A content that was whole, but is removed just before it is linked to, or just then, or begun anew by somebody else, is
-// not linked to as it is.
+// An incomplete content is not linked: one that was complete and is removed just before or
+// during linking, or is being written again.
 func TestNoLinkIsMadeToHalfAContent(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	content := noise(2*mib, 1)
+	content := randomBytes(2*mib, 1)
 	remove := func(tx *sql.Tx) {
 		if _, err := tx.ExecContext(t.Context(), `SELECT remove_unlinked_blobs(ARRAY[$1], ARRAY[sha256($2)])`, b.org, content); err != nil {
 			t.Fatal(err)
@@ -283,7 +286,7 @@ func TestNoLinkIsMadeToHalfAContent(t *testing.T) {
 	}
 	for what, between := range map[string]func(tx *sql.Tx, letGo func()){
 		"removed":       func(tx *sql.Tx, letGo func()) { remove(tx); b.must(tx.Commit()); letGo() },
-		"being removed": func(tx *sql.Tx, letGo func()) { remove(tx); letGo(); b.waiters(1); b.must(tx.Commit()) },
+		"being removed": func(tx *sql.Tx, letGo func()) { remove(tx); letGo(); b.awaitWaiters(1); b.must(tx.Commit()) },
 		"begun anew": func(tx *sql.Tx, letGo func()) {
 			remove(tx)
 			b.must(tx.Commit())
@@ -292,8 +295,8 @@ func TestNoLinkIsMadeToHalfAContent(t *testing.T) {
 			letGo()
 		},
 	} {
-		held := b.begun()
-		b.linking(held, content, func(letGo func()) {
+		held := b.claimedRun()
+		b.storeUnlinked(held, content, func(letGo func()) {
 			b.wantStored("when all is written", "1 contents 2 chunks 0 files")
 			tx, err := b.raw.BeginTx(t.Context(), nil)
 			b.must(err)
@@ -314,12 +317,12 @@ func (b *testEnv) must(err error) {
 	}
 }
 
-// A content whose time has come just when it is linked to is left to whoever links.
+// A due content that is being linked is not removed.
 func TestPruningPassesByWhatIsBeingLinkedTo(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	ctx := t.Context()
-	held := b.begun()
+	held := b.claimedRun()
 	file := b.make(held, "c", made("x", "x"))[0]
 	b.exec(`UPDATE files SET run_id = 'run_other', id = 'file_other' RETURNING hash`)
 	b.exec(`CREATE TABLE other AS TABLE files`)
@@ -338,13 +341,13 @@ func TestPruningPassesByWhatIsBeingLinkedTo(t *testing.T) {
 		}
 	}
 	if n, err := b.s.Blobs.PruneBlobs(ctx, 9); err != nil || n != 0 {
-		t.Errorf("looked at %d, %v", n, err)
+		t.Errorf("checked %d, %v", n, err)
 	}
 	if err := tx.Commit(); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := b.s.Blobs.PruneBlobs(ctx, 9); err != nil || n != 1 {
-		t.Errorf("looked at %d, %v", n, err)
+		t.Errorf("checked %d, %v", n, err)
 	}
 	if got := b.content("file_other"); got != "x" {
 		t.Errorf("content %q", got)
@@ -353,11 +356,12 @@ func TestPruningPassesByWhatIsBeingLinkedTo(t *testing.T) {
 	wantCode(t, err, apierr.NotFound)
 }
 
-// The same contents are made again and again while their last files go: no file is without its content, and none stays.
+// The same contents are stored repeatedly while their last files are removed: no file loses its
+// content, and no content remains at the end.
 func TestMakingFilesWhileFilesGo(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)
-	contents := [][]byte{noise(mib+7, 1), []byte("small"), nil}
+	contents := [][]byte{randomBytes(mib+7, 1), []byte("small"), nil}
 	var wg sync.WaitGroup
 	for w := range 4 {
 		wg.Go(func() {
@@ -372,7 +376,7 @@ func TestMakingFilesWhileFilesGo(t *testing.T) {
 				if n%5 == 0 {
 					r.make(c.Held(), "1", blobdb.NewFile{Name: "a", Content: contents[1-n%2]})
 				}
-				if n%5 == w { // as if an hour had passed, also for those whom it takes only milliseconds
+				if n%5 == w { // as if an hour had passed, even if it took only milliseconds
 					r.exec(`UPDATE blobs SET sweep_after = clock_timestamp() WHERE (org_id, hash) IN (SELECT org_id, hash FROM blobs FOR UPDATE SKIP LOCKED)`)
 					if _, err := r.s.Blobs.PruneBlobs(t.Context(), 9); err != nil {
 						t.Errorf("pruning: %v", err)
@@ -386,15 +390,15 @@ func TestMakingFilesWhileFilesGo(t *testing.T) {
 	r.wantStored("in the end", "0 contents 0 chunks 0 files")
 }
 
-// What is kept twice at once is kept once.
+// The same content stored twice concurrently is stored once.
 func TestTheSameContentTwiceAtOnce(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	content := noise(4*mib+1, 1)
+	content := randomBytes(4*mib+1, 1)
 	var calls []func() (bool, error)
 	var held []lease.Held
 	for n := range 6 {
-		held = append(held, b.begun())
+		held = append(held, b.claimedRun())
 		calls = append(calls, func() (bool, error) {
 			files := []blobdb.NewFile{{Name: "a", Content: content}, {Name: "b", Content: []byte("b")}}
 			_, kept, err := b.s.Blobs.KeepFiles(t.Context(), held[n], "c", files, nil, int64(len(content))+1+12*4096)
@@ -409,11 +413,12 @@ func TestTheSameContentTwiceAtOnce(t *testing.T) {
 	b.wantStored("in the end", "2 contents 6 chunks 12 files")
 }
 
-// A large file is read without being in memory as a whole. Not parallel: what others allocate would count.
+// A large file is read without being completely in memory. Not parallel, because allocations of
+// other tests would count.
 func TestALargeFileIsReadInParts(t *testing.T) { //nolint:paralleltest // see above
 	b := newTestEnv(t)
 	file := func() domain.File {
-		return b.make(b.begun(), "c", blobdb.NewFile{Name: "x", Content: noise(64*mib, 1)})[0]
+		return b.make(b.claimedRun(), "c", blobdb.NewFile{Name: "x", Content: randomBytes(64*mib, 1)})[0]
 	}()
 	_, r, err := b.s.Blobs.OpenFile(t.Context(), b.org, file.ID)
 	if err != nil {
@@ -430,7 +435,7 @@ func TestALargeFileIsReadInParts(t *testing.T) { //nolint:paralleltest // see ab
 	for {
 		n, err := r.Read(buf)
 		total += n
-		if err == io.EOF { //nolint:errorlint // readers give this very value
+		if err == io.EOF { //nolint:errorlint // readers return exactly this value
 			break
 		}
 		if err != nil {
@@ -446,7 +451,8 @@ func TestALargeFileIsReadInParts(t *testing.T) { //nolint:paralleltest // see ab
 	}
 }
 
-// What files cost does not grow with those of other sessions, nor with what calls before have written under the same names.
+// The cost of reading files does not grow with the files of other sessions, nor with earlier
+// calls that wrote the same names.
 func TestFilesAreFoundByTheirIndexes(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)
@@ -493,7 +499,7 @@ func TestFilesAreFoundByTheirIndexes(t *testing.T) {
 		}
 		r.raw(`ANALYZE blobs, blob_chunks, files`)
 	}
-	// What an organization has, which is asked for when something is kept, reads nothing but indexes.
+	// Counting an organization's usage, which storing a file requires, uses only indexes.
 	r.raw(`VACUUM blobs`)
 	r.raw(`VACUUM files`)
 	for _, query := range []string{`SELECT sum(bytes) FROM blobs WHERE org_id = 'org_x'`, `SELECT count(*) FROM files WHERE org_id = 'org_x'`} {

@@ -34,8 +34,8 @@ func (b *testEnv) budget(scope domain.BudgetScope, subject string, metric domain
 	return made.ID
 }
 
-// stands reads what of a budget is used and reserved.
-func (b *testEnv) stands(budgetID string) [2]int64 {
+// budgetState returns the used and the reserved amount of a budget.
+func (b *testEnv) budgetState(budgetID string) [2]int64 {
 	b.Helper()
 	got, err := b.s.Budgets.Budget(b.Context(), b.org, budgetID)
 	if err != nil {
@@ -54,7 +54,8 @@ func (b *testEnv) reserve(s *store.Store, held lease.Held, maximum budgetdb.Amou
 	return hold.ID, lacking
 }
 
-// A hundred calls at once, from two processes, hold no more than there is, and all of it; what they do not use is there for others.
+// A hundred concurrent calls of two processes reserve exactly the available amount. Unused
+// amounts become available again.
 func TestReservationsNeverExceedABudget(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -89,12 +90,12 @@ func TestReservationsNeverExceedABudget(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if len(holds) != 33 || b.stands(tokens) != [2]int64{0, 990} || b.stands(cost) != [2]int64{0, 3300} {
-		t.Fatalf("%d calls hold %v and %v", len(holds), b.stands(tokens), b.stands(cost))
+	if len(holds) != 33 || b.budgetState(tokens) != [2]int64{0, 990} || b.budgetState(cost) != [2]int64{0, 3300} {
+		t.Fatalf("%d calls hold %v and %v", len(holds), b.budgetState(tokens), b.budgetState(cost))
 	}
 	for n, holdID := range holds {
 		all.Go(func() {
-			for range 2 { // a second time does nothing
+			for range 2 { // the second time has no effect
 				if err := stores[n%2].Budgets.Settle(t.Context(), held, holdID, budgetdb.Amounts{Tokens: 10, CostMicros: 100}); err != nil {
 					t.Error(err)
 				}
@@ -102,8 +103,8 @@ func TestReservationsNeverExceedABudget(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if b.stands(tokens) != [2]int64{330, 0} || b.stands(cost) != [2]int64{3300, 0} {
-		t.Errorf("%v and %v after all are settled", b.stands(tokens), b.stands(cost))
+	if b.budgetState(tokens) != [2]int64{330, 0} || b.budgetState(cost) != [2]int64{3300, 0} {
+		t.Errorf("%v and %v after all are settled", b.budgetState(tokens), b.budgetState(cost))
 	}
 	if _, lacking := b.reserve(b.s, held, budgetdb.Amounts{Tokens: 671}); lacking == nil || lacking.Later || lacking.Used != 330 {
 		t.Errorf("more than is left: %+v", lacking)
@@ -113,7 +114,7 @@ func TestReservationsNeverExceedABudget(t *testing.T) {
 	}
 }
 
-// A budget begins with what the period's runs have used: those that ended, that were removed, and that go on.
+// A new budget counts what runs of the period have used: finished, removed and open runs.
 func TestABudgetBeginsWithWhatWasUsed(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -138,7 +139,7 @@ func TestABudgetBeginsWithWhatWasUsed(t *testing.T) {
 	removed := triggered()
 	use(removed)
 	use(triggered())
-	use(b.mustClaim(b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID)) // of no automation
+	use(b.mustClaim(b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID)) // without an automation
 	b.exec(`DELETE FROM runs WHERE id = $1`, removed.RunID)
 	goesOn := triggered()
 	step, err := json.Marshal(map[string]any{"seq": 1, "kind": "model_turn", "turn": map[string]any{"costMicros": 3, "usage": domain.Usage{InputTokens: 100, OutputTokens: 10}}})
@@ -152,7 +153,7 @@ func TestABudgetBeginsWithWhatWasUsed(t *testing.T) {
 		domain.BudgetTokens: 2*7 + 110, domain.BudgetCost: 2*40 + 3, domain.BudgetRuns: 3, domain.BudgetSandbox: 3,
 	} {
 		budgetID := b.budget(domain.BudgetAutomation, "nightly", metric, 1_000_000)
-		if got := b.stands(budgetID); got != [2]int64{want, 0} {
+		if got := b.budgetState(budgetID); got != [2]int64{want, 0} {
 			t.Errorf("%s: %v, want %d", metric, got, want)
 		}
 	}
@@ -177,7 +178,7 @@ func TestABudgetBeginsWithWhatWasUsed(t *testing.T) {
 	}
 }
 
-// What an attempt held that is over counts as used; what others hold is theirs.
+// Holds of an attempt that has ended count as used; other holds stay.
 func TestHoldsOfLostAttemptsAreSettled(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -193,19 +194,20 @@ func TestHoldsOfLostAttemptsAreSettled(t *testing.T) {
 			t.Errorf("%d settled, %v", n, err)
 		}
 	}
-	settle(0) // its worker may settle it yet
+	settle(0) // its worker may still settle it
 	b.exec(`UPDATE budget_holds SET created_at = created_at - interval '2 minutes'`)
 	settle(1)
 	settle(0)
 	if err := b.s.Budgets.Settle(t.Context(), lost.Held(), holdID, budgetdb.Amounts{}); err != nil {
 		t.Error(err)
 	}
-	if got := b.stands(budgetID); got != [2]int64{100, 200} {
+	if got := b.budgetState(budgetID); got != [2]int64{100, 200} {
 		t.Errorf("%v", got)
 	}
 }
 
-// A batch that holds more runs than a budget has room for is accepted as far as there is room, and the rows of others whole.
+// A batch with more runs than a budget allows is accepted up to the limit, and runs of
+// others completely.
 func TestABatchOfRunsIsAcceptedAsFarAsThereIsRoom(t *testing.T) {
 	t.Parallel()
 	s, raw := openRaw(t)
@@ -225,8 +227,8 @@ func TestABatchOfRunsIsAcceptedAsFarAsThereIsRoom(t *testing.T) {
 			t.Errorf("row %d: %v", i, out.Err)
 		}
 	}
-	if accepted[b.org] != 3 || accepted[other.org] != 5 || b.stands(budgetID) != [2]int64{3, 0} {
-		t.Errorf("accepted %v, %v", accepted, b.stands(budgetID))
+	if accepted[b.org] != 3 || accepted[other.org] != 5 || b.budgetState(budgetID) != [2]int64{3, 0} {
+		t.Errorf("accepted %v, %v", accepted, b.budgetState(budgetID))
 	}
 	err := s.Budgets.WithinBudget(t.Context(), b.org, b.agent, "", "")
 	refused, ok := errors.AsType[*apierr.Error](err)
@@ -249,7 +251,7 @@ func TestABatchOfRunsIsAcceptedAsFarAsThereIsRoom(t *testing.T) {
 	}
 }
 
-// What runs have used is looked up once in a period: when the budget is made, or by the first that asks for it.
+// The usage of runs is summed up once per period: when the budget is created, or at its first use.
 func TestABudgetsCountIsOpenedOnce(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -261,7 +263,7 @@ func TestABudgetsCountIsOpenedOnce(t *testing.T) {
 		}
 	}
 	opened("made", 1)
-	b.exec(`DELETE FROM budget_counts`) // as in a period that has just begun
+	b.exec(`DELETE FROM budget_counts`) // as at the beginning of a period
 	if err := b.s.Budgets.WithinBudget(t.Context(), b.org, "ag_other", "", ""); err != nil {
 		t.Error(err)
 	}
@@ -274,7 +276,7 @@ func TestABudgetsCountIsOpenedOnce(t *testing.T) {
 	opened("of a run that it does not count", 0)
 }
 
-// A session that began before midnight may be counting in the day before yet.
+// A session that began before midnight may still count in the previous day.
 func TestTheCountOfThePeriodBeforeStays(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -296,7 +298,8 @@ func TestTheCountOfThePeriodBeforeStays(t *testing.T) {
 	}
 }
 
-// Budgets that are made while a call goes on count it when it ends, whether or not others hold it; each call once.
+// A budget that is created during a call counts it when it ends, exactly once, whether or not
+// other budgets hold it.
 func TestCallsThatBeganBeforeABudgetAreCounted(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -310,8 +313,8 @@ func TestCallsThatBeganBeforeABudgetAreCounted(t *testing.T) {
 	if err := b.s.Budgets.Settle(t.Context(), held, "", used); err != nil {
 		t.Fatal(err)
 	}
-	if b.stands(tokens) != [2]int64{30, 0} || b.stands(other) != [2]int64{0, 0} {
-		t.Errorf("after the first: %v, another's %v", b.stands(tokens), b.stands(other))
+	if b.budgetState(tokens) != [2]int64{30, 0} || b.budgetState(other) != [2]int64{0, 0} {
+		t.Errorf("after the first: %v, another's %v", b.budgetState(tokens), b.budgetState(other))
 	}
 	hold := budgetdb.Hold{ID: id.New("hold"), Held: held, Amounts: budgetdb.Amounts{Tokens: 100}}
 	if budgets, lacking, err := b.s.Budgets.Reserve(t.Context(), hold); budgets != 1 || lacking != nil || err != nil {
@@ -327,7 +330,7 @@ func TestCallsThatBeganBeforeABudgetAreCounted(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if b.stands(tokens) != [2]int64{60, 0} || b.stands(cost) != [2]int64{7, 0} {
-		t.Errorf("after the second: %v and %v", b.stands(tokens), b.stands(cost))
+	if b.budgetState(tokens) != [2]int64{60, 0} || b.budgetState(cost) != [2]int64{7, 0} {
+		t.Errorf("after the second: %v and %v", b.budgetState(tokens), b.budgetState(cost))
 	}
 }

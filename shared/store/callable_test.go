@@ -50,7 +50,7 @@ func TestCallableAgents(t *testing.T) {
 	}
 }
 
-// A turn of a session keeps what its request brought along from before its message.
+// A turn of a session keeps the history that its request contained.
 func TestATurnKeepsWhatItsRequestBrought(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -11,7 +11,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// withoutOrganizations are the tables to which no policy applies, each for a reason that docs/security.md gives.
+// withoutOrganizations are the tables without a policy. docs/security.md gives the reason for each.
 var withoutOrganizations = map[string]string{
 	"users":            "a person belongs to several organizations",
 	"identities":       "a person's accounts at OpenID providers",
@@ -30,7 +30,7 @@ func texts(t *testing.T, db *sql.DB, query string, args ...any) []string {
 	if err != nil {
 		t.Fatalf("%s: %v", query, err)
 	}
-	defer func() { _ = rows.Close() }() // Err tells
+	defer func() { _ = rows.Close() }() // rows.Err has the error
 	var out []string
 	for rows.Next() {
 		var s string
@@ -73,7 +73,7 @@ func TestEveryTableIsKeptApartOrNamed(t *testing.T) {
 			t.Errorf("the exception %s is no table", name)
 		}
 	}
-	// Beside these two a policy must restrict itself to a user's own rows.
+	// Except for these two, a policy must restrict itself to a user's own rows.
 	others := texts(t, db, `SELECT polrelid::regclass::text || ' ' || polname FROM pg_policy
 		WHERE polname NOT IN ('tenant', 'system') AND pg_get_expr(polqual, polrelid) NOT LIKE '%org_id IS NULL%parley_user()%'`)
 	if len(others) > 0 {
@@ -134,7 +134,7 @@ func TestTheServicesRoleIsBound(t *testing.T) {
 	}
 }
 
-// Whoever names no organization reads nothing and writes nothing.
+// A transaction without organizations can read and write nothing.
 func TestWithoutOrganizationsThereIsNothing(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -142,7 +142,7 @@ func TestWithoutOrganizationsThereIsNothing(t *testing.T) {
 	c := b.mustClaim(runID)
 	b.make(c.Held(), "c", made("x", "x"))
 	b.finish(c, "x")
-	b.finish(b.mustClaim(b.triggered("nightly", "schedule", "removed")), "x")
+	b.finish(b.mustClaim(b.automationRun("nightly", "schedule", "removed")), "x")
 	b.exec(`DELETE FROM runs WHERE automation_id = 'nightly'`)
 	ctx := t.Context()
 	tenants := texts(t, b.raw, `SELECT p.polrelid::regclass::text FROM pg_policy p WHERE p.polname = 'tenant'`)
@@ -163,12 +163,12 @@ func TestWithoutOrganizationsThereIsNothing(t *testing.T) {
 	}
 }
 
-// refusesOwnRows inserts rows that exist already, as the service: the policy is asked before any key is.
+// refusesOwnRows inserts existing rows as the service. The policy is checked before any key.
 func refusesOwnRows(ctx context.Context, t *testing.T, b *testEnv, table string) int {
 	t.Helper()
 	var row sql.NullString
 	if err := b.raw.QueryRowContext(ctx, `SELECT to_jsonb(t) FROM `+table+` t LIMIT 1`).Scan(&row); err != nil {
-		return 0 // this test has made none
+		return 0 // the test has created none
 	}
 	_, err := b.s.SQL().ExecContext(ctx, `INSERT INTO `+table+` OVERRIDING SYSTEM VALUE
 		SELECT (jsonb_populate_record(NULL::`+table+`, $1)).*`, row.String)

@@ -7,18 +7,19 @@ import (
 	"parley/shared/store/lease"
 )
 
-// step has the database's clock step: all that it has written of open runs is so much earlier then.
+// step moves the database's clock by moving the stored times of open runs.
 func (b *testEnv) step(by time.Duration) {
 	b.Helper()
 	b.exec(`UPDATE open_runs SET lease_until = lease_until - make_interval(secs => $1), deadline = deadline - make_interval(secs => $1),
 		next_dispatch_at = next_dispatch_at - make_interval(secs => $1), dispatched_at = dispatched_at - make_interval(secs => $1)`, by.Seconds())
 }
 
-// A clock that is set forward ends leases at once. Whoever held them writes nothing more, and the run ends once.
+// A clock that is set forward expires leases immediately. Their workers can write nothing more,
+// and the run ends once.
 func TestALeaseThatAStepOfTheClockEndsIsFenced(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	b.timeless()
+	b.ignoreUptime()
 	row := b.run("", "")
 	row.Deadline = 2 * time.Hour
 	runID := b.accept(wideWindow, row)[0].Run.Run.ID
@@ -42,7 +43,8 @@ func TestALeaseThatAStepOfTheClockEndsIsFenced(t *testing.T) {
 	}
 }
 
-// A clock that is set back makes leases and waits long. Those that are longer than any are shortened, and no others.
+// A clock that is set back prolongs leases and waits. Those that are too long are
+// shortened, and no others.
 func TestWaitsAreShortenedWhenTheClockIsSetBack(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

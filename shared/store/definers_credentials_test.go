@@ -21,9 +21,9 @@ const actsForCredential = "credential"
 
 // credentialCall calls a function that acts for a credential.
 type credentialCall struct {
-	call       string // its row in FROM; $1 is the credential, which is also the transaction's user
+	call       string // its expression in FROM; $1 is the credential, which is also the transaction's user
 	credential string // which of a holder's ids and hashes it takes
-	changes    string // what it changes instead of giving rows: a query over all organizations, or "" if it gives rows
+	changes    string // a query over all organizations for what it changes; "" if it returns rows
 }
 
 var credentialCalls = map[string]credentialCall{
@@ -42,10 +42,12 @@ var credentialCalls = map[string]credentialCall{
 	"receiving_hook":         {call: `receiving_hook($1, interval '1 day')`, credential: "hook"},
 }
 
-// holder is an organization with one of everything that a credential leads to: ids, hashes and texts that no other organization has.
+// holder is an organization with everything that a credential leads to: ids, hashes and texts
+// that no other organization has.
 type holder map[string]string
 
-// newHolder makes an organization. Its owner, whose address is proven, is invited to the organization of host.
+// newHolder creates an organization. Its owner, whose address is proven, is invited to the
+// organization of host.
 func newHolder(t *testing.T, s *store.Store, raw *sql.DB, name string, host accountdb.Account) holder {
 	t.Helper()
 	email := name + "@example.com"
@@ -94,8 +96,9 @@ func newHolder(t *testing.T, s *store.Store, raw *sql.DB, name string, host acco
 	}
 }
 
-// A function that acts for a credential gives what belongs to the credential that was sent. It gives nothing of another organization, and
-// nothing by any other id, whichever organizations the transaction acts for.
+// A function that acts for a credential returns only what belongs to that credential. It
+// returns nothing of another organization and nothing for another id, whichever organizations
+// the transaction acts for.
 func TestCredentialDefinersGiveNothingOfOthers(t *testing.T) {
 	t.Parallel()
 	s, raw := openRaw(t)
@@ -110,7 +113,7 @@ func TestCredentialDefinersGiveNothingOfOthers(t *testing.T) {
 			continue
 		}
 		for _, acting := range []string{"", ada["organization"], bob["organization"], ada["organization"] + "," + bob["organization"]} {
-			given := c.given(t, s, raw, acting, ada[c.credential])
+			given := c.result(t, s, raw, acting, ada[c.credential])
 			if given == "" {
 				t.Errorf("%s gives nothing by its credential", name)
 			}
@@ -122,7 +125,7 @@ func TestCredentialDefinersGiveNothingOfOthers(t *testing.T) {
 			for _, sent := range slices.Concat(
 				[]string{"", "%", "{}", "00"}, without(ada, c.credential), without(bob, c.credential), []string{bob[c.credential] + " ", bob[c.credential][1:]},
 			) {
-				if given := c.given(t, s, raw, acting, sent); given != "" {
+				if given := c.result(t, s, raw, acting, sent); given != "" {
 					t.Errorf("%s(%q) gave a transaction that acts for %q: %s", name, sent, acting, given)
 				}
 			}
@@ -130,15 +133,16 @@ func TestCredentialDefinersGiveNothingOfOthers(t *testing.T) {
 	}
 }
 
-// without are a holder's ids, hashes and texts, other than one.
+// without returns a holder's ids, hashes and texts, except one.
 func without(of holder, name string) []string {
 	rest := maps.Clone(of)
 	delete(rest, name)
 	return slices.Collect(maps.Values(rest))
 }
 
-// given returns what the function gives, or the ids of what it changes, in a transaction of the service that acts for some organizations.
-func (c credentialCall) given(t *testing.T, s *store.Store, raw *sql.DB, acting, credential string) (given string) {
+// result returns the function's result, or the ids of what it changes, in a transaction of the
+// service that acts for some organizations.
+func (c credentialCall) result(t *testing.T, s *store.Store, raw *sql.DB, acting, credential string) (given string) {
 	t.Helper()
 	if strings.Contains(c.call, "decode(") {
 		if _, err := hex.DecodeString(credential); err != nil {
@@ -149,7 +153,7 @@ func (c credentialCall) given(t *testing.T, s *store.Store, raw *sql.DB, acting,
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = tx.Rollback() }() // nothing to do once it is committed
+	defer func() { _ = tx.Rollback() }() // no effect after the commit
 	if _, err := tx.ExecContext(t.Context(), `SELECT set_config('parley.organizations', $1, true), set_config('parley.user', $2, true)`, acting, credential); err != nil {
 		t.Fatal(err)
 	}

@@ -15,10 +15,10 @@ import (
 	"parley/shared/testkit"
 )
 
-// definer is a SECURITY DEFINER function, as docs/security.md or the catalog describes it.
+// definer is a SECURITY DEFINER function, according to docs/security.md or the catalog.
 type definer struct {
 	actsFor string
-	tables  string // joined by blanks, in order
+	tables  string // separated by spaces, in order
 }
 
 const (
@@ -26,7 +26,7 @@ const (
 	actsForTenant = "organization"
 )
 
-// definersOnThePage reads the table of docs/security.md, by the functions' names.
+// definersOnThePage parses the table in docs/security.md, by function name.
 func definersOnThePage(t *testing.T) map[string]definer {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join(testkit.Root(t), "docs", "security.md"))
@@ -64,8 +64,8 @@ func definersOnThePage(t *testing.T) map[string]definer {
 	return out
 }
 
-// Each SECURITY DEFINER function is in the table of docs/security.md with the tables that it names. One that takes an organization acts for
-// it, and then checks that the transaction does, too.
+// Each SECURITY DEFINER function is in the table in docs/security.md with its tables. A function
+// that takes an organization acts for it, and then checks that the transaction does too.
 func TestDefinersAreOnThePage(t *testing.T) {
 	t.Parallel()
 	db := testkit.SQL(t, testkit.Postgres(t))
@@ -108,8 +108,8 @@ func TestDefinersAreOnThePage(t *testing.T) {
 	}
 }
 
-// definerCalls call the functions that act for an organization: $1, with $2 before the lexemes of its documents, the documents $3, and the
-// agent $4.
+// definerCalls call the functions that act for an organization: $1 is the organization, $2 the
+// prefix of its lexemes, $3 its documents and $4 the agent.
 var definerCalls = map[string]string{
 	"known_terms":    `known_terms($1, $2, '{secret}') WHERE $3::text[] IS NOT NULL`,
 	"search_terms":   `search_terms($1, $2, '{0}', '{secret}', '{1}', $3, '{}', 10)`,
@@ -118,8 +118,9 @@ var definerCalls = map[string]string{
 	"reseal_config":  `reseal_config($1, $4, 1, '{}', '{}') WHERE $2::text <> '' AND $3::text[] IS NOT NULL`,
 }
 
-// A transaction that acts for one organization gets nothing by another's ids from the functions that act for an organization. By its own it
-// gets something, so the calls are right.
+// In a transaction for one organization, the functions that act for an organization return
+// nothing for ids of another one. For its own ids they return something, which shows that the
+// calls are right.
 func TestDefinersKeepOrganizationsApart(t *testing.T) {
 	t.Parallel()
 	s, raw := openRaw(t)
@@ -160,7 +161,8 @@ func TestDefinersKeepOrganizationsApart(t *testing.T) {
 	}
 }
 
-// rowsFor counts the rows that a function gives to a transaction of the service that acts for some organizations.
+// rowsFor counts the rows that a function returns in a transaction of the service that acts for
+// some organizations.
 func rowsFor(t *testing.T, s *store.Store, acting, call string, args ...any) (rows int) {
 	t.Helper()
 	tx, err := s.SQL().BeginTx(t.Context(), nil)

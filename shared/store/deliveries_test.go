@@ -70,7 +70,7 @@ func TestDeliveriesAreListed(t *testing.T) {
 	ctx := t.Context()
 	var rows []queuedb.NewDelivery
 	for n := range 5 {
-		rows = append(rows, m.delivery(fmt.Sprint(9-n))) // ids in another order than they come in
+		rows = append(rows, m.delivery(fmt.Sprint(9-n))) // the ids are not in the order of arrival
 	}
 	rows[1].Status, rows[1].Run = domain.DeliveryAnswered, nil
 	m.deliver(rows...)
@@ -123,7 +123,8 @@ func TestDeliveriesAreListed(t *testing.T) {
 	wantCode(t, out[0].Err, apierr.NotFound)
 }
 
-// Whatever has no run may have one when it comes again: the agent, or the hook's filter, may have been mended.
+// A rejected delivery may get a run when it is sent again: the agent or the hook's filter may
+// have been fixed.
 func TestARefusedDeliveryIsTakenWhenItComesAgain(t *testing.T) {
 	t.Parallel()
 	m := newMailbox(t)
@@ -271,13 +272,13 @@ func TestDeliveriesAreKeptAsLongAsTheirRuns(t *testing.T) {
 	m.deliver(kept, over, young)
 	m.exec(`UPDATE deliveries SET sweep_after = now() WHERE delivery_id <> 'young'`)
 	if n, err := m.s.Sessions.PruneDeliveries(ctx, 100); err != nil || n != 2 {
-		t.Errorf("looked at %d, %v", n, err)
+		t.Errorf("checked %d, %v", n, err)
 	}
 	if names := texts(t, m.raw, `SELECT delivery_id FROM deliveries ORDER BY 1`); fmt.Sprint(names) != "[kept young]" {
 		t.Errorf("kept are %v", names)
 	}
 	if n, err := m.s.Sessions.PruneDeliveries(ctx, 100); err != nil || n != 0 {
-		t.Errorf("looked at %d again, %v", n, err)
+		t.Errorf("checked %d again, %v", n, err)
 	}
 	collects := m.deliver(m.collected("collected", "k", time.Hour, time.Hour))[0]
 	if err := m.s.Hooks.DeleteHook(ctx, m.org, m.hook.ID); err != nil {
@@ -290,9 +291,9 @@ func TestDeliveriesAreKeptAsLongAsTheirRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.exec(`UPDATE hooks SET deleted_at = deleted_at - interval '2 hours'`)
-	for _, want := range []int{2, 1} { // the second time to the end, and then the hook goes
+	for _, want := range []int{2, 1} { // the second time to the end; then the hook is removed
 		if n, err := m.s.Sessions.PruneDeliveries(ctx, 2); err != nil || n != want {
-			t.Errorf("looked at %d, %v; want %d", n, err, want)
+			t.Errorf("checked %d, %v; want %d", n, err, want)
 		}
 	}
 	if n := m.count(`SELECT (SELECT count(*) FROM hooks) + (SELECT count(*) FROM deliveries)`); n != 0 {
@@ -300,7 +301,7 @@ func TestDeliveriesAreKeptAsLongAsTheirRuns(t *testing.T) {
 	}
 }
 
-// Once a run was removed its deliveries are lines and nothing more.
+// After a run was removed, only the log entries of its deliveries remain.
 func TestBodiesGoWithTheirRuns(t *testing.T) {
 	t.Parallel()
 	m := newMailbox(t)
@@ -311,7 +312,7 @@ func TestBodiesGoWithTheirRuns(t *testing.T) {
 	m.finish(m.mustClaim(over.Run.ID), "done")
 	m.exec(`UPDATE runs SET expires_at = clock_timestamp() - interval '1 s', sweep_after = clock_timestamp() - interval '1 s' WHERE id = $1`, over.Run.ID)
 	if n, err := m.s.Sessions.DeleteExpired(ctx, 100); err != nil || n != 1 || m.count(`SELECT count(*) FROM runs`) != 1 {
-		t.Fatalf("looked at %d, %v", n, err)
+		t.Fatalf("checked %d, %v", n, err)
 	}
 	for name, kept := range map[string]bool{"over": false, "live": true, "none": true} {
 		if d, err := m.s.Hooks.Delivery(ctx, m.org, m.hook.ID, name); err != nil || d.Kept != kept {
@@ -325,8 +326,8 @@ func TestBodiesGoWithTheirRuns(t *testing.T) {
 	}
 }
 
-// deaf makes connections that, once, hear nothing of a commit that has happened.
-type deaf struct {
+// lostAnswerConnector makes connections that, once, lose the answer to a successful commit.
+type lostAnswerConnector struct {
 	driver.Connector
 	armed atomic.Bool
 }
@@ -339,15 +340,15 @@ type deafConn struct {
 	driver.SessionResetter
 	driver.Validator
 
-	by *deaf
+	by *lostAnswerConnector
 }
 
 type deafTx struct {
 	driver.Tx
-	by *deaf
+	by *lostAnswerConnector
 }
 
-func (d *deaf) Connect(ctx context.Context) (driver.Conn, error) {
+func (d *lostAnswerConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	conn, err := d.Connector.Connect(ctx)
 	if err != nil {
 		return nil, err
@@ -378,7 +379,7 @@ func TestDeliveriesWhoseCommitWasNotAnsweredAreFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	by := &deaf{Connector: connector}
+	by := &lostAnswerConnector{Connector: connector}
 	s := store.On(by, 4)
 	t.Cleanup(func() { _ = s.Close() })
 	m := mailboxOn(newBenchOn(t, s, testkit.SQL(t, dsn), "ada@example.com"))

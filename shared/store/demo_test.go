@@ -14,7 +14,7 @@ func TestCountDemoIsExactAcrossProcesses(t *testing.T) {
 	s, ctx := open(t), t.Context()
 	var wg sync.WaitGroup
 	var allowed, refused atomic.Int32
-	for range 30 { // at once, as from many ingresses
+	for range 30 { // concurrently, as from many ingresses
 		wg.Go(func() {
 			v, err := s.Limits.CountDemo(ctx, "192.0.2.1", 10, time.Minute)
 			if err != nil {
@@ -123,7 +123,7 @@ func TestLeaseTokensRefills(t *testing.T) {
 		}
 	}
 	age("5 seconds")
-	if g := lease(10); g.Granted < 5 || g.Granted > 9 { // and what came back since
+	if g := lease(10); g.Granted < 5 || g.Granted > 9 { // and the tokens gained since
 		t.Errorf("after 5 s %+v", g)
 	}
 	age("1 hour")

@@ -10,14 +10,14 @@ import (
 	"parley/shared/testkit"
 )
 
-// chat is run, in the lane of chats.
+// chat is run in the lane of chats.
 func (b *testEnv) chat() queuedb.NewRun {
 	r := b.run("", "")
 	r.Lane = domain.LaneChat
 	return r
 }
 
-// many makes n runs.
+// many returns n runs.
 func (b *testEnv) many(n int, newRun func() queuedb.NewRun) []queuedb.NewRun {
 	out := []queuedb.NewRun{}
 	for range n {
@@ -37,7 +37,7 @@ func dispatched(accepted []queuedb.Accepted) (n int) {
 	return n
 }
 
-// meter is a bench whose database says what was read.
+// meter is a test environment that counts the database's reads.
 type meter struct {
 	*testEnv
 	dsn string
@@ -50,7 +50,7 @@ func newMeter(t *testing.T) *meter {
 	return &meter{newBenchOn(t, s, raw, "ada@example.com"), dsn}
 }
 
-// read counts the index entries of open_runs that f reads, the dead ones among them.
+// read counts the index entries of open_runs, including dead ones, that f reads.
 func (m *meter) read(f func()) int {
 	m.Helper()
 	before := m.total()
@@ -58,7 +58,8 @@ func (m *meter) read(f func()) int {
 	return m.total() - before
 }
 
-// total is what was read by now. A connection reports that at its end: all of the store are closed, and it is opened again.
+// total is the number of reads so far. A connection reports its reads when it ends, so all of
+// the store are closed, and it is opened again.
 func (m *meter) total() (n int) {
 	m.Helper()
 	if err := m.s.Close(); err != nil {
@@ -78,7 +79,7 @@ func (m *meter) total() (n int) {
 	return n
 }
 
-// Chats have slots of their own: automations of the same organization do not keep them waiting.
+// Chats have separate slots, so automations of the same organization do not delay them.
 func TestChatsDoNotWaitForAutomations(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -91,7 +92,7 @@ func TestChatsDoNotWaitForAutomations(t *testing.T) {
 	}
 }
 
-// A slot that a run leaves goes to the next run of its lane, whatever waits in another lane.
+// A freed slot goes to the next run of its lane, even if runs of another lane wait.
 func TestFreedSlotGoesToItsLane(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -106,7 +107,7 @@ func TestFreedSlotGoesToItsLane(t *testing.T) {
 	wantIDs(t, "after another chat", next, chats[3].Run.Run.ID)
 }
 
-// A run of one lane that waited for one of another lane in its session is dispatched when that one finishes.
+// A run that waited for a run of another lane in its session is dispatched when that one finishes.
 func TestSlotOfAnotherLaneDispatchesTheSessionsNextRun(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -119,7 +120,7 @@ func TestSlotOfAnotherLaneDispatchesTheSessionsNextRun(t *testing.T) {
 	wantIDs(t, "dispatched", b.finishAndNext(b.mustClaim(first.ID), "done", 4), second.ID)
 }
 
-// Delayed runs are not among the waiting ones: neither a finish nor the sweeper reads them.
+// Delayed runs are not waiting ones: neither a finish nor the sweeper reads them.
 func TestDelayedRunsAreNotWaiting(t *testing.T) {
 	t.Parallel()
 	b := newMeter(t)
@@ -143,7 +144,7 @@ func TestDelayedRunsAreNotWaiting(t *testing.T) {
 	}
 }
 
-// A delayed run waits for a slot from its time on.
+// When its time has come, a delayed run waits for a slot.
 func TestDelayedRunIsDispatchedInTime(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -159,8 +160,8 @@ func TestDelayedRunIsDispatchedInTime(t *testing.T) {
 	wantIDs(t, "dispatched", jobs, run.RunID)
 }
 
-// Beside a transaction that holds a snapshot the dead entries of all runs since remain. Accepting, finishing and dispatching read few of
-// them.
+// While a transaction holds a snapshot, the dead entries of all later runs remain. Accepting,
+// finishing and dispatching read few of them.
 func TestLongSnapshotDoesNotSlowDispatch(t *testing.T) {
 	t.Parallel()
 	b := newMeter(t)
@@ -175,7 +176,7 @@ func TestLongSnapshotDoesNotSlowDispatch(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	flood := func(n int) { // each is finished in its turn
+	flood := func(n int) { // each is finished in turn
 		jobs := []domain.Job{}
 		for _, a := range b.accept(limit, b.many(n, b.automation)...) {
 			if a.Job != nil {
@@ -188,7 +189,7 @@ func TestLongSnapshotDoesNotSlowDispatch(t *testing.T) {
 		}
 	}
 	for range runs / (4 * limit) {
-		flood(4 * limit) // as many wait as three times the slots
+		flood(4 * limit) // three times as many runs as slots wait
 		b.look()
 	}
 	n := b.read(func() {
@@ -197,11 +198,12 @@ func TestLongSnapshotDoesNotSlowDispatch(t *testing.T) {
 		}
 	})
 	t.Logf("%d entries a run", n/measured)
-	// A claim, a finish and an acceptance find their rows by keys: some ten entries.
+	// A claim, a finish and an acceptance find their rows by keys: about ten entries.
 	if n > measured*runs/4 {
 		t.Errorf("%d runs beside a snapshot that is %d runs old read %d index entries", measured, runs, n)
 	}
-	// The sweeper looks once a second. It may read each dead entry once: a run leaves some in each index.
+	// The sweeper looks once a second. It may read each dead entry once; a run leaves
+	// some in each index.
 	n = b.read(b.look)
 	t.Logf("%d entries a look", n)
 	if n > 10*runs {
@@ -209,7 +211,7 @@ func TestLongSnapshotDoesNotSlowDispatch(t *testing.T) {
 	}
 }
 
-// look has the sweeper look at what waits.
+// look makes the sweeper look for waiting runs.
 func (b *testEnv) look() {
 	b.Helper()
 	if _, err := b.s.Queue.DispatchWaiting(b.Context(), wideWindow, 64); err != nil {
@@ -217,7 +219,7 @@ func (b *testEnv) look() {
 	}
 }
 
-// What a crash or a race leaves wrong in waiting_lanes, the sweeper corrects.
+// The sweeper corrects errors that a crash or a race has left in waiting_lanes.
 func TestWaitingLanesRepairThemselves(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -242,7 +244,7 @@ func TestWaitingLanesRepairThemselves(t *testing.T) {
 	}
 }
 
-// What acceptance left waiting is dispatched once a count finds free slots.
+// Runs that acceptance left waiting are dispatched once a count finds free slots.
 func TestTopUpDispatchesWhatHasFreeSlots(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -264,7 +266,8 @@ func TestTopUpDispatchesWhatHasFreeSlots(t *testing.T) {
 	}
 }
 
-// Each organization's overdue runs end in turn: those of another do not wait for a thousand of the first.
+// Overdue runs of organizations end in turn: one organization does not wait for a thousand
+// runs of another.
 func TestOverdueRunsOfOrganizationsEndInTurn(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -1,14 +1,16 @@
-// Package store is Parley's PostgreSQL access: one package for each domain, plain SQL through sqlx and lib/pq, over
-// the pool and transactions of package pg. The organization is a parameter of everything that belongs to one.
+// Package store is Parley's PostgreSQL access. Each domain has one package with plain SQL
+// through sqlx and lib/pq; package pg provides the connection pool and the transactions. Every
+// function on rows of an organization takes the organization as a parameter.
 //
-// The packages of the domains import each other in one direction:
+// The domain packages import each other in one direction:
 //
 //	pg                                            pool, transactions, errors
-//	lease, sealdb, limitdb, usagedb, agentdb      over pg alone
+//	lease, sealdb, limitdb, usagedb, agentdb      import only pg
 //	blobdb, budgetdb, rundb, hookdb               contents; budgets; reading runs; webhooks
-//	queuedb, executiondb                          before a claim; from the claim to the end
-//	sessiondb, knowledgedb, notificationdb        sessions and erasure; documents; messages
-//	accountdb                                     people; organizations and keys
+//	queuedb, executiondb                          a run before its claim; from the claim to its result
+//	sessiondb, knowledgedb, notificationdb        sessions and erasure; documents; notifications
+//	accountdb                                     users; organizations and keys
 //
-// The names end in db because the domains' names are those of variables and of packages that serve the domains.
+// The package names end in db because the bare domain names are already used by variables and
+// by the packages that serve the domains.
 package store

@@ -8,8 +8,8 @@ import (
 	"parley/shared/store/knowledgedb"
 )
 
-// boundStatements makes statements fail that touch more than 1000 counts of terms or chunks: they would run into the statement timeout
-// where the database is busy.
+// boundStatements makes statements fail that change more than 1000 counts of terms or chunks,
+// because they would exceed the statement timeout of a busy database.
 func (b *testEnv) boundStatements() {
 	b.Helper()
 	b.exec(`CREATE FUNCTION bounded() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -26,7 +26,8 @@ func (b *testEnv) boundStatements() {
 	}
 }
 
-// largeDocument is ready, with 1,200 chunks, 2,400 terms of its own and one that others have.
+// largeDocument returns a ready document with 1,200 chunks, 2,400 terms of its own
+// and a shared one.
 func (b *testEnv) largeDocument() string {
 	b.Helper()
 	var chunks []knowledgedb.NewChunk
@@ -58,7 +59,8 @@ func TestALargeDocumentIsDeletedInBatches(t *testing.T) {
 	}
 	b.wantFound("only7", "")
 	b.wantFound("shared", "kept shared")
-	// 2,000 of the document's 2,401 terms are uncounted. The one that it shares may be among them, and stays.
+	// 2,000 of the document's 2,401 terms are uncounted. The shared one may be among
+	// them, and stays.
 	if got := b.text(`SELECT count(*) FROM knowledge_terms WHERE term LIKE 'o%'`); got != "400" && got != "401" {
 		t.Errorf("%s terms are counted after two batches", got)
 	}
@@ -74,7 +76,7 @@ func TestALargeDocumentIsDeletedInBatches(t *testing.T) {
 	b.wantFound("shared", "kept shared")
 }
 
-// A document that is read again is uncounted in one transaction, whose statements are bounded as well.
+// A document that is read again is uncounted in one transaction, whose statements are bounded too.
 func TestALargeDocumentIsReadAgain(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -10,17 +10,18 @@ import (
 	"parley/shared/testkit"
 )
 
-// gate has whatever fires a trigger wait, such as "BEFORE DELETE ON documents FOR EACH ROW", until it is opened.
+// gate makes transactions wait in a trigger, for example "BEFORE DELETE ON documents FOR EACH
+// ROW", until it is opened.
 func (b *testEnv) gate(trigger string) (open func()) {
 	b.Helper()
-	// The bound of batches on waiting for locks does not count here.
+	// The lock timeout of batches does not apply here.
 	b.exec(`CREATE FUNCTION gate() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET lock_timeout = 0 AS
 		$$ BEGIN PERFORM pg_advisory_xact_lock_shared(7331); RETURN coalesce(NEW, OLD); END $$`)
 	b.exec(`CREATE TRIGGER gate ` + trigger + ` EXECUTE FUNCTION gate()`)
 	return b.locked(`SELECT pg_advisory_xact_lock(7331)`)
 }
 
-// locked is a transaction that holds what a statement locks until it is ended.
+// locked is a transaction that holds the locks of a statement until end is called.
 func (b *testEnv) locked(query string, args ...any) (end func()) {
 	b.Helper()
 	tx, err := b.raw.BeginTx(b.Context(), nil)
@@ -30,15 +31,15 @@ func (b *testEnv) locked(query string, args ...any) (end func()) {
 	return func() { b.Helper(); b.must(tx.Commit()) }
 }
 
-// aside runs f beside the test and gives how it ended.
-func aside(f func() error) <-chan error {
+// async runs f concurrently and returns a channel for its result.
+func async(f func() error) <-chan error {
 	ended := make(chan error, 1)
 	go func() { ended <- f() }()
 	return ended
 }
 
-// stuck waits until so many wait for locks, of whom the last one must not end instead.
-func (b *testEnv) stuck(n int, last <-chan error, what string) {
+// awaitLockWaiters waits until n transactions wait for locks. It fails if last ends instead.
+func (b *testEnv) awaitLockWaiters(n int, last <-chan error, what string) {
 	b.Helper()
 	over := time.After(testkit.Within(20 * time.Second))
 	for b.number(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) != n {
@@ -58,28 +59,28 @@ func (b *testEnv) number(query string, args ...any) (n int) {
 	return n
 }
 
-// A run that is being given text of a document when that is deleted counts as one that was: the deletion waits for it, looks
-// again, and erases it.
+// A run that gets text of a document while the document is deleted is a reader: the deletion
+// waits for it, checks again, and erases it.
 func TestDeletingWaitsForWhoIsBeingGivenText(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)
 	doc := r.ready("")
 	run := r.turn("s", "reads")
 	open := r.testEnv.gate(`BEFORE INSERT ON run_documents FOR EACH ROW`)
-	giving := aside(func() error {
+	giving := async(func() error {
 		given, kept, err := r.s.Knowledge.GiveDocuments(t.Context(), run.Held(), []string{doc})
 		if err == nil && (!kept || !slices.Equal(given, []string{doc})) {
 			err = errors.New("it was not given")
 		}
 		return err
 	})
-	r.testEnv.stuck(1, giving, "giving")
+	r.testEnv.awaitLockWaiters(1, giving, "giving")
 	var ended []executiondb.Ended
-	deleting := aside(func() (err error) {
+	deleting := async(func() (err error) {
 		ended, err = r.s.Knowledge.DeleteDocument(t.Context(), r.org, doc)
 		return err
 	})
-	r.testEnv.stuck(2, deleting, "deleting")
+	r.testEnv.awaitLockWaiters(2, deleting, "deleting")
 	open()
 	r.must(nil, <-giving)
 	r.must(nil, <-deleting)
@@ -94,26 +95,27 @@ func TestDeletingWaitsForWhoIsBeingGivenText(t *testing.T) {
 	}
 }
 
-// A run that saw a document as ready, but gets to it only while it is being removed, waits for that, and is not given it.
+// A run that found a document ready, but reaches it only during its removal, waits and
+// does not get it.
 func TestGivingWaitsForADeletion(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)
 	docs := []string{r.ready("1"), r.ready("2")}
-	slices.Sort(docs) // as they are given
+	slices.Sort(docs) // the order in which they are locked
 	run := r.turn("s", "reads")
 	open := r.testEnv.gate(`BEFORE DELETE ON run_documents FOR EACH STATEMENT`)
 	letGo := r.testEnv.locked(`SELECT FROM documents WHERE id = $1 FOR UPDATE`, docs[0])
 	var given []string
-	giving := aside(func() (err error) {
+	giving := async(func() (err error) {
 		given, _, err = r.s.Knowledge.GiveDocuments(t.Context(), run.Held(), docs)
 		return err
 	})
-	r.testEnv.stuck(1, giving, "giving")
-	deleting := aside(func() error {
+	r.testEnv.awaitLockWaiters(1, giving, "giving")
+	deleting := async(func() error {
 		_, err := r.s.Knowledge.DeleteDocument(t.Context(), r.org, docs[1])
 		return err
 	})
-	r.testEnv.stuck(2, deleting, "deleting")
+	r.testEnv.awaitLockWaiters(2, deleting, "deleting")
 	letGo()
 	r.testEnv.waitsFor(giving)
 	open()
@@ -127,7 +129,8 @@ func TestGivingWaitsForADeletion(t *testing.T) {
 	}
 }
 
-// waitsFor waits until giving waits for the row of the document that is being removed, rather than for the one before.
+// waitsFor waits until giving waits for the row of the document that is being removed, rather
+// than for the one before.
 func (b *testEnv) waitsFor(giving <-chan error) {
 	b.Helper()
 	over := time.After(testkit.Within(20 * time.Second))

@@ -22,7 +22,7 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// ready makes a document that was read, whose name and text are marked.
+// ready creates a processed document with marked name and text.
 func (r *storedEnv) ready(more string) string {
 	r.Helper()
 	content := r.upload([]byte("content of " + canary + more))
@@ -50,7 +50,7 @@ func (b *testEnv) deleteDocument(documentID string) []executiondb.Ended {
 	return ended
 }
 
-// turn is a run of a session whose answer is marked, which was given documents.
+// turn is a run of a session with a marked answer, which has read documents.
 func (r *storedEnv) turn(session, key string, documents ...string) *executiondb.Claimed {
 	r.Helper()
 	run := r.chat("usr_1", session, "ask "+key)
@@ -94,7 +94,7 @@ func TestDeletingADocumentLeavesNothing(t *testing.T) {
 	if got := r.leaks(); got != "" {
 		t.Errorf("left: %s", got)
 	}
-	r.wantStored("contents", "2 contents 2 chunks 2 files") // of the runs that stay
+	r.wantStored("contents", "2 contents 2 chunks 2 files") // of the remaining runs
 	for what, n := range map[string]int{"run_documents": 0, "documents": 0, "open_runs": 0, "document_chunks": 0, "document_vectors": 0, "knowledge_terms": 0, "sessions": 2} {
 		if got := r.number(`SELECT count(*) FROM ` + what); got != n {
 			t.Errorf("%d %s, want %d", got, what, n)
@@ -127,7 +127,7 @@ func TestDeletingADocumentLeavesNothing(t *testing.T) {
 	}
 }
 
-// wantLivingSession looks at what is left of a session of which only its first run is, and goes on with it.
+// wantLivingSession checks that only the first run of a session is left, and continues the session.
 func (r *storedEnv) wantLivingSession(first string) {
 	r.Helper()
 	ctx := r.Context()
@@ -156,7 +156,7 @@ func (r *storedEnv) wantLivingSession(first string) {
 	}
 }
 
-// Places that ended runs leave are handed to those that wait, and the successor in a session is dispatched.
+// Slots of cancelled runs are passed to waiting runs, and the next run of a session is dispatched.
 func TestDeletingADocumentLeavesPlaces(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)
@@ -164,7 +164,7 @@ func TestDeletingADocumentLeavesPlaces(t *testing.T) {
 	running := r.turn("s", "k", doc)
 	waits := r.auto("")
 	waits.Lane = domain.LaneChat
-	other := r.accept(1, waits)[0] // the window is full
+	other := r.accept(1, waits)[0] // all slots are taken
 	if other.Job != nil {
 		t.Fatal("the window is wider than it is")
 	}
@@ -186,7 +186,7 @@ func TestGivingDocuments(t *testing.T) {
 	theirs := newBenchOn(t, r.s, r.testEnv.raw, "bob@example.com")
 	foreign := theirs.document([]byte("theirs")).ID
 	theirs.process(foreign)
-	held := r.begun()
+	held := r.claimedRun()
 	given, kept, err := r.s.Knowledge.GiveDocuments(ctx, held, []string{two, one, "doc_none", queued, foreign, one})
 	if err != nil || !kept || !slices.Equal(given, []string{one, two}) {
 		t.Errorf("given %v, %v, %v", given, kept, err)
@@ -203,7 +203,7 @@ func TestGivingDocuments(t *testing.T) {
 	if given, kept, err := r.s.Knowledge.GiveDocuments(ctx, stale, []string{one}); err != nil || kept || given != nil {
 		t.Errorf("under another fence: %v, %v, %v", given, kept, err)
 	}
-	// What the release before sends when it erases a run.
+	// The statement with which the previous release erases a run.
 	r.raw(`INSERT INTO steps (run_id, org_id, n, fence, step) VALUES ($1, $2, 1, 1, '{}')`, held.RunID, r.org)
 	r.raw(`DELETE FROM steps WHERE run_id = $1`, held.RunID)
 	if n := r.number(`SELECT count(*) FROM run_documents`); n != 0 {
@@ -211,7 +211,7 @@ func TestGivingDocuments(t *testing.T) {
 	}
 }
 
-// A worker that has the document in hand writes nothing after it, nor while it goes.
+// A worker that is reading the document writes nothing after its deletion, nor during it.
 func TestDeletingWhatIsBeingRead(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)
@@ -231,7 +231,7 @@ func TestDeletingWhatIsBeingRead(t *testing.T) {
 	}
 }
 
-// If the service dies before the end, the document is there to be deleted again, and is not found meanwhile.
+// If the process dies meanwhile, the document can be deleted again, and is not found in between.
 func TestDeletingThatWasInterrupted(t *testing.T) {
 	t.Parallel()
 	for _, where := range []string{"documents", "sessions"} {
@@ -252,7 +252,7 @@ func TestDeletingThatWasInterrupted(t *testing.T) {
 			t.Errorf("%s: %+v", where, left)
 		}
 		r.wantIndexed("interrupted", "0 chunks 0 vectors 0 terms")
-		held := r.begun()
+		held := r.claimedRun()
 		if given, _, err := r.s.Knowledge.GiveDocuments(t.Context(), held, []string{doc}); err != nil || len(given) != 0 {
 			t.Errorf("%s: given %v, %v", where, given, err)
 		}
@@ -264,7 +264,7 @@ func TestDeletingThatWasInterrupted(t *testing.T) {
 	}
 }
 
-// A document that very many have read goes in many transactions, none of which takes long.
+// Deleting a document that very many runs have read takes many short transactions.
 func TestDeletingWhatThousandsHaveRead(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)
@@ -302,8 +302,8 @@ func TestDeletingWhatThousandsHaveRead(t *testing.T) {
 	}
 }
 
-// Documents are deleted while runs are given them, and while they are sent again: none is given after it is gone without
-// being erased, and all ends.
+// Documents are deleted while runs read them and while they are sent again: no run reads a
+// deleted one without being erased, and everything ends.
 func TestDeletingAmidEverything(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)
@@ -326,7 +326,7 @@ func TestDeletingAmidEverything(t *testing.T) {
 		defer mu.Unlock()
 		return len(deleted) >= 3 && gave.Load() >= 3
 	}
-	go func() { // two seconds, and more where that was not enough
+	go func() { // two seconds, or more if that was not enough
 		defer close(over)
 		for n := 0; n < 30 && (n < 2 || !enough()); n++ {
 			<-time.After(time.Second)
@@ -337,7 +337,7 @@ func TestDeletingAmidEverything(t *testing.T) {
 		all.Go(func() {
 			for !isClosed(over) {
 				c := r.claim(r.accept(wideWindow, r.chat("usr_1", fmt.Sprint("s", n), "m"))[0].Run.Run.ID)
-				if c.Run == nil { // erased before it was begun
+				if c.Run == nil { // erased before it was claimed
 					continue
 				}
 				_, doc := either()
@@ -405,7 +405,8 @@ func TestDeletingAmidEverything(t *testing.T) {
 	r.wantIndexed("in the end", "0 chunks 0 vectors 0 terms")
 }
 
-// What is done with one document does not grow with those of others, nor with runs that were given other documents.
+// The cost of a document's operations does not grow with documents of others, nor with runs
+// that read other documents.
 func TestDocumentsAreFoundByTheirIndexes(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)
@@ -416,7 +417,7 @@ func TestDocumentsAreFoundByTheirIndexes(t *testing.T) {
 		'{}', 0, now(), 'completed', '{}', 'a' FROM generate_series(1, 20000) n`, r.org, r.agent)
 	r.raw(`INSERT INTO run_documents (run_id, org_id, document_id)
 		SELECT 'run_' || n, $1, 'doc_' || to_char(n / 2 + 1, 'FM00000') FROM generate_series(1, 20000) n`, r.org)
-	held, next := r.begun(), 100
+	held, next := r.claimedRun(), 100
 	for _, stats := range []string{"none", "up to date"} {
 		for name, x := range map[string]struct {
 			maximum int

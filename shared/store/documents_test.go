@@ -15,14 +15,14 @@ import (
 	"parley/shared/store/knowledgedb"
 )
 
-// process makes a document one that was read: with two chunks, under a new fence.
+// process makes a document ready, with two chunks and under a new fence.
 func (b *testEnv) process(documentID string) {
 	b.Helper()
 	b.exec(`UPDATE documents SET status = 'processing', fence = fence + 1, lease_until = clock_timestamp() + interval '1 minute' WHERE id = $1`, documentID)
 	b.index(b.held(documentID))
 }
 
-// held names a document under the fence that it has.
+// held returns a document with its current fence.
 func (b *testEnv) held(documentID string) knowledgedb.HeldDocument {
 	b.Helper()
 	held := knowledgedb.HeldDocument{OrganizationID: b.org, ID: documentID}
@@ -32,7 +32,7 @@ func (b *testEnv) held(documentID string) knowledgedb.HeldDocument {
 	return held
 }
 
-// index writes what a worker does that has a document in hand.
+// index writes what a worker writes that is reading a document.
 func (b *testEnv) index(held knowledgedb.HeldDocument) {
 	b.Helper()
 	var chunks []knowledgedb.NewChunk
@@ -142,7 +142,7 @@ func TestTheSameSentAgain(t *testing.T) {
 	}
 	b.wantIndexed("failed", "0 chunks 0 vectors 0 terms")
 
-	// Twice among several, and beside others.
+	// twice in one call, together with others
 	other := b.upload([]byte("other"))
 	b.fail(first.ID)
 	out := b.add(knowledgedb.NewDocument{Name: "a", Content: &other}, knowledgedb.NewDocument{Name: "b", Content: &content},
@@ -154,7 +154,7 @@ func TestTheSameSentAgain(t *testing.T) {
 	b.wantStored("in the end", "2 contents 2 chunks 0 files")
 }
 
-// What a URL gave is fetched anew when it is sent again, unless it is about to be.
+// The content of a URL is fetched again when the URL is sent again, unless it is already queued.
 func TestTheSameURLAgain(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -180,7 +180,7 @@ func TestTheSameURLAgain(t *testing.T) {
 	}
 	b.exec(`UPDATE documents SET status = 'processing'`)
 	if again := send(); again.Job == nil || again.Job.DispatchNo != 3 {
-		t.Errorf("in hand: %+v", again)
+		t.Errorf("while claimed: %+v", again)
 	}
 }
 
@@ -218,7 +218,7 @@ func TestDocumentsHaveLimits(t *testing.T) {
 		var docs []knowledgedb.NewDocument
 		for _, size := range sizes {
 			seed++
-			content := b.upload(noise(size, seed))
+			content := b.upload(randomBytes(size, seed))
 			docs = append(docs, knowledgedb.NewDocument{ID: id.New(id.Document), Name: "x", Content: &content})
 		}
 		_, err := b.s.Knowledge.AddDocuments(t.Context(), b.org, docs, limits)
@@ -236,14 +236,14 @@ func TestDocumentsHaveLimits(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	b.wantStored("when it is full", "3 contents 3 chunks 0 files") // and what there was no room for is gone
-	same, seedOf := b.upload(noise(800, 3)), knowledgedb.NewDocument{ID: id.New(id.Document)}
+	b.wantStored("when it is full", "3 contents 3 chunks 0 files") // and the contents without room are removed
+	same, seedOf := b.upload(randomBytes(800, 3)), knowledgedb.NewDocument{ID: id.New(id.Document)}
 	seedOf.Content = &same
 	if out, err := b.s.Knowledge.AddDocuments(t.Context(), b.org, []knowledgedb.NewDocument{seedOf}, knowledgedb.DocumentLimits{Documents: 1, Bytes: 1}); err != nil || out[0].Job != nil {
 		t.Errorf("what is there needs no room: %+v, %v", out, err)
 	}
 	one := b.document([]byte("x")).ID
-	large := b.upload(noise(500, 99))
+	large := b.upload(randomBytes(500, 99))
 	if _, err := b.s.Knowledge.ReplaceDocument(t.Context(), b.org, one, knowledgedb.NewDocument{Content: &large}, much); !errors.Is(err, knowledgedb.ErrDocumentsFull) {
 		t.Errorf("replaced by too much: %v", err)
 	}
@@ -263,13 +263,13 @@ func TestDocumentsHaveLimits(t *testing.T) {
 	b.must(add(knowledgedb.DocumentLimits{Documents: 1, Bytes: 1}, 1))
 }
 
-// Limits hold for those who add at once, and documents do not count for the files of runs.
+// Quotas are exact under concurrent additions, and documents do not count as files of runs.
 func TestLimitsAreCountedApart(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	var all sync.WaitGroup
 	for n := range 6 {
-		content := b.upload(noise(100, byte(n)))
+		content := b.upload(randomBytes(100, byte(n)))
 		all.Go(func() {
 			doc := knowledgedb.NewDocument{ID: id.New(id.Document), Content: &content}
 			if _, err := b.s.Knowledge.AddDocuments(t.Context(), b.org, []knowledgedb.NewDocument{doc}, knowledgedb.DocumentLimits{Bytes: 350}); err != nil && !errors.Is(err, knowledgedb.ErrDocumentsFull) {
@@ -279,12 +279,12 @@ func TestLimitsAreCountedApart(t *testing.T) {
 	}
 	all.Wait()
 	b.wantStored("of 350 bytes", "3 contents 3 chunks 0 files")
-	b.document(noise(2*mib, 9))
-	held, small := b.begun(), []blobdb.NewFile{made("x", "y")}
+	b.document(randomBytes(2*mib, 9))
+	held, small := b.claimedRun(), []blobdb.NewFile{made("x", "y")}
 	if _, kept, err := b.s.Blobs.KeepFiles(t.Context(), held, "c", small, nil, 5000); err != nil || !kept {
 		t.Errorf("a small file beside documents: %v, %v", kept, err)
 	}
-	if _, _, err := b.s.Blobs.KeepFiles(t.Context(), held, "d", []blobdb.NewFile{{Name: "z", Content: noise(5000, 1)}}, nil, 9000); !errors.Is(err, blobdb.ErrFilesFull) {
+	if _, _, err := b.s.Blobs.KeepFiles(t.Context(), held, "d", []blobdb.NewFile{{Name: "z", Content: randomBytes(5000, 1)}}, nil, 9000); !errors.Is(err, blobdb.ErrFilesFull) {
 		t.Errorf("files beyond their limit: %v", err)
 	}
 }
@@ -307,7 +307,7 @@ func TestReplacingADocument(t *testing.T) {
 	b.wantIndexed("replaced", "0 chunks 0 vectors 0 terms")
 	b.wantStored("replaced", "2 contents 2 chunks 0 files")
 	if kept, err := b.s.Knowledge.AddChunks(ctx, stale, nil, "", nil, 1); err != nil || kept {
-		t.Errorf("who had the old one in hand wrote: %v, %v", kept, err)
+		t.Errorf("the holder of the old claim wrote: %v, %v", kept, err)
 	}
 	_, err = b.s.Knowledge.ReplaceDocument(ctx, b.org, first.ID, knowledgedb.NewDocument{Content: new(b.upload([]byte("other")))}, none)
 	if dup, ok := errors.AsType[knowledgedb.ErrDuplicateDocument](err); !ok || dup.ID != other.ID {
@@ -333,7 +333,7 @@ func TestReplacingADocument(t *testing.T) {
 	b.wantStored("in the end", "2 contents 2 chunks 0 files")
 	_, err = b.s.Knowledge.ReplaceDocument(ctx, b.org, id.New(id.Document), knowledgedb.NewDocument{URL: "https://example.com/b"}, none)
 	wantCode(t, err, apierr.NotFound)
-	gone := blobdb.Upload{Hash: noise(32, 1), Bytes: 3}
+	gone := blobdb.Upload{Hash: randomBytes(32, 1), Bytes: 3}
 	_, err = b.s.Knowledge.ReplaceDocument(ctx, b.org, first.ID, knowledgedb.NewDocument{Content: &gone}, none)
 	wantCode(t, err, apierr.Unavailable)
 	_, err = b.s.Knowledge.AddDocuments(ctx, b.org, []knowledgedb.NewDocument{{ID: id.New(id.Document), Content: &gone}}, none)
@@ -389,7 +389,7 @@ func TestEditingAndRetryingADocument(t *testing.T) {
 	}
 }
 
-// A document's name is indexed: what has another one is read anew, also by who has it in hand.
+// A document's name is indexed: a renamed one is read again, even while a worker is reading it.
 func TestAnotherNameIsReadAnew(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

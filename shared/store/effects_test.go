@@ -12,8 +12,8 @@ import (
 	"parley/shared/store/lease"
 )
 
-// begun accepts a run and claims it.
-func (b *testEnv) begun() lease.Held {
+// claimedRun accepts a run and claims it.
+func (b *testEnv) claimedRun() lease.Held {
 	b.Helper()
 	return b.mustClaim(b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID).Held()
 }
@@ -31,7 +31,7 @@ func (b *testEnv) prepare(held lease.Held, e domain.Effect, ask bool) domain.Eff
 	return out
 }
 
-// inState enters the call "c" and brings it to a state by what happens to calls.
+// inState inserts the call "c" and brings it to a state.
 func (b *testEnv) inState(held lease.Held, state string, side domain.SideEffect) {
 	b.Helper()
 	b.prepare(held, effect("c", side), state == "awaiting" || state == "denied")
@@ -112,7 +112,7 @@ func (b *testEnv) wantEffect(runID, want string) {
 	}
 }
 
-// What the attempts after the first find of a call, and what they may do with it.
+// Later attempts find the state of a call's effect, and may run the call only if it is safe.
 func TestAnEffectGoesOnWhereItWas(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -122,7 +122,7 @@ func TestAnEffectGoesOnWhereItWas(t *testing.T) {
 		side domain.SideEffect
 		want domain.EffectState
 		sent bool
-		void bool // the next attempt may say that nobody takes it
+		void bool // the next attempt may report that no worker took it
 	}{
 		{"ready", unsafe, domain.EffectReady, false, true},
 		{"ready", idempotent, domain.EffectReady, false, true},
@@ -142,9 +142,9 @@ func TestAnEffectGoesOnWhereItWas(t *testing.T) {
 		t.Run(tc.left+" "+string(tc.side), func(t *testing.T) {
 			t.Parallel()
 			b := &testEnv{T: t, s: b.s, raw: b.raw, org: b.org, agent: b.agent}
-			first := b.begun()
+			first := b.claimedRun()
 			b.inState(first, tc.left, tc.side)
-			next := b.takeAway(first.RunID).Held()
+			next := b.requeueAndClaim(first.RunID).Held()
 			before := b.text(`SELECT e::text FROM effects e WHERE run_id = $1`, first.RunID)
 			for _, what := range []string{"prepare", "begin", "void", "park", "keep", "tools"} {
 				b.does(what, first, false)
@@ -152,14 +152,14 @@ func TestAnEffectGoesOnWhereItWas(t *testing.T) {
 			if after := b.text(`SELECT e::text FROM effects e WHERE run_id = $1`, first.RunID); after != before {
 				t.Errorf("a lost worker made %s of %s", after, before)
 			}
-			b.does("end", first, tc.left == "sending") // the truth, and nobody has decided otherwise
+			b.does("end", first, tc.left == "sending") // the true outcome, and nobody has decided otherwise
 			if tc.left == "sending" {
 				b.exec(`UPDATE effects SET state = 'sending', outcome = NULL WHERE run_id = $1`, first.RunID)
 			}
-			for _, what := range []string{"begin", "end", "void"} { // not before it has looked
+			for _, what := range []string{"begin", "end", "void"} { // not before it has taken the effect over
 				b.does(what, next, false)
 			}
-			other := effect("c", none) // what the ledger has counts
+			other := effect("c", none) // the ledger's entry counts
 			other.Key, other.Name = "another", "another"
 			got := b.prepare(next, other, true)
 			if got.State != tc.want || got.Sent != tc.sent || got.SideEffect != tc.side || got.Key != "key of c" || got.Name != "pay" ||
@@ -189,7 +189,7 @@ func TestAnEffectGoesOnWhereItWas(t *testing.T) {
 func TestAnEffectIsEnteredOnceAndAsked(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	held := b.begun()
+	held := b.claimedRun()
 	if e := b.prepare(held, effect("c", domain.SideEffectUnsafe), true); e.State != domain.EffectAwaiting || e.Sent || e.Waiting() != domain.ActionApproval {
 		t.Errorf("to be approved: %+v", e)
 	}
@@ -200,17 +200,17 @@ func TestAnEffectIsEnteredOnceAndAsked(t *testing.T) {
 	if _, _, err := b.s.Executions.PrepareEffect(t.Context(), held, domain.Effect{CallID: "e", Input: json.RawMessage(`{`)}, false); err == nil {
 		t.Error("broken arguments were entered")
 	}
-	other := b.begun()
+	other := b.claimedRun()
 	if e := b.prepare(other, effect("c", domain.SideEffectUnsafe), false); e.State != domain.EffectReady {
 		t.Errorf("the same call id in another run: %+v", e)
 	}
 }
 
-// The lease counts at the moment of the check, whoever has noticed that it is over.
+// The lease is checked at the moment of sending, even if no process has noticed its end.
 func TestNothingIsSentPastTheLease(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	held := b.begun()
+	held := b.claimedRun()
 	b.inState(held, "ready", domain.SideEffectUnsafe)
 	b.exec(`UPDATE open_runs SET lease_until = clock_timestamp()`)
 	b.does("begin", held, false)
@@ -220,13 +220,13 @@ func TestNothingIsSentPastTheLease(t *testing.T) {
 	}
 	b.does("begin", held, true)
 	b.exec(`UPDATE open_runs SET lease_until = clock_timestamp()`)
-	b.does("end", held, true) // the outcome is as true as ever
+	b.does("end", held, true) // the outcome is still true
 }
 
 func TestOutcomesOfEndedRunsAreDropped(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	held := b.begun()
+	held := b.claimedRun()
 	b.inState(held, "sending", domain.SideEffectUnsafe)
 	if _, _, err := b.s.Executions.Cancel(t.Context(), b.org, "", held.RunID); err != nil {
 		t.Fatal(err)
@@ -237,7 +237,7 @@ func TestOutcomesOfEndedRunsAreDropped(t *testing.T) {
 	b.wantEffect(held.RunID, "sending sent")
 }
 
-// race runs things at the same time and tells how many of them were done.
+// race runs functions concurrently and returns which of them succeeded.
 func race(t *testing.T, things ...func() (bool, error)) (done []bool) {
 	t.Helper()
 	done = make([]bool, len(things))
@@ -261,7 +261,7 @@ func TestOfManyWhoWouldSendOneMay(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	for range 20 {
-		held := b.begun()
+		held := b.claimedRun()
 		b.inState(held, "ready", domain.SideEffectUnsafe)
 		begin := func() (bool, error) { return b.try("begin", held) }
 		void := func() (bool, error) { return b.try("void", held) }
@@ -279,20 +279,21 @@ func TestOfManyWhoWouldSendOneMay(t *testing.T) {
 	}
 }
 
-// A worker that was thought lost sends or ends sending while another goes on with its run.
+// A worker that was wrongly considered lost sends, or ends sending, while another attempt
+// continues its run.
 func TestALateSenderAndTheNextAttemptAgree(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	for n := range 20 {
 		left := []string{"ready", "sending"}[n%2]
-		first := b.begun()
+		first := b.claimedRun()
 		b.inState(first, left, domain.SideEffectUnsafe)
 		late := map[string]string{"ready": "begin", "sending": "end"}[left]
 		var found domain.EffectState
 		done := race(t,
 			func() (bool, error) { return b.try(late, first) },
 			func() (bool, error) {
-				next := b.takeAway(first.RunID).Held()
+				next := b.requeueAndClaim(first.RunID).Held()
 				e, kept, err := b.s.Executions.PrepareEffect(t.Context(), next, effect("c", domain.SideEffectUnsafe), false)
 				found = e.State
 				return kept, err
@@ -307,7 +308,7 @@ func TestALateSenderAndTheNextAttemptAgree(t *testing.T) {
 	}
 }
 
-// Whoever would write while the run is being taken from its worker waits, and then writes nothing.
+// Writes that come while the run is taken from its worker wait, and then write nothing.
 func TestWritersWaitForWhoeverTakesTheRun(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -315,7 +316,7 @@ func TestWritersWaitForWhoeverTakesTheRun(t *testing.T) {
 		"prepare": "ready", "begin": "ready", "void": "ready", "end": "sending", "park": "awaiting", "keep": "ready", "tools": "ready",
 		"files": "ready", "no files": "ready", "folder": "ready",
 	} {
-		held := b.begun()
+		held := b.claimedRun()
 		b.inState(held, left, domain.SideEffectUnsafe)
 		taking := map[bool]string{true: `DELETE FROM open_runs WHERE run_id = $1`, false: `UPDATE open_runs SET fence = fence + 1 WHERE run_id = $1`}[what == "end"]
 		b.during(what, taking, held.RunID, func() {
@@ -324,7 +325,7 @@ func TestWritersWaitForWhoeverTakesTheRun(t *testing.T) {
 	}
 }
 
-// during runs f while a transaction has made a change, which commits once f waits for it.
+// during runs f while a transaction has made a change, and commits once f waits for it.
 func (b *testEnv) during(what, change, runID string, f func()) {
 	b.Helper()
 	tx, err := b.raw.BeginTx(b.Context(), nil)

@@ -19,7 +19,7 @@ import (
 
 const canary = "xanthic-canary"
 
-// leaks gives the tables of the database in which the canary is found, with the number of rows.
+// leaks returns the tables that contain the canary, with the number of rows.
 func (r *storedEnv) leaks() string {
 	r.Helper()
 	var tables string
@@ -28,7 +28,7 @@ func (r *storedEnv) leaks() string {
 		r.Fatalf("tables %s, %v", tables, err)
 	}
 	found := ""
-	for table := range strings.FieldsSeq(tables) { // a row's text has all of its columns
+	for table := range strings.FieldsSeq(tables) { // a row's text contains all its columns
 		if n := r.number(fmt.Sprintf(`SELECT count(*) FROM %q t WHERE strpos(t::text, $1) > 0`, table), canary); n > 0 {
 			found += fmt.Sprintf("%s:%d ", table, n)
 		}
@@ -90,7 +90,7 @@ func TestErasingLeavesNothing(t *testing.T) {
 		ended[0].OrganizationID != r.org || ended[0].Result != nil {
 		t.Errorf("ended %+v", ended)
 	}
-	if got := r.leaks(); got != "runs:1 sessions:1" { // usr_2's session of that name
+	if got := r.leaks(); got != "runs:1 sessions:1" { // usr_2's session of the same name
 		t.Errorf("left: %s", got)
 	}
 	for _, run := range []string{done.RunID, running.RunID, queued} {
@@ -108,7 +108,7 @@ func TestErasingLeavesNothing(t *testing.T) {
 		t.Errorf("whoever waits reads %+v, %v", ended, err)
 	}
 
-	// Whoever still works on one writes nothing.
+	// A worker of an erased run writes nothing.
 	if ok, err := r.s.Executions.Journal(ctx, running.Held(), 2, [][]byte{[]byte(`{}`)}); err != nil || ok {
 		t.Errorf("journal: %v, %v", ok, err)
 	}
@@ -131,7 +131,7 @@ func TestErasingLeavesNothing(t *testing.T) {
 		t.Errorf("left: %s", got)
 	}
 
-	// A new session of that name knows nothing of the old one.
+	// A new session of the same name has nothing of the old one.
 	fresh := r.mustClaim(r.accept(wideWindow, r.chat("usr_1", session, "again"))[0].Run.Run.ID)
 	history, err := r.s.Sessions.History(ctx, r.org, fresh.SessionRef, fresh.Seq, 9)
 	if err != nil || fresh.Seq != 1 || len(history) != 0 {
@@ -207,7 +207,7 @@ func TestErasedKeysAreKeptForADay(t *testing.T) {
 	}
 }
 
-// TestErasingWhileMessagesArrive: each message is in the session that was erased, or in a fresh one.
+// TestErasingWhileMessagesArrive: each message is either in the erased session, or in a new one.
 func TestErasingWhileMessagesArrive(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnvFor(t)
@@ -224,7 +224,7 @@ func TestErasingWhileMessagesArrive(t *testing.T) {
 					t.Errorf("accepting: %+v, %v", out, err)
 					return
 				}
-				// Some are worked on and finished, if they can be.
+				// Some are claimed and finished, if possible.
 				claims, err := r.s.Executions.Claim(t.Context(), []string{out.Run.Run.ID})
 				if err != nil {
 					t.Errorf("claiming: %v", err)

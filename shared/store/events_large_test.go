@@ -7,7 +7,8 @@ import (
 	"parley/shared/store/executiondb"
 )
 
-// A batch of large logs is read 1 MiB at a time, or one log: the others are deferred, and asked for again until each was read.
+// A batch of large logs is read up to 1 MiB at a time, or one log. The others are deferred, and
+// requested again until each was read.
 func TestLargeEventLogsAreReadInPortions(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

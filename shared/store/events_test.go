@@ -63,8 +63,9 @@ func (b *testEnv) endWith(c *executiondb.Claimed, events executiondb.Chunk, endN
 	return out
 }
 
-// takeAway puts a run back as the sweeper does when its worker is lost, and claims it for another.
-func (b *testEnv) takeAway(runID string) *executiondb.Claimed {
+// requeueAndClaim requeues a run as the sweeper does when its worker is lost, and claims it
+// for another worker.
+func (b *testEnv) requeueAndClaim(runID string) *executiondb.Claimed {
 	b.Helper()
 	b.exec(`UPDATE open_runs SET status = 'queued', dispatched = false, lease_until = NULL, fence = fence + 1, deaths = deaths + 1 WHERE run_id = $1`, runID)
 	return b.mustClaim(runID)
@@ -82,7 +83,7 @@ func TestEventLogGrowsByCheckpointsAndEndsWithTheRun(t *testing.T) {
 	b.save(true, c.Held(), chunk(2, 3)) // an answer was lost
 	b.save(true, c.Held(), chunk(4, 6))
 	b.save(true, c.Held(), chunk(7, 7), chunk(8, 9))
-	b.save(true, c.Held(), chunk(8, 10)) // lost again, and more has come meanwhile
+	b.save(true, c.Held(), chunk(8, 10)) // lost again, and more events have come meanwhile
 	log := b.log(runID, 0, 0)
 	b.wantChunks("while it runs", log, 1, chunk(2, 3), chunk(4, 6), chunk(7, 7), chunk(8, 10))
 	if log.Run.Run.Status != domain.RunRunning || log.Run.Run.StartedAt == nil || log.EndFence != 0 {
@@ -92,7 +93,7 @@ func TestEventLogGrowsByCheckpointsAndEndsWithTheRun(t *testing.T) {
 	b.wantChunks("behind 1.8", b.log(runID, 1, 8), 1, chunk(8, 10))
 	b.wantChunks("behind 1.10", b.log(runID, 1, 10), 1)
 
-	if !b.endWith(c, chunk(8, 12), 13).Saved[runID] { // with what an unanswered checkpoint wrote in part
+	if !b.endWith(c, chunk(8, 12), 13).Saved[runID] { // includes what an unanswered checkpoint wrote in part
 		t.Fatal("not saved")
 	}
 	ended := b.log(runID, 1, 3)
@@ -111,7 +112,7 @@ func TestOnlyTheHolderWritesEvents(t *testing.T) {
 	runID, other := out[0].Run.Run.ID, out[1].Run.Run.ID
 	old, neighbour := b.mustClaim(runID), b.mustClaim(other)
 	b.save(true, old.Held(), chunk(2, 5))
-	taken := b.takeAway(runID)
+	taken := b.requeueAndClaim(runID)
 	kept, err := b.s.Executions.SaveEvents(t.Context(), []executiondb.Checkpoint{
 		{Held: old.Held(), Chunk: chunk(6, 7)}, {Held: neighbour.Held(), Chunk: chunk(2, 2)},
 	})
@@ -168,7 +169,7 @@ func TestAChunkThatIsRejectedSparesItsNeighbours(t *testing.T) {
 	}
 	broken := checkpoints[1].RunID
 	checkpoints[1].Events = "message.delta {\"text\":\"\x00\"}\n"
-	checkpoints[4].Fence++ // taken from its worker
+	checkpoints[4].Fence++ // no longer held by its worker
 	done, err := b.s.Executions.SaveEvents(t.Context(), checkpoints)
 	if err != nil || len(done.Rejected) != 1 || done.Rejected[broken] == nil || len(done.Locked) != 0 {
 		t.Fatalf("saved %+v, %v", done, err)
@@ -184,17 +185,18 @@ func TestAChunkThatIsRejectedSparesItsNeighbours(t *testing.T) {
 	b.wantChunks("the rejected", b.log(broken, 0, 0), 0)
 }
 
-// As while a release is rolled out: an attempt of this one tells something, one of the release before ends the run.
-func TestAnOlderBinarysEndComesBehindWhatWasTold(t *testing.T) {
+// During a rollout, an attempt of this release publishes events, and the previous
+// release ends the run.
+func TestAnOlderBinarysEndComesAfterTheSentEvents(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	runID := b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID
 	b.save(true, b.mustClaim(runID).Held(), chunk(2, 4))
-	b.endWith(b.takeAway(runID), executiondb.Chunk{}, 3)
+	b.endWith(b.requeueAndClaim(runID), executiondb.Chunk{}, 3)
 	b.exec(`UPDATE runs SET started_at = NULL, end_fence = NULL, end_n = NULL WHERE id = $1`, runID)
 	for _, after := range []int{0, 3, 4} {
 		if log := b.log(runID, 1, after); log.Fence != 1 || log.EndFence != 2 || log.EndN != 1 {
-			t.Errorf("behind 1.%d: %+v; want its end at 2.1", after, log)
+			t.Errorf("after 1.%d: %+v; want its end at 2.1", after, log)
 		}
 	}
 }

@@ -26,8 +26,8 @@ func made(name, content string) blobdb.NewFile {
 	return blobdb.NewFile{Name: name, MIMEType: "text/plain", Content: []byte(content)}
 }
 
-// noise is so many bytes, others for each seed.
-func noise(size int, seed byte) []byte {
+// randomBytes returns random bytes, different for each seed.
+func randomBytes(size int, seed byte) []byte {
 	sum, out := sha256.Sum256([]byte{seed}), make([]byte, 0, size+sha256.Size)
 	for len(out) < size {
 		out = append(out, sum[:]...)
@@ -52,7 +52,7 @@ func (b *testEnv) remove(held lease.Held, call string, names ...string) {
 	}
 }
 
-// content reads a file as a whole.
+// content reads a whole file.
 func (b *testEnv) content(id string) string {
 	b.Helper()
 	_, r, err := b.s.Blobs.OpenFile(b.Context(), b.org, id)
@@ -67,7 +67,7 @@ func (b *testEnv) content(id string) string {
 	return string(content)
 }
 
-// folder shows what a call finds: names, and the contents of those that are short.
+// folder shows the files that a call finds: names, and the contents of short ones.
 func (b *testEnv) folder(held lease.Held, call string) string {
 	b.Helper()
 	files, kept, err := b.s.Blobs.SessionFiles(b.Context(), held, call)
@@ -88,7 +88,7 @@ func (b *testEnv) wantFolder(what string, held lease.Held, call, want string) {
 	}
 }
 
-// inSession begins a run of a session.
+// inSession claims a run of a session.
 func (b *testEnv) inSession(session string) *executiondb.Claimed {
 	b.Helper()
 	return b.mustClaim(b.accept(wideWindow, b.run("", session))[0].Run.Run.ID)
@@ -110,15 +110,15 @@ func (b *testEnv) wantStored(what, want string) {
 func TestFilesAreKeptAsTheyWereMade(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	held := b.begun()
+	held := b.claimedRun()
 	files := []blobdb.NewFile{
-		{Name: "z.png", MIMEType: "image/png", Content: noise(mib+mib/2, 1)},
+		{Name: "z.png", MIMEType: "image/png", Content: randomBytes(mib+mib/2, 1)},
 		{Name: "out/ä \"b\" 🥊.csv", MIMEType: "text/csv", Content: []byte("a,b\x00\xff\\x41\n")},
-		{Name: "whole", Content: noise(2*mib, 2)},
-		{Name: "and one", Content: noise(2*mib+1, 2)},
-		{Name: "one less", Content: noise(2*mib-1, 2)},
+		{Name: "whole", Content: randomBytes(2*mib, 2)},
+		{Name: "and one", Content: randomBytes(2*mib+1, 2)},
+		{Name: "one less", Content: randomBytes(2*mib-1, 2)},
 		{Name: "empty"},
-		{Name: "same", MIMEType: "image/gif", Content: noise(mib+mib/2, 1)},
+		{Name: "same", MIMEType: "image/gif", Content: randomBytes(mib+mib/2, 1)},
 	}
 	out := b.make(held, "c", files...)
 	for i, got := range out {
@@ -196,14 +196,15 @@ func TestASessionsFolder(t *testing.T) {
 	}
 }
 
-// An attempt that takes a run over makes the call again; what the one before it kept goes, and it keeps nothing any more.
+// An attempt that takes a run over repeats the call. The files of the earlier attempt are
+// removed, and it can store no more.
 func TestARepeatedCallReplacesItsOwn(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	stale := b.begun()
+	stale := b.claimedRun()
 	before := b.make(stale, "c", made("a", "same"), made("b", "b1"), made("c", "c1"), made("d", "shared"))
 	other := b.make(stale, "other", made("x", "shared"))[0]
-	now := b.takeAway(stale.RunID).Held()
+	now := b.requeueAndClaim(stale.RunID).Held()
 	after := b.make(now, "c", made("e", "e2"), made("b", "b2"), made("a", "same"))
 	if after[2].ID != before[0].ID || after[1].ID == before[1].ID {
 		t.Errorf("%+v became %+v", before, after)
@@ -215,7 +216,7 @@ func TestARepeatedCallReplacesItsOwn(t *testing.T) {
 		wantCode(t, err, apierr.NotFound)
 	}
 
-	for _, files := range [][]blobdb.NewFile{{made("a", "never"), made("big", string(noise(mib+1, 1)))}, {made("a", "same")}, nil} {
+	for _, files := range [][]blobdb.NewFile{{made("a", "never"), made("big", string(randomBytes(mib+1, 1)))}, {made("a", "same")}, nil} {
 		if out, kept, err := b.s.Blobs.KeepFiles(t.Context(), stale, "c", files, []string{"x"}, 0); err != nil || kept || out != nil {
 			t.Errorf("a stale attempt kept %+v, %v, %v", out, kept, err)
 		}
@@ -231,11 +232,11 @@ func TestARepeatedCallReplacesItsOwn(t *testing.T) {
 	}
 }
 
-// The same call made twice at once leaves the files of one of them, whole.
+// If the same call runs twice concurrently, the files of one of them remain, completely.
 func TestTheSameCallTwiceAtOnce(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	held := b.begun()
+	held := b.claimedRun()
 	for n := range 10 {
 		keep := func(which string) func() (bool, error) {
 			return func() (bool, error) {
@@ -254,7 +255,7 @@ func TestTheSameCallTwiceAtOnce(t *testing.T) {
 	}
 }
 
-// The same content in two organizations is two contents.
+// The same content in two organizations is stored twice.
 func TestFilesOfOrganizationsNeverMeet(t *testing.T) {
 	t.Parallel()
 	a := newTestEnv(t)
@@ -280,21 +281,21 @@ func TestFilesOfOrganizationsNeverMeet(t *testing.T) {
 	}
 }
 
-// What an organization may keep is counted in bytes of contents, the same twice is once, and 4 KiB for each file, whatever is
-// in it and whatever is kept at the same time.
+// An organization's files are counted in bytes of contents, equal ones once, plus 4 KiB for
+// each file, also under concurrency.
 func TestAnOrganizationsFilesAreBounded(t *testing.T) {
 	t.Parallel()
 	const row = 4096
 	a := newTestEnv(t)
 	b := newBenchOn(t, a.s, a.raw, "bob@example.com")
-	held := a.begun()
+	held := a.claimedRun()
 	keep := func(maximum int64, call string, files ...blobdb.NewFile) func() (bool, error) {
 		return func() (bool, error) {
 			_, kept, err := a.s.Blobs.KeepFiles(t.Context(), held, call, files, []string{"gone"}, maximum)
 			return kept, err
 		}
 	}
-	b.make(b.begun(), "c", made("x", strings.Repeat("b", 100)))
+	b.make(b.claimedRun(), "c", made("x", strings.Repeat("b", 100)))
 	if kept, err := keep(10+4*row, "c1", made("a", "12345"), made("b", "12345"), made("c", "abcde"))(); err != nil || !kept {
 		t.Fatalf("10 bytes in 4 files, one of them removed: %v, %v", kept, err)
 	}
@@ -318,7 +319,7 @@ func TestAnOrganizationsFilesAreBounded(t *testing.T) {
 	}
 	var tries []func() (bool, error)
 	refused := 0
-	for n := range 12 { // of bytes that others are about to keep each knows; of rows only when they are there
+	for n := range 12 { // concurrent calls see each other's bytes, but each other's rows only after the commit
 		tries = append(tries, func() (bool, error) {
 			content := strings.Repeat(fmt.Sprintf("%05d", n), 40_000)
 			kept, err := keep(13+4*200_000+(9+2*12)*row, fmt.Sprint("r", n), made("n", content))()
@@ -338,7 +339,8 @@ func TestAnOrganizationsFilesAreBounded(t *testing.T) {
 	}
 }
 
-// A session has at most a thousand names. More are not added, until some are removed; what there is may change.
+// A session has at most a thousand names. Further ones are rejected until some are removed;
+// existing files may change.
 func TestASessionsNamesAreBounded(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -373,7 +375,8 @@ func TestASessionsNamesAreBounded(t *testing.T) {
 	b.must(keep("c6", []string{"003", "004"}))
 	b.must(keep("c7", nil, made("c", "")))
 
-	// Names that were removed are there again when the runs that have removed them go: the newest are given.
+	// Removed names appear again when the runs that removed them are gone; the newest
+	// ones are returned.
 	b.exec(`DELETE FROM files WHERE hash IS NULL`)
 	found, _, err := b.s.Blobs.SessionFiles(t.Context(), c.Held(), "c8")
 	if err != nil || len(found) != 1000 || found[0].Name != "000" || found[1].Name != "001" || found[2].Name != "004" || found[999].Name != "c" {
@@ -382,13 +385,13 @@ func TestASessionsNamesAreBounded(t *testing.T) {
 	b.must(keep("c8", nil, made("b", "")))
 }
 
-// What is small is read in one statement, in any order, and the same twice.
+// Small files are read in one statement, in any order, and also repeatedly.
 func TestReadingSmallFilesTogether(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	held := b.begun()
-	whole := blobdb.NewFile{Name: "whole", Content: noise(blobdb.SmallFile, 1)}
-	out := b.make(held, "c", made("a", "A"), made("empty", ""), whole, blobdb.NewFile{Name: "large", Content: noise(blobdb.SmallFile+1, 1)})
+	held := b.claimedRun()
+	whole := blobdb.NewFile{Name: "whole", Content: randomBytes(blobdb.SmallFile, 1)}
+	out := b.make(held, "c", made("a", "A"), made("empty", ""), whole, blobdb.NewFile{Name: "large", Content: randomBytes(blobdb.SmallFile+1, 1)})
 	got, err := b.s.Blobs.FileContents(t.Context(), b.org, []string{out[2].ID, out[0].ID, out[1].ID, out[0].ID})
 	if err != nil || len(got) != 4 || !bytes.Equal(got[0], whole.Content) || string(got[1]) != "A" || len(got[2]) != 0 || string(got[3]) != "A" {
 		t.Errorf("%d contents, %v", len(got), err)
@@ -408,11 +411,11 @@ func TestReadingSmallFilesTogether(t *testing.T) {
 	wantCode(t, err, apierr.NotFound)
 }
 
-// A hundred small files take no more transactions than one, a large one takes one for each chunk.
+// A hundred small files take as many transactions as one; a large one takes one per chunk.
 func TestSmallContentsAreWrittenTogether(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	held := b.begun()
+	held := b.claimedRun()
 	transactions := func(call string, files ...blobdb.NewFile) string {
 		b.make(held, call, files...)
 		return b.text(`SELECT count(DISTINCT c.xmin::text)::text FROM blob_chunks c JOIN files f USING (org_id, hash) WHERE call_id = $1`, call)
@@ -427,7 +430,7 @@ func TestSmallContentsAreWrittenTogether(t *testing.T) {
 	if n := b.text(`SELECT count(DISTINCT t)::text FROM (SELECT c.xmin::text t FROM blob_chunks c UNION SELECT b.xmin::text FROM blobs b) x`); n != "1" {
 		t.Errorf("and entered in others, %s in all", n)
 	}
-	large := blobdb.NewFile{Name: "large", Content: noise(3*mib+1, 1)}
+	large := blobdb.NewFile{Name: "large", Content: randomBytes(3*mib+1, 1)}
 	if n := transactions("both", append([]blobdb.NewFile{large}, made("x", "x"), made("y", "y"))...); n != "4" && n != "5" {
 		t.Errorf("3 MiB and a bit were written in %s transactions", n)
 	}
@@ -436,11 +439,12 @@ func TestSmallContentsAreWrittenTogether(t *testing.T) {
 	}
 }
 
-// Whoever adds to an organization's contents waits for who was before, and counts what that has added.
+// Concurrent additions to an organization's contents wait for each other and count
+// each other's bytes.
 func TestBoundsAreKeptAmongThoseWhoAdd(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	held := b.begun()
+	held := b.claimedRun()
 	const adding = `WITH before AS MATERIALIZED (SELECT pg_advisory_xact_lock(hashtextextended('blobs ' || $1, 0)))
 		INSERT INTO blobs (org_id, hash, bytes) SELECT $1, sha256(''), 6 FROM before`
 	b.during("adding", adding, b.org, func() {
@@ -452,12 +456,12 @@ func TestBoundsAreKeptAmongThoseWhoAdd(t *testing.T) {
 	b.wantStored("then", "1 contents 0 chunks 0 files")
 }
 
-// Contents are read from anywhere, and only what is read is asked for.
+// Contents are read at any position, and only the needed pieces are loaded.
 func TestReadingParts(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	content := noise(3*mib+5, 3)
-	file := b.make(b.begun(), "c", blobdb.NewFile{Name: "x", Content: content})[0]
+	content := randomBytes(3*mib+5, 3)
+	file := b.make(b.claimedRun(), "c", blobdb.NewFile{Name: "x", Content: content})[0]
 	_, r, err := b.s.Blobs.OpenFile(t.Context(), b.org, file.ID)
 	if err != nil {
 		t.Fatal(err)
@@ -489,7 +493,7 @@ func TestReadingParts(t *testing.T) {
 		}
 		got, err := io.ReadFull(r, buf)
 		wantGot, wantErr := io.ReadFull(want, wantBuf)
-		if got != wantGot || err != wantErr || !bytes.Equal(buf[:got], wantBuf[:wantGot]) { //nolint:errorlint // readers give these very values
+		if got != wantGot || err != wantErr || !bytes.Equal(buf[:got], wantBuf[:wantGot]) { //nolint:errorlint // readers return exactly these values
 			t.Errorf("%d: %d bytes, %v; want %d, %v", n, got, err, wantGot, wantErr)
 		}
 	}
@@ -509,7 +513,7 @@ func TestReadingParts(t *testing.T) {
 	if _, err := r.Seek(2*mib, io.SeekStart); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := io.ReadAll(r); len(got) != 0 || !strings.Contains(fmt.Sprint(err), "piece 16 has 1 bytes") {
+	if got, err := io.ReadAll(r); len(got) != 0 || !strings.Contains(fmt.Sprint(err), "chunk 16 has 1 bytes") {
 		t.Errorf("of a broken content: %d bytes, %v", len(got), err)
 	}
 	if err := r.Close(); err != nil {

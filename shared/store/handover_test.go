@@ -9,8 +9,9 @@ import (
 	"parley/shared/store/queuedb"
 )
 
-// queue puts runs into sessions of their numbers, straight into the table: what is handed over is all that counts here.
-// They are n for each of the sessions from first to last, and those that are not waiting.
+// queue inserts runs into numbered sessions directly, n for each of the sessions from
+// first to last. head puts the first run of each session into a state, "parked" or
+// "backoff"; the others wait.
 func (b *testEnv) queue(first, last, n int, head string) {
 	b.Helper()
 	b.exec(`INSERT INTO open_runs (run_id, org_id, agent_id, session_ref, seq, lane, status, dispatched, dispatch_no, dedupe, reply_to, traceparent,
@@ -30,7 +31,7 @@ func (b *testEnv) handOver(places int) []string {
 	return ids(jobs)
 }
 
-// pages counts the pages that handing places over reads; nothing is handed over.
+// pages counts the pages that a handover reads, and rolls it back.
 func (b *testEnv) pages(function string, places int) int {
 	b.Helper()
 	tx, err := b.raw.BeginTx(b.Context(), nil)
@@ -61,17 +62,17 @@ func (b *testEnv) pages(function string, places int) int {
 }
 
 // Sixty thousand runs behind one that waits for a person cost the others nothing.
-func TestHandingOverPassesByWhatWaitsBehindOne(t *testing.T) {
+func TestHandingOverSkipsRunsThatWaitForAnother(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	b.handOver(1) // which plans it while the tables are empty
+	b.handOver(1) // plans the statement while the tables are empty
 	b.queue(1, 1, 60000, "parked")
 	b.queue(2, 2, 300, "backoff")
 	if got := b.handOver(2); len(got) != 0 {
 		t.Errorf("handed over %v", got)
 	}
 	b.queue(3, 5, 2, "waiting")
-	b.exec(`UPDATE open_runs SET run_id = 'z_' || run_id WHERE session_ref > 1000002`) // younger than all others
+	b.exec(`UPDATE open_runs SET run_id = 'z_' || run_id WHERE session_ref > 1000002`) // newer than all others
 	got := append(b.handOver(2), b.handOver(5)...)
 	if slices.Sort(got); !slices.Equal(got, []string{"z_run_000001_3", "z_run_000001_4", "z_run_000001_5"}) {
 		t.Errorf("handed over %v", got)
@@ -89,7 +90,7 @@ func TestHandingOverPassesByWhatWaitsBehindOne(t *testing.T) {
 	}
 }
 
-// Where the oldest runs of all sessions may go, nothing is looked at beyond them, and they go in their order.
+// If the oldest runs of all sessions may go, nothing beyond them is read, and they go in order.
 func TestHandingOverTakesTheOldest(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -108,7 +109,8 @@ func TestHandingOverTakesTheOldest(t *testing.T) {
 	}
 }
 
-// As many runs wait for a person as may, and behind each are others: the sessions between them get their turn, all of them.
+// With the maximum number of parked runs, each with others behind it, all sessions between
+// them get their turn.
 func TestHandingOverAmongParkedRuns(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

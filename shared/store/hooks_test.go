@@ -19,22 +19,22 @@ import (
 	"parley/shared/store/queuedb"
 )
 
-// mailbox is an organization with a hook, and short ways to deliver to it.
-type mailbox struct {
+// hookEnv is an organization with a hook, and helpers to deliver to it.
+type hookEnv struct {
 	*testEnv
 	key  string
 	hook domain.Hook
 }
 
-func newMailbox(t *testing.T) *mailbox {
+func newMailbox(t *testing.T) *hookEnv {
 	t.Helper()
 	return mailboxOn(newTestEnv(t))
 }
 
-func mailboxOn(b *testEnv) *mailbox {
+func mailboxOn(b *testEnv) *hookEnv {
 	b.Helper()
 	key, _ := newKey(b.T, b.s, domain.KeyScopeOrganization, b.org, "")
-	m := &mailbox{testEnv: b, key: key.ID}
+	m := &hookEnv{testEnv: b, key: key.ID}
 	hook, err := b.s.Hooks.CreateHook(b.Context(), m.newHook())
 	if err != nil {
 		b.Fatalf("creating hook: %v", err)
@@ -43,7 +43,7 @@ func mailboxOn(b *testEnv) *mailbox {
 	return m
 }
 
-func (m *mailbox) newHook() hookdb.NewHook {
+func (m *hookEnv) newHook() hookdb.NewHook {
 	return hookdb.NewHook{
 		Hook: domain.Hook{
 			ID: id.New(id.Hook), Name: "pushes", AgentID: m.agent, KeyID: m.key, Source: domain.HookGitHub,
@@ -53,8 +53,8 @@ func (m *mailbox) newHook() hookdb.NewHook {
 	}
 }
 
-// delivery brings a run of its own.
-func (m *mailbox) delivery(deliveryID string) queuedb.NewDelivery {
+// delivery starts a separate run.
+func (m *hookEnv) delivery(deliveryID string) queuedb.NewDelivery {
 	run := m.run(deliveryID, "")
 	run.KeyHash = contract.Hash(m.org, string(contract.EndpointAutomation), "hook:"+m.hook.ID, deliveryID)
 	run.TriggerType, run.KeyID = "webhook", m.key
@@ -65,14 +65,14 @@ func (m *mailbox) delivery(deliveryID string) queuedb.NewDelivery {
 	}
 }
 
-// collected is to become a run with the others of the key that come within the window.
-func (m *mailbox) collected(deliveryID, key string, window, maxWait time.Duration) queuedb.NewDelivery {
+// collected is coalesced with the others of the key within the window.
+func (m *hookEnv) collected(deliveryID, key string, window, maxWait time.Duration) queuedb.NewDelivery {
 	d := m.delivery(deliveryID)
 	d.Collect = &queuedb.Collect{KeyHash: contract.Hash(key), Window: window, MaxWait: maxWait}
 	return d
 }
 
-func (m *mailbox) deliver(rows ...queuedb.NewDelivery) []queuedb.AcceptedDelivery {
+func (m *hookEnv) deliver(rows ...queuedb.NewDelivery) []queuedb.AcceptedDelivery {
 	m.Helper()
 	out, err := m.s.Queue.AcceptDeliveries(m.Context(), rows, wideWindow)
 	if err != nil {
@@ -86,7 +86,7 @@ func (m *mailbox) deliver(rows ...queuedb.NewDelivery) []queuedb.AcceptedDeliver
 	return out
 }
 
-func (m *mailbox) count(query string, args ...any) (n int) {
+func (m *hookEnv) count(query string, args ...any) (n int) {
 	m.Helper()
 	if err := m.raw.QueryRowContext(m.Context(), query, args...).Scan(&n); err != nil {
 		m.Fatalf("%s: %v", query, err)
@@ -236,7 +236,8 @@ func TestHooksAreBounded(t *testing.T) {
 	wantCode(t, err, apierr.Conflict)
 }
 
-// A hook goes on with the key that takes its key's place, and no other key's hooks do.
+// When a key is rotated, its hooks continue with the new key, and hooks of other
+// keys are unchanged.
 func TestHooksOutliveTheRotationOfTheirKey(t *testing.T) {
 	t.Parallel()
 	m := newMailbox(t)

@@ -7,7 +7,8 @@ import (
 	"parley/shared/store/knowledgedb"
 )
 
-// Documents of organizations that owe less come first. Short claims pass large contents and such as are to be fetched.
+// Documents of organizations with less debt come first. Short claims skip large contents and
+// documents that are not fetched yet.
 func TestClaimsGoByDebts(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

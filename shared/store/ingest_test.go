@@ -18,7 +18,7 @@ import (
 
 var broken = domain.DocumentError{Code: "broken", Message: "it is broken"}
 
-// claimDocument takes the one document that there is to take.
+// claimDocument claims the only available document.
 func (b *testEnv) claimDocument() knowledgedb.HeldDocument {
 	b.Helper()
 	claimed, err := b.s.Knowledge.ClaimDocuments(b.Context(), knowledgedb.DocumentClaim{Max: 1})
@@ -35,13 +35,14 @@ func (b *testEnv) wantNoClaim(what string) {
 	}
 }
 
-// loseDocuments lets all leases run out.
+// loseDocuments expires all leases.
 func (b *testEnv) loseDocuments() {
 	b.Helper()
 	b.exec(`UPDATE documents SET lease_until = clock_timestamp() - interval '1 second' WHERE status = 'processing'`)
 }
 
-// serverStarted makes the database's functions think that the server was started then; the tests' own was a moment ago.
+// serverStarted makes the database's functions use another start time of the server; the test's
+// server has just started.
 func (b *testEnv) serverStarted(when string) {
 	b.Helper()
 	definitions := texts(b.T, b.raw, `SELECT pg_get_functiondef(p.oid) FROM pg_proc p WHERE p.proname IN ('claim_documents', 'hopeless_documents')`)
@@ -63,7 +64,7 @@ func termsIn(chunks []knowledgedb.NewChunk) (counts knowledgedb.TermCounts) {
 
 const longAgo = `'-infinity'::timestamptz`
 
-// A document waits for as long as it has to, while there are workers; it has an hour from its first claim.
+// A document may wait for any time while there are workers. It has an hour from its first claim.
 func TestWaitingFailsNoDocument(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -124,7 +125,7 @@ func TestWaitingFailsNoDocument(t *testing.T) {
 	deadline("given back the second time", 50*time.Minute)
 }
 
-// chunkFor is a chunk of words, which are its text and its terms.
+// chunkFor returns a chunk of words, which are its text and its terms.
 func chunkFor(n int, words ...string) knowledgedb.NewChunk {
 	c := knowledgedb.NewChunk{Passage: domain.Passage{Chunk: n, Text: strings.Join(words, " ")}}
 	for i, w := range words {
@@ -133,8 +134,8 @@ func chunkFor(n int, words ...string) knowledgedb.NewChunk {
 	return c
 }
 
-// wantCounted checks that terms are counted as often as they are in chunks of ready documents, that nothing else
-// is left of any, and that nothing is there twice.
+// wantCounted checks that the counts of terms match the chunks of ready documents, that nothing
+// else is left, and that nothing exists twice.
 func (b *testEnv) wantCounted(what string) {
 	b.Helper()
 	wrong := texts(b.T, b.raw, `WITH ready AS (SELECT c.* FROM document_chunks c JOIN documents d ON d.id = c.document_id WHERE d.status = 'ready'),
@@ -152,7 +153,7 @@ func (b *testEnv) wantCounted(what string) {
 	}
 }
 
-// attempt is a worker that reads a document, step by step; it dies wherever its steps end.
+// attempt is a worker that reads a document step by step. It dies after its last step.
 type attempt struct {
 	*testEnv
 	held  knowledgedb.HeldDocument
@@ -175,7 +176,7 @@ func (a *attempt) step(what string) (bool, error) {
 	chunk := chunkFor(n, a.words[n], "both")
 	chunk.Vector = []float32{1, 0}
 	a.terms.Add(chunk.Terms)
-	for range 2 { // as a worker does that was not told whether it was done
+	for range 2 { // like a worker that got no answer
 		if kept, err := a.s.Knowledge.AddChunks(a.Context(), a.held, []knowledgedb.NewChunk{chunk}, "m", nil, n); err != nil || !kept {
 			return kept, err
 		}
@@ -183,7 +184,7 @@ func (a *attempt) step(what string) (bool, error) {
 	return true, nil
 }
 
-// interleavings gives every order of two sequences that keeps the order of each: false is a step of the first one.
+// interleavings returns every interleaving of two sequences; false is a step of the first one.
 func interleavings(first, second int) (out [][]bool) {
 	if first == 0 && second == 0 {
 		return [][]bool{nil}
@@ -203,7 +204,8 @@ func interleavings(first, second int) (out [][]bool) {
 	return out
 }
 
-// Whatever a worker does that has lost its lease, and wherever it dies: the document ends once, and has what one attempt wrote.
+// Whatever a worker does that has lost its lease, and wherever it dies, the document ends once
+// and has the content of one attempt.
 func TestEveryInterleavingOfTwoAttempts(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -255,7 +257,7 @@ func (b *testEnv) interleave(order []bool, first, second []string) {
 	b.wantIndexed("after deleting", "0 chunks 0 vectors 0 terms")
 }
 
-// takeOver has another worker claim a document when the lease of whoever has it is over.
+// takeOver claims a document for another worker after the lease of its holder has expired.
 func (b *testEnv) takeOver(doc string, two, holder *attempt, open bool) (*attempt, bool) {
 	b.Helper()
 	b.loseDocuments()
@@ -277,7 +279,7 @@ func (b *testEnv) takeOver(doc string, two, holder *attempt, open bool) (*attemp
 	return two, true
 }
 
-// wantOneEnd checks what became of a document, and that it has the words of one attempt.
+// wantOneEnd checks the final state of a document, and that it has the words of one attempt.
 func (b *testEnv) wantOneEnd(doc, told string, two *attempt, first, second []string) {
 	b.Helper()
 	if len(first)+len(second) > 0 {
@@ -335,14 +337,15 @@ func TestClaimsAreFair(t *testing.T) {
 		slices.Sort(these)
 		got = append(got, strings.Join(these, "+"))
 	}
-	slices.Sort(got[:2]) // of organizations with as many in hand, whichever
+	slices.Sort(got[:2]) // of organizations with equally many claimed documents, in any order
 	if want := "a0 b0 a1+a2+b1 a3 a4+a5"; strings.Join(got, " ") != want {
 		t.Errorf("claimed %v, want %s", got, want)
 	}
 	b.wantNoClaim("with all in hand")
 }
 
-// Of one organization the shorter document is read first, unless a longer one has waited for so much more time.
+// Within an organization the shorter document is read first, unless a longer one has waited
+// for much longer.
 func TestShortDocumentsComeFirst(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -355,7 +358,7 @@ func TestShortDocumentsComeFirst(t *testing.T) {
 	add("large", 20*mib, 200)
 	add("larger and late", 20*mib, 10)
 	add("middling", 2*mib, 5)
-	for n := range 30 { // more than are looked at
+	for n := range 30 { // more than are considered
 		add(fmt.Sprint("tiny ", n), 100+n, 100-n)
 	}
 	add("very old", 20*mib, 1_000_000)
@@ -402,7 +405,8 @@ func TestClaimsPassOrganizations(t *testing.T) {
 	}
 }
 
-// Small documents come before large ones of others half of the time at least, and large ones are not passed by for good.
+// Small documents come before large ones of others at least half of the time, and large ones
+// are not skipped forever.
 func TestNobodysDocumentsArePassedBy(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -418,7 +422,7 @@ func TestNobodysDocumentsArePassedBy(t *testing.T) {
 		}
 		b.exec(`UPDATE documents SET status = 'queued', not_before = clock_timestamp() WHERE id = $1`, held.ID)
 	}
-	if first < 2 || first > 35 { // a quarter of them are as good as never so few, or so many
+	if first < 2 || first > 35 { // a quarter of them practically never yields so few or so many
 		t.Errorf("the large one came first %d times of 60", first)
 	}
 }
@@ -484,7 +488,7 @@ func TestLeasesOfDocuments(t *testing.T) {
 	}
 }
 
-// A heartbeat waits for nobody who has a document's row locked, and adding chunks is one.
+// A heartbeat does not wait for a locked row, for example while chunks are added.
 func TestHeartbeatsPassLockedDocuments(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -523,7 +527,8 @@ func TestHeartbeatsPassLockedDocuments(t *testing.T) {
 	left("with chunks", one.ID, "true")
 }
 
-// Who finishes a document waits for others who do for longer than for other locks, and its lease is renewed meanwhile.
+// Finishing a document waits for other finishing transactions longer than for other locks, and
+// its lease is renewed meanwhile.
 func TestFinishingWaitsForOthers(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -572,7 +577,7 @@ func TestFinishingWaitsForOthers(t *testing.T) {
 	}
 }
 
-// awaitText waits until a query gives this, or something else has ended.
+// awaitText waits until a query returns want. It fails if ended receives something before.
 func (b *testEnv) awaitText(query, want string, ended <-chan error) {
 	b.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -596,7 +601,7 @@ func TestADocumentThatKillsItsWorkersFails(t *testing.T) {
 	doc := b.document([]byte("poison")).ID
 	for n := range lease.MaxDeaths {
 		held := b.claimDocument()
-		if n == 2 { // draining is no death
+		if n == 2 { // draining is not a death
 			if err := b.s.Knowledge.ReleaseDocument(t.Context(), held); err != nil {
 				t.Fatal(err)
 			}
@@ -621,7 +626,7 @@ func TestADocumentThatKillsItsWorkersFails(t *testing.T) {
 	if _, err := b.s.Knowledge.RetryDocument(t.Context(), b.org, doc); err != nil {
 		t.Fatal(err)
 	}
-	b.claimDocument() // all begins anew
+	b.claimDocument() // everything starts again
 }
 
 func TestDeadlinesOfDocuments(t *testing.T) {
@@ -692,7 +697,7 @@ func TestProgressAndEndOfADocument(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if _, kept, err := b.s.Knowledge.DocumentContent(t.Context(), held); err != nil || kept {
-		t.Errorf("content of one that is not in hand: %v, %v", kept, err)
+		t.Errorf("content of an unclaimed one: %v, %v", kept, err)
 	}
 }
 
@@ -728,7 +733,7 @@ func TestContentsThatAddressesGive(t *testing.T) {
 	}
 }
 
-// Whoever finishes, deletes and reads anew at once changes the counts of the same terms.
+// Concurrent finishing, deleting and retrying changes the counts of the same terms.
 func TestTermsAreCountedExactly(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

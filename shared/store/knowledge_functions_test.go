@@ -10,13 +10,14 @@ import (
 	"parley/shared/store/knowledgedb"
 )
 
-// The schema's functions that search, called as they are rather than by the store, which never asks for another's.
+// The schema's search functions, called directly instead of by the store, which never uses
+// another organization's arguments.
 const (
 	callTerms   = `search_terms($1, $2, '{0}', '{secret}', '{1}', $3, '{}', 10)`
 	callVectors = `search_vectors($1, 'm', '10', '{1,0}', $3, '{}', $2::int, 10)`
 )
 
-// called gives the texts of those chunks that a function finds, sorted, whatever the transaction is for.
+// called returns the sorted texts of the chunks that a function finds, in a transaction for orgs.
 func (b *testEnv) called(orgs []string, call string, args ...any) string {
 	b.Helper()
 	tx, err := b.raw.BeginTx(b.Context(), nil)
@@ -29,12 +30,12 @@ func (b *testEnv) called(orgs []string, call string, args ...any) string {
 	return strings.Join(found, " / ")
 }
 
-// shared is what another organization's documents and an organization's own have in common: words, vectors, and rows that say
-// of themselves that they are of the one, and are of a document of the other.
+// shared is the common data of two organizations' documents: words, vectors, and rows that
+// claim to belong to one organization but are of a document of the other.
 type shared struct {
 	own, other        *testEnv
 	ownDoc, otherDoc  string
-	ownWord, otherOne string // what lexemes begin with
+	ownWord, otherOne string // prefixes of lexemes
 }
 
 func newShared(t *testing.T) shared {
@@ -57,8 +58,8 @@ func newShared(t *testing.T) shared {
 	return x
 }
 
-// What the functions give is of the organization that is asked for by itself and by its document, whatever lexemes, vectors and documents
-// are looked for.
+// The functions' results belong to the requested organization and its documents, for any
+// lexemes, vectors and documents.
 func TestSearchFunctionsLookAtOneOrganization(t *testing.T) {
 	t.Parallel()
 	x := newShared(t)
@@ -82,7 +83,7 @@ func TestSearchFunctionsLookAtOneOrganization(t *testing.T) {
 		}
 	}
 	if got := b.called(both, callTerms, x.other.org, x.otherOne, pq.Array([]string{})); got != "secret other" {
-		t.Errorf("the other organization finds %q", got) // so it is no wrong lexeme that finds nothing
+		t.Errorf("the other organization finds %q", got) // so the lexeme is right
 	}
 	for _, chosen := range []any{nil, pq.Array([]string{x.ownDoc, x.otherDoc})} {
 		places := func(org string) int {
@@ -94,7 +95,8 @@ func TestSearchFunctionsLookAtOneOrganization(t *testing.T) {
 	}
 }
 
-// What other organizations' documents say changes neither how rare a word is, nor what is known, nor what is like it.
+// The documents of other organizations change neither how rare a word is, nor which words are
+// known or similar.
 func TestOthersWordsCountForNothing(t *testing.T) {
 	t.Parallel()
 	s, raw := openRaw(t)
@@ -130,7 +132,7 @@ func TestOthersWordsCountForNothing(t *testing.T) {
 	}
 }
 
-// Chunks of documents that are not ready are no hits, and take no hit's place.
+// Chunks of documents that are not ready are no hits and displace no hit.
 func TestUnreadDocumentsAreNoHits(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -13,7 +13,8 @@ import (
 	"parley/shared/store/knowledgedb"
 )
 
-// wantComparedBy checks who computes the scores, the database or this process, and gives what is found.
+// wantComparedBy checks whether the database or this process computes the scores, and
+// returns the hits.
 func (b *testEnv) wantComparedBy(database bool, what string, sought []float32) []knowledgedb.Hit {
 	b.Helper()
 	signs := make([]byte, len(sought))
@@ -35,18 +36,18 @@ func (b *testEnv) wantComparedBy(database bool, what string, sought []float32) [
 	return hits
 }
 
-// wantSame checks that the same chunks were found, as near as before.
+// wantSame checks that the same chunks were found with the same scores.
 func wantSame(t *testing.T, what string, got, want []knowledgedb.Hit) {
 	t.Helper()
 	for i := range want {
-		if got[i].ChunkID != want[i].ChunkID || !(math.Abs(got[i].Score-want[i].Score) < 1e-5) { // so that NaN is told
+		if got[i].ChunkID != want[i].ChunkID || !(math.Abs(got[i].Score-want[i].Score) < 1e-5) { // also detects NaN
 			t.Errorf("%s: found %+v, want %+v", what, got, want)
 			return
 		}
 	}
 }
 
-// spread are chunks with vectors of length 1, but for the first one, which has nothing but zeros.
+// spread returns chunks with vectors of length 1, except the first one, whose vector is zero.
 func spread(chunks, dimensions int) []knowledgedb.NewChunk {
 	random := rand.New(rand.NewPCG(7, 7))
 	out := make([]knowledgedb.NewChunk, chunks)
@@ -68,7 +69,8 @@ func spread(chunks, dimensions int) []knowledgedb.NewChunk {
 	return out
 }
 
-// withPgvector is a bench on a server that has pgvector's files, in a database without the extension.
+// withPgvector returns a test environment on a server with pgvector's files, in a database
+// without the extension.
 func withPgvector(t *testing.T) *testEnv {
 	t.Helper()
 	b := newTestEnv(t)
@@ -88,7 +90,8 @@ func withPgvector(t *testing.T) *testEnv {
 	return b
 }
 
-// Whoever installs pgvector after the migration and after documents were indexed has it used, and may drop it again.
+// If pgvector is installed after the migration and after documents were indexed, it is used. It
+// may be dropped again.
 func TestPgvectorComparesWhenItIsThere(t *testing.T) {
 	t.Parallel()
 	b := withPgvector(t)
@@ -96,7 +99,7 @@ func TestPgvectorComparesWhenItIsThere(t *testing.T) {
 	sought := chunks[40].Vector
 	b.readyDocument(nil, chunks...)
 	want := b.wantComparedBy(false, "without", sought)
-	b.exec(`CREATE TABLE vector (x int)`) // a type of that name, which is not the extension's
+	b.exec(`CREATE TABLE vector (x int)`) // a type of that name, not the extension's
 	wantSame(t, "beside a table of that name", b.wantComparedBy(false, "beside a table of that name", sought), want)
 	b.exec(`DROP TABLE vector`)
 	b.exec(`CREATE EXTENSION vector`)
@@ -110,7 +113,8 @@ func TestPgvectorComparesWhenItIsThere(t *testing.T) {
 	wantSame(t, "in a schema of its own", b.wantComparedBy(true, "in a schema of its own", sought), want)
 }
 
-// What is no direction, and what pgvector does not take, is the same with it as without.
+// The zero vector, and vectors that pgvector does not support, give the same results
+// with and without it.
 func TestPgvectorAtItsLimits(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -120,7 +124,7 @@ func TestPgvectorAtItsLimits(t *testing.T) {
 		t.Run(fmt.Sprint(c.dimensions), func(t *testing.T) {
 			t.Parallel()
 			b := withPgvector(t)
-			chunks := spread(c.chunks, c.dimensions) // all are found, also the one of zeros
+			chunks := spread(c.chunks, c.dimensions) // all are found, including the zero vector
 			b.readyDocument(nil, chunks...)
 			want := b.wantComparedBy(false, "without", chunks[3].Vector)
 			b.exec(`CREATE EXTENSION vector`)

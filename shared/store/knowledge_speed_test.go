@@ -14,7 +14,8 @@ import (
 	"parley/shared/store/knowledgedb"
 )
 
-// vocabulary gives words as often as languages do: the n-th one with a probability of about 1/n.
+// vocabulary generates words with the frequencies of languages: the n-th one with a
+// probability of about 1/n.
 type vocabulary struct {
 	random *rand.Rand
 	zipf   *rand.Zipf
@@ -27,7 +28,7 @@ func newVocabulary(seed uint64) *vocabulary {
 
 func (v *vocabulary) word() string { return fmt.Sprintf("w%d", v.zipf.Uint64()) }
 
-// chunk has 120 words, a part of them of its document's own subject.
+// chunk has 120 words, partly of its document's subject.
 func (v *vocabulary) chunk(n int, subject []string) knowledgedb.NewChunk {
 	words := make([]string, 120)
 	for i := range words {
@@ -38,7 +39,7 @@ func (v *vocabulary) chunk(n int, subject []string) knowledgedb.NewChunk {
 	return chunkFor(n, words...)
 }
 
-// fill indexes so many documents of 100 chunks and gives questions about them, of 3 to 8 words each.
+// fill indexes documents of 100 chunks each and returns questions about them, of 3 to 8 words each.
 func (b *testEnv) fill(documents int, seed uint64) (questions [][]string, adding, finishing []time.Duration) {
 	b.Helper()
 	v := newVocabulary(seed)
@@ -76,8 +77,8 @@ func percentiles(times []time.Duration) string {
 	return fmt.Sprintf("p50 %v, p99 %v", times[len(times)/2].Round(time.Millisecond/10), times[len(times)*99/100].Round(time.Millisecond/10))
 }
 
-// KNOWLEDGE_SPEED=1, with -timeout 30m, measures searches of 100,000 chunks against the plain query for the same words, alone and
-// beside another organization.
+// KNOWLEDGE_SPEED=1, with -timeout 30m, compares searches of 100,000 chunks with the plain
+// query for the same words, alone and next to another organization.
 func TestSearchingManyChunksIsFast(t *testing.T) { //nolint:paralleltest // it measures
 	documents := 3
 	if os.Getenv("KNOWLEDGE_SPEED") != "" {
@@ -99,7 +100,7 @@ func TestSearchingManyChunksIsFast(t *testing.T) { //nolint:paralleltest // it m
 	t.Logf("beside an organization with as many: ours %s; plain %s", percentiles(ours), percentiles(plain))
 }
 
-// measure asks each question both ways.
+// measure asks each question in both ways.
 func (b *testEnv) measure(questions [][]string) (ours, plain []time.Duration) {
 	b.Helper()
 	prefix := b.text(`SELECT left(word, 4) FROM ts_stat('SELECT terms FROM document_chunks WHERE org_id = ' || quote_literal('` + b.org + `') || ' LIMIT 1') LIMIT 1`)

@@ -14,7 +14,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// ready enters a document with chunks that is read at once.
+// readyDocument adds a document with chunks and makes it ready.
 func (b *testEnv) readyDocument(metadata map[string]string, chunks ...knowledgedb.NewChunk) string {
 	b.Helper()
 	content := b.upload([]byte(id.New(id.Document)))
@@ -34,7 +34,7 @@ func (b *testEnv) readyDocument(metadata map[string]string, chunks ...knowledged
 	return doc
 }
 
-// asked makes words of a question; | stands between the lexemes of one.
+// asked converts a question to words; | separates the lexemes of one word.
 func asked(question string) (out []knowledgedb.QueryWord) {
 	for w := range strings.FieldsSeq(question) {
 		lexemes := strings.Split(w, "|")
@@ -43,7 +43,7 @@ func asked(question string) (out []knowledgedb.QueryWord) {
 	return out
 }
 
-// shown gives the texts of what was found, in its order.
+// shown returns the texts of hits in order.
 func (b *testEnv) shown(hits []knowledgedb.Hit, err error) string {
 	b.Helper()
 	if err != nil {
@@ -90,9 +90,9 @@ func TestWordsRank(t *testing.T) {
 	b.readyDocument(nil, chunks...)
 	for question, want := range map[string]string{
 		"bell":         "rope tied rope bell",
-		"rope bell":    "rope tied rope bell / rope ring / rope and bag", // the rare word, then the shorter one
+		"rope bell":    "rope tied rope bell / rope ring / rope and bag", // the rare word, then the shorter chunk
 		"rope ring":    "rope ring / ring gloves / rope tied rope bell / rope and bag",
-		"boxing":       "the rest / boxing match", // a heading says more
+		"boxing":       "the rest / boxing match", // a heading counts more
 		"bag|gloves":   "ring gloves / rope and bag / gloves long a b c d e f g h i j k l m n o p q s t u v w x y z",
 		"none":         "",
 		"none bell":    "rope tied rope bell",
@@ -101,7 +101,7 @@ func TestWordsRank(t *testing.T) {
 		"ring|missing": "rope ring / ring gloves",
 	} {
 		got := b.shown(b.s.Knowledge.SearchText(t.Context(), knowledgedb.SearchScope{OrganizationID: b.org}, asked(question), 10))
-		if question == "bag|gloves" || question == "ring|missing" { // as good as each other but for their length
+		if question == "bag|gloves" || question == "ring|missing" { // equally good except for their length
 			a, w := strings.Split(got, " / "), strings.Split(want, " / ")
 			slices.Sort(a)
 			slices.Sort(w)
@@ -116,7 +116,8 @@ func TestWordsRank(t *testing.T) {
 	}
 }
 
-// What users and documents write is never read as syntax, and what PostgreSQL cannot take is passed over.
+// Text of users and documents is never parsed as syntax, and text that PostgreSQL cannot
+// store is skipped.
 func TestWordsAreNoSyntax(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -185,7 +186,7 @@ func TestSearchingASpellingThatNobodyHas(t *testing.T) {
 	scope := knowledgedb.SearchScope{OrganizationID: b.org}
 	for question, want := range map[string]string{
 		"zylidner":               "zylinder card / zylinder interface",
-		"zylidner interface":     "zylinder interface / zylinder card", // one of the words that are alike must be there
+		"zylidner interface":     "zylinder interface / zylinder card", // one of the similar words must occur
 		"postgressql":            "postgresql",
 		"interface":              "", // it is known
 		"zylinder interface":     "",
@@ -195,7 +196,7 @@ func TestSearchingASpellingThatNobodyHas(t *testing.T) {
 	} {
 		got := b.shown(b.s.Knowledge.SearchSimilar(t.Context(), scope, asked(question), 10))
 		parts := strings.Split(got, " / ")
-		if question == "zylidner" { // as good as each other
+		if question == "zylidner" { // equally good
 			slices.Sort(parts)
 		}
 		if got = strings.Join(parts, " / "); got != want {
@@ -245,7 +246,8 @@ func TestScopesOfSearches(t *testing.T) {
 	}
 }
 
-// The functions see all organizations' rows and must look at one's, whatever the transaction is for and whoever asks.
+// The functions can see the rows of all organizations and must use only one's, whatever
+// organizations the transaction acts for.
 func TestSearchesKeepOrganizationsApart(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -281,10 +283,10 @@ func TestNearestVectors(t *testing.T) {
 	b := newTestEnv(t)
 	const dimensions, documents = 64, 2600 // more than are compared exactly
 	random := rand.New(rand.NewPCG(5, 5))
-	unit := func(near []float32, noise float64) []float32 {
+	unit := func(near []float32, randomBytes float64) []float32 {
 		out, sum := make([]float32, dimensions), 0.0
 		for i := range out {
-			out[i] = float32(random.NormFloat64() * noise)
+			out[i] = float32(random.NormFloat64() * randomBytes)
 			if near != nil {
 				out[i] += near[i]
 			}

@@ -9,8 +9,8 @@ import (
 	"parley/shared/store/queuedb"
 )
 
-// saying makes a run of a session whose message has so many bytes.
-func (b *testEnv) saying(session string, bytes int) queuedb.NewRun {
+// runWithMessage returns a run of a session with a message of so many bytes.
+func (b *testEnv) runWithMessage(session string, bytes int) queuedb.NewRun {
 	r := b.run("", session)
 	input, err := json.Marshal(domain.Input{Message: strings.Repeat("m", bytes)})
 	if err != nil {
@@ -20,11 +20,11 @@ func (b *testEnv) saying(session string, bytes int) queuedb.NewRun {
 	return r
 }
 
-// A batch of claims leaves large inputs in the database; their workers read them one by one.
+// A batch of claims leaves large inputs in the database. Their workers read them one by one.
 func TestLargeInputsAreNotClaimedWithTheirRuns(t *testing.T) {
 	t.Parallel()
 	b, other := newTestEnv(t), "org_other"
-	small, large := b.saying("", 1000), b.saying("", 300<<10)
+	small, large := b.runWithMessage("", 1000), b.runWithMessage("", 300<<10)
 	b.accept(10, small, large)
 	if c := b.mustClaim(small.ID); string(c.RawInput) != string(small.Input) || c.LargeInput != 0 {
 		t.Errorf("a small input is %d bytes, and %d large ones", len(c.RawInput), c.LargeInput)
@@ -41,16 +41,16 @@ func TestLargeInputsAreNotClaimedWithTheirRuns(t *testing.T) {
 	}
 }
 
-// A history has the newest turns that 8 MiB hold.
+// A history has the newest turns that fit into 8 MiB.
 func TestHistoriesAreBoundedInBytes(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	for range 5 {
-		r := b.saying("s", 2<<20-100)
+		r := b.runWithMessage("s", 2<<20-100)
 		b.accept(10, r)
 		b.finish(b.mustClaim(r.ID), "answer")
 	}
-	last := b.saying("s", 1)
+	last := b.runWithMessage("s", 1)
 	b.accept(10, last)
 	c := b.mustClaim(last.ID)
 	turns, err := b.s.Sessions.History(t.Context(), b.org, c.SessionRef, c.Seq, 200)
@@ -68,7 +68,7 @@ func TestHistoriesAreBoundedInBytes(t *testing.T) {
 		t.Errorf("a large history is %d turns and %d bytes, %v; want %d bytes", len(short), large, err, size)
 	}
 	for _, message := range []int{100 << 10, 1} {
-		r := b.saying("short", message)
+		r := b.runWithMessage("short", message)
 		b.accept(10, r)
 		c = b.mustClaim(r.ID)
 		b.finish(c, "answer")

@@ -8,7 +8,8 @@ import (
 	"parley/shared/store/sessiondb"
 )
 
-// However many organizations there are and whatever one has, a page of what it has reads little more than the page.
+// Reading a page costs little more than the page, however many organizations there are and
+// whatever one has.
 func TestPagesAreReadAlongTheirIndex(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)

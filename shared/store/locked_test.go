@@ -21,21 +21,21 @@ import (
 	"parley/shared/testkit"
 )
 
-// twoOrganizations share a database, and the batches of a store.
+// twoOrganizations share a database and the batches of a store.
 func twoOrganizations(t *testing.T) (one, other *testEnv) {
 	t.Helper()
 	s, raw := openRaw(t)
 	return newBenchOn(t, s, raw, "ada@example.com"), newBenchOn(t, s, raw, "bob@example.com")
 }
 
-func twoMailboxes(t *testing.T) (one, other *mailbox) {
+func twoMailboxes(t *testing.T) (one, other *hookEnv) {
 	t.Helper()
 	a, b := twoOrganizations(t)
 	return mailboxOn(a), mailboxOn(b)
 }
 
-// promptly fails the test if f takes as long as a lock is waited for elsewhere.
-func (b *testEnv) promptly(what string, f func()) {
+// wantFast fails the test if f takes as long as the usual lock timeout.
+func (b *testEnv) wantFast(what string, f func()) {
 	b.Helper()
 	began := time.Now()
 	f()
@@ -49,7 +49,7 @@ func (b *testEnv) lockedRun(runID string) (end func()) {
 	return b.locked(`SELECT FROM open_runs WHERE run_id = $1 FOR UPDATE`, runID)
 }
 
-// running accepts and claims n runs of sessions of their own.
+// running accepts and claims n runs of separate sessions.
 func (b *testEnv) running(n int) []*executiondb.Claimed {
 	b.Helper()
 	rows := make([]queuedb.NewRun, n)
@@ -73,14 +73,15 @@ func (b *testEnv) ending(c *executiondb.Claimed, answer string) executiondb.Endi
 	return ending
 }
 
-// on is the bench in another process.
+// on is the test environment in another process.
 func (b *testEnv) on(s *store.Store) *testEnv {
 	other := *b
 	other.s = s
 	return &other
 }
 
-// acceptUnlocked accepts a run, once no other transaction has locked what it needs.
+// acceptUnlocked accepts a run, and retries while another transaction has locked a
+// row that it needs.
 func (b *testEnv) acceptUnlocked(row queuedb.NewRun) (queuedb.Accepted, error) {
 	for {
 		out, err := b.s.Queue.Accept(b.Context(), []queuedb.NewRun{row}, wideWindow)
@@ -93,7 +94,8 @@ func (b *testEnv) acceptUnlocked(row queuedb.NewRun) (queuedb.Accepted, error) {
 	}
 }
 
-// deliverUnlocked accepts deliveries, each once no other transaction has locked what it needs.
+// deliverUnlocked accepts deliveries, and retries each while another transaction has locked a
+// row that it needs.
 func (b *testEnv) deliverUnlocked(ctx context.Context, rows []queuedb.NewDelivery) ([]queuedb.AcceptedDelivery, error) {
 	out, err := b.s.Queue.AcceptDeliveries(ctx, rows, wideWindow)
 	if err != nil {
@@ -122,7 +124,7 @@ func TestALockedSessionDelaysItsOwnRunAlone(t *testing.T) {
 		for range 60 {
 			rows = append(rows, other.run("", "t"), other.run("", ""))
 		}
-		one.promptly("a batch beside a locked session", func() {
+		one.wantFast("a batch beside a locked session", func() {
 			for i, a := range one.accept(wideWindow, rows...) {
 				if locked := errors.Is(a.Err, pg.ErrLocked); locked != (i == 1) || !locked && a.Err != nil {
 					t.Errorf("%d: %v", i, a.Err)
@@ -145,7 +147,8 @@ func TestALockedSessionDelaysItsOwnRunAlone(t *testing.T) {
 	}
 }
 
-// A run of its own session waits for its key if another transaction has it: here of a run that is being removed.
+// A run in a new session waits if another transaction has locked its key, here because the
+// earlier run is being removed.
 func TestALockedKeyDelaysItsOwnRunAlone(t *testing.T) {
 	t.Parallel()
 	one, other := twoOrganizations(t)
@@ -157,7 +160,7 @@ func TestALockedKeyDelaysItsOwnRunAlone(t *testing.T) {
 	for range 60 {
 		rows = append(rows, other.run("", ""))
 	}
-	one.promptly("a batch beside a locked key", func() {
+	one.wantFast("a batch beside a locked key", func() {
 		for i, a := range one.accept(wideWindow, rows...) {
 			if locked := errors.Is(a.Err, pg.ErrLocked); locked != (i == 0) || !locked && a.Err != nil {
 				t.Errorf("%d: %v", i, a.Err)
@@ -176,7 +179,7 @@ func TestALockedRunIsClaimedLater(t *testing.T) {
 	stuck := one.accept(wideWindow, one.run("", ""))[0].Run.Run.ID
 	free := other.accept(wideWindow, other.run("", ""))[0].Run.Run.ID
 	release := one.lockedRun(stuck)
-	one.promptly("claiming", func() {
+	one.wantFast("claiming", func() {
 		claims, err := one.s.Executions.Claim(t.Context(), []string{stuck, free, "run_unknown"})
 		if err != nil || !claims[0].Locked || claims[0].Run != nil || claims[0].Ended || claims[1].Run == nil || claims[1].Locked || !claims[2].Ended {
 			t.Errorf("claims %+v, %v", claims, err)
@@ -188,7 +191,8 @@ func TestALockedRunIsClaimedLater(t *testing.T) {
 	}
 }
 
-// A run that cannot be claimed is looked at again once the claim has failed. That waits for no lock either.
+// A run that cannot be claimed is looked up after the claim has failed. That waits
+// for no lock either.
 func TestAVoidClaimWaitsForNoLock(t *testing.T) {
 	t.Parallel()
 	one, other := twoOrganizations(t)
@@ -198,19 +202,19 @@ func TestAVoidClaimWaitsForNoLock(t *testing.T) {
 	free := other.accept(wideWindow, other.run("", ""))[0].Run.Run.ID
 	// Locks the row as soon as the claim has released it.
 	open := one.gate(`BEFORE UPDATE ON open_runs FOR EACH ROW WHEN (NEW.status = 'running')`)
-	claimed := aside(func() error {
+	claimed := async(func() error {
 		claims, err := one.s.Executions.Claim(t.Context(), []string{waiting, free})
 		if err == nil && (claims[0].Run != nil || claims[0].Ended || claims[1].Run == nil) {
 			err = fmt.Errorf("claims %+v", claims)
 		}
 		return err
 	})
-	one.stuck(1, claimed, "the claim")
+	one.awaitLockWaiters(1, claimed, "the claim")
 	locking := make(chan func(), 1)
 	go func() { locking <- one.lockedRun(waiting) }()
-	one.stuck(2, claimed, "the other transaction")
+	one.awaitLockWaiters(2, claimed, "the other transaction")
 	open()
-	one.promptly("claiming", func() { one.must(<-claimed) })
+	one.wantFast("claiming", func() { one.must(<-claimed) })
 	(<-locking)()
 }
 
@@ -218,10 +222,10 @@ func TestALockedLeaseIsNoLostLease(t *testing.T) {
 	t.Parallel()
 	one, other := twoOrganizations(t)
 	stuck, free, taken := one.running(1)[0], other.running(1)[0], other.running(1)[0]
-	other.takeAway(taken.RunID)
+	other.requeueAndClaim(taken.RunID)
 	release := one.lockedRun(stuck.RunID)
 	held := []lease.Held{stuck.Held(), free.Held(), taken.Held()}
-	one.promptly("a heartbeat", func() {
+	one.wantFast("a heartbeat", func() {
 		leases, err := one.s.Executions.Extend(t.Context(), held)
 		if err != nil || len(leases.Extended) != 1 || !leases.Extended[free.RunID] || len(leases.Locked) != 1 || !leases.Locked[stuck.RunID] {
 			t.Errorf("leases %+v, %v", leases, err)
@@ -240,7 +244,7 @@ func TestALockedRunsEventsAreSavedLater(t *testing.T) {
 	stuck, free := one.running(1)[0], other.running(1)[0]
 	release := one.lockedRun(stuck.RunID)
 	chunks := []executiondb.Checkpoint{{Held: stuck.Held(), Chunk: chunk(2, 3)}, {Held: free.Held(), Chunk: chunk(2, 3)}}
-	one.promptly("saving events", func() {
+	one.wantFast("saving events", func() {
 		done, err := one.s.Executions.SaveEvents(t.Context(), chunks)
 		if err != nil || len(done.Saved) != 1 || !done.Saved[free.RunID] || len(done.Locked) != 1 || !done.Locked[stuck.RunID] {
 			t.Errorf("saved %+v, %v", done, err)
@@ -267,7 +271,7 @@ func TestALockedRunDelaysItsOwnEndAlone(t *testing.T) {
 					endings = append(endings, other.ending(c, "at once"))
 				}
 				endings[3].Result = []byte("\x00") // rejected
-				one.promptly("finishing", func() {
+				one.wantFast("finishing", func() {
 					done, err := one.s.Executions.Finish(t.Context(), endings)
 					if err != nil || len(done.Saved) != 39 || !errors.Is(done.Failed[stuck.RunID], pg.ErrLocked) || len(done.Failed) != 1 ||
 						done.Rejected[endings[3].Run.ID] == nil || len(done.Rejected) != 1 {
@@ -294,7 +298,7 @@ func TestALockedSessionDelaysItsOwnDeliveryAlone(t *testing.T) {
 	for n := range 40 {
 		rows = append(rows, other.delivery(fmt.Sprint(n)))
 	}
-	one.promptly("delivering", func() {
+	one.wantFast("delivering", func() {
 		out, err := one.s.Queue.AcceptDeliveries(t.Context(), rows, wideWindow)
 		one.must(err)
 		for i, a := range out {
@@ -310,7 +314,7 @@ func TestALockedSessionDelaysItsOwnDeliveryAlone(t *testing.T) {
 	}
 }
 
-// Erasing a session that messages come to delays nobody else.
+// Erasing a session to which messages are sent delays no other session.
 func TestAnErasedSessionDelaysNobodyElse(t *testing.T) {
 	t.Parallel()
 	one, other := twoOrganizations(t)
@@ -318,10 +322,10 @@ func TestAnErasedSessionDelaysNobodyElse(t *testing.T) {
 	one.accept(wideWindow, row)
 	open := one.gate(`AFTER UPDATE ON runs FOR EACH ROW WHEN (NEW.status = 'cancelled')`)
 	name := sessiondb.SessionName{OrganizationID: one.org, TargetID: one.agent, SessionID: "s", Key: row.SessionKey}
-	erased := aside(func() error { _, err := one.s.Sessions.EraseSession(t.Context(), name); return err })
-	one.stuck(1, erased, "erasing")
+	erased := async(func() error { _, err := one.s.Sessions.EraseSession(t.Context(), name); return err })
+	one.awaitLockWaiters(1, erased, "erasing")
 	again := one.run("", "s")
-	one.promptly("accepting beside it", func() {
+	one.wantFast("accepting beside it", func() {
 		out := one.accept(wideWindow, again, other.run("", "t"))
 		if !errors.Is(out[0].Err, pg.ErrLocked) || out[1].Err != nil {
 			t.Errorf("%v, %v", out[0].Err, out[1].Err)
@@ -334,7 +338,8 @@ func TestAnErasedSessionDelaysNobodyElse(t *testing.T) {
 	}
 }
 
-// Two processes race to replace a key whose run has expired, while the sweeper removes such runs. Each caller gets the one new run.
+// Two processes race to replace a key whose run has expired, while the sweeper removes such
+// runs. Each caller gets the single new run.
 func TestAnExpiredKeyIsReplacedWhoeverFreesIt(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -374,7 +379,7 @@ func TestAnExpiredKeyIsReplacedWhoeverFreesIt(t *testing.T) {
 	}
 }
 
-// A run of a template or an agent that does not exist is not looked for again and again.
+// A run of a template or an agent that does not exist is not tried repeatedly.
 func TestAKeyOfNothingIsNotFound(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -392,14 +397,15 @@ func TestAStatementIsBoundedInBytes(t *testing.T) {
 	newTestEnv(t).savesLarge(5, 3*mib)
 }
 
-// As many results of this size as broke the connection when they were one statement.
+// The number of results of this size with which a single statement broke the connection.
 func TestLargeResultsAreSaved(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()
 	newTestEnv(t).savesLarge(127, 8*mib)
 }
 
-// savesLarge saves n results and as many events, of size bytes each, of which no two fit into a statement.
+// savesLarge saves n results and as many events, of size bytes each. No two of them fit
+// into a statement.
 func (b *testEnv) savesLarge(n, size int) {
 	b.Helper()
 	large := strings.Repeat("x", size)

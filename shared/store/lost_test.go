@@ -6,11 +6,11 @@ import (
 	"parley/shared/store/lease"
 )
 
-// What a worker holds is its own until its lease is over; whoever takes it then does so under a fence of its own.
+// A worker keeps its run until its lease expires. The next worker gets a new fence.
 func TestOnlyALeaseThatIsOverIsTaken(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	b.timeless()
+	b.ignoreUptime()
 	runID := b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID
 	requeued := func(want int) {
 		t.Helper()
@@ -34,11 +34,11 @@ func TestOnlyALeaseThatIsOverIsTaken(t *testing.T) {
 	requeued(1)
 	second := b.mustClaim(runID)
 	over()
-	third := b.mustClaim(runID) // taken over at once
+	third := b.mustClaim(runID) // taken over immediately
 	if second.Deaths != 1 || third.Deaths != 2 {
 		t.Errorf("two workers were lost; counted were %d and %d", second.Deaths, third.Deaths)
 	}
-	b.exec(`UPDATE open_runs SET status = 'queued', dispatched = false`) // whatever took it left the fence as it was
+	b.exec(`UPDATE open_runs SET status = 'queued', dispatched = false`) // as if the fence had not been raised
 	fourth := b.mustClaim(runID)
 	if second.Fence <= first.Fence || third.Fence <= second.Fence || fourth.Fence <= third.Fence {
 		t.Errorf("fences %d, %d, %d, %d", first.Fence, second.Fence, third.Fence, fourth.Fence)
@@ -48,7 +48,8 @@ func TestOnlyALeaseThatIsOverIsTaken(t *testing.T) {
 	}
 }
 
-// The doorbell of a run that must wait is about to be acknowledged: its place is for others until its turn comes.
+// The job message of a run that must wait is about to be acknowledged, so its slot is released
+// until its turn comes.
 func TestAVoidClaimGivesItsPlaceBack(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

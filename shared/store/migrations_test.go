@@ -25,7 +25,7 @@ var inSchemaFile = []string{
 	"parley_organizations", "parley_user", "sealed_bytes_keys", "sealed_config_keys", "sealed_text_keys", "sealed_tools_keys",
 }
 
-// emptyDatabase gives the address of an empty database, whose owner has no other rights.
+// emptyDatabase returns the address of an empty database, whose owner has no other rights.
 func emptyDatabase(t *testing.T) (dsn string, db *sql.DB) {
 	t.Helper()
 	superDSN := testkit.Postgres(t)
@@ -40,7 +40,7 @@ func emptyDatabase(t *testing.T) (dsn string, db *sql.DB) {
 	return dsn, testkit.SQL(t, dsn)
 }
 
-// releaseFiles are the files of package migrations, to be changed.
+// releaseFiles returns a changeable copy of the files of package migrations.
 func releaseFiles(t *testing.T) fstest.MapFS {
 	t.Helper()
 	dir := os.DirFS(filepath.Join(testkit.Root(t), "migrations"))
@@ -61,7 +61,7 @@ func releaseFiles(t *testing.T) fstest.MapFS {
 	return files
 }
 
-// replaced gives the files with a text of a function's file replaced.
+// replaced returns the files with a text in a function's file replaced.
 func replaced(t *testing.T, files fstest.MapFS, function, old, with string) fstest.MapFS {
 	t.Helper()
 	name := "functions/" + function + ".sql"
@@ -85,7 +85,7 @@ func mustMigrate(t *testing.T, db *sql.DB, files fs.FS) {
 const ownFunctions = ` FROM pg_proc p WHERE p.pronamespace = 'public'::regnamespace
 	AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e')`
 
-// A new database has the function of each file, those of 0001_schema.sql, and no other.
+// A new database has exactly the functions of the files and those of 0001_schema.sql.
 func TestAFreshDatabaseHasEveryFunction(t *testing.T) {
 	t.Parallel()
 	db := testkit.SQL(t, testkit.Postgres(t))
@@ -105,14 +105,15 @@ func TestAFreshDatabaseHasEveryFunction(t *testing.T) {
 	}
 }
 
-// written are the catalog rows of functions and triggers, each with the transaction that wrote it.
+// written returns the catalog rows of functions and triggers, each with the
+// transaction that wrote it.
 func written(t *testing.T, db *sql.DB) (rows []string) {
 	t.Helper()
 	return slices.Concat(texts(t, db, `SELECT 'function ' || p.proname || ' ' || p.xmin`+ownFunctions),
 		texts(t, db, `SELECT 'trigger ' || tgname || ' ' || xmin FROM pg_trigger WHERE NOT tgisinternal`))
 }
 
-// The next start applies a file that has changed, and no other; a trigger only if the trigger has changed.
+// The next start applies only changed files, and a trigger only if the trigger has changed.
 func TestOnlyWhatChangedIsApplied(t *testing.T) {
 	t.Parallel()
 	_, db := emptyDatabase(t)
@@ -144,7 +145,7 @@ func TestOnlyWhatChangedIsApplied(t *testing.T) {
 	}
 }
 
-// A function that a trigger calls changes without a lock on the trigger's table.
+// A function that a trigger calls is replaced without a lock on the trigger's table.
 func TestAFunctionOfATriggerWaitsForNoTable(t *testing.T) {
 	t.Parallel()
 	_, db := emptyDatabase(t)
@@ -165,7 +166,7 @@ func TestAFunctionOfATriggerWaitsForNoTable(t *testing.T) {
 	}
 }
 
-// A binary of a release that was rolled back puts no old function over a newer one.
+// A binary of an older release replaces no newer function.
 func TestAnOlderReleaseLeavesNewerFunctionsAlone(t *testing.T) {
 	t.Parallel()
 	_, db := emptyDatabase(t)
@@ -179,7 +180,8 @@ func TestAnOlderReleaseLeavesNewerFunctionsAlone(t *testing.T) {
 	}
 }
 
-// If a function cannot be created, no other one changes, and no right stays. The next start goes on.
+// If a function cannot be created, no other one changes, and no right stays. The next
+// start continues.
 func TestFunctionsChangeTogetherOrNotAtAll(t *testing.T) {
 	t.Parallel()
 	_, db := emptyDatabase(t)
@@ -203,8 +205,8 @@ func TestFunctionsChangeTogetherOrNotAtAll(t *testing.T) {
 	}
 }
 
-// A file that drops the old signature gives a function other arguments. A function without a file is forgotten, so
-// that it is created again if its file comes back.
+// A file that drops the old signature changes a function's arguments. A function without a file
+// is forgotten, so that it is created again if its file comes back.
 func TestAFunctionChangesItsArgumentsAndGoes(t *testing.T) {
 	t.Parallel()
 	_, db := emptyDatabase(t)
@@ -234,7 +236,7 @@ func TestAFunctionChangesItsArgumentsAndGoes(t *testing.T) {
 	}
 }
 
-// A database with the schema of before 0.3.0 is refused and stays as it is.
+// A database with a schema of before 0.3.0 is rejected and stays unchanged.
 func TestAnOldSchemaIsRefused(t *testing.T) {
 	t.Parallel()
 	_, db := emptyDatabase(t)
@@ -248,7 +250,7 @@ func TestAnOldSchemaIsRefused(t *testing.T) {
 	}
 }
 
-// A process that comes before its migration is not ready.
+// A process that starts before its migration is not ready.
 func TestAnIncompleteSchemaIsNotEnough(t *testing.T) {
 	t.Parallel()
 	dsn, db := emptyDatabase(t)
@@ -279,7 +281,8 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// While every function is replaced, runs are accepted, claimed and finished: no statement fails or waits for long.
+// While all functions are replaced, runs are accepted, claimed and finished: no statement fails
+// or waits for long.
 func TestFunctionsChangeUnderLoad(t *testing.T) {
 	t.Parallel()
 	s, raw := openRaw(t)

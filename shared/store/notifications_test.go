@@ -17,8 +17,8 @@ import (
 	"parley/shared/store/sessiondb"
 )
 
-// told makes an endpoint that is told of events, of all when none are named.
-func (b *testEnv) told(events ...string) domain.NotificationEndpoint {
+// endpointFor creates an endpoint for events, or for all if none are given.
+func (b *testEnv) endpointFor(events ...string) domain.NotificationEndpoint {
 	b.Helper()
 	if len(events) == 0 {
 		events = domain.NotificationEvents
@@ -33,7 +33,7 @@ func (b *testEnv) told(events ...string) domain.NotificationEndpoint {
 	return e
 }
 
-// claims takes what is due, rendered.
+// claims takes due notifications and renders them.
 func (b *testEnv) claims(maximum int) []notificationdb.ClaimedNotification {
 	b.Helper()
 	claimed, err := b.s.Notifications.ClaimNotifications(b.Context(), maximum, 4, time.Minute)
@@ -48,7 +48,7 @@ func (b *testEnv) claims(maximum int) []notificationdb.ClaimedNotification {
 	return claimed
 }
 
-// settle ends an attempt; "" delivers it.
+// settle records the result of an attempt; "" means delivered.
 func (b *testEnv) settle(n notificationdb.ClaimedNotification, a notificationdb.Attempt) (disabled bool) {
 	b.Helper()
 	disabled, err := b.s.Notifications.SettleNotification(b.Context(), n.HeldNotification, a)
@@ -72,7 +72,7 @@ func eventsFor(claimed []notificationdb.ClaimedNotification) string {
 	return strings.Join(names, " ")
 }
 
-// body is a payload, read.
+// body parses a payload.
 func (b *testEnv) body(n notificationdb.ClaimedNotification) (event string, data json.RawMessage) {
 	b.Helper()
 	var p struct {
@@ -86,7 +86,7 @@ func (b *testEnv) body(n notificationdb.ClaimedNotification) (event string, data
 	return p.Type, p.Data
 }
 
-// endAs ends a run that is in hand.
+// endAs ends a claimed run.
 func (b *testEnv) endAs(c *executiondb.Claimed, status domain.RunStatus) {
 	b.Helper()
 	run := c.Run()
@@ -102,20 +102,21 @@ func (b *testEnv) taken() *executiondb.Claimed {
 	return b.mustClaim(b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID)
 }
 
-// Whoever ends a run, it is told of once, in the words that callers see; of what is nobody's business nothing is noted.
-func TestEndsOfRunsAreTold(t *testing.T) {
+// However a run ends, one notification is sent, with the run object that callers see. Events
+// that no endpoint wants are not recorded.
+func TestEndsOfRunsAreNotified(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	c := b.taken()
 	b.finish(c, "before there is an endpoint")
-	all, failures := b.told(), b.told(domain.NotifyRunFailed)
+	all, failures := b.endpointFor(), b.endpointFor(domain.NotifyRunFailed)
 	other, err := b.s.Agents.CreateAgent(t.Context(), b.org, domain.Agent{ID: id.New(id.Agent), Name: "b", AllowedCallers: []domain.CallerKind{domain.CallerSystem}})
 	b.must(err)
 	of := &other.ID
-	_, err = b.s.Notifications.UpdateEndpoint(t.Context(), b.org, b.told().ID, notificationdb.EndpointChange{AgentID: &of})
+	_, err = b.s.Notifications.UpdateEndpoint(t.Context(), b.org, b.endpointFor().ID, notificationdb.EndpointChange{AgentID: &of})
 	b.must(err)
 	off := false
-	_, err = b.s.Notifications.UpdateEndpoint(t.Context(), b.org, b.told().ID, notificationdb.EndpointChange{Enabled: &off})
+	_, err = b.s.Notifications.UpdateEndpoint(t.Context(), b.org, b.endpointFor().ID, notificationdb.EndpointChange{Enabled: &off})
 	b.must(err)
 
 	c = b.taken()
@@ -128,7 +129,7 @@ func TestEndsOfRunsAreTold(t *testing.T) {
 	run, err := b.s.Runs.RunByID(t.Context(), b.org, "", c.RunID)
 	b.must(err)
 	if event, data := b.body(claimed[0]); event != domain.NotifyRunCompleted || string(data) != string(resultFor(run)) {
-		t.Errorf("told %s %s, want %s", event, data, resultFor(run))
+		t.Errorf("claimed %s %s, want %s", event, data, resultFor(run))
 	}
 	b.settle(claimed[0], delivered)
 
@@ -144,7 +145,7 @@ func TestEndsOfRunsAreTold(t *testing.T) {
 	}
 	claimed = b.claims(100)
 	if got := eventsFor(claimed); len(claimed) != 4 || strings.Count(got, domain.NotifyRunFailed) != 4 {
-		t.Fatalf("told %s", got)
+		t.Fatalf("claimed %s", got)
 	}
 	for _, endpoint := range []string{all.ID, failures.ID} {
 		var statuses []string
@@ -157,19 +158,20 @@ func TestEndsOfRunsAreTold(t *testing.T) {
 			}
 		}
 		if slices.Sort(statuses); fmt.Sprint(statuses) != "[failed timed_out]" {
-			t.Errorf("told of %v", statuses)
+			t.Errorf("claimed statuses %v", statuses)
 		}
 	}
 	if more := b.claims(100); len(more) > 0 {
-		t.Errorf("told again: %+v", more)
+		t.Errorf("claimed again: %+v", more)
 	}
 }
 
-// A run that waits for a person is told as it waits, even when it has gone on by the time that anybody sends that.
-func TestWaitingRunsAreTold(t *testing.T) {
+// The notification about a waiting run describes it as it waits, even if it has continued by
+// the time it is sent.
+func TestWaitingRunsAreNotified(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	b.told(domain.NotifyRunRequiresAction)
+	b.endpointFor(domain.NotifyRunRequiresAction)
 	held := b.parked(domain.ActionApproval)
 	run := b.wantRun(held.RunID, domain.RunRequiresAction)
 	want, err := run.Render()
@@ -179,26 +181,26 @@ func TestWaitingRunsAreTold(t *testing.T) {
 	}
 	claimed := b.claims(10)
 	if len(claimed) != 1 {
-		t.Fatalf("told %+v", claimed)
+		t.Fatalf("claimed %+v", claimed)
 	}
 	var was, told domain.Run
 	event, data := b.body(claimed[0])
 	b.must(json.Unmarshal(want, &was))
 	b.must(json.Unmarshal(data, &told))
 	if event != domain.NotifyRunRequiresAction || told.ID != was.ID || told.Status != domain.RunRequiresAction || fmt.Sprint(*told.RequiredAction) != fmt.Sprint(*was.RequiredAction) {
-		t.Errorf("told %s %s\nwant %s", event, data, want)
+		t.Errorf("claimed %s %s\nwant %s", event, data, want)
 	}
 	b.settle(claimed[0], notificationdb.Attempt{Status: domain.NotificationPending, Error: "x"})
 	if again := b.claims(10); len(again) != 1 || string(again[0].Payload()) != string(claimed[0].Payload()) || again[0].ID != claimed[0].ID {
-		t.Errorf("told again %+v", again)
+		t.Errorf("claimed again %+v", again)
 	}
 }
 
-// A run that has ended by then is told of with what it has used and done, and without its end.
-func TestWaitingRunsThatHaveEndedAreTold(t *testing.T) {
+// If the run has ended by then, the notification has its usage and tool calls, but not its result.
+func TestWaitingRunsThatHaveEndedAreNotified(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	b.told(domain.NotifyRunRequiresAction)
+	b.endpointFor(domain.NotifyRunRequiresAction)
 	held := b.parked(domain.ActionApproval)
 	if _, err := b.decide(held, domain.DecisionDeny); err != nil {
 		t.Fatal(err)
@@ -215,7 +217,7 @@ func TestWaitingRunsThatHaveEndedAreTold(t *testing.T) {
 	b.must(err)
 	claimed := b.claims(10)
 	if len(claimed) != 1 {
-		t.Fatalf("told %+v", claimed)
+		t.Fatalf("claimed %+v", claimed)
 	}
 	var told domain.Run
 	_, data := b.body(claimed[0])
@@ -224,43 +226,44 @@ func TestWaitingRunsThatHaveEndedAreTold(t *testing.T) {
 		t.Errorf("it has done less: %s", data)
 	}
 	if told.Status != domain.RunRequiresAction || told.RequiredAction == nil || told.Message != nil || told.Output != nil || told.FinishedAt != nil || told.ExpiresAt != nil {
-		t.Errorf("its end is told: %s", data)
+		t.Errorf("its end is notified: %s", data)
 	}
 }
 
-func TestDocumentsAreTold(t *testing.T) {
+func TestDocumentsAreNotified(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	b.told(domain.NotifyKnowledgeReady, domain.NotifyKnowledgeFailed)
+	b.endpointFor(domain.NotifyKnowledgeReady, domain.NotifyKnowledgeFailed)
 	doc := b.document([]byte("a document")).ID
 	b.process(doc)
 	ready, err := b.s.Knowledge.DocumentByID(t.Context(), b.org, doc)
 	b.must(err)
 	claimed := b.claims(10)
 	if got := eventsFor(claimed); got != domain.NotifyKnowledgeReady {
-		t.Fatalf("told %s", got)
+		t.Fatalf("claimed %s", got)
 	}
 	want, err := json.Marshal(ready)
 	b.must(err)
 	if _, data := b.body(claimed[0]); string(data) != string(want) {
-		t.Errorf("told %s\nwant %s", data, want)
+		t.Errorf("claimed %s\nwant %s", data, want)
 	}
 	b.settle(claimed[0], delivered)
 	b.fail(doc)
 	if got := eventsFor(b.claims(10)); got != domain.NotifyKnowledgeFailed {
-		t.Errorf("told %s", got)
+		t.Errorf("claimed %s", got)
 	}
 	b.deleteDocument(doc)
 	if n := b.number(`SELECT count(*) FROM notifications`); n != 0 {
-		t.Errorf("%d notifications tell of a document that was deleted", n)
+		t.Errorf("%d notifications exist about a deleted document", n)
 	}
 }
 
-// Of one endpoint few notifications are under way at a time, and one of an endpoint that fails; those of others wait for nothing.
+// An endpoint has few notifications in progress at a time, and a failing one has one. Other
+// endpoints are not delayed.
 func TestAnEndpointDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	slow := b.told(domain.NotifyRunFailed)
+	slow := b.endpointFor(domain.NotifyRunFailed)
 	for range 10 {
 		b.endAs(b.taken(), domain.RunFailed)
 	}
@@ -268,30 +271,30 @@ func TestAnEndpointDelaysNoOther(t *testing.T) {
 	if len(first) != 4 || len(b.claims(100)) != 0 {
 		t.Fatalf("%d notifications of one endpoint are under way", len(first))
 	}
-	quick := b.told(domain.NotifyRunFailed)
+	quick := b.endpointFor(domain.NotifyRunFailed)
 	b.endAs(b.taken(), domain.RunFailed)
 	if got := b.claims(1); len(got) != 1 || got[0].EndpointID != quick.ID {
-		t.Fatalf("the other endpoint is told %+v", got)
+		t.Fatalf("the other endpoint's claim: %+v", got)
 	}
 	for _, n := range first {
 		b.settle(n, postponed)
 	}
 	next := b.claims(100)
 	if len(next) != 1 || next[0].EndpointID != slow.ID {
-		t.Fatalf("an endpoint that fails is told %d at a time", len(next))
+		t.Fatalf("a failing endpoint gets %d at a time", len(next))
 	}
 	b.settle(next[0], delivered)
 	if n := len(b.claims(100)); n != 4 {
-		t.Errorf("once it answered it is told %d at a time", n)
+		t.Errorf("once it answered it gets %d at a time", n)
 	}
 }
 
-// Whoever claims, no notification is in two hands, and one whose worker died is sent again under its id.
-func TestNotificationsAreInOneHand(t *testing.T) {
+// No notification is claimed twice, and one whose worker died is sent again under its id.
+func TestNotificationsHaveOneHolder(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	for range 5 {
-		b.told(domain.NotifyRunFailed)
+		b.endpointFor(domain.NotifyRunFailed)
 	}
 	for range 4 {
 		b.endAs(b.taken(), domain.RunFailed)
@@ -310,7 +313,7 @@ func TestNotificationsAreInOneHand(t *testing.T) {
 	for range 4 {
 		for _, n := range <-found {
 			if _, twice := seen[n.ID]; twice {
-				t.Errorf("%s is in two hands", n.ID)
+				t.Errorf("%s has two holders", n.ID)
 			}
 			seen[n.ID] = n.Fence
 		}
@@ -327,15 +330,16 @@ func TestNotificationsAreInOneHand(t *testing.T) {
 	zombie.Fence--
 	b.settle(zombie, delivered)
 	if n, err := b.s.Notifications.Notification(t.Context(), b.org, zombie.ID); err != nil || n.Status != domain.NotificationPending || n.Attempts != 2 {
-		t.Errorf("behind a zombie's: %+v, %v", n, err)
+		t.Errorf("after a zombie's: %+v, %v", n, err)
 	}
 }
 
-// An endpoint is disabled when it wants nothing any more, or has failed for a day; what waits for it goes on when it is enabled again.
+// An endpoint is disabled if it wants no more notifications, or has failed for a day. Its
+// pending notifications continue when it is enabled.
 func TestEndpointsAreDisabled(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	e := b.told(domain.NotifyRunFailed)
+	e := b.endpointFor(domain.NotifyRunFailed)
 	for range 3 {
 		b.endAs(b.taken(), domain.RunFailed)
 	}
@@ -364,7 +368,7 @@ func TestEndpointsAreDisabled(t *testing.T) {
 	ping, err := b.s.Notifications.TestEndpoint(t.Context(), b.org, e.ID)
 	b.must(err)
 	if claimed := b.claims(10); len(claimed) != 1 || claimed[0].ID != ping.ID {
-		t.Errorf("a test is told %+v", claimed)
+		t.Errorf("a test's claim: %+v", claimed)
 	} else if _, data := b.body(claimed[0]); string(data) != `{"endpointId":"`+e.ID+`"}` {
 		t.Errorf("a ping says %s", data)
 	}
@@ -388,18 +392,18 @@ func TestEndpointsAreDisabled(t *testing.T) {
 	}
 }
 
-// What is erased is told of no more. What was removed because its retention is over is forgotten: one that was not told until then has
-// failed, and says so.
-func TestWhatIsGoneIsNotTold(t *testing.T) {
+// Nothing is sent about erased subjects. A notification about a run that was removed after its
+// retention fails with that reason if it was not sent before.
+func TestRemovedResourcesAreNotNotified(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	b.told()
+	b.endpointFor()
 	erased := b.mustClaim(b.accept(wideWindow, b.run("", "s"))[0].Run.Run.ID)
 	b.finish(erased, "secret")
 	_, err := b.s.Sessions.EraseSession(t.Context(), sessiondb.SessionName{OrganizationID: b.org, TargetID: b.agent, SessionID: "s", Key: contract.Hash(b.org, b.agent, "s")})
 	b.must(err)
 	if n := b.number(`SELECT count(*) FROM notifications`); n != 0 {
-		t.Errorf("%d notifications tell of what was erased", n)
+		t.Errorf("%d notifications exist about erased subjects", n)
 	}
 	sent, waiting := b.taken(), b.taken()
 	b.finish(sent, "sent")
@@ -418,19 +422,20 @@ func TestWhatIsGoneIsNotTold(t *testing.T) {
 	if n := b.number(`SELECT count(*) FROM notifications WHERE status = 'failed' AND error = '` + strings.ReplaceAll(notificationdb.Untold, "'", "''") + `'`); n != 1 {
 		var all string
 		b.must(b.raw.QueryRowContext(t.Context(), `SELECT string_agg(to_jsonb(x)::text, ' ') FROM notifications x`).Scan(&all))
-		t.Errorf("%d notifications say that they were not told: %s", n, all)
+		t.Errorf("%d notifications are listed as unsent: %s", n, all)
 	}
 	if n := b.number(`SELECT count(*) FROM notifications WHERE data IS NOT NULL OR source IS NOT NULL`); n != 0 || len(b.claims(10)) != 0 {
 		t.Errorf("%d notifications have words of runs that were removed", n)
 	}
 }
 
-// A run that is over by its retention and not removed yet is told of no more, neither to its endpoint nor to those who look; that is no
-// fault of the endpoint's. One that is in hand meanwhile ends as its attempt does.
-func TestNothingIsToldPastRetention(t *testing.T) {
+// Nothing is sent or shown about a run whose retention is over, even before it is removed; that
+// does not count as a failure of the endpoint. A notification that is being sent meanwhile ends
+// as its attempt does.
+func TestNothingIsNotifiedPastRetention(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	e := b.told(domain.NotifyRunCompleted)
+	e := b.endpointFor(domain.NotifyRunCompleted)
 	held, failing, waiting := b.taken(), b.taken(), b.taken()
 	b.finish(held, "held")
 	b.finish(failing, "failing")
@@ -458,7 +463,7 @@ func TestNothingIsToldPastRetention(t *testing.T) {
 	b.settle(inHand, delivered)
 	n, err := b.s.Notifications.Notification(t.Context(), b.org, inHand.ID)
 	if err != nil || n.Status != domain.NotificationDelivered || n.Payload != nil {
-		t.Errorf("what was in hand is %+v, %v", n, err)
+		t.Errorf("the claimed one is %+v, %v", n, err)
 	}
 	b.settle(postponedLate, notificationdb.Attempt{Status: domain.NotificationPending, Error: "no answer", Next: time.Second, Unsent: true})
 	n, err = b.s.Notifications.Notification(t.Context(), b.org, postponedLate.ID)
@@ -470,11 +475,12 @@ func TestNothingIsToldPastRetention(t *testing.T) {
 	}
 }
 
-// Endpoints that were disabled with something on its way cost those that claim nothing; what is to be tested is found among them.
+// Disabled endpoints with pending notifications do not slow claims down. A test notification to
+// one of them is found.
 func TestDisabledEndpointsArePassedOver(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	enabled := b.told(domain.NotifyRunFailed)
+	enabled := b.endpointFor(domain.NotifyRunFailed)
 	const many = 300
 	b.exec(fmt.Sprintf(`WITH off AS (
 		  INSERT INTO notification_endpoints (id, org_id, url, description, events, enabled, secret)
@@ -504,7 +510,7 @@ func TestDisabledEndpointsArePassedOver(t *testing.T) {
 func TestListsOfNotifications(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	e := b.told(domain.NotifyRunFailed)
+	e := b.endpointFor(domain.NotifyRunFailed)
 	for range 3 {
 		b.endAs(b.taken(), domain.RunFailed)
 	}
@@ -528,7 +534,7 @@ func TestListsOfNotifications(t *testing.T) {
 			t.Errorf("%s: %+v", status, got)
 		}
 	}
-	b.settle(claimed[2], postponed) // of an endpoint that fails one is under way at a time
+	b.settle(claimed[2], postponed) // a failing endpoint has one in progress
 	again, err := b.s.Notifications.ResendNotification(t.Context(), b.org, claimed[1].ID)
 	if err != nil || again.Status != domain.NotificationPending || again.Attempts != 0 || again.Payload == nil {
 		t.Errorf("sent again: %+v, %v", again, err)
@@ -546,11 +552,11 @@ func TestListsOfNotifications(t *testing.T) {
 	if err := b.s.Notifications.DeleteEndpoint(t.Context(), b.org, e.ID); apierr.CodeFor(err) != apierr.NotFound {
 		t.Errorf("deleting it again gave %v", err)
 	}
-	old := b.told(domain.NotifyRunFailed)
+	old := b.endpointFor(domain.NotifyRunFailed)
 	b.endAs(b.taken(), domain.RunFailed)
 	b.exec(`UPDATE notifications SET created_at = created_at - interval '31 days' WHERE endpoint_id = $1`, old.ID)
 	b.exec(`UPDATE notification_endpoints SET deleted_at = deleted_at - interval '2 minutes'`)
-	for _, want := range []int{2, 1, 0} { // two at a time of three that went with their endpoint, and one that is too old
+	for _, want := range []int{2, 1, 0} { // two at a time: three of a deleted endpoint, and one that is too old
 		if n, err := b.s.Notifications.PruneNotifications(t.Context(), 2); err != nil || n != want {
 			t.Errorf("pruned %d, %v; want %d", n, err, want)
 		}
@@ -564,7 +570,7 @@ func TestEndpointsAreKept(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	ctx := t.Context()
-	e := b.told(domain.NotifyRunFailed)
+	e := b.endpointFor(domain.NotifyRunFailed)
 	url, text, sealed := "https://example.com/b", "text", "newer"
 	none := (*string)(nil)
 	changed, err := b.s.Notifications.UpdateEndpoint(ctx, b.org, e.ID, notificationdb.EndpointChange{
@@ -587,14 +593,14 @@ func TestEndpointsAreKept(t *testing.T) {
 		t.Errorf("changing one that is none: %v", err)
 	}
 	for range notificationdb.MaxEndpoints - 1 {
-		b.told()
+		b.endpointFor()
 	}
 	_, err = b.s.Notifications.CreateEndpoint(ctx, notificationdb.NewEndpoint{OrganizationID: b.org, ID: id.New(id.Endpoint), Events: []string{"x"}}, notificationdb.MaxEndpoints)
 	if apierr.CodeFor(err) != apierr.Conflict {
 		t.Errorf("one too many: %v", err)
 	}
 	if list, err := b.s.Notifications.Endpoints(ctx, b.org, e.ID, 100); err != nil || len(list) != 0 {
-		t.Errorf("behind the oldest: %+v, %v", list, err)
+		t.Errorf("after the oldest: %+v, %v", list, err)
 	}
 	if list, err := b.s.Notifications.Endpoints(ctx, b.org, "", 100); err != nil || len(list) != notificationdb.MaxEndpoints {
 		t.Errorf("all: %+v, %v", list, err)

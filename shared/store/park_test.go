@@ -25,10 +25,10 @@ func (b *testEnv) park(held lease.Held, kind domain.ActionKind, events execution
 	return out
 }
 
-// parked makes a run that waits for what it is asked about the call "c".
+// parked returns a run that waits for a decision about the call "c".
 func (b *testEnv) parked(kind domain.ActionKind) lease.Held {
 	b.Helper()
-	held := b.begun()
+	held := b.claimedRun()
 	b.inState(held, map[domain.ActionKind]string{domain.ActionApproval: "awaiting", domain.ActionUnknownOutcome: "sending"}[kind], domain.SideEffectUnsafe)
 	b.park(held, kind, executiondb.Chunk{})
 	return held
@@ -100,7 +100,7 @@ func TestAParkedRunKeepsItsSessionAndNothingElse(t *testing.T) {
 	}
 	b.wantChunks("log", b.log(runID, 0, 0), held.Fence, chunk(2, 3), told)
 
-	// Whoever had it writes nothing more, and the sweeper leaves it alone.
+	// Its former worker can write nothing more, and the sweeper leaves it alone.
 	for _, what := range []string{"prepare", "begin", "end", "void", "park", "keep", "tools"} {
 		b.does(what, held, false)
 	}
@@ -128,7 +128,7 @@ func one[T any](found []T, err error) (only T, _ error) {
 	return only, err
 }
 
-// What there is to wait for is the ledger's to say.
+// The ledger decides whether there is anything to wait for.
 func TestParkingAsksWhatTheLedgerDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -137,7 +137,7 @@ func TestParkingAsksWhatTheLedgerDoesNotKnow(t *testing.T) {
 		"ready": "", "done": "", "denied": "", "happened": "", "void": "",
 	} {
 		for _, kind := range []domain.ActionKind{domain.ActionApproval, domain.ActionUnknownOutcome} {
-			held := b.begun()
+			held := b.claimedRun()
 			b.inState(held, left, domain.SideEffectUnsafe)
 			before := b.text(`SELECT o::text || e::text FROM open_runs o JOIN effects e USING (run_id) WHERE run_id = $1`, held.RunID)
 			at := domain.At(time.Now().Add(time.Hour))
@@ -154,7 +154,7 @@ func TestParkingAsksWhatTheLedgerDoesNotKnow(t *testing.T) {
 			}
 		}
 	}
-	held := b.begun()
+	held := b.claimedRun()
 	if out, err := b.s.Executions.Park(t.Context(), held, domain.RequiredAction{ToolCallID: "none"}, executiondb.Chunk{}); err == nil {
 		t.Errorf("parked for a call that the ledger does not have: %+v", out)
 	}
@@ -163,7 +163,7 @@ func TestParkingAsksWhatTheLedgerDoesNotKnow(t *testing.T) {
 func TestEventsThatCannotBeStoredKeepNoRunFromWaiting(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	held := b.begun()
+	held := b.claimedRun()
 	b.inState(held, "awaiting", domain.SideEffectUnsafe)
 	b.park(held, domain.ActionApproval, executiondb.Chunk{FirstN: 2, LastN: 2, Events: "a\x00b"})
 	b.wantRun(held.RunID, domain.RunRequiresAction)
@@ -173,7 +173,7 @@ func TestToolSetsStayAsTheyWere(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	ctx := t.Context()
-	held := b.begun()
+	held := b.claimedRun()
 	if tools, err := b.s.Executions.ToolSet(ctx, b.org, held.RunID); err != nil || tools != nil {
 		t.Errorf("before: %s, %v", tools, err)
 	}
@@ -194,7 +194,7 @@ func TestToolSetsStayAsTheyWere(t *testing.T) {
 	if _, err := b.s.Executions.Journal(ctx, held, 0, [][]byte{[]byte(`[]`), []byte(`{}`)}); err == nil {
 		t.Error("a tool set and a step in one")
 	}
-	b.takeAway(held.RunID)
+	b.requeueAndClaim(held.RunID)
 	b.does("tools", held, false)
 }
 
@@ -223,15 +223,15 @@ func TestUnansweredRunsFail(t *testing.T) {
 	b.wantEffect(late.RunID, "awaiting")
 }
 
-// An organization's runs that wait for a person are bounded; those of others do not count.
+// The number of an organization's parked runs is limited; those of others do not count.
 func TestNoMoreRunsWaitThanMay(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	other := newBenchOn(t, b.s, b.raw, "bob@example.com")
 	other.queue(1, 5, 1, "parked")
-	b.queue(10, 10+executiondb.MaxParked-2, 1, "parked") // one fewer than may
-	first, second := b.begun(), b.begun()
-	settled, foreign := b.begun(), other.begun()
+	b.queue(10, 10+executiondb.MaxParked-2, 1, "parked") // one fewer than the limit
+	first, second := b.claimedRun(), b.claimedRun()
+	settled, foreign := b.claimedRun(), other.claimedRun()
 	for _, testEnv := range []struct {
 		*testEnv
 		held lease.Held
@@ -263,12 +263,12 @@ func TestNoMoreRunsWaitThanMay(t *testing.T) {
 	b.park(second, domain.ActionApproval, executiondb.Chunk{})
 }
 
-// Of two runs that are parked at the same time, one waits for the other and counts it.
+// Of two runs that are parked concurrently, one waits for the other and counts it.
 func TestParkingAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	b.queue(1, executiondb.MaxParked-1, 1, "parked")
-	first, second := b.begun(), b.begun()
+	first, second := b.claimedRun(), b.claimedRun()
 	b.inState(second, "awaiting", domain.SideEffectUnsafe)
 	b.during("parking", `WITH lock AS MATERIALIZED (
 		SELECT run_id, pg_advisory_xact_lock(hashtextextended('parley.park ' || org_id, 0)) FROM open_runs WHERE run_id = $1)

@@ -21,11 +21,12 @@ import (
 const pastInsert = `INSERT INTO runs (id, org_id, agent_id, config_version, session_ref, seq, session_id, principal, caller_kind, trigger_type,
 	automation_id, input, retention, created_at, status, finished_at, result, input_tokens, output_tokens, cost_micros, expires_at, sweep_after) `
 
-// overs numbers the calls of over: each has sessions and ids of its own.
-var overs atomic.Int64
+// expiredCalls numbers the calls of over, so that each has separate sessions and ids.
+var expiredCalls atomic.Int64
 
-// over puts n runs into the table, evenly over the hours before now, that may be removed; took are their times in milliseconds.
-func (b *testEnv) over(agent string, now time.Time, hours int, took []int64) {
+// insertExpired inserts n runs whose retention is over, spread over the hours before now; took are their
+// durations in milliseconds.
+func (b *testEnv) insertExpired(agent string, now time.Time, hours int, took []int64) {
 	b.Helper()
 	const status = `(ARRAY['completed', 'completed', 'failed', 'cancelled', 'timed_out'])[1 + n % 5]`
 	n := make([]int64, len(took))
@@ -36,14 +37,14 @@ func (b *testEnv) over(agent string, now time.Time, hours int, took []int64) {
 		'auto' || n % 7, '{}', 1, at, `+status+`, at + ms * interval '1 ms', '{}', n, 2, 3, now(), now()
 		FROM (SELECT n, ms, $8::bigint * 1000000 + n AS ref, $4::timestamptz - (n % ($5::int * 60) + 1) * interval '1 minute' AS at
 		  FROM unnest(string_to_array($6, ',')::bigint[], string_to_array($7, ',')::bigint[]) AS u (n, ms)) m`,
-		id.First(id.Run, now.Add(-time.Minute))[:14], b.org, agent, now, hours, joined(n), joined(took), overs.Add(1))
+		id.First(id.Run, now.Add(-time.Minute))[:14], b.org, agent, now, hours, joined(n), joined(took), expiredCalls.Add(1))
 }
 
 func joined(n []int64) string {
 	return strings.Trim(strings.ReplaceAll(fmt.Sprint(n), " ", ","), "[]")
 }
 
-// sweep removes all that has expired, by so many sweepers at once.
+// sweep removes everything that has expired, with concurrent sweepers.
 func (b *testEnv) sweep(sweepers, limit int) {
 	b.Helper()
 	var all sync.WaitGroup
@@ -63,7 +64,7 @@ func (b *testEnv) sweep(sweepers, limit int) {
 	all.Wait()
 }
 
-// latencies are of runs whose times spread over decades, as answers' do.
+// latencies returns durations that spread over decades, like those of answers.
 func latencies(n int, seed uint64) []int64 {
 	r := rand.New(rand.NewPCG(seed, 1))
 	out := make([]int64, n)
@@ -73,8 +74,9 @@ func latencies(n int, seed uint64) []int64 {
 	return out
 }
 
-// alike compares what was counted before and after runs were removed: all of it is the same, but for times, which are estimates then.
-func alike(t *testing.T, what string, before, after domain.UsageReport) {
+// wantSameUsage compares usage before and after runs were removed: all of it is equal, except
+// durations, which are estimates.
+func wantSameUsage(t *testing.T, what string, before, after domain.UsageReport) {
 	t.Helper()
 	near := func(a, b *int64) bool {
 		return (a == nil) == (b == nil) && (a == nil || math.Abs(float64(*a-*b)) <= 1+0.05*float64(*a))
@@ -97,26 +99,27 @@ func alike(t *testing.T, what string, before, after domain.UsageReport) {
 	}
 }
 
-// exactly is a percentile as it is defined.
+// exactly returns a percentile by its definition.
 func exactly(percent int, took []int64) int64 {
 	sorted := slices.Sorted(slices.Values(took))
 	return sorted[(len(sorted)*percent+99)/100-1]
 }
 
-// What runs came to stays counted when they are removed, by several sweepers at once; of each organization and agent its own.
+// The usage of removed runs stays counted, per organization and agent, even with
+// concurrent sweepers.
 func TestRemovedRunsStayCounted(t *testing.T) {
 	t.Parallel()
 	s, raw := openRaw(t)
 	b, other := newBenchOn(t, s, raw, "ada@example.com"), newBenchOn(t, s, raw, "bob@example.com")
 	now := time.Now().UTC()
 	mine, theirs := latencies(3000, 1), latencies(2000, 2)
-	b.over("ag_a", now, 30, mine)
-	b.over("ag_b", now, 30, latencies(1000, 3))
-	other.over("ag_z", now, 30, theirs)
+	b.insertExpired("ag_a", now, 30, mine)
+	b.insertExpired("ag_b", now, 30, latencies(1000, 3))
+	other.insertExpired("ag_z", now, 30, theirs)
 	kept := latencies(500, 4)
-	b.over("ag_k", now, 30, kept)
+	b.insertExpired("ag_k", now, 30, kept)
 	b.exec(`UPDATE runs SET expires_at = now() + interval '1 hour', sweep_after = now() + interval '1 hour' WHERE agent_id = 'ag_k'`)
-	b.ended("ag_a", now.Add(-time.Hour), "", 0) // goes on
+	b.ended("ag_a", now.Add(-time.Hour), "", 0) // still running
 	filters := map[string]usagedb.UsageFilter{"a week": {Days: 7}, "two days": {Days: 2}, "an agent": {Days: 2, AgentID: "ag_a"}, "another": {Days: 3, AgentID: "ag_b"}}
 	before, theirsBefore := map[string]domain.UsageReport{}, other.usage(usagedb.UsageFilter{Days: 2}, now)
 	for what, f := range filters {
@@ -130,10 +133,10 @@ func TestRemovedRunsStayCounted(t *testing.T) {
 		t.Fatalf("%s runs are left", left)
 	}
 	for what, f := range filters {
-		alike(t, what, before[what], b.usage(f, now))
+		wantSameUsage(t, what, before[what], b.usage(f, now))
 	}
 	after := other.usage(usagedb.UsageFilter{Days: 2}, now)
-	alike(t, "the other organization", theirsBefore, after)
+	wantSameUsage(t, "the other organization", theirsBefore, after)
 	for percent, got := range map[int]int64{50: *after.Totals.P50Ms, 95: *after.Totals.P95Ms} {
 		want := exactly(percent, theirs)
 		t.Logf("p%d: %d ms, of the runs themselves %d ms", percent, got, want)
@@ -143,10 +146,11 @@ func TestRemovedRunsStayCounted(t *testing.T) {
 	}
 	b.exec(`UPDATE runs SET expires_at = now(), sweep_after = now() WHERE agent_id = 'ag_k'`)
 	b.sweep(1, 1000)
-	alike(t, "the rest", before["a week"], b.usage(filters["a week"], now))
+	wantSameUsage(t, "the rest", before["a week"], b.usage(filters["a week"], now))
 }
 
-// A run that was erased counts once: as a husk, and when that goes. So does one that somebody removes who knows of no counts.
+// An erased run counts once: as a tombstone, and after that is removed. So does one that an
+// older binary removes.
 func TestHusksAreCountedOnce(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -178,18 +182,19 @@ func TestHusksAreCountedOnce(t *testing.T) {
 	}
 }
 
-// Whoever removes runs of the same hours and automations at once waits at most: nothing is lost, and nothing fails.
+// Concurrent removals of runs of the same hours and automations wait for each other: nothing is
+// lost, and nothing fails.
 func TestRemovingAtOnce(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	const agents, runs = 20, 4000
 	now := time.Now()
-	b.over(b.agent, now, 48, latencies(runs, 5))
+	b.insertExpired(b.agent, now, 48, latencies(runs, 5))
 	b.exec(`UPDATE runs SET agent_id = 'ag_' || (hashtext(id) & 1023) % $1`, agents)
 	var all sync.WaitGroup
 	for n := range 8 {
 		all.Go(func() {
-			for part := range 5 { // each statement has rows of all hours, agents and automations, in an order of its own
+			for part := range 5 { // each statement has rows of all hours, agents and automations, in a different order
 				_, err := b.raw.ExecContext(t.Context(), `DELETE FROM runs WHERE id = ANY (ARRAY(
 					SELECT id FROM runs WHERE (hashtext(id) & 65535) % 40 = $1 ORDER BY hashtext(id || $1)))`, n*5+part)
 				if err != nil {
@@ -208,13 +213,13 @@ func TestRemovingAtOnce(t *testing.T) {
 	}
 }
 
-// A run's automation stays listed when the run is removed, with its newest run, for 90 days.
+// A removed run's automation stays listed for 90 days with its newest run.
 func TestAutomationsWhoseRunsWereRemoved(t *testing.T) {
 	t.Parallel()
 	s, raw := openRaw(t)
 	b, other := newBenchOn(t, s, raw, "ada@example.com"), newBenchOn(t, s, raw, "bob@example.com")
 	ended := func(automation, trigger, session string) string {
-		c := b.mustClaim(b.triggered(automation, trigger, session))
+		c := b.mustClaim(b.automationRun(automation, trigger, session))
 		b.finish(c, "answer")
 		return c.RunID
 	}
@@ -227,10 +232,11 @@ func TestAutomationsWhoseRunsWereRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.exec(`UPDATE runs SET expires_at = now(), sweep_after = now()`)
-	// One at a time, the newest first: what is kept of an automation is of its newest run, whichever goes last.
+	// One at a time, newest first: the stored record is of the newest run, whichever
+	// is removed last.
 	b.exec(`DELETE FROM runs WHERE id = $1`, newest)
 	b.sweep(1, 1)
-	lives := b.triggered("lives", "api", "")
+	lives := b.automationRun("lives", "api", "")
 	all := b.automations("", 10)
 	if got := automationNames(all); got != "lives nightly old" {
 		t.Fatalf("automations %s", got)
@@ -244,13 +250,13 @@ func TestAutomationsWhoseRunsWereRemoved(t *testing.T) {
 	}
 	for after, want := range map[string]string{"": "lives nightly", "lives": "nightly old", "nightly": "old", "old": ""} {
 		if got := automationNames(b.automations(after, 2)); got != want {
-			t.Errorf("two behind %q: %s", after, got)
+			t.Errorf("two after %q: %s", after, got)
 		}
 	}
 	if got := other.automations("", 10); len(got) != 0 {
 		t.Errorf("the other organization has %+v", got)
 	}
-	again := b.triggered("nightly", "api", "")
+	again := b.automationRun("nightly", "api", "")
 	if a := b.automations("lives", 1)[0]; a.LastRun.ID != again || !a.LastRun.Kept || a.TriggerType != "api" {
 		t.Errorf("runs again: %+v", a)
 	}
@@ -275,13 +281,13 @@ func TestWhatIsKnownOfRemovedRunsGoes(t *testing.T) {
 	}
 }
 
-// What leaving the numbers costs whoever removes runs.
+// The cost of recording the usage of removed runs.
 func TestCostOfLeavingNumbers(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	const runs = 10_000
+	const runs = 2_000
 	fill := func(round int) {
-		b.over(b.agent, time.Now().Add(-time.Duration(round)*time.Hour), 24, latencies(runs, uint64(round)))
+		b.insertExpired(b.agent, time.Now().Add(-time.Duration(round)*time.Hour), 24, latencies(runs, uint64(round)))
 		b.exec(`ANALYZE runs`)
 	}
 	took := func() time.Duration {
@@ -304,7 +310,7 @@ func TestCostOfLeavingNumbers(t *testing.T) {
 	}
 }
 
-// Counting what removed runs came to is cheap, for however many they were.
+// Counting the usage of removed runs is cheap, however many there were.
 func TestUsageOfManyRemovedRuns(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -319,7 +325,8 @@ func TestUsageOfManyRemovedRuns(t *testing.T) {
 	}
 }
 
-// An organization whose runs were all removed holds something still: who gets into its only member's account would see it.
+// An organization whose runs were all removed still has data, which a person who opens its only
+// member's account would see.
 func TestWhatRemovedRunsLeaveIsHeld(t *testing.T) {
 	t.Parallel()
 	s, raw := openRaw(t)

@@ -12,8 +12,8 @@ import (
 	"parley/shared/store/accountdb"
 )
 
-// TestAccountRowsNeedAName acts as the service does, with statements that forget their conditions: what nobody
-// named is not there.
+// TestAccountRowsNeedAName sends statements without conditions as the service: rows of users
+// that are not named are invisible.
 func TestAccountRowsNeedAName(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
@@ -99,7 +99,7 @@ func TestIdentitiesAtOnceMakeOnePerson(t *testing.T) {
 	wantCode(t, err, apierr.EmailTaken)
 }
 
-// TestLoginsNeedWhatWasShown: what let somebody in must be theirs when the login is written down.
+// TestLoginsNeedWhatWasShown: the proof of a login must still be valid when the session is created.
 func TestLoginsNeedWhatWasShown(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
@@ -152,7 +152,7 @@ func TestLoginsNeedWhatWasShown(t *testing.T) {
 	}
 }
 
-// TestKeysAreMadeBeforeTheirMakerEnds: whoever revokes a key sees all that it made.
+// TestKeysAreMadeBeforeTheirMakerEnds: revoking a key covers everything that was created with it.
 func TestKeysAreMadeBeforeTheirMakerEnds(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()

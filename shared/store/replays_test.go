@@ -8,7 +8,7 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// resultFor is the result of a run whose result was read.
+// resultFor returns the result of a run whose result was read.
 func resultFor(run rundb.StoredRun) []byte {
 	result, err := run.Result()
 	if err != nil {
@@ -17,8 +17,8 @@ func resultFor(run rundb.StoredRun) []byte {
 	return result
 }
 
-// Replays and waiters learn the size of a large result, and of any result once those of a batch are many bytes together. These stay in the
-// database until they are read by id.
+// Replays and waiting requests get only the size of a large result, and of any result once
+// those of a batch are large together. These are read later by id.
 func TestManyRunsAreReadWithoutLargeResults(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -15,12 +15,12 @@ import (
 	"parley/shared/testkit"
 )
 
-// login is a role of the test's own that may log in, and nothing more.
+// login creates a role that may log in and has no other rights.
 func login(t *testing.T, super *sql.DB, more string) (name, password string) {
 	t.Helper()
 	name, password = "parley_test_"+strings.ToLower(rand.Text()[:12]), rand.Text()
 	mustExec(t, super, `CREATE ROLE `+name+` LOGIN PASSWORD `+pq.QuoteLiteral(password)+more)
-	t.Cleanup(func() { _, _ = super.ExecContext(context.WithoutCancel(t.Context()), `DROP ROLE IF EXISTS `+name) }) // what it owns went before
+	t.Cleanup(func() { _, _ = super.ExecContext(context.WithoutCancel(t.Context()), `DROP ROLE IF EXISTS `+name) }) // its database was dropped before
 	return name, password
 }
 
@@ -31,7 +31,7 @@ func mustExec(t *testing.T, db *sql.DB, query string) {
 	}
 }
 
-// loginAs is the address of a database for another login.
+// loginAs returns the address of a database for another login.
 func loginAs(t *testing.T, dsn, database, name, password string) string {
 	t.Helper()
 	address, err := url.Parse(dsn)
@@ -42,7 +42,8 @@ func loginAs(t *testing.T, dsn, database, name, password string) string {
 	return address.String()
 }
 
-// An owner who may make no roles is told what an administrator must do; doing just that is enough.
+// An owner who may not create roles gets the commands for an administrator; executing just
+// these is enough.
 func TestAnOwnerWithoutRightsMigratesWithAnAdministratorsHelp(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -64,7 +65,7 @@ func TestAnOwnerWithoutRightsMigratesWithAnAdministratorsHelp(t *testing.T) {
 	admin := testkit.SQL(t, withPath(t, dsn, owner))
 	ran := 0
 	for command := range strings.SplitSeq(commands, ";") {
-		if strings.Contains(command, "CREATE ROLE") { // other tests' databases are on the same server: they exist
+		if strings.Contains(command, "CREATE ROLE") { // they exist already, because other tests use the same server
 			continue
 		}
 		mustExec(t, admin, command)
@@ -100,14 +101,14 @@ func withPath(t *testing.T, dsn, database string) string {
 	return address.String()
 }
 
-// wantService uses an address as the service does; refused is what its refusal says, "" that there is none.
+// wantService uses an address like the service. refused is the expected error, "" for none.
 func wantService(t *testing.T, dsn, refused string) {
 	t.Helper()
 	s, err := store.Open(dsn, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = s.Close() }() // the test goes on
+	defer func() { _ = s.Close() }() // the test continues
 	err = s.Ping(t.Context())
 	if refused != "" {
 		if err == nil || !strings.Contains(err.Error(), refused) {

@@ -20,7 +20,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// testEnv is an organization with an agent, and short ways to move its runs.
+// testEnv is an organization with an agent, and helpers for its runs.
 type testEnv struct {
 	*testing.T
 	s     *store.Store
@@ -37,7 +37,7 @@ func newTestEnv(t *testing.T) *testEnv {
 	return newBenchOn(t, s, raw, "ada@example.com")
 }
 
-// newBenchOn makes an organization in a database that has others.
+// newBenchOn creates an organization in a database with others.
 func newBenchOn(t *testing.T, s *store.Store, raw *sql.DB, email string) *testEnv {
 	t.Helper()
 	account, _ := signUp(t, s, email)
@@ -50,7 +50,7 @@ func newBenchOn(t *testing.T, s *store.Store, raw *sql.DB, email string) *testEn
 	return &testEnv{T: t, s: s, raw: raw, org: account.Organization.ID, agent: agent.ID}
 }
 
-// run makes a run with a key and a session; empty ones mean none, and a session of its own.
+// run returns a run with a key and a session. Empty ones mean no key, and a new session.
 func (b *testEnv) run(key, session string) queuedb.NewRun {
 	r := queuedb.NewRun{
 		ID: id.New(id.Run), OrganizationID: b.org, AgentID: b.agent, CallerKind: domain.CallerSystem, Principal: "system",
@@ -68,7 +68,7 @@ func (b *testEnv) run(key, session string) queuedb.NewRun {
 	return r
 }
 
-// automationsFor names an organization's lane of automations.
+// automationsFor returns an organization's lane of automations.
 func automationsFor(org string) queuedb.Lane {
 	return queuedb.Lane{OrganizationID: org, Lane: domain.LaneAutomation}
 }
@@ -82,7 +82,7 @@ func (b *testEnv) accept(window int, rows ...queuedb.NewRun) []queuedb.Accepted 
 	return out
 }
 
-// claim claims a run, once no other transaction has locked it.
+// claim claims a run, and retries while another transaction has locked it.
 func (b *testEnv) claim(runID string) executiondb.Claim {
 	b.Helper()
 	for {
@@ -105,7 +105,7 @@ func (b *testEnv) mustClaim(runID string) *executiondb.Claimed {
 	return c.Run
 }
 
-// finish finishes a run, once no other transaction has locked it.
+// finish finishes a run, and retries while another transaction has locked it.
 func (b *testEnv) finish(c *executiondb.Claimed, answer string) executiondb.Finished {
 	b.Helper()
 	for {
@@ -126,7 +126,7 @@ func (b *testEnv) exec(query string, args ...any) {
 	}
 }
 
-// finishAndNext finishes a run and hands its place over.
+// finishAndNext finishes a run and passes its slot on.
 func (b *testEnv) finishAndNext(c *executiondb.Claimed, answer string, window int) []domain.Job {
 	b.Helper()
 	next, err := b.s.Queue.HandOver(b.Context(), b.finish(c, answer).Freed, window)
@@ -157,14 +157,14 @@ func TestAcceptGivesOneRunPerKeyHoweverManyAskAtOnce(t *testing.T) {
 	askAtOnce(b, func() queuedb.NewRun { return b.run("the-key", "") })
 }
 
-// TestAcceptGivesOneRunPerKeyInASession is of runs that are accepted by another statement.
+// TestAcceptGivesOneRunPerKeyInASession covers runs that another statement accepts.
 func TestAcceptGivesOneRunPerKeyInASession(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	askAtOnce(b, func() queuedb.NewRun { return b.run("the-key", "s") })
 }
 
-// TestKindsOfAcceptanceAgreeOnAKey has runs with and without a session race for one.
+// TestKindsOfAcceptanceAgreeOnAKey has runs with and without a session race for one key.
 func TestKindsOfAcceptanceAgreeOnAKey(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -177,7 +177,7 @@ func TestKindsOfAcceptanceAgreeOnAKey(t *testing.T) {
 	})
 }
 
-// askAtOnce has many batches of runs with one key accepted at a time.
+// askAtOnce accepts many concurrent batches of runs with one key.
 func askAtOnce(b *testEnv, run func() queuedb.NewRun) {
 	b.Helper()
 	var mu sync.Mutex
@@ -213,7 +213,7 @@ func askAtOnce(b *testEnv, run func() queuedb.NewRun) {
 	}
 }
 
-// A place of the window is for runs, not for what was asked again.
+// Slots are for new runs, not for repeated requests.
 func TestRowsThatAreNoRunsTakeNoPlaces(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -223,7 +223,7 @@ func TestRowsThatAreNoRunsTakeNoPlaces(t *testing.T) {
 	}
 	stranger := b.run("", "")
 	stranger.CallerKind = domain.CallerUser
-	b.s = store.New(b.s.DB) // which has counted no slots while the two runs had theirs
+	b.s = store.New(b.s.DB) // has not counted slots while the two runs had theirs
 	t.Cleanup(b.s.Queue.Close)
 	out := b.accept(window, b.run("a", ""), b.run("b", ""), stranger, b.run("", ""), b.run("", ""), b.run("", ""))
 	for i, rung := range []bool{false, false, false, true, true, false} {
@@ -286,7 +286,7 @@ func TestWindowLimitsDispatchedRunsAndFinishHandsPlacesOver(t *testing.T) {
 	if late := b.accept(window, b.run("", "")); late[0].Job != nil {
 		t.Error("a full window dispatched one more")
 	}
-	slices.Sort(runs[window:]) // which is their order but for ids of one millisecond
+	slices.Sort(runs[window:]) // in order, except ids of the same millisecond
 	wantIDs(t, "after the first finish", b.finishAndNext(b.mustClaim(runs[0]), "x", window), runs[2])
 	wantIDs(t, "after the second finish", b.finishAndNext(b.mustClaim(runs[1]), "x", window), runs[3])
 	next, err := b.s.Queue.DispatchWaiting(t.Context(), window, 64)
@@ -328,7 +328,7 @@ func TestRunsOfASessionGoOneAfterTheOther(t *testing.T) {
 
 func TestFenceKeepsATakenRunFromItsOldWorker(t *testing.T) {
 	t.Parallel()
-	s, raw := openAt(t, testkit.PostgresProcess(t).DSN()) // has just started, which is part of the test
+	s, raw := openAt(t, testkit.PostgresProcess(t).DSN()) // a server that has just started
 	b := newBenchOn(t, s, raw, "ada@example.com")
 	ctx := t.Context()
 	runID := b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID
@@ -341,7 +341,7 @@ func TestFenceKeepsATakenRunFromItsOldWorker(t *testing.T) {
 	if early := b.claim(runID); early.Run != nil {
 		t.Error("a run was taken from its worker within a lease of the server's start")
 	}
-	// What RequeueLost does once the server has been up for longer than this test takes.
+	// The effect of RequeueLost, without waiting until the server has been up long enough.
 	b.exec(`UPDATE open_runs SET status = 'queued', dispatched = false, lease_until = NULL, fence = fence + 1, deaths = deaths + 1`)
 	taken := b.mustClaim(runID)
 	if taken.Attempts != 2 || taken.Deaths != 1 || taken.Fence <= old.Fence {
@@ -468,15 +468,15 @@ func TestRetentionKeepsASessionUntilItsLastRunExpires(t *testing.T) {
 		return n
 	}
 	if n, err := b.s.Sessions.DeleteExpired(ctx, 100); err != nil || n != 2 || count("runs") != 2 || count("sessions") != 1 {
-		t.Errorf("looked at %d (%v), %d runs are left; want the lone run gone and its session's kept", n, err, count("runs"))
+		t.Errorf("checked %d (%v), %d runs are left; want the lone run gone and its session's kept", n, err, count("runs"))
 	}
 	if n, err := b.s.Sessions.DeleteExpired(ctx, 100); err != nil || n != 0 {
-		t.Errorf("a run that must stay was looked at again at once: %d, %v", n, err)
+		t.Errorf("a run that must stay was checked again at once: %d, %v", n, err)
 	}
 	expire(out[0].Run.Run.ID)
 	expire(out[1].Run.Run.ID)
 	if n, err := b.s.Sessions.DeleteExpired(ctx, 100); err != nil || n != 2 || count("runs") != 0 {
-		t.Errorf("looked at %d, %v; want both of the session gone", n, err)
+		t.Errorf("checked %d, %v; want both of the session gone", n, err)
 	}
 	var left int
 	if err := b.raw.QueryRowContext(ctx, `SELECT count(*) FROM sessions`).Scan(&left); err != nil || left != 0 {

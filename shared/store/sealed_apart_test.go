@@ -9,19 +9,19 @@ import (
 	"parley/shared/testkit"
 )
 
-// The same bytes are sealed for each organization, each content and each piece by themselves: what is put into another's place, by
-// whoever can write to the database, is not read there.
+// Equal bytes are sealed differently for each organization, content and piece. A piece that
+// somebody with write access to the database copies to another location is not readable there.
 func TestSealedContentsStayInTheirPlaces(t *testing.T) {
 	t.Parallel()
-	const piece = 128 << 10 // that are sealed by themselves
+	const piece = 128 << 10 // the unit of sealing
 	dsn := testkit.Postgres(t)
 	s, raw := openAt(t, dsn)
 	s.Seals.SealContents(newSealer(t, oneKey))
 	b, other := newBenchOn(t, s, raw, "ada@example.com"), newBenchOn(t, s, raw, "bob@example.com")
-	same := bytes.Repeat([]byte{7}, 2*piece) // whose pieces are the same, too
+	same := bytes.Repeat([]byte{7}, 2*piece) // two equal pieces
 	doc := b.document(same)
 	other.document(same)
-	b.document(append(bytes.Repeat([]byte{7}, 2*piece-1), 8)) // up to its last byte
+	b.document(append(bytes.Repeat([]byte{7}, 2*piece-1), 8)) // differs in its last byte
 	whole := b.text(`SELECT encode(data, 'hex') FROM blob_chunks WHERE org_id = $1 AND hash = sha256($2)`, b.org, same)
 	for what, statement := range map[string]string{
 		"another organization's": `UPDATE blob_chunks c SET data = o.data FROM blob_chunks o WHERE o.hash = c.hash AND o.org_id <> c.org_id`,

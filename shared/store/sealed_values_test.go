@@ -9,7 +9,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// However many values there are, the next one is found by an index of its kind: what is asked at each start must be cheap.
+// The next value is found by an index of its kind, however many values there are, because each
+// start queries it.
 func TestSealedValuesAreFoundByTheirIndexes(t *testing.T) {
 	t.Parallel()
 	db := testkit.SQL(t, testkit.Postgres(t))
@@ -44,7 +45,7 @@ func TestSealedValuesAreFoundByTheirIndexes(t *testing.T) {
 	}
 }
 
-// The service may change nothing of a version of an agent but its sealed values, and these by others only.
+// The service may change only the sealed values of a version of an agent.
 func TestAgentVersionsAreResealedAndNotChanged(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -8,7 +8,8 @@ import (
 	"parley/shared/store/hookdb"
 )
 
-// The senders of a hook that were verified last stay verified, a bounded number for a bounded time, and for their own organization only.
+// The most recently verified senders of a hook stay verified: a limited number for a limited
+// time, for their own organization only.
 func TestVerifiedSendersAreBounded(t *testing.T) {
 	t.Parallel()
 	m := newMailbox(t)

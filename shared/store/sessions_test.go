@@ -19,7 +19,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// storedEnv is a bench with a way past row-level security, to look at what is really stored.
+// storedEnv is a test environment with a connection that bypasses row-level security.
 type storedEnv struct {
 	*testEnv
 	dsn   string
@@ -49,7 +49,7 @@ func newStoredEnvFor(t *testing.T) *storedEnv {
 	return &storedEnv{&testEnv{T: t, s: s, org: account.Organization.ID, agent: agent.ID}, dsn, admin}
 }
 
-// chat makes a message of a principal to a session.
+// chat returns a message of a principal to a session.
 func (r *storedEnv) chat(principal, session, text string) queuedb.NewRun {
 	run := r.run("", session)
 	run.CallerKind, run.Principal, run.Lane, run.Retention = domain.CallerUser, principal, domain.LaneChat, 0
@@ -58,7 +58,7 @@ func (r *storedEnv) chat(principal, session, text string) queuedb.NewRun {
 	return run
 }
 
-// auto makes an automation's run.
+// auto returns an automation's run.
 func (r *storedEnv) auto(session string) queuedb.NewRun {
 	run := r.run("", session)
 	run.SessionKey = contract.Hash(r.org, r.agent, domain.SystemPrincipal, run.SessionID)
@@ -189,13 +189,14 @@ func TestReadingASessionByTurns(t *testing.T) {
 		wantCode(t, err, apierr.NotFound)
 	}
 	missing(r.named("system", "auto")) // all of it has expired
-	missing(r.named("usr_2", "s"))     // another's
+	missing(r.named("usr_2", "s"))     // of another principal
 	foreign := r.named("usr_1", "s")
 	foreign.OrganizationID = "org_other"
 	missing(foreign)
 }
 
-// TestASessionIsOnePrincipals: of sessions of one name each is found and erased by its own principal's name alone.
+// TestASessionIsOnePrincipals: sessions of the same name are found and erased only by
+// their own principal.
 func TestASessionIsOnePrincipals(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnvFor(t)
@@ -217,11 +218,12 @@ func TestASessionIsOnePrincipals(t *testing.T) {
 	}
 }
 
-// TestSessionsStayFastWithVeryMany counts the pages of memory that a statement touches: time would depend on the machine.
+// TestSessionsStayFastWithVeryMany counts the pages that a statement reads, because time
+// depends on the machine.
 func TestSessionsStayFastWithVeryMany(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnvFor(t)
-	// Most are automations of one run; every hundredth is a person's, and one is very long.
+	// Most are automations with one run; every hundredth is a person's, and one is very long.
 	r.raw(`INSERT INTO sessions (key, org_id, target_id, principal, session_id, last_seq)
 		SELECT n::text::bytea, $1, $2, CASE WHEN n % 100 = 0 THEN 'usr_' || n % 700 ELSE 'system' END, 's' || n % 5000, 1 FROM generate_series(1, 100000) n`,
 		r.org, r.agent)
@@ -283,15 +285,15 @@ func (r *storedEnv) must(_ any, err error) {
 	}
 }
 
-// touched counts the pages of tables and indexes that f reads. A server process has told all that it did when it ends,
-// so f gets a store of its own, and its connection closes before the count.
+// touched counts the pages of tables and indexes that f reads. A server process reports its
+// reads when it ends, so f gets a separate store, whose connection is closed before the count.
 func (r *storedEnv) touched(f func(s *store.Store)) int {
 	r.Helper()
 	tables := []string{"sessions", "runs", "open_runs", "blobs", "blob_chunks", "files", "documents", "run_documents"}
-	for _, table := range tables { // else the server's own looks at what was filled just now are counted, too
+	for _, table := range tables { // otherwise the server's first look at the new rows would count too
 		r.raw(`ALTER TABLE ` + table + ` SET (autovacuum_enabled = false)`)
 	}
-	r.raw(`SELECT pg_stat_force_next_flush()`) // what this connection has filled is counted now, and not meanwhile
+	r.raw(`SELECT pg_stat_force_next_flush()`) // count this connection's writes now, and not meanwhile
 	count := func() int {
 		return r.number(`SELECT sum(heap_blks_read + heap_blks_hit + coalesce(idx_blks_read + idx_blks_hit, 0))::int FROM pg_statio_user_tables
 			WHERE relname = ANY ($1)`, pq.Array(tables))

@@ -17,7 +17,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// behindProxy gives a store whose PostgreSQL is reached through a proxy that a test can silence.
+// behindProxy returns a store whose PostgreSQL is behind a proxy that a test can silence.
 func behindProxy(t *testing.T) (*store.Store, *testkit.FaultProxy, *sql.DB) {
 	t.Helper()
 	dsn := testkit.PostgresProcess(t).DSN()
@@ -35,7 +35,7 @@ func behindProxy(t *testing.T) (*store.Store, *testkit.FaultProxy, *sql.DB) {
 	return s, proxy, testkit.SQL(t, dsn)
 }
 
-// The insert commits and its answer is lost: the run is found by its id, and is not made a second time.
+// The insert commits and its answer is lost: the run is found by its id, and is not created twice.
 func TestAcceptFindsTheRunWhoseCommitWasNotAnswered(t *testing.T) {
 	t.Parallel()
 	s, proxy, raw := behindProxy(t)
@@ -47,7 +47,7 @@ func TestAcceptFindsTheRunWhoseCommitWasNotAnswered(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := &testEnv{T: t, s: s, org: account.Organization.ID, agent: agent.ID}
-	b.accept(wideWindow, b.run("", "")) // the statement is prepared
+	b.accept(wideWindow, b.run("", "")) // prepares the statement
 	proxy.CutReplies()
 	run := b.run("k", "")
 	answered := make(chan []queuedb.Accepted, 1)
@@ -58,7 +58,8 @@ func TestAcceptFindsTheRunWhoseCommitWasNotAnswered(t *testing.T) {
 		}
 		answered <- out
 	}()
-	// The network comes back once the silent connection has been given up, and the look-up has begun.
+	// The network comes back after the silent connection has been given up and the
+	// lookup has begun.
 	time.AfterFunc(16*time.Second, proxy.Restore)
 	out := <-answered
 	if len(out) != 1 || out[0].Err != nil || out[0].Existing || out[0].Run.Run.ID != run.ID {
@@ -85,7 +86,8 @@ func TestASilentServerIsGivenUp(t *testing.T) {
 	wantCode(t, pg.Unavailable(err), apierr.Unavailable)
 }
 
-// TestCheckSchemaNoticesNewConnectionsThatFail breaks new connections while those of the pool go on working.
+// TestCheckSchemaNoticesNewConnectionsThatFail breaks new connections while those of the
+// pool keep working.
 func TestCheckSchemaNoticesNewConnectionsThatFail(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)

@@ -30,7 +30,7 @@ func TestASourceIsKeptAsItWasRead(t *testing.T) {
 	ctx := t.Context()
 	const text = "Zwölf Boxkämpfer 🥊 jagen 一二三"
 	page := domain.Source{URL: "https://example.com/a", Title: "A", Language: "de", Text: text, Truncated: true, Characters: 1}
-	first, second := b.begun(), b.begun()
+	first, second := b.claimedRun(), b.claimedRun()
 	id := b.keep(first, page)
 	sum := sha256.Sum256([]byte(text))
 	if id != "src_"+hex.EncodeToString(sum[:]) {
@@ -72,16 +72,16 @@ func TestASourceIsKeptAsItWasRead(t *testing.T) {
 	}
 }
 
-// The same text in two organizations is two texts.
+// The same text in two organizations is stored twice.
 func TestSourcesOfOrganizationsNeverMeet(t *testing.T) {
 	t.Parallel()
 	a := newTestEnv(t)
 	b := newBenchOn(t, a.s, a.raw, "bob@example.com")
-	heldByA := a.begun()
+	heldByA := a.claimedRun()
 	id := a.keep(heldByA, domain.Source{Text: "x", URL: "https://example.com/a"})
 	_, err := b.s.Blobs.SourceByID(t.Context(), b.org, id)
 	wantCode(t, err, apierr.NotFound)
-	if got := b.keep(b.begun(), domain.Source{Text: "x", URL: "https://example.com/b"}); got != id {
+	if got := b.keep(b.claimedRun(), domain.Source{Text: "x", URL: "https://example.com/b"}); got != id {
 		t.Errorf("id %s", got)
 	}
 	if src, err := b.s.Blobs.SourceByID(t.Context(), b.org, id); err != nil || src.URL != "https://example.com/b" {
@@ -92,7 +92,7 @@ func TestSourcesOfOrganizationsNeverMeet(t *testing.T) {
 	b.does("keep", foreign, false)
 }
 
-// A text goes with the last run that has read it, by erasing or by retention.
+// A text is removed with the last run that has read it, by erasure or by retention.
 func TestATextGoesWithItsLastReader(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnvFor(t)
@@ -124,28 +124,29 @@ func TestATextGoesWithItsLastReader(t *testing.T) {
 	}
 	left("after retention", 1, 1, 1)
 	if n, err := r.s.Blobs.PruneSources(ctx, 9); err != nil || n != 0 {
-		t.Errorf("a young text was looked at: %d, %v", n, err)
+		t.Errorf("a young text was checked: %d, %v", n, err)
 	}
 	r.raw(`UPDATE sources SET sweep_after = clock_timestamp()`)
 	for _, want := range []int{1, 0} {
 		if n, err := r.s.Blobs.PruneSources(ctx, 9); err != nil || n != want {
-			t.Errorf("looked at %d, want %d: %v", n, want, err)
+			t.Errorf("checked %d, want %d: %v", n, want, err)
 		}
 	}
 	left("after pruning what is linked", 1, 1, 1)
 
-	// What the release before sends when it erases; it knows of steps.
+	// The statement with which the previous release erases. It deletes steps.
 	r.raw(`INSERT INTO steps (run_id, org_id, n, fence, step) SELECT run_id, org_id, 1, 1, '{}' FROM effects`)
 	r.raw(`DELETE FROM steps`)
 	left("after the release before", 1, 0, 0)
 	r.raw(`UPDATE sources SET sweep_after = clock_timestamp()`)
 	if n, err := r.s.Blobs.PruneSources(ctx, 9); err != nil || n != 1 {
-		t.Errorf("looked at %d, %v", n, err)
+		t.Errorf("checked %d, %v", n, err)
 	}
 	left("in the end", 0, 0, 0)
 }
 
-// Texts are read again and again while their last readers go: no link leads nowhere, and no text stays.
+// Texts are read repeatedly while their last readers are removed: there is no dangling link,
+// and no text remains.
 func TestReadingWhileReadersGo(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnvFor(t)
@@ -182,16 +183,16 @@ func TestReadingWhileReadersGo(t *testing.T) {
 	close(stop)
 	pruning.Wait()
 	if n := r.number(`SELECT count(*) FROM sources`) + r.number(`SELECT count(*) FROM run_sources`); n != 0 || pruned == 0 {
-		t.Errorf("%d rows are left, %d texts were looked at", n, pruned)
+		t.Errorf("%d rows are left, %d texts were checked", n, pruned)
 	}
 }
 
-// A text whose time has come just when it is read again is left to whoever reads it.
+// A due text that is being read again is not removed.
 func TestPruningPassesByWhatIsBeingRead(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	ctx := t.Context()
-	held := b.begun()
+	held := b.claimedRun()
 	id := b.keep(held, domain.Source{Text: "x"})
 	b.exec(`DELETE FROM run_sources`)
 	b.exec(`UPDATE sources SET sweep_after = clock_timestamp()`)
@@ -208,13 +209,13 @@ func TestPruningPassesByWhatIsBeingRead(t *testing.T) {
 		}
 	}
 	if n, err := b.s.Blobs.PruneSources(ctx, 9); err != nil || n != 0 {
-		t.Errorf("looked at %d, %v", n, err)
+		t.Errorf("checked %d, %v", n, err)
 	}
 	if err := tx.Commit(); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := b.s.Blobs.PruneSources(ctx, 9); err != nil || n != 1 {
-		t.Errorf("looked at %d, %v", n, err)
+		t.Errorf("checked %d, %v", n, err)
 	}
 	if _, err := b.s.Blobs.SourceByID(ctx, b.org, id); err != nil {
 		t.Error(err)

@@ -23,7 +23,7 @@ import (
 	"parley/shared/store/usagedb"
 )
 
-// Store is a database, with the stores of the domains on it. It is safe for concurrent use.
+// Store is a database with one store per domain. It is safe for concurrent use.
 type Store struct {
 	*pg.DB
 
@@ -44,7 +44,7 @@ type Store struct {
 	Usage         *usagedb.Store
 }
 
-// Open is pg.Open with the stores of the domains.
+// Open is pg.Open plus the domain stores.
 func Open(dsn string, conns int) (*Store, error) {
 	db, err := pg.Open(dsn, conns)
 	if err != nil {
@@ -53,7 +53,7 @@ func Open(dsn string, conns int) (*Store, error) {
 	return New(db), nil
 }
 
-// OpenOwner is pg.OpenOwner with the stores of the domains.
+// OpenOwner is pg.OpenOwner plus the domain stores.
 func OpenOwner(dsn string, conns int) (*Store, error) {
 	db, err := pg.OpenOwner(dsn, conns)
 	if err != nil {
@@ -62,10 +62,10 @@ func OpenOwner(dsn string, conns int) (*Store, error) {
 	return New(db), nil
 }
 
-// On is pg.On with the stores of the domains.
+// On is pg.On plus the domain stores.
 func On(connector driver.Connector, conns int) *Store { return New(pg.On(connector, conns)) }
 
-// New makes the stores of the domains on a database.
+// New creates the domain stores on a database.
 func New(db *pg.DB) *Store {
 	seals, runs, budgets := sealdb.New(db), rundb.New(db), budgetdb.New(db)
 	blobs := blobdb.New(db, seals)
@@ -90,7 +90,8 @@ func New(db *pg.DB) *Store {
 	}
 }
 
-// CheckSchema reports an error unless the database has this release's schema, and a new connection can use it.
+// CheckSchema returns an error unless the database has this release's schema and a new
+// connection can use it.
 func (s *Store) CheckSchema(ctx context.Context) error {
 	return s.Fresh(ctx, func(fresh *sql.DB) error {
 		if _, err := fresh.ExecContext(ctx, `SELECT agents.widget_secret, runs.key_id, runs.summary, api_keys.lineage, users.displaced_at,
@@ -102,13 +103,13 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 			invitations, effects, files, documents, run_documents, document_chunks, document_vectors, knowledge_terms, indexed_documents,
 			run_attempts, heard, budget_holds, past_usage_by, hooks, deliveries, collecting, notification_endpoints, notifications,
 			waiting_lanes, hook_senders LIMIT 0`); err != nil {
-			return fmt.Errorf("looking for the schema, which `parley migrate` makes: %w", err)
+			return fmt.Errorf("checking the schema (see `parley migrate`): %w", err)
 		}
 		return nil
 	})
 }
 
-// Close ends all connections.
+// Close closes all connections.
 func (s *Store) Close() error {
 	s.Executions.Close()
 	s.Queue.Close()

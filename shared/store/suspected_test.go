@@ -12,7 +12,7 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// A run that cannot be removed keeps no other from being removed.
+// A run that cannot be removed does not prevent others from being removed.
 func TestRetentionPassesByARunThatCannotBeRemoved(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -31,11 +31,11 @@ func TestRetentionPassesByARunThatCannotBeRemoved(t *testing.T) {
 		t.Errorf("the runs %s are left, want %s", got, stuck)
 	}
 	if n, err := b.s.Sessions.DeleteExpired(t.Context(), 100); n != 0 || err != nil {
-		t.Errorf("it is looked at again at once: %d, %v", n, err)
+		t.Errorf("it is checked again at once: %d, %v", n, err)
 	}
 }
 
-// A statement that the server is slow to prepare delays no other statement.
+// A statement that the server prepares slowly delays no other statement.
 func TestASlowPrepareDelaysNoOtherStatement(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -54,7 +54,7 @@ func TestASlowPrepareDelaysNoOtherStatement(t *testing.T) {
 		slow <- err
 	}()
 	b.until(`SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`)
-	quick, done := context.WithTimeout(t.Context(), 3*time.Second) // the other one would wait for the lock for 5 s
+	quick, done := context.WithTimeout(t.Context(), 3*time.Second) // otherwise it would wait 5 s for the lock
 	defer done()
 	if _, err := b.s.Runs.RunsByKey(quick, []rundb.KeyRef{{OrganizationID: b.org, Hash: []byte("x")}}); err != nil {
 		t.Errorf("another statement: %v", err)
@@ -75,7 +75,7 @@ func (b *testEnv) until(query string) {
 	}
 }
 
-// One transaction reads what a period's runs came to; others wait for its count.
+// One transaction sums up the usage of a period's runs; others wait for its count.
 func TestBudgetIsSeededByOneTransaction(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

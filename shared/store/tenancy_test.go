@@ -31,10 +31,10 @@ import (
 	"parley/shared/testkit"
 )
 
-// tenant is an organization with something of everything.
+// tenant is an organization with one of everything.
 type tenant struct {
 	*testEnv
-	canary  string // is in all of its texts
+	canary  string // contained in all of its texts
 	ended   string // of session "s", with the key "k" and seq 1
 	held    lease.Held
 	waiting string
@@ -58,7 +58,7 @@ func newTenant(t *testing.T, s *store.Store, raw *sql.DB, name string) *tenant {
 	if _, err := s.Agents.UpdateAgent(ctx, b.org, b.agent, 0, func(a *domain.Agent) error { a.Name, a.SystemPrompt = o.canary, o.canary; return nil }); err != nil {
 		t.Fatal(err)
 	}
-	o.endpoint = b.told().ID
+	o.endpoint = b.endpointFor().ID
 	run := func(key, session string) queuedb.NewRun {
 		r := b.run(key, session)
 		r.Input, r.AutomationID = fmt.Appendf(nil, `{"message":%q}`, o.canary), o.canary
@@ -90,10 +90,10 @@ func newTenant(t *testing.T, s *store.Store, raw *sql.DB, name string) *tenant {
 	return o
 }
 
-// receive gives the organization a hook, a delivery that has no run, and a key for which one collects.
+// receive creates a hook, a delivery without a run, and a collecting run for a key.
 func (o *tenant) receive() {
 	o.Helper()
-	m := &mailbox{testEnv: o.testEnv, key: o.key}
+	m := &hookEnv{testEnv: o.testEnv, key: o.key}
 	h := m.newHook()
 	h.Name, h.MessageTemplate, h.SealedSecret = o.canary, o.canary, o.canary
 	hook, err := o.s.Hooks.CreateHook(o.Context(), h)
@@ -108,17 +108,18 @@ func (o *tenant) receive() {
 		VALUES ($1, 'k', $2, $3, 1, to_json($4::text), now(), now() + interval '1 hour')`, o.hook, o.org, o.waiting, o.canary)
 }
 
-// deliveryAs is a delivery to the organization's hook in the name of another.
+// deliveryAs returns a delivery to the organization's hook in the name of another.
 func (o *tenant) deliveryAs(org, name string) queuedb.NewDelivery {
-	d := (&mailbox{testEnv: o.testEnv, key: o.key, hook: domain.Hook{ID: o.hook}}).delivery(name)
+	d := (&hookEnv{testEnv: o.testEnv, key: o.key, hook: domain.Hook{ID: o.hook}}).delivery(name)
 	d.OrganizationID, d.Run.OrganizationID = org, org
 	return d
 }
 
-// past names what the organization's removed runs were of: its agent and its automation.
+// past is the agent and the automation of the organization's removed runs.
 func (o *tenant) past() string { return "past-" + o.canary }
 
-// callTools gives the organization a tool set, an effect that is ready, one that waits for a decision, and a source.
+// callTools creates a tool set, an effect that is ready, one that waits for a
+// decision, and a source.
 func (o *tenant) callTools(waits queuedb.NewRun) {
 	o.Helper()
 	if ok, err := o.s.Executions.Journal(o.Context(), o.held, 0, [][]byte{[]byte(`["` + o.canary + `"]`)}); err != nil || !ok {
@@ -153,18 +154,18 @@ func (o *tenant) digest() string {
 	return fmt.Sprintf("%x", sum.Sum(nil))
 }
 
-// traces are the texts by which an organization is known.
+// traces are the texts that identify an organization.
 func (o *tenant) traces() []string {
 	return []string{o.canary, o.org, o.agent, o.ended, o.held.RunID, o.waiting, o.key, o.parked, o.source, o.file, o.doc, o.hook, o.endpoint, o.notification}
 }
 
-// probe asks for something of an organization, in the name of the one that asks.
+// probe requests something of an organization in the name of another one.
 type probe struct {
 	name string
 	ask  func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error)
 }
 
-// all makes several answers one, without pointers, which do not show what they point to.
+// all joins several results into one, without pointers, which do not show their targets.
 func all[T any](list []*T, err error) (any, error) {
 	var out []T
 	for _, p := range list {
@@ -458,11 +459,11 @@ var probes = []probe{
 		for i := range values {
 			values[i].OrganizationID = org
 		}
-		_, err := s.Seals.Reseal(ctx, org, values, overwriting{}) // which gives the ids that it was given
+		_, err := s.Seals.Reseal(ctx, org, values, overwriting{}) // returns the ids that it was given
 		return nil, err
 	}},
 	{"CreateHook", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		h := (&mailbox{testEnv: of.testEnv, key: of.key}).newHook() // of their agent and their key
+		h := (&hookEnv{testEnv: of.testEnv, key: of.key}).newHook() // with the other organization's agent and key
 		h.OrganizationID = org
 		return s.Hooks.CreateHook(ctx, h)
 	}},
@@ -514,7 +515,7 @@ func (o *tenant) heldBy(org string) lease.Held {
 	return lease.Held{RunID: o.held.RunID, OrganizationID: org, Fence: o.held.Fence}
 }
 
-// ifDone makes a write that got through one that is noticed.
+// ifDone makes a successful write visible.
 func (o *tenant) ifDone(done bool) string {
 	if done {
 		return "done to " + o.held.RunID
@@ -522,13 +523,14 @@ func (o *tenant) ifDone(done bool) string {
 	return ""
 }
 
-// sessionName names the session "s" by its own key, as no caller of another organization could.
+// sessionName returns the session "s" with its key, which no caller of another
+// organization could do.
 func (o *tenant) sessionName(org string) sessiondb.SessionName {
 	return sessiondb.SessionName{OrganizationID: org, TargetID: o.agent, SessionID: "s", Key: contract.Hash(o.org, o.agent, "s")}
 }
 
-// keptApart has one organization ask for all that another has.
-func keptApart(t *testing.T, s *store.Store, asks, of *tenant) {
+// wantApart has one organization request everything that another has.
+func wantApart(t *testing.T, s *store.Store, asks, of *tenant) {
 	t.Helper()
 	before := of.digest()
 	for _, p := range probes {
@@ -550,12 +552,12 @@ func TestOrganizationsAreKeptApart(t *testing.T) {
 	t.Parallel()
 	s, raw := openRaw(t)
 	a, b := newTenant(t, s, raw, "ada"), newTenant(t, s, raw, "bob")
-	keptApart(t, s, a, b)
-	keptApart(t, s, b, a)
+	wantApart(t, s, a, b)
+	wantApart(t, s, b, a)
 }
 
-// The same, should every statement have forgotten whose rows it is about. That this would be noticed is shown by
-// a connection to which the policies do not apply: nearly every probe gets through there.
+// The same if every statement had forgotten its condition on organizations. A connection to which
+// the policies do not apply shows that this would be noticed: nearly every probe succeeds there.
 func TestForgottenConditionsLeakNothing(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -570,7 +572,7 @@ func TestForgottenConditionsLeakNothing(t *testing.T) {
 		t.Fatalf("%d conditions were taken out of functions", n)
 	}
 	broken, by := sabotaged(t, dsn)
-	keptApart(t, broken, a, b)
+	wantApart(t, broken, a, b)
 	if by.Conditions() < 15 {
 		t.Errorf("%d conditions were taken out of statements", by.Conditions())
 	}
@@ -584,7 +586,7 @@ func TestForgottenConditionsLeakNothing(t *testing.T) {
 	unbound, _ := sabotaged(t, dsn+"&role=none")
 	through := map[string]bool{}
 	reading := slices.DeleteFunc(slices.Clone(probes[24:]), func(p probe) bool { return !slices.Contains(readLater, p.name) })
-	for _, p := range append(reading, probes[:24]...) { // those that read, or whose writing can be seen at once
+	for _, p := range append(reading, probes[:24]...) { // those that read, or whose writes are visible immediately
 		got, _ := p.ask(t.Context(), unbound, a.org, b)
 		for _, trace := range b.traces() {
 			through[p.name] = through[p.name] || strings.Contains(fmt.Sprintf("%s", got), trace)
@@ -597,7 +599,7 @@ func TestForgottenConditionsLeakNothing(t *testing.T) {
 	}
 }
 
-// overwriting puts texts of its own in the place of sealed values.
+// overwriting replaces sealed values by its own texts.
 type overwriting struct{}
 
 func (overwriting) ResealText(sealdb.Kind, string, string, string) (string, error) {
@@ -606,7 +608,7 @@ func (overwriting) ResealText(sealdb.Kind, string, string, string) (string, erro
 
 func (overwriting) ResealBytes([]byte, []byte) ([]byte, error) { return []byte("theirs"), nil }
 
-// readLater are the probes behind the first ones that read; of those one erases what they look for.
+// readLater are the reading probes after those that erase what the probes look for.
 var readLater = []string{"Timeline", "Usage", "Automations", "Usage of removed runs", "Automations of removed runs", "Hooks", "Hook", "Deliveries", "Delivery", "DeliveryBody", "Endpoint", "Endpoints", "Notification", "Notifications"}
 
 func sabotaged(t *testing.T, dsn string) (*store.Store, *testkit.Sabotage) {
@@ -621,12 +623,12 @@ func sabotaged(t *testing.T, dsn string) (*store.Store, *testkit.Sabotage) {
 	return s, by
 }
 
-// A list of organizations written into the name of one is no list.
+// A list of organizations in the name of one is not parsed as a list.
 func TestAnOrganizationIsNeverReadAsSeveral(t *testing.T) {
 	t.Parallel()
 	s, raw := openRaw(t)
 	a, b := newTenant(t, s, raw, "ada"), newTenant(t, s, raw, "bob")
 	for _, org := range []string{a.org + "," + b.org, "," + b.org, b.org + ",", "'" + b.org, id.New(id.Organization)} {
-		keptApart(t, s, &tenant{testEnv: &testEnv{T: t, org: org}}, b)
+		wantApart(t, s, &tenant{testEnv: &testEnv{T: t, org: org}}, b)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"parley/shared/store/sessiondb"
 )
 
-// timeline writes the spans of a run, kind, attempt, status and message, and checks their times.
+// timeline writes the spans of a run - kind, attempt, status and message - and checks their times.
 func (b *testEnv) timeline(runID string) string {
 	b.Helper()
 	of, erased, err := b.s.Runs.Timeline(b.Context(), b.org, "", runID)
@@ -46,8 +46,8 @@ func (b *testEnv) wantTimeline(what, runID string, want ...string) {
 	}
 }
 
-// noted counts the rows that timelines need beside those that every run has.
-func (b *testEnv) noted() (n int) {
+// countNotes counts the rows that timelines need in addition to those that every run has.
+func (b *testEnv) countNotes() (n int) {
 	b.Helper()
 	if err := b.raw.QueryRowContext(b.Context(), `SELECT count(*) FROM run_attempts`).Scan(&n); err != nil {
 		b.Fatal(err)
@@ -66,7 +66,7 @@ func (b *testEnv) journal(held lease.Held, first int, steps ...string) {
 	}
 }
 
-// again claims a run for another attempt, as a worker does.
+// again claims a run for another attempt, like a worker.
 func (b *testEnv) again(runID string) *executiondb.Claimed {
 	b.Helper()
 	b.exec(`UPDATE open_runs SET not_before = NULL WHERE run_id = $1`, runID)
@@ -100,8 +100,8 @@ func TestATimelineOfOneAttempt(t *testing.T) {
 	b.journal(c.Held(), 2, toolDone)
 	b.finish(c, "answer")
 	of, _, err := b.s.Runs.Timeline(t.Context(), b.org, "system", runID)
-	if err != nil || of.Status != domain.RunCompleted || b.noted() != 0 {
-		t.Errorf("%+v, %v; %d rows were noted", of, err, b.noted())
+	if err != nil || of.Status != domain.RunCompleted || b.countNotes() != 0 {
+		t.Errorf("%+v, %v; %d rows were noted", of, err, b.countNotes())
 	}
 	got := b.timeline(runID)
 	for _, want := range []string{"queue 1 completed, attempt 1 completed, ", answered, "tool 1 completed"} {
@@ -116,8 +116,8 @@ func TestATimelineOfOneAttempt(t *testing.T) {
 	}
 }
 
-// timeless has the functions that look for lost workers do so however short the server is up.
-func (b *testEnv) timeless() {
+// ignoreUptime makes the functions that look for lost workers ignore the uptime of the server.
+func (b *testEnv) ignoreUptime() {
 	b.Helper()
 	for _, name := range []string{"lost_runs(bigint, interval)", "claim_runs(text[], interval)"} {
 		var definition string
@@ -135,7 +135,7 @@ func (b *testEnv) timeless() {
 func TestATimelineOfManyAttempts(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	b.timeless()
+	b.ignoreUptime()
 	ctx := t.Context()
 	runID := b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID
 	lose := func() {
@@ -156,38 +156,38 @@ func TestATimelineOfManyAttempts(t *testing.T) {
 	second := b.again(runID)
 	back(second, &domain.RunError{Code: "unavailable", Message: "not\x00 now"})
 	third := b.again(runID)
-	lose() // and taken over at once
+	lose() // and taken over immediately
 	fourth := b.again(runID)
 	back(fourth, nil)
 	fifth := b.again(runID)
 	b.note(fifth) // an answer was lost
-	b.note(third) // it has slept
+	b.note(third) // it was frozen
 	b.finish(fifth, "answer")
 	got := b.timeline(runID)
 	for _, want := range []string{
 		"attempt 1 lost (its worker was lost)", "attempt 2 failed (not now)", "attempt 3 lost (its worker was lost)", "turn 3 lost",
-		"attempt 4 lost (its worker gave the run back)", "attempt 5 completed", "turn 5 completed",
+		"attempt 4 lost (its worker requeued the run)", "attempt 5 completed", "turn 5 completed",
 	} {
 		if strings.Count(got, want) != 1 {
 			t.Errorf("%s lacks %s", got, want)
 		}
 	}
-	if strings.Contains(got, "turn 2") || b.noted() != 5 {
-		t.Errorf("%d rows noted: %s", b.noted(), got)
+	if strings.Contains(got, "turn 2") || b.countNotes() != 5 {
+		t.Errorf("%d rows noted: %s", b.countNotes(), got)
 	}
 }
 
-// A first attempt of which binaries of the release before, or nobody, have noted the end.
+// A first attempt whose end was recorded by the previous release, or not at all.
 func TestAttemptsThatNobodyNoted(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	b.timeless()
+	b.ignoreUptime()
 	for what, c := range map[string]struct{ how, want string }{
 		"put back":   {`status = 'queued', last_error = '{"code":"unavailable","message":"later"}'`, "attempt 1 failed (later)"},
 		"requeued":   {`status = 'queued', deaths = deaths + 1, last_error = '{"code":"c","message":"of before"}'`, "attempt 1 lost (its worker was lost)"},
 		"taken over": {`lease_until = clock_timestamp() - interval '1 second'`, "attempt 1 lost (its worker was lost)"},
 	} {
-		runID := b.begun().RunID
+		runID := b.claimedRun().RunID
 		b.exec(`UPDATE open_runs SET fence = fence + 1, `+c.how+` WHERE run_id = $1`, runID)
 		b.finish(b.again(runID), "answer")
 		if got := b.timeline(runID); !strings.Contains(got, c.want) || !strings.Contains(got, "attempt 2 completed") {
@@ -203,8 +203,8 @@ func TestATimelineOfRunsThatWait(t *testing.T) {
 	const queued, parked = "queue 1 completed", "attempt 1 completed (it needs a person's decision)"
 	held := b.parked(domain.ActionApproval)
 	b.wantTimeline("waiting", held.RunID, queued, parked, "wait 1 waiting (approval)")
-	if b.noted() != 0 {
-		t.Errorf("%d rows noted while the run waits", b.noted())
+	if b.countNotes() != 0 {
+		t.Errorf("%d rows noted while the run waits", b.countNotes())
 	}
 	if _, err := b.decide(held, domain.DecisionApprove); err != nil {
 		t.Fatal(err)
@@ -213,7 +213,7 @@ func TestATimelineOfRunsThatWait(t *testing.T) {
 	second := b.again(held.RunID)
 	b.prepare(second.Held(), effect("c", domain.SideEffectUnsafe), true)
 	b.does("begin", second.Held(), true)
-	third := b.again(b.takenAway(held.RunID))
+	third := b.again(b.requeueByOldSweeper(held.RunID))
 	b.prepare(third.Held(), effect("c", domain.SideEffectUnsafe), true)
 	b.park(third.Held(), domain.ActionUnknownOutcome, executiondb.Chunk{})
 	if _, err := b.decide(lease.Held{RunID: held.RunID}, domain.DecisionHappened); err != nil {
@@ -245,8 +245,8 @@ func TestATimelineOfRunsThatWait(t *testing.T) {
 	b.wantTimeline("expired", expired.RunID, queued, parked, "wait 1 failed (action_expired)")
 }
 
-// takenAway puts a run back as the sweeper does, by the hand of a binary of the release before.
-func (b *testEnv) takenAway(runID string) string {
+// requeueByOldSweeper requeues a run as the sweeper of the previous release does.
+func (b *testEnv) requeueByOldSweeper(runID string) string {
 	b.Helper()
 	b.exec(`UPDATE open_runs SET status = 'queued', fence = fence + 1, deaths = deaths + 1 WHERE run_id = $1`, runID)
 	return runID
@@ -256,7 +256,7 @@ func TestWhoseTimelines(t *testing.T) {
 	t.Parallel()
 	s, raw := openRaw(t)
 	b, other := newBenchOn(t, s, raw, "ada@example.com"), newBenchOn(t, s, raw, "bob@example.com")
-	runID := b.begun().RunID
+	runID := b.claimedRun().RunID
 	for what, c := range map[string][3]string{
 		"of nobody":               {b.org, "", "run_x"},
 		"of another organization": {other.org, "", runID},
@@ -266,14 +266,14 @@ func TestWhoseTimelines(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	b.finish(b.again(b.takenAway(runID)), "answer")
+	b.finish(b.again(b.requeueByOldSweeper(runID)), "answer")
 	b.exec(`UPDATE runs SET expires_at = clock_timestamp() WHERE id = $1`, runID)
 	if _, _, err := s.Runs.Timeline(t.Context(), b.org, "", runID); apierr.CodeFor(err) != apierr.NotFound {
 		t.Errorf("expired: %v", err)
 	}
 }
 
-// However a run goes, what was noted of it goes with it.
+// However a run ends, its records are removed with it.
 func TestWhatIsNotedGoesWithTheRun(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -281,7 +281,7 @@ func TestWhatIsNotedGoesWithTheRun(t *testing.T) {
 	twice := func(session string) string { // with an attempt that ended before its first step
 		runID := b.accept(wideWindow, b.run("", session))[0].Run.Run.ID
 		b.mustClaim(runID)
-		b.finish(b.again(b.takenAway(runID)), "answer")
+		b.finish(b.again(b.requeueByOldSweeper(runID)), "answer")
 		return runID
 	}
 	for what, remove := range map[string]func(session, runID string){
@@ -315,11 +315,11 @@ func TestWhatIsNotedGoesWithTheRun(t *testing.T) {
 	} {
 		session := strings.ReplaceAll(what, " ", "")
 		runID := twice(session)
-		if n := b.noted(); n != 2 {
+		if n := b.countNotes(); n != 2 {
 			t.Fatalf("%s: %d rows noted before", what, n)
 		}
 		remove(session, runID)
-		if n := b.noted(); n != 0 {
+		if n := b.countNotes(); n != 0 {
 			t.Errorf("%s left %d rows", what, n)
 			b.exec(`DELETE FROM run_attempts`)
 		}

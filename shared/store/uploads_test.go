@@ -35,10 +35,10 @@ var (
 	anotherKey = strings.Repeat("0b", 32)
 )
 
-// slowly gives few bytes at a time, and its error after the last one.
+// slowly returns few bytes at a time, and its error after the last one.
 type slowly struct {
 	from  io.Reader
-	at    int // bytes are read whose last one is the end
+	at    int // number of bytes read so far
 	err   error
 	after func(read int)
 }
@@ -66,7 +66,7 @@ func (b *testEnv) upload(content []byte) blobdb.Upload {
 	return up
 }
 
-// document enters one with a content, named by its first bytes.
+// document adds a document with a content, named by its first bytes.
 func (b *testEnv) document(content []byte) domain.Document {
 	b.Helper()
 	up := b.upload(content)
@@ -85,7 +85,7 @@ func (b *testEnv) add(docs ...knowledgedb.NewDocument) []knowledgedb.QueuedDocum
 	return out
 }
 
-// original reads what a store gives of a document.
+// original reads the original of a document.
 func original(ctx context.Context, s *store.Store, org, id string) ([]byte, error) {
 	_, r, err := s.Knowledge.OpenDocument(ctx, org, id)
 	if err != nil {
@@ -110,7 +110,7 @@ func TestUploadsAreWhatWasRead(t *testing.T) {
 			b.s.Seals.SealContents(newSealer(t, oneKey))
 		}
 		for n, size := range []int{0, 1, 131071, 131072, 131073, mib - 1, mib, mib + 1, 2 * mib, 3*mib + 5} {
-			content := noise(size, byte(n))
+			content := randomBytes(size, byte(n))
 			doc := b.document(content)
 			b.wantOriginal(doc.ID, content)
 			b.wantOriginal(b.document(content).ID, content)
@@ -138,7 +138,7 @@ func TestUploadsOfOrganizationsNeverMeet(t *testing.T) {
 	t.Parallel()
 	a := newTestEnv(t)
 	b := newBenchOn(t, a.s, a.raw, "bob@example.com")
-	content := noise(mib+7, 1)
+	content := randomBytes(mib+7, 1)
 	one, other := a.document(content), b.document(content)
 	a.wantStored("both", "2 contents 4 chunks 0 files")
 	if one.ID == other.ID {
@@ -172,14 +172,14 @@ func TestUploadsThatFailLeaveNothing(t *testing.T) {
 			"one too many":        {size: 11, maximum: 10, want: blobdb.ErrTooLarge},
 			"too large":           {size: 2*mib + 1, maximum: 2 * mib, want: blobdb.ErrTooLarge},
 		} {
-			_, err := b.s.Blobs.Upload(t.Context(), b.org, &slowly{from: bytes.NewReader(noise(c.size, 1)), err: c.end}, c.maximum)
-			if err != c.want && c.want != blobdb.ErrTooLarge || !errors.Is(err, c.want) { //nolint:errorlint // as it is
+			_, err := b.s.Blobs.Upload(t.Context(), b.org, &slowly{from: bytes.NewReader(randomBytes(c.size, 1)), err: c.end}, c.maximum)
+			if err != c.want && c.want != blobdb.ErrTooLarge || !errors.Is(err, c.want) { //nolint:errorlint // not wrapped
 				t.Errorf("%s: %v", what, err)
 			}
 			b.wantStored(what, "0 contents 0 chunks 0 files")
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		_, err := b.s.Blobs.Upload(ctx, b.org, &slowly{from: bytes.NewReader(noise(3*mib, 1)), after: func(read int) {
+		_, err := b.s.Blobs.Upload(ctx, b.org, &slowly{from: bytes.NewReader(randomBytes(3*mib, 1)), after: func(read int) {
 			if read > 2*mib {
 				cancel()
 			}
@@ -198,19 +198,19 @@ type iotestNothing struct{}
 
 func (iotestNothing) Read([]byte) (int, error) { return 0, nil }
 
-// An upload that nothing links to goes when its hour is over.
+// An upload without a link is removed after an hour.
 func TestUploadsWithoutDocumentsAreSwept(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	b.upload(noise(2*mib, 1))
-	b.upload(noise(10, 2))
-	kept := b.document(noise(2*mib, 3))
+	b.upload(randomBytes(2*mib, 1))
+	b.upload(randomBytes(10, 2))
+	kept := b.document(randomBytes(2*mib, 3))
 	b.exec(`UPDATE blobs SET sweep_after = clock_timestamp()`)
 	if n, err := b.s.Blobs.PruneBlobs(t.Context(), 9); err != nil || n != 3 {
-		t.Errorf("looked at %d, %v", n, err)
+		t.Errorf("checked %d, %v", n, err)
 	}
 	b.wantStored("swept", "1 contents 2 chunks 0 files")
-	b.wantOriginal(kept.ID, noise(2*mib, 3))
+	b.wantOriginal(kept.ID, randomBytes(2*mib, 3))
 }
 
 func TestTheSameUploadedAtOnceIsStoredOnce(t *testing.T) {
@@ -220,13 +220,13 @@ func TestTheSameUploadedAtOnceIsStoredOnce(t *testing.T) {
 		if sealed {
 			b.s.Seals.SealContents(newSealer(t, oneKey))
 		}
-		content := noise(3*mib+9, 1)
+		content := randomBytes(3*mib+9, 1)
 		ids := make([]string, 6)
 		var all sync.WaitGroup
 		for i := range ids {
 			all.Go(func() {
-				if i%3 == 2 { // and as a run's file
-					b.make(b.begun(), "c", blobdb.NewFile{Name: "x", Content: content})
+				if i%3 == 2 { // and as a file of a run
+					b.make(b.claimedRun(), "c", blobdb.NewFile{Name: "x", Content: content})
 					return
 				}
 				ids[i] = b.document(content).ID
@@ -243,7 +243,8 @@ func TestTheSameUploadedAtOnceIsStoredOnce(t *testing.T) {
 	}
 }
 
-// Nothing of a content is stored as it was; who has the keys reads it, and who has none says so.
+// No content is stored in plain text. A process with the keys can read it, and one without
+// them gets an error.
 func TestSealedContents(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -253,7 +254,7 @@ func TestSealedContents(t *testing.T) {
 	before := b.document([]byte("kept before"))
 	s.Seals.SealContents(newSealer(t, oneKey))
 	doc := b.document(marked)
-	files := b.make(b.begun(), "c", made("small", "xanthic-canary"), made("empty", ""), blobdb.NewFile{Name: "large", Content: marked})
+	files := b.make(b.claimedRun(), "c", made("small", "xanthic-canary"), made("empty", ""), blobdb.NewFile{Name: "large", Content: marked})
 	if n := b.text(`SELECT count(*)::text FROM blob_chunks WHERE position('canary'::bytea IN data) > 0`); n != "0" {
 		t.Errorf("%s chunks show what they hold", n)
 	}
@@ -284,20 +285,20 @@ func TestSealedContents(t *testing.T) {
 	wrong.Seals.SealContents(newSealer(t, anotherKey))
 	read("another key", wrong, secrets.ErrSealed)
 
-	// What is taken from one place is not opened in another.
+	// Data that was moved to another location is not opened.
 	b.exec(`UPDATE blob_chunks c SET data = o.data FROM blob_chunks o WHERE c.hash = o.hash AND c.n = 1 AND o.n = 0`)
 	if _, err := original(t.Context(), s, b.org, doc.ID); !errors.Is(err, secrets.ErrSealed) {
 		t.Errorf("one chunk in place of another: %v", err)
 	}
 }
 
-// Of one content some chunks may be sealed and some not, when processes are set otherwise.
+// A content may be partly sealed if processes have different settings.
 func TestContentsSealedInPart(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
 	s, raw := openAt(t, dsn)
 	b := newBenchOn(t, s, raw, "ada@example.com")
-	content := noise(4*mib, 1)
+	content := randomBytes(4*mib, 1)
 	doc := b.document(content)
 	s.Seals.SealContents(newSealer(t, oneKey))
 	b.exec(`DELETE FROM blob_chunks WHERE n > 1`) // as if the other process were still writing
@@ -310,11 +311,11 @@ func TestContentsSealedInPart(t *testing.T) {
 	b.wantOriginal(doc.ID, content)
 }
 
-// Not parallel: what others allocate would count.
+// Not parallel, because allocations of other tests would count.
 func TestALargeUploadIsNotInMemory(t *testing.T) { //nolint:paralleltest // see above
 	b := newTestEnv(t)
 	b.s.Seals.SealContents(newSealer(t, oneKey))
-	content := noise(24*mib, 1)
+	content := randomBytes(24*mib, 1)
 	live := func() uint64 {
 		var m runtime.MemStats
 		runtime.GC()
@@ -323,7 +324,7 @@ func TestALargeUploadIsNotInMemory(t *testing.T) { //nolint:paralleltest // see 
 	}
 	before, maximum := live(), uint64(0)
 	up, err := b.s.Blobs.Upload(t.Context(), b.org, &slowly{from: bytes.NewReader(content), after: func(read int) {
-		if read%mib < 100_001 { // now and then
+		if read%mib < 100_001 { // from time to time
 			maximum = max(maximum, live())
 		}
 	}}, 1<<30)

@@ -16,7 +16,7 @@ import (
 	"parley/shared/store/usagedb"
 )
 
-// ended puts a run into the table that was accepted then and took so long; "" is one that goes on.
+// ended inserts a run with its acceptance time and duration; "" means that it is still running.
 func (b *testEnv) ended(agent string, at time.Time, status string, took time.Duration) {
 	b.Helper()
 	var finished *time.Time
@@ -40,7 +40,7 @@ func (b *testEnv) usage(f usagedb.UsageFilter, now time.Time) domain.UsageReport
 	return out
 }
 
-// shown writes the intervals that have runs: their number, runs and how many of each end, tokens and percentiles.
+// shown writes the intervals with runs: number, runs by status, tokens and percentiles.
 func shown(of domain.UsageReport) string {
 	var out []string
 	write := func(name string, c domain.Consumption) {
@@ -71,7 +71,7 @@ func TestUsageByIntervals(t *testing.T) {
 	}
 	b.ended(b.agent, day.Add(-6*24*time.Hour-time.Millisecond), "completed", time.Second) // before the first day
 	b.ended(b.agent, day.Add(-6*24*time.Hour), "completed", time.Second)                  // at its beginning
-	b.ended(b.agent, day.Add(-time.Microsecond), "failed", 2*time.Second)                 // at yesterday's end
+	b.ended(b.agent, day.Add(-time.Microsecond), "failed", 2*time.Second)                 // at the end of yesterday
 	b.ended(b.agent, day, "timed_out", time.Minute)
 	b.ended("ag_other", hour.Add(-time.Microsecond), "cancelled", 0)
 	b.ended(b.agent, hour, "", 0)
@@ -106,7 +106,7 @@ func TestUsageByIntervals(t *testing.T) {
 	}
 }
 
-// What a run has cost stays known when its texts are erased.
+// The cost of an erased run stays counted.
 func TestErasedRunsAreCounted(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -145,7 +145,7 @@ func TestUsageOfManyRuns(t *testing.T) {
 	}
 }
 
-// Counting that takes too long is given up, and says so.
+// Counting that takes too long is aborted with an error.
 func TestUsageThatTakesTooLong(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -164,7 +164,8 @@ func TestUsageThatTakesTooLong(t *testing.T) {
 	}
 }
 
-// Of removed runs keys and automations are known by the day only: hours begin at midnight then, and groups come to what the totals are.
+// Keys and automations of removed runs are known by the day only: hours begin at midnight then,
+// and groups add up to the totals.
 func TestUsageByKeysBeginsAtMidnight(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -11,8 +11,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// embedded makes an agent whose widget lists origins.
-func (b *testEnv) embedded(enabled bool, origins ...string) domain.Agent {
+// widgetAgent creates an agent whose widget lists origins.
+func (b *testEnv) widgetAgent(enabled bool, origins ...string) domain.Agent {
 	b.Helper()
 	a, err := b.s.Agents.CreateAgent(b.Context(), b.org, domain.Agent{
 		ID: id.New(id.Agent), Name: "n", SystemPrompt: "p", AllowedCallers: []domain.CallerKind{domain.CallerUser},
@@ -40,8 +40,8 @@ func TestWidgetsAreFoundByAgentAndByOrigin(t *testing.T) {
 	dsn := testkit.Postgres(t)
 	s, raw := openAt(t, dsn)
 	b, other := newBenchOn(t, s, raw, "ada@example.com"), newBenchOn(t, s, raw, "bob@example.com")
-	mine, theirs := b.embedded(true, "https://a.example.com", "https://both.example.com"), other.embedded(true, "https://both.example.com")
-	off := b.embedded(false, "https://off.example.com")
+	mine, theirs := b.widgetAgent(true, "https://a.example.com", "https://both.example.com"), other.widgetAgent(true, "https://both.example.com")
+	off := b.widgetAgent(false, "https://off.example.com")
 	found, err := s.Agents.Widgets(t.Context(), []string{mine.ID, theirs.ID, off.ID, id.New(id.Agent), ""})
 	if err != nil {
 		t.Fatal(err)
@@ -74,25 +74,25 @@ func TestWidgetsAreFoundByAgentAndByOrigin(t *testing.T) {
 	}
 }
 
-// An agent's identity secret stays what it is, whatever a binary writes that does not know of it.
+// An agent's identity secret is unchanged by the writes of a binary that does not know it.
 func TestIdentitySecretsHaveAPlaceOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	a := b.embedded(true, "https://a.example.com")
+	a := b.widgetAgent(true, "https://a.example.com")
 	if got := b.text(`SELECT widget::text || ' ' || widget_secret FROM agents WHERE id = $1`, a.ID); strings.Count(got, "sealed") != 1 || strings.Contains(got, "identitySecret") {
 		t.Errorf("stored as %s", got)
 	}
 	if got := b.text(`SELECT config FROM agent_configs WHERE target_id = $1`, a.ID); strings.Contains(got, "sealed") {
 		t.Errorf("workers get %s", got)
 	}
-	b.exec(`UPDATE agents SET widget = '{"enabled":true,"allowedOrigins":[]}', version = version + 1 WHERE id = $1`, a.ID) // as the release before writes
+	b.exec(`UPDATE agents SET widget = '{"enabled":true,"allowedOrigins":[]}', version = version + 1 WHERE id = $1`, a.ID) // as the previous release writes
 	again, err := b.s.Agents.Agent(t.Context(), b.org, a.ID)
 	if err != nil || again.Widget.IdentitySecret != "sealed" || a.Widget.IdentitySecret != "sealed" {
 		t.Errorf("read as %+v, %v", again.Widget, err)
 	}
 }
 
-// Looking an origin up costs the same however many agents there are.
+// Looking up an origin costs the same, however many agents there are.
 func TestOriginsAreFoundByAnIndex(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -107,8 +107,8 @@ func TestOriginsAreFoundByAnIndex(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = conn.Close() }) // of a test's own
-	// As the function's owner, under the policies that bind it.
+	t.Cleanup(func() { _ = conn.Close() }) // only for this test
+	// As the function's owner, under its policies.
 	if _, err := conn.ExecContext(t.Context(), `SET ROLE parley_system`); err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func TestOriginsAreFoundByAnIndex(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = rows.Close() }() // Err tells
+	defer func() { _ = rows.Close() }() // rows.Err has the error
 	var plan []string
 	for rows.Next() {
 		var line string

@@ -1,4 +1,4 @@
-// Package telemetry makes a process's logger.
+// Package telemetry creates a process's logger.
 package telemetry
 
 import (
@@ -10,11 +10,11 @@ import (
 	"parley/shared/config"
 )
 
-// Logger makes the logger that a process's settings ask for, on standard error.
+// Logger creates the configured logger on standard error.
 func Logger(cfg config.Logging, service string) zerolog.Logger {
 	level, err := zerolog.ParseLevel(cfg.LogLevel)
 	if err != nil {
-		level = zerolog.InfoLevel // kong has checked the name; this is for callers that set none
+		level = zerolog.InfoLevel // kong has validated the level; this is for callers without one
 	}
 	zerolog.TimeFieldFormat = "2006-01-02T15:04:05.000Z07:00"
 	log := zerolog.New(os.Stderr)

@@ -1,6 +1,6 @@
-// Package templates holds the agent templates that come with Parley: anybody may chat
-// with them, and every organization may make agents of its own from them.
+// Package templates contains the agent templates that Parley provides. Everyone may chat with
+// them, and every organization may create agents from them.
 //
-// They name no model, so that they run on the service's default one. An id, once
-// published, stays: links and automations hold it.
+// They specify no model and use the service's default one. A published id never changes,
+// because links and automations contain it.
 package templates

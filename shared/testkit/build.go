@@ -16,25 +16,25 @@ import (
 	"parley/shared/lifecycle"
 )
 
-// buildWithin bounds a build; the first one on a machine compiles everything.
+// buildWithin bounds a build. The first one on a machine compiles everything.
 const buildWithin = 15 * time.Minute
 
-// builds keeps one build for each program of this test process.
-var builds sync.Map // of directory and package to builder
+// builds has one build per program in this test process.
+var builds sync.Map // builder by directory and package
 
-// builder builds at its first call and gives the same program at the others.
+// builder builds in its first call and returns the same program in later ones.
 type builder func() (string, error)
 
-// BuildBinary builds the Go main in a directory - absolute, or relative to the root of the
-// repository as in "ingress/cmd/ingress" - and returns the path of the program. It is built
-// once, into a cache that all test processes share, and with the race detector if the test
-// has it.
+// BuildBinary builds the Go main package in a directory - absolute, or relative to the root of the
+// repository, for example "ingress/cmd/ingress" - and returns the path of the program. It is built
+// once, into a cache shared by all test processes, and with the race detector if the test has it.
 func BuildBinary(tb testing.TB, dir string) string {
 	tb.Helper()
 	return BuildTagged(tb, dir, "")
 }
 
-// BuildTagged is BuildBinary with a build tag, for programs that no customer gets; none when empty.
+// BuildTagged is BuildBinary with a build tag, for programs that are not released. An
+// empty tag means none.
 func BuildTagged(tb testing.TB, dir, tag string) string {
 	tb.Helper()
 	if !filepath.IsAbs(dir) {
@@ -43,7 +43,7 @@ func BuildTagged(tb testing.TB, dir, tag string) string {
 	return build(tb, dir, ".", tag, Race)
 }
 
-// Root is the repository's directory, the one with go.work, above the test's.
+// Root returns the root directory of the repository: the one above the test's with go.work.
 func Root(tb testing.TB) string {
 	tb.Helper()
 	root, err := repositoryRoot()
@@ -75,47 +75,54 @@ func build(tb testing.TB, dir, pkg, tag string, race bool, env ...string) string
 		defer cancel()
 		return compile(ctx, dir, pkg, tag, race, env)
 	})
+
 	known, _ := builds.LoadOrStore(dir+" "+pkg+" "+tag, once)
 	once, _ = known.(builder)
 	path, err := once()
 	if err != nil {
 		tb.Fatalf("testkit: building %s in %s: %v", pkg, dir, err)
 	}
+
 	return path
 }
 
-// compile writes the program into a directory made from what it is built from. go build
-// leaves a program that is up to date as it is.
+// compile writes the program into a directory derived from its inputs. go build skips a program
+// that is up to date.
 func compile(ctx context.Context, dir, pkg, tag string, race bool, env []string) (path string, err error) {
 	cache, err := cacheDir()
 	if err != nil {
 		return "", err
 	}
+
 	key := sha256.Sum256(fmt.Appendf(nil, "%s %s %s %tb", dir, pkg, tag, race))
 	target := filepath.Join(cache, hex.EncodeToString(key[:8]))
 	if err := os.MkdirAll(target, 0o700); err != nil {
 		return "", fmt.Errorf("making cache: %w", err)
 	}
+
 	lock, err := awaitLock(ctx, filepath.Join(target, "lock"))
 	if err != nil {
 		return "", err
 	}
+
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
 	path = filepath.Join(target, programName(dir, pkg))
 	args := []string{"build", "-buildvcs=false", "-ldflags=-w", "-tags=" + tag, "-o", path}
 	if race {
 		args = append(args, "-race")
 	}
+
 	cmd := exec.CommandContext(ctx, "go", append(args, pkg)...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), env...)
 	if output, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w: %s", err, output)
 	}
+
 	return path, nil
 }
 
-// programName is the package's last element that is no version, as go build would have it.
+// programName is the last element of the package path that is not a version, as go build names it.
 func programName(dir, pkg string) string {
 	if pkg == "." {
 		return filepath.Base(dir)

@@ -18,7 +18,7 @@ import (
 	"parley/shared/store/pgserver"
 )
 
-// privateSettings are those of a server whose data need not outlive the machine, for many tests at once.
+// privateSettings are the settings of a server for many tests, whose data may be lost in a crash.
 func privateSettings() map[string]string {
 	return map[string]string{
 		"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off",
@@ -26,15 +26,16 @@ func privateSettings() map[string]string {
 	}
 }
 
-// copyCluster puts a data directory into dir, before a server is started there: one with Parley's roles, the migrated
-// database parleyDatabase and the template that tests' databases are copied from. To make it takes seconds of a core, so it is
-// made once on a machine for each schema and each PostgreSQL, and kept in the user's cache.
+// copyCluster copies a data directory into dir before a server is started there. It contains
+// Parley's roles, the migrated database parleyDatabase and the template of the tests'
+// databases. Creating it takes seconds of CPU time, so it is created once per machine, schema
+// and PostgreSQL version, and kept in the user's cache.
 func copyCluster(ctx context.Context, dir string) error {
-	made, err := madeCluster()
+	made, err := cachedCluster()
 	if err != nil {
 		return err
 	}
-	// Owners and modes are kept: the files belong to the account that PostgreSQL runs as.
+	// Preserve owners and modes: the files belong to PostgreSQL's account.
 	output, err := exec.CommandContext(ctx, "cp", "-a", made, filepath.Join(dir, "data")).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("copying database cluster: %w: %s", err, output)
@@ -42,8 +43,8 @@ func copyCluster(ctx context.Context, dir string) error {
 	return nil
 }
 
-// madeCluster gives the path of what is copied.
-var madeCluster = sync.OnceValues(func() (path string, err error) {
+// cachedCluster returns the path of the data directory to copy.
+var cachedCluster = sync.OnceValues(func() (path string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), setUpWithin)
 	defer cancel()
 	binaries, err := pgserver.Find(ctx)
@@ -60,7 +61,7 @@ var madeCluster = sync.OnceValues(func() (path string, err error) {
 	}
 	key := sha256.Sum256(fmt.Appendf(nil, "%s %s %d", schema, binaries.Version, os.Geteuid()))
 	dir := filepath.Join(cache, "cluster-"+hex.EncodeToString(key[:8]))
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // G301: PostgreSQL's account goes through it
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // G301: PostgreSQL's account must enter it
 		return "", fmt.Errorf("making cache: %w", err)
 	}
 	lock, err := awaitLock(ctx, filepath.Join(dir, "lock"))
@@ -69,16 +70,16 @@ var madeCluster = sync.OnceValues(func() (path string, err error) {
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
 	path = filepath.Join(dir, "done")
-	if os.Chtimes(path, time.Time{}, time.Now()) == nil { // it is there, and is used
+	if os.Chtimes(path, time.Time{}, time.Now()) == nil { // it exists; record its use
 		return path, nil
 	}
 	dropClusters(cache)
 	return path, makeCluster(ctx, dir, path)
 })
 
-// dropClusters removes what other schemas have left: what was not used for days, nobody copies just now. What cannot be removed stays.
+// dropClusters removes clusters of other schemas that were not used for days. It ignores errors.
 func dropClusters(cache string) {
-	made, _ := filepath.Glob(filepath.Join(cache, "cluster-*")) // the pattern is good
+	made, _ := filepath.Glob(filepath.Join(cache, "cluster-*")) // the pattern is valid
 	for _, dir := range made {
 		if info, err := os.Stat(filepath.Join(dir, "done")); err == nil && time.Since(info.ModTime()) > 48*time.Hour {
 			_ = os.RemoveAll(dir)
@@ -86,24 +87,29 @@ func dropClusters(cache string) {
 	}
 }
 
-// makeCluster makes it below dir, and moves it to its place when all is done: what is there is whole.
+// makeCluster creates the cluster below dir and renames it to final, so that an existing
+// one is complete.
 func makeCluster(ctx context.Context, dir, final string) (err error) {
 	draft, err := os.MkdirTemp(dir, "draft-")
 	if err != nil {
-		return fmt.Errorf("making directory: %w", err)
+		return fmt.Errorf("creating directory: %w", err)
 	}
+
 	defer func() { err = errors.Join(err, os.RemoveAll(draft)) }()
 	server, err := pgserver.Start(ctx, pgserver.Config{Dir: draft, Log: zerolog.Nop(), Settings: privateSettings()})
 	if err != nil {
 		return err
 	}
+
 	err = fillCluster(ctx, server)
 	if err := errors.Join(err, server.Stop(ctx)); err != nil {
 		return err
 	}
+
 	if err := os.Rename(filepath.Join(draft, "data"), final); err != nil {
 		return fmt.Errorf("keeping database cluster: %w", err)
 	}
+
 	return nil
 }
 
@@ -121,11 +127,11 @@ func fillCluster(ctx context.Context, server *pgserver.Server) error {
 	return databases.admin.Close()
 }
 
-// cacheDir is what test processes of this user share, also with later ones.
+// cacheDir is the cache of all test processes of this user.
 func cacheDir() (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		cache = os.TempDir() // no home: a cache that lives as long as the machine
+		cache = os.TempDir() // no home directory: use a temporary cache
 	}
 	dir := filepath.Join(cache, "parley-test")
 	if err := os.MkdirAll(dir, 0o700); err != nil {

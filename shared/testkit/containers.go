@@ -19,8 +19,9 @@ import (
 	"github.com/testcontainers/testcontainers-go/wait"
 )
 
-// givenPostgres returns the URL that TEST_DATABASE_URL names, or else starts a container at first use, once for the test process.
-var givenPostgres = sync.OnceValues(func() (string, error) {
+// configuredPostgres returns TEST_DATABASE_URL, or otherwise the URL of a container, which is
+// started once per test process.
+var configuredPostgres = sync.OnceValues(func() (string, error) {
 	if dsn := os.Getenv("TEST_DATABASE_URL"); dsn != "" {
 		return dsn, nil
 	}
@@ -42,8 +43,9 @@ var givenPostgres = sync.OnceValues(func() (string, error) {
 	return server.ConnectionString(ctx, "sslmode=disable")
 })
 
-// givenNATS returns the URL that TEST_NATS_URL names, or else starts a container at first use, once for the test process.
-var givenNATS = sync.OnceValues(func() (string, error) {
+// configuredNATS returns TEST_NATS_URL, or otherwise the URL of a container, which is started once
+// per test process.
+var configuredNATS = sync.OnceValues(func() (string, error) {
 	if url := os.Getenv("TEST_NATS_URL"); url != "" {
 		return url, nil
 	}
@@ -64,25 +66,29 @@ var givenNATS = sync.OnceValues(func() (string, error) {
 	return server.ConnectionString(ctx)
 })
 
-// publishedAt returns the address at which containers publish their ports: this machine's own, unless the engine is elsewhere.
+// publishedAt returns the address on which containers publish their ports: loopback, unless the
+// container engine is on another machine.
 func publishedAt(ctx context.Context) (netip.Addr, error) {
 	engine, err := testcontainers.NewDockerProvider()
 	if err != nil {
 		return netip.Addr{}, fmt.Errorf("finding the container engine: %w", err)
 	}
-	defer func() { _ = engine.Close() }() // it was only asked
+
+	defer func() { _ = engine.Close() }() // it was only queried
 	host, err := engine.DaemonHost(ctx)
 	if err != nil {
 		return netip.Addr{}, fmt.Errorf("asking where the container engine is: %w", err)
 	}
+
 	if host == "localhost" || host == "127.0.0.1" {
 		return netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil
 	}
+
 	return netip.IPv4Unspecified(), nil
 }
 
-// published gives a port one number at an address. Left to itself, an engine may give another one for IPv6, and which of both is asked
-// for is left to chance.
+// published publishes a port on one address. Otherwise an engine may choose different ports for
+// IPv4 and IPv6, and clients connect to either.
 func published(port string, at netip.Addr) testcontainers.CustomizeRequestOption {
 	return testcontainers.WithHostConfigModifier(func(host *container.HostConfig) {
 		host.PortBindings = network.PortMap{network.MustParsePort(port): {{HostIP: at}}}
@@ -93,7 +99,7 @@ func containerDSN(host string, port network.Port) string {
 	return "postgres://parley:parley@" + net.JoinHostPort(host, port.Port()) + "/parley?sslmode=disable"
 }
 
-// image returns the image that the environment names, or else the usual one.
+// image returns the image in an environment variable, or the usual one.
 func image(key, usual string) string {
 	if named := os.Getenv(key); named != "" {
 		return named
@@ -101,10 +107,10 @@ func image(key, usual string) string {
 	return usual
 }
 
-// removeAtEnd tells the reaper to remove a container once this process has ended. The reaper of testcontainers does it, too, where its
-// image can be had.
+// removeAtEnd makes the reaper remove a container after this process has ended. The reaper of
+// testcontainers does so too, if its image is available.
 func removeAtEnd(c testcontainers.Container) error {
-	own, err := mine()
+	own, err := ownResources()
 	if err != nil {
 		return err
 	}

@@ -7,26 +7,31 @@ import (
 	"testing"
 )
 
-// CutFiles cuts the files of a name beneath a directory, as a crash may leave them: to their first half, or to nothing. It gives how many.
+// CutFiles truncates the files with a name below a directory, as a crash might: to their first
+// half, or to nothing. It returns how many.
 func CutFiles(tb testing.TB, dir, name string, half bool) (files int) {
 	tb.Helper()
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if matches, _ := filepath.Match(name, entry.Name()); err != nil || entry.IsDir() || !matches {
 			return err
 		}
+
 		info, err := entry.Info()
 		if err != nil || info.Size() == 0 {
 			return err
 		}
+
 		files++
 		size := int64(0)
 		if half {
 			size = info.Size() / 2
 		}
+
 		return os.Truncate(path, size)
 	})
 	if err != nil {
 		tb.Fatal(err)
 	}
+
 	return files
 }

@@ -13,20 +13,21 @@ import (
 // Disk is a small file system for one server.
 type Disk struct {
 	Dir  string // where it is mounted
-	Kind string // as in "tmpfs"
+	Kind string // for example "tmpfs"
 }
 
 // fillerName is the file that fills a disk.
 const fillerName = "filler"
 
-// MemoryDisk mounts a small file system in memory until the test ends; the error says why that cannot be done here.
+// MemoryDisk mounts a small file system in memory until the test ends. The error is the reason
+// why that is not possible here.
 func MemoryDisk(tb testing.TB, mebibytes int) (*Disk, error) {
 	tb.Helper()
 	return mount(tb, "tmpfs", "-t", "tmpfs", "-o", fmt.Sprintf("size=%dm", mebibytes), "tmpfs")
 }
 
-// ImageDisk mounts a small ext4 in a file until the test ends: what is synced on it is on the disk below it. The error says why that cannot
-// be done here.
+// ImageDisk mounts a small ext4 in a file until the test ends. Data synced on it is on the disk
+// below. The error is the reason why that is not possible here.
 func ImageDisk(tb testing.TB, mebibytes int) (*Disk, error) {
 	tb.Helper()
 	path := filepath.Join(tb.TempDir(), "image")
@@ -39,13 +40,14 @@ func ImageDisk(tb testing.TB, mebibytes int) (*Disk, error) {
 	return mount(tb, "ext4 in a file", "-o", "loop", path)
 }
 
-// Fill takes all space that is left, until Free.
+// Fill uses all remaining space, until Free.
 func (d *Disk) Fill() error {
 	file, err := os.OpenFile(filepath.Join(d.Dir, fillerName), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
-	for _, size := range []int{1 << 20, 4 << 10} { // the last pages, too
+
+	for _, size := range []int{1 << 20, 4 << 10} { // including the last pages
 		piece := make([]byte, size)
 		for err == nil {
 			_, err = file.Write(piece)
@@ -55,10 +57,11 @@ func (d *Disk) Fill() error {
 		}
 		err = nil
 	}
+
 	return file.Close()
 }
 
-// Free gives back what Fill has taken.
+// Free releases the space that Fill has used.
 func (d *Disk) Free() error {
 	err := os.Remove(filepath.Join(d.Dir, fillerName))
 	if errors.Is(err, os.ErrNotExist) {

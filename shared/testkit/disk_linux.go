@@ -11,15 +11,17 @@ import (
 
 func mount(tb testing.TB, kind string, args ...string) (*Disk, error) {
 	tb.Helper()
-	dir, err := os.MkdirTemp("", "parley-disk-") //nolint:usetesting // what is mounted there is unmounted before it is removed
+	dir, err := os.MkdirTemp("", "parley-disk-") //nolint:usetesting // it is unmounted before it is removed
 	if err != nil {
 		return nil, err
 	}
+
 	if out, err := exec.CommandContext(tb.Context(), "mount", append(args, dir)...).CombinedOutput(); err != nil {
 		return nil, errors.Join(fmt.Errorf("mounting: %w: %s", err, out), os.Remove(dir))
 	}
+
 	tb.Cleanup(func() {
-		// Lazily: a process that is still ending may have a file open.
+		// Lazily, because a process that is ending may have a file open.
 		if err := errors.Join(syscall.Unmount(dir, syscall.MNT_DETACH), os.Remove(dir)); err != nil {
 			tb.Errorf("unmounting %s: %v", dir, err)
 		}
@@ -27,5 +29,6 @@ func mount(tb testing.TB, kind string, args ...string) (*Disk, error) {
 	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // G302: PostgreSQL runs as another user
 		return nil, err
 	}
+
 	return &Disk{Dir: dir, Kind: kind}, nil
 }

@@ -25,8 +25,8 @@ import (
 	"parley/shared/contract"
 )
 
-// roleKey in the environment makes this test binary something else than tests: a process
-// for StartProcess, or a run of tests that is killed.
+// roleKey in the environment makes this test binary something other than tests: a process for
+// StartProcess, or a run of tests that is killed.
 const roleKey = "TESTKIT_TEST_ROLE"
 
 func TestMain(m *testing.M) {
@@ -34,13 +34,13 @@ func TestMain(m *testing.M) {
 	switch role {
 	case "":
 		m.Run()
-	case "web": // is ready on the port in args after it has said so
+	case "web": // reports ready, and then serves the port in args
 		fmt.Println("starting")
 		server := &http.Server{Addr: "127.0.0.1:" + args, ReadHeaderTimeout: time.Second}
 		fmt.Println("listening", os.Getpid())
 		fmt.Println(server.ListenAndServe())
 		os.Exit(3)
-	case "family": // has a child that leaves its group
+	case "family": // has a child that leaves its process group
 		child := exec.CommandContext(context.Background(), "sleep", "600")
 		child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 		if err := child.Start(); err != nil {
@@ -107,7 +107,7 @@ func TestPostgresIsDroppedUnderItsUsers(t *testing.T) { //nolint:tparallel // lo
 		if err := db.PingContext(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		// Left open, as a test that failed leaves it.
+		// Left open, as by a failed test.
 	})
 	db, err := sql.Open("postgres", dsn)
 	if err != nil {
@@ -185,7 +185,7 @@ func TestBorrowedNATS(t *testing.T) {
 	}
 }
 
-// self is a command that runs this test binary in a role.
+// self returns a command that runs this test binary in a role.
 func self(role string) Command {
 	return Command{Path: os.Args[0], Env: []string{roleKey + "=" + role}}
 }
@@ -227,7 +227,7 @@ func processState(t *testing.T, pid int) (state string) {
 	return state
 }
 
-// stateFor is how the kernel names what a process does, or nothing for one that there is not.
+// stateFor returns the kernel's state of a process, or "" if there is none.
 func stateFor(pid int) string {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -260,7 +260,7 @@ func TestReadyURL(t *testing.T) {
 	<-ready
 }
 
-// recorder is a testing.TB whose failure is looked at instead of failing the test.
+// recorder is a testing.TB that records a failure instead of failing the test.
 type recorder struct {
 	testing.TB
 
@@ -286,7 +286,7 @@ func (s *recorder) Fatalf(format string, values ...any) {
 	panic(s)
 }
 
-// play runs f and its cleanups and returns what it said.
+// play runs f and its cleanups and returns the recorded messages.
 func play(t *testing.T, f func(s *recorder)) string {
 	t.Helper()
 	s := &recorder{TB: t}
@@ -371,13 +371,13 @@ func childFor(t *testing.T, output string) (pid int) {
 	return pid
 }
 
-// running is false for a process that only waits to be reaped.
+// running returns false for a zombie.
 func running(pid int) bool {
 	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	return err == nil && len(line) > 0
 }
 
-// TestVictim is no test by itself: TestNothingOutlivesAKilledRun runs and kills it.
+// TestVictim is only for TestNothingOutlivesAKilledRun, which runs and kills it.
 func TestVictim(t *testing.T) { //nolint:paralleltest // alone in its process
 	if os.Getenv(victimKey) == "" {
 		return
@@ -392,11 +392,11 @@ func TestVictim(t *testing.T) { //nolint:paralleltest // alone in its process
 	command := self("family")
 	command.ReadyLine = "child"
 	p := StartProcess(t, command)
-	own, err := mine()
+	own, err := ownResources()
 	if err != nil {
 		t.Fatal(err)
 	}
-	pid := query(t, dsn, "SELECT pg_backend_pid()") // of the private server: it goes with its postmaster
+	pid := query(t, dsn, "SELECT pg_backend_pid()") // of the private server: it ends with its postmaster
 	fmt.Println("victim", own.dir, p.PID(), childFor(t, p.Output()), postgres.PID(), postmaster(t, own.dir), pid, url)
 	select {}
 }
@@ -422,7 +422,7 @@ func TestNothingOutlivesAKilledRun(t *testing.T) {
 		end  func(process *os.Process, stdin io.Closer) error
 	}{
 		{"killed", func(process *os.Process, _ io.Closer) error { return process.Kill() }},
-		// As when its time is over: go test ends it by a panic, without cleanups.
+		// As after a timeout: go test ends it by a panic, without cleanups.
 		{"panics", func(_ *os.Process, stdin io.Closer) error { return stdin.Close() }},
 	}
 	for _, test := range tests {

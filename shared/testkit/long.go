@@ -2,7 +2,7 @@ package testkit
 
 import "testing"
 
-// Long skips a test that takes a minute or more where only the others are asked for (-short), and says so.
+// Long skips a test that takes a minute or more in short mode (-short), with a message.
 func Long(tb testing.TB) {
 	tb.Helper()
 	if testing.Short() {

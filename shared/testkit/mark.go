@@ -7,10 +7,10 @@ import (
 	"strconv"
 )
 
-// killMarked kills what carries the mark in its environment, wherever it has moved since:
-// to another process group, session or parent. Only where /proc shows environments.
+// killMarked kills the processes with the mark in their environment, even if they have moved to
+// another process group, session or parent. It works only where /proc shows environments.
 func killMarked(mark string) {
-	// In rounds: what is being killed may just have started something.
+	// Several rounds, because a process may start another one before it is killed.
 	for range 5 {
 		if killRound(mark) == 0 {
 			return
@@ -18,12 +18,13 @@ func killMarked(mark string) {
 	}
 }
 
-// killRound tells how many it has killed.
+// killRound kills the marked processes and returns how many.
 func killRound(mark string) (killed int) {
 	environments, err := filepath.Glob("/proc/[0-9]*/environ")
 	if err != nil {
-		return 0 // a malformed pattern, and this one is constant
+		return 0 // a malformed pattern; this one is constant
 	}
+
 	for _, path := range environments {
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 		if err != nil || pid == os.Getpid() {
@@ -33,18 +34,20 @@ func killRound(mark string) (killed int) {
 		if err != nil {
 			continue
 		}
-		// Read after the process was opened: the signal cannot reach a later owner of the id.
+		// Read after the process was opened, so that the signal cannot reach another process
+		// with a reused id.
 		environment, err := os.ReadFile(path)
-		if err == nil && carries(environment, mark) && process.Kill() == nil {
+		if err == nil && hasPair(environment, mark) && process.Kill() == nil {
 			killed++
 		}
 		_ = process.Release()
 	}
+
 	return killed
 }
 
-// carries tells whether mark is one of the pairs, which end with a zero byte each.
-func carries(environment []byte, mark string) bool {
+// hasPair reports whether mark is one of the NUL-terminated pairs.
+func hasPair(environment []byte, mark string) bool {
 	for pair := range bytes.SplitSeq(environment, []byte{0}) {
 		if string(pair) == mark {
 			return true

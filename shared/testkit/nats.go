@@ -22,25 +22,27 @@ import (
 	"parley/shared/lifecycle"
 )
 
-// sharedWithin is how long a test waits for the others that use the one shared server.
+// sharedWithin is how long a test waits for the exclusive use of the shared server.
 const sharedWithin = 5 * time.Minute
 
-// NATS returns the URL of a NATS server with JetStream, on loopback, for this test alone:
-// a server of its own, or the shared one as long as the test lasts, without streams of
-// Parley's in it.
+// NATS returns the URL of a NATS server with JetStream on loopback for this test alone: a
+// private server, or exclusive use of the shared one, without Parley's streams.
 func NATS(tb testing.TB) string {
 	tb.Helper()
-	url, err := givenNATS()
+	url, err := configuredNATS()
 	if err != nil {
 		tb.Fatalf("testkit: NATS: %v", err)
 	}
+
 	if url != "" {
 		return borrow(tb, url)
 	}
+
 	server, err := embedded.Start(embedded.Config{Dir: tempDir(tb, "nats"), Port: embedded.RandomPort, Log: zerolog.Nop()})
 	if err != nil {
 		tb.Fatalf("testkit: NATS: %v", err)
 	}
+
 	tb.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), time.Minute)
 		defer cancel()
@@ -51,8 +53,8 @@ func NATS(tb testing.TB) string {
 	return server.URL()
 }
 
-// borrowers are the tests that have a shared server, by its URL: one that asks twice
-// gets the same one.
+// borrowers are the tests that use a shared server, by its URL. A second request of a test gets
+// the same server.
 var borrowers = struct {
 	sync.Mutex
 	byURL map[string]testing.TB
@@ -67,23 +69,27 @@ func borrow(tb testing.TB, url string) string {
 	if holder == tb {
 		return url
 	}
+
 	if holder != nil && strings.HasPrefix(tb.Name(), holder.Name()+"/") {
 		// It would wait for its own parent.
 		tb.Fatalf("testkit: %s has the shared NATS server: ask for one in it or in its subtests, not in both", holder.Name())
 	}
+
 	ctx, cancel := context.WithTimeout(tb.Context(), sharedWithin)
 	defer cancel()
 	lock, err := awaitLock(ctx, borrowPath(url))
 	if err != nil {
 		tb.Fatalf("testkit: waiting for the shared NATS server: %v", err)
 	}
+
 	borrowers.Lock()
 	borrowers.byURL[url] = tb
 	borrowers.Unlock()
-	tb.Cleanup(func() { giveBack(tb, url, lock) })
+	tb.Cleanup(func() { returnServer(tb, url, lock) })
 	if err := removeStreams(ctx, url); err != nil {
 		tb.Fatalf("testkit: emptying the shared NATS server: %v", err)
 	}
+
 	return url
 }
 
@@ -93,7 +99,7 @@ func borrowPath(url string) string {
 	return filepath.Join(os.TempDir(), "parley-test-nats-"+hex.EncodeToString(key[:8]))
 }
 
-func giveBack(tb testing.TB, url string, lock *lifecycle.Lock) {
+func returnServer(tb testing.TB, url string, lock *lifecycle.Lock) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), time.Minute)
 	defer cancel()
@@ -106,19 +112,22 @@ func giveBack(tb testing.TB, url string, lock *lifecycle.Lock) {
 	}
 }
 
-// removeStreams deletes the streams that are Parley's; the server may have others.
+// removeStreams deletes Parley's streams. The server may have others.
 func removeStreams(ctx context.Context, url string) error {
 	nc, err := nats.Connect(url, nats.Timeout(10*time.Second))
 	if err != nil {
 		return fmt.Errorf("connecting: %w", err)
 	}
+
 	defer nc.Close()
 	js, err := jetstream.New(nc)
 	if err != nil {
 		return fmt.Errorf("opening JetStream: %w", err)
 	}
+
 	if err := js.DeleteStream(ctx, contract.StreamJobs); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
 		return fmt.Errorf("deleting stream: %w", err)
 	}
+
 	return nil
 }

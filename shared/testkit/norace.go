@@ -2,5 +2,5 @@
 
 package testkit
 
-// Race tells that this test process has the race detector.
+// Race is true if this test process has the race detector.
 const Race = false

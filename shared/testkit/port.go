@@ -13,22 +13,22 @@ import (
 	"parley/shared/lifecycle"
 )
 
-// Ports below those that systems give to outgoing connections (from 32768 on): a server
-// that is killed finds its port free when it comes back.
+// Ports below those that systems use for outgoing connections (from 32768 on), so that a
+// restarted server finds its port free.
 const (
 	firstPort = 20000
 	portCount = 4000
 )
 
-// FreePort is a loopback port that nobody listens on, and that no other test of this user
-// is given before this one has ended.
+// FreePort returns a loopback port that no process listens on, reserved until the end of the test.
 func FreePort(tb testing.TB) int {
 	tb.Helper()
-	dir := filepath.Join(os.TempDir(), fmt.Sprintf("parley-test-ports-%d", os.Getuid())) //nolint:usetesting // all tests' place
+	dir := filepath.Join(os.TempDir(), fmt.Sprintf("parley-test-ports-%d", os.Getuid())) //nolint:usetesting // shared by all tests
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		tb.Fatalf("testkit: making directory of ports: %v", err)
 	}
-	start := rand.N(portCount) //nolint:gosec // G404: no secret, only a place to begin
+
+	start := rand.N(portCount) //nolint:gosec // G404: no secret, only a starting point
 	for i := range portCount {
 		port := firstPort + (start+i)%portCount
 		lock, err := lifecycle.LockFile(filepath.Join(dir, strconv.Itoa(port)))
@@ -44,6 +44,7 @@ func FreePort(tb testing.TB) int {
 		}
 		_ = lock.Unlock()
 	}
+
 	tb.Fatalf("testkit: no free port from %d to %d", firstPort, firstPort+portCount-1)
 	return 0
 }

@@ -19,22 +19,23 @@ import (
 	"parley/shared/store/pgserver"
 )
 
-// setUpWithin bounds the making of a server and its template.
+// setUpWithin bounds the creation of a server and its template.
 const setUpWithin = 5 * time.Minute
 
-// Postgres returns the connection URL of a database of this test's own, with Parley's
-// schema and nothing in it, as a superuser. It is dropped at the test's end, whoever is
-// still connected.
+// Postgres returns the URL, as a superuser, of an empty database with Parley's schema for this
+// test alone. It is dropped at the end of the test, even if it has connections.
 func Postgres(tb testing.TB) string {
 	tb.Helper()
 	server, err := testDatabases()
 	if err != nil {
 		tb.Fatalf("testkit: PostgreSQL: %v", err)
 	}
+
 	name := "test_" + strings.ToLower(rand.Text())
 	if err := server.clone(tb.Context(), name); err != nil {
 		tb.Fatalf("testkit: making database: %v", err)
 	}
+
 	tb.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), time.Minute)
 		defer cancel()
@@ -48,16 +49,16 @@ func Postgres(tb testing.TB) string {
 // databases is a server on which tests get databases.
 type databases struct {
 	dsn      func(database string) string
-	admin    *sql.DB // on the server's maintenance database
+	admin    *sql.DB // connected to the server's maintenance database
 	template string
-	copying  string // clause of CREATE DATABASE that copies the template fastest; the server's default when empty
+	copying  string // clause of CREATE DATABASE with the fastest way to copy the template; empty: the server's default
 }
 
-// testDatabases is set up at first use, once for the test process.
+// testDatabases is set up at the first use, once per test process.
 var testDatabases = sync.OnceValues(func() (*databases, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), setUpWithin)
 	defer cancel()
-	dsn, err := givenPostgres()
+	dsn, err := configuredPostgres()
 	if err != nil {
 		return nil, err
 	}
@@ -72,20 +73,22 @@ var testDatabases = sync.OnceValues(func() (*databases, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The default logs each page. Copying the files needs two checkpoints, which cost next to nothing without fsync.
+	// The default logs each page. Copying the files takes two checkpoints, which cost almost
+	// nothing without fsync.
 	made.copying = " STRATEGY = FILE_COPY"
 	return made, nil
 })
 
-// privatePostgres runs until this process ends: it is told then, and the reaper makes sure.
+// privatePostgres starts a server that runs until this process ends. It gets a signal then, and
+// the reaper makes sure that it stops.
 func privatePostgres(ctx context.Context) (*pgserver.Server, error) {
-	own, err := mine()
+	own, err := ownResources()
 	if err != nil {
 		return nil, err
 	}
 	dir := filepath.Join(own.dir, "postgres")
 	if err := os.Mkdir(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("making directory: %w", err)
+		return nil, fmt.Errorf("creating directory: %w", err)
 	}
 	if err := copyCluster(ctx, dir); err != nil {
 		return nil, err
@@ -117,12 +120,12 @@ func (d *databases) drop(ctx context.Context, name string) error {
 	return err
 }
 
-// withDatabase is the connection URL, or the list of keywords, of another database on the
-// same server.
+// withDatabase returns the connection URL, or the list of keywords, of another database on
+// the same server.
 func withDatabase(dsn, name string) string {
 	scheme, rest, isURL := strings.Cut(dsn, "://")
 	if !isURL {
-		return dsn + " dbname=" + name // the last one counts
+		return dsn + " dbname=" + name // the last keyword counts
 	}
 	rest, query, hasQuery := strings.Cut(rest, "?")
 	host, _, _ := strings.Cut(rest, "/")

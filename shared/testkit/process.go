@@ -17,59 +17,63 @@ import (
 )
 
 const (
-	// pollInterval is how often a process is asked whether it is ready.
+	// pollInterval is how often a process is checked for readiness.
 	pollInterval = 10 * time.Millisecond
-	// defaultReadyWithin is long, for machines are slow that run many tests at once.
+	// defaultReadyWithin is long, because machines that run many tests are slow.
 	defaultReadyWithin = 60 * time.Second
-	// logShown is how much of a process's output a failed test shows; bytes.
+	// logShown is how many bytes of a process's output a failed test shows.
 	logShown = 64 << 10
 )
 
-// Command says what to start and how it is known to be ready.
+// Command is a process to start and how to check that it is ready.
 type Command struct {
-	Name string   // in messages and of the log file; the program's name when empty
-	Path string   // of the program, as from BuildBinary
+	Name string   // for messages and the log file; empty: the program's name
+	Path string   // of the program, for example from BuildBinary
 	Args []string // after the program's name
-	Env  []string // as in "KEY=value", beside this process's environment
-	Dir  string   // to start in; this process's when empty
+	Env  []string // "KEY=value" pairs in addition to this process's environment
+	Dir  string   // working directory; empty: this process's
 
-	// ReadyLine is a piece of a line that the process writes once it is ready.
+	// ReadyLine is a part of a line that the process writes when it is ready.
 	ReadyLine string
-	// ReadyURL answers GET with 200 once the process is ready, as in http://127.0.0.1:8080/readyz.
+	// ReadyURL answers GET with 200 when the process is ready, for example
+	// http://127.0.0.1:8080/readyz.
 	ReadyURL string
-	// ReadyWithin is how long that may take; 60 s when 0.
+	// ReadyWithin is the maximum time to become ready. 0 means 60 s.
 	ReadyWithin time.Duration
 }
 
-// Process is a real process that a test has started; its methods are for the test's own
-// goroutine, for they fail the test.
+// Process is a real process that a test has started. Its methods must be called in the test's
+// goroutine, because they may fail the test.
 type Process struct {
 	tb      testing.TB
 	command Command
 	mark    string
 	logPath string
-	logFrom int64 // where the output of the present start begins
+	logFrom int64 // offset where the output of the current start begins
 	child   *lifecycle.Child
 }
 
 var processes atomic.Int64
 
-// StartProcess starts the command and returns when it is ready. It is killed at the end of
-// the test, with all that it started, and what it wrote is shown if the test failed.
+// StartProcess starts the command and returns when it is ready. At the end of the test the
+// process and everything it has started are killed, and its output is shown if the test failed.
 func StartProcess(tb testing.TB, command Command) *Process {
 	tb.Helper()
-	own, err := mine()
+	own, err := ownResources()
 	if err != nil {
 		tb.Fatalf("testkit: %v", err)
 	}
+
 	if command.Name == "" {
 		command.Name = filepath.Base(command.Path)
 	}
+
 	p := &Process{
 		tb: tb, command: command,
 		mark:    own.mark + "-" + strconv.FormatInt(processes.Add(1), 10),
 		logPath: filepath.Join(tempDir(tb, command.Name), "output"),
 	}
+
 	tb.Cleanup(p.cleanUp)
 	p.start()
 	return p
@@ -81,19 +85,22 @@ func (p *Process) start() {
 	if err != nil {
 		p.tb.Fatalf("testkit: opening output of %s: %v", p.command.Name, err)
 	}
+
 	defer log.Close()
 	if p.logFrom, err = log.Seek(0, 2); err != nil {
 		p.tb.Fatalf("testkit: measuring output of %s: %v", p.command.Name, err)
 	}
+
 	cmd := exec.CommandContext(context.WithoutCancel(p.tb.Context()), p.command.Path, p.command.Args...)
 	cmd.Env = append(append(os.Environ(), p.command.Env...), p.mark)
 	cmd.Dir = p.command.Dir
-	// A file, not a pipe: the process can write whatever becomes of this one.
+	// A file, not a pipe: the process can always write, even after this one has ended.
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if p.child, err = lifecycle.StartChild(cmd, syscall.SIGKILL); err != nil {
 		p.tb.Fatalf("testkit: starting %s: %v", p.command.Name, err)
 	}
+
 	p.awaitReady()
 }
 
@@ -119,7 +126,7 @@ func (p *Process) ready() bool {
 	return p.command.ReadyURL == "" || answers(p.tb.Context(), p.command.ReadyURL)
 }
 
-// answers tells whether a GET gives 200.
+// answers reports whether a GET returns 200.
 func answers(ctx context.Context, url string) bool {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -135,7 +142,7 @@ func answers(ctx context.Context, url string) bool {
 	return response.StatusCode == http.StatusOK
 }
 
-// await polls until done says yes; false when the time or the test is over before.
+// await polls until done returns true. It returns false if the time or the test is over first.
 func await(tb testing.TB, within time.Duration, done func() bool) bool {
 	tb.Helper()
 	over := time.NewTimer(within)
@@ -151,10 +158,11 @@ func await(tb testing.TB, within time.Duration, done func() bool) bool {
 			return false
 		}
 	}
+
 	return true
 }
 
-// output is what the process has written since its present start.
+// output is the output of the process since its current start.
 func (p *Process) output() []byte {
 	content, err := os.ReadFile(p.logPath)
 	if err != nil || int64(len(content)) < p.logFrom {
@@ -163,7 +171,7 @@ func (p *Process) output() []byte {
 	return content[p.logFrom:]
 }
 
-// Output is all that the process has written, over all its starts.
+// Output is the output of the process over all its starts.
 func (p *Process) Output() string {
 	content, err := os.ReadFile(p.logPath)
 	if err != nil {
@@ -175,11 +183,11 @@ func (p *Process) Output() string {
 // PID is the process's id.
 func (p *Process) PID() int { return p.child.PID() }
 
-// Done is closed when the process has ended; a Restart makes another.
+// Done is closed when the process has ended. Restart creates a new channel.
 func (p *Process) Done() <-chan struct{} { return p.child.Done() }
 
-// Kill9 ends the process as a crash would, and returns when it is gone; what it has
-// started itself goes on.
+// Kill9 ends the process like a crash and returns when it is gone. Processes that it has
+// started continue.
 func (p *Process) Kill9() {
 	p.tb.Helper()
 	p.signal(syscall.SIGKILL)
@@ -192,20 +200,20 @@ func (p *Process) Stop() {
 	p.signal(syscall.SIGSTOP)
 }
 
-// Cont lets a frozen process go on.
+// Cont continues a frozen process.
 func (p *Process) Cont() {
 	p.tb.Helper()
 	p.signal(syscall.SIGCONT)
 }
 
-// Term asks the process to end; Wait tells how it did.
+// Term sends SIGTERM. Wait returns the result.
 func (p *Process) Term() {
 	p.tb.Helper()
 	p.signal(syscall.SIGTERM)
 }
 
-// Wait waits for the end of the process: nil when its status was 0. A process that does
-// not end in time fails the test.
+// Wait waits for the end of the process. It returns nil if the status was 0. It fails the test
+// if the process does not end in time.
 func (p *Process) Wait(within time.Duration) error {
 	p.tb.Helper()
 	over := time.NewTimer(within)
@@ -219,8 +227,7 @@ func (p *Process) Wait(within time.Duration) error {
 	}
 }
 
-// Restart starts the same command again and returns when it is ready; the process must
-// have ended.
+// Restart starts the same command again and returns when it is ready. The process must have ended.
 func (p *Process) Restart() {
 	p.tb.Helper()
 	if !p.child.Ended() {
@@ -238,7 +245,7 @@ func (p *Process) signal(signal syscall.Signal) {
 
 func (p *Process) cleanUp() {
 	if p.child != nil && !p.child.Ended() {
-		_ = syscall.Kill(-p.child.PID(), syscall.SIGKILL) // it leads its group, and is not waited for yet
+		_ = syscall.Kill(-p.child.PID(), syscall.SIGKILL) // it leads its group and has not been waited for
 		<-p.child.Done()
 	}
 	killMarked(p.mark)

@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// FaultProxy is a TCP proxy on loopback whose network can be made to fail.
+// FaultProxy is a TCP proxy on loopback that simulates network faults.
 //
 //	client ──requests──▶ proxy ──▶ target
 //	client ◀──replies─── proxy ◀── target
 //
-// What is cut is not lost but held back, as TCP does while packets get lost: both ends
-// find their connection open and silent. Reset is what breaks connections.
+// A cut holds data back and does not lose it, like TCP while packets are lost: both ends find
+// their connection open and silent. Reset breaks connections.
 type FaultProxy struct {
 	target   string
 	listener net.Listener
@@ -24,7 +24,7 @@ type FaultProxy struct {
 
 	mu       sync.Mutex
 	changed  chan struct{} // closed and replaced whenever a field below changes
-	held     [2]bool       // by direction
+	blocked  [2]bool       // by direction
 	delay    time.Duration
 	links    map[*link]struct{}
 	finished bool
@@ -37,10 +37,10 @@ const (
 	replies
 )
 
-// link is one client's connection and the one made for it.
+// link is a client's connection and the corresponding one to the target.
 type link struct{ client, target net.Conn }
 
-// Proxy starts a proxy to target, a host and port as in "127.0.0.1:4222", until the test ends.
+// Proxy starts a proxy to target, for example "127.0.0.1:4222", until the test ends.
 func Proxy(tb testing.TB, target string) *FaultProxy {
 	tb.Helper()
 	listener, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", "127.0.0.1:0")
@@ -53,25 +53,25 @@ func Proxy(tb testing.TB, target string) *FaultProxy {
 	return p
 }
 
-// Addr is where clients connect, as in "127.0.0.1:40123".
+// Addr is the address for clients, for example "127.0.0.1:40123".
 func (p *FaultProxy) Addr() string { return p.listener.Addr().String() }
 
-// Cut holds back everything, in both directions, also of connections made meanwhile.
-func (p *FaultProxy) Cut() { p.change(func() { p.held = [2]bool{true, true} }) }
+// Cut holds back all data in both directions, also of new connections.
+func (p *FaultProxy) Cut() { p.change(func() { p.blocked = [2]bool{true, true} }) }
 
-// CutRequests holds back what clients send.
-func (p *FaultProxy) CutRequests() { p.change(func() { p.held[requests] = true }) }
+// CutRequests holds back the data that clients send.
+func (p *FaultProxy) CutRequests() { p.change(func() { p.blocked[requests] = true }) }
 
-// CutReplies holds back what the target sends.
-func (p *FaultProxy) CutReplies() { p.change(func() { p.held[replies] = true }) }
+// CutReplies holds back the data that the target sends.
+func (p *FaultProxy) CutReplies() { p.change(func() { p.blocked[replies] = true }) }
 
-// Restore ends all cuts; what was held back arrives.
-func (p *FaultProxy) Restore() { p.change(func() { p.held = [2]bool{} }) }
+// Restore ends all cuts. The held data arrives.
+func (p *FaultProxy) Restore() { p.change(func() { p.blocked = [2]bool{} }) }
 
-// Delay makes everything that is sent from now on arrive so much later, in each direction.
+// Delay delays all data that is sent from now on, in each direction.
 func (p *FaultProxy) Delay(by time.Duration) { p.change(func() { p.delay = by }) }
 
-// Reset breaks all connections at once; new ones can be made.
+// Reset breaks all connections immediately. New ones can be made.
 func (p *FaultProxy) Reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -111,15 +111,17 @@ func (p *FaultProxy) serve(ctx context.Context, client net.Conn) {
 		(&link{client: client}).reset()
 		return
 	}
+
 	served := &link{client: client, target: target}
 	defer served.reset()
 	if !p.add(served) {
 		return
 	}
+
 	defer p.remove(served)
 	var both sync.WaitGroup
-	both.Go(func() { p.carry(requests, target, client) })
-	both.Go(func() { p.carry(replies, client, target) })
+	both.Go(func() { p.copyDirection(requests, target, client) })
+	both.Go(func() { p.copyDirection(replies, client, target) })
 	both.Wait()
 }
 
@@ -139,7 +141,7 @@ func (p *FaultProxy) remove(served *link) {
 	delete(p.links, served)
 }
 
-// reset breaks both connections without a farewell.
+// reset closes both connections with a TCP reset.
 func (l *link) reset() {
 	for _, conn := range []net.Conn{l.client, l.target} {
 		if tcp, ok := conn.(*net.TCPConn); ok {
@@ -149,16 +151,16 @@ func (l *link) reset() {
 	}
 }
 
-// piece is what one read gave; the last one carries the reader's error.
+// piece is the result of one read. The last one has the reader's error.
 type piece struct {
 	data []byte
 	due  time.Time
 	err  error
 }
 
-// carry copies one direction until it ends, then hands the end on. Reading and writing go
-// on side by side, so that a delay makes things late and not slow.
-func (p *FaultProxy) carry(way direction, to, from net.Conn) {
+// copyDirection copies one direction until it ends, and then passes the end on. It reads and writes
+// concurrently, so that a delay adds latency and does not reduce throughput.
+func (p *FaultProxy) copyDirection(way direction, to, from net.Conn) {
 	pieces := make(chan piece, 256)
 	go p.read(from, pieces)
 	var broken error
@@ -171,12 +173,12 @@ func (p *FaultProxy) carry(way direction, to, from net.Conn) {
 			end(to, next.err)
 		}
 		if broken != nil {
-			_ = from.Close() // ends the reader, and with it this loop
+			_ = from.Close() // ends the reader, and thereby this loop
 		}
 	}
 }
 
-// end hands on how a connection ended: in order, or not.
+// end closes a connection in the same way as the other one was closed: cleanly or by a reset.
 func end(to net.Conn, how error) {
 	tcp, ok := to.(*net.TCPConn)
 	switch {
@@ -210,14 +212,15 @@ func (p *FaultProxy) deliver(way direction, to net.Conn, next piece) error {
 	return err
 }
 
-// await returns when the time has come and the way is open, or the proxy is closed.
+// await returns when due has passed and the direction is not held back, or when the
+// proxy is closed.
 func (p *FaultProxy) await(way direction, due time.Time) {
 	timer := time.NewTimer(time.Until(due))
 	defer timer.Stop()
 	late := timer.C
 	for {
 		p.mu.Lock()
-		changed, open, finished := p.changed, !p.held[way], p.finished
+		changed, open, finished := p.changed, !p.blocked[way], p.finished
 		p.mu.Unlock()
 		if finished || late == nil && open {
 			return

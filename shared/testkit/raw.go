@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// SQL opens a database as the one whom the address logs in - for those of Postgres and PostgresProcess a
-// superuser, to whom row-level security does not apply - until the test's end.
+// SQL opens a database until the end of the test, as the user in dsn. For Postgres and
+// PostgresProcess that is a superuser, to whom row-level security does not apply.
 func SQL(tb testing.TB, dsn string) *sql.DB {
 	tb.Helper()
 	db, err := sql.Open("postgres", dsn)
@@ -14,6 +14,6 @@ func SQL(tb testing.TB, dsn string) *sql.DB {
 		tb.Fatalf("testkit: opening database: %v", err)
 	}
 	db.SetMaxOpenConns(4)
-	tb.Cleanup(func() { _ = db.Close() }) // the database is dropped anyhow
+	tb.Cleanup(func() { _ = db.Close() }) // the database is dropped anyway
 	return db
 }

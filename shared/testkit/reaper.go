@@ -15,12 +15,12 @@ import (
 	"testing"
 )
 
-// markKey is the environment variable by which the processes of a test process are known.
+// markKey is the environment variable that identifies the processes of a test process.
 const markKey = "PARLEY_TEST_RUN"
 
-// reaperScript waits until the test process is gone - then nobody has the other end of its
-// input any more - and clears up. $1 is the directory, $2 the mark. It kills more than
-// once, for what is being killed may just have started something.
+// reaperScript waits until the test process is gone, which closes its standard input, and then
+// cleans up. $1 is the directory, $2 the mark. It kills several times, because a process may
+// start another one before it is killed.
 const reaperScript = `
 cat >/dev/null
 for script in "$1"/*.end; do
@@ -48,49 +48,51 @@ while [ -e "$1" ] && [ $tries -lt 100 ]; do
 done
 `
 
-// belongings are what this test process has made.
-type belongings struct {
-	dir  string // everything lies below
-	mark string // "key=value" of the environment of its processes
+// processResources are the resources of this test process.
+type processResources struct {
+	dir  string // all files are below it
+	mark string // "key=value" in the environment of its processes
 	pipe *os.File
 }
 
-// mine is made at first use.
-var mine = sync.OnceValues(newBelongings)
+// ownResources is created at the first use.
+var ownResources = sync.OnceValues(newBelongings)
 
-func newBelongings() (*belongings, error) {
+func newBelongings() (*processResources, error) {
 	dir, err := os.MkdirTemp(scratch(), "parley-test-")
 	if err != nil {
 		return nil, fmt.Errorf("making temporary directory: %w", err)
 	}
-	made := &belongings{dir: dir, mark: markKey + "=" + rand.Text()}
+	made := &processResources{dir: dir, mark: markKey + "=" + rand.Text()}
 	if err := made.watch(); err != nil {
 		return nil, errors.Join(err, os.Remove(dir))
 	}
 	return made, nil
 }
 
-// What the data of servers need at most, with room: as much memory has to be free on the machine for them to lie there.
+// The maximum size of servers' data, with reserve. So much memory must be free for
+// scratch to use it.
 const (
 	memoryDir  = "/dev/shm"
 	memoryFree = 8 << 30
 )
 
-// scratch is where everything is put: in memory, which spares the time of a file system whose data nobody needs after
-// the tests, on machines that have enough of it and unless TMPDIR says otherwise.
+// scratch is the parent of all directories: in memory, which is faster than a file system whose
+// data is not needed after the tests, if the machine has enough of it and TMPDIR is not set. ""
+// means the default.
 func scratch() string {
 	var free syscall.Statfs_t
 	if os.Getenv("TMPDIR") != "" || syscall.Statfs(memoryDir, &free) != nil {
 		return ""
 	}
-	room := uint64(free.Bavail) * uint64(max(0, free.Bsize)) //nolint:unconvert,nolintlint // of other types elsewhere
+	room := uint64(free.Bavail) * uint64(max(0, free.Bsize)) //nolint:unconvert,nolintlint // other types on other systems
 	if room < memoryFree || availableMemory() < memoryFree {
 		return ""
 	}
 	return memoryDir
 }
 
-// availableMemory is in bytes, 0 where it is not told.
+// availableMemory is in bytes; 0 if unknown.
 func availableMemory() uint64 {
 	content, _ := os.ReadFile("/proc/meminfo")
 	_, rest, _ := strings.Cut(string(content), "MemAvailable:")
@@ -102,38 +104,42 @@ func availableMemory() uint64 {
 	return kib << 10
 }
 
-// watch starts the shell that clears up. It is in a session of its own, so that what ends
-// the test process does not end it too.
-func (b *belongings) watch() error {
+// watch starts the shell that cleans up. It is in a new session, so that a signal that ends the
+// test process does not end it too.
+func (b *processResources) watch() error {
 	reads, writes, err := os.Pipe()
 	if err != nil {
 		return fmt.Errorf("making pipe: %w", err)
 	}
+
 	defer reads.Close()
 	cmd := exec.CommandContext(context.Background(), "sh", "-c", reaperScript, "sh", b.dir, b.mark)
 	cmd.Stdin = reads
 	cmd.Dir = "/"
-	// Without a mark that this process may carry itself, whose reaper would end this one.
+	// Without this process's own mark, whose reaper would end the new one.
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(pair string) bool { return strings.HasPrefix(pair, markKey+"=") })
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		return errors.Join(fmt.Errorf("starting reaper: %w", err), writes.Close())
 	}
-	b.pipe = writes // stays open until this process ends
+
+	b.pipe = writes // open until this process ends
 	return cmd.Process.Release()
 }
 
-// tempDir is a directory of this test's own, which is gone even if the test is killed.
+// tempDir returns a directory for this test, which is removed even if the test is killed.
 func tempDir(tb testing.TB, name string) string {
 	tb.Helper()
-	own, err := mine()
+	own, err := ownResources()
 	if err != nil {
 		tb.Fatalf("testkit: %v", err)
 	}
-	dir, err := os.MkdirTemp(own.dir, name+"-") //nolint:usetesting // below what the reaper removes
+
+	dir, err := os.MkdirTemp(own.dir, name+"-") //nolint:usetesting // below the reaper's directory
 	if err != nil {
 		tb.Fatalf("testkit: making temporary directory: %v", err)
 	}
+
 	tb.Cleanup(func() {
 		if err := os.RemoveAll(dir); err != nil {
 			tb.Errorf("testkit: removing temporary directory: %v", err)

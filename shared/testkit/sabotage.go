@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// The ways in which a statement restricts itself to an organization, and what says the same of none.
+// sabotages are the conditions by which statements restrict themselves to an organization, and
+// replacements that are always true.
 var sabotages = []struct {
 	condition *regexp.Regexp
 	instead   string
@@ -29,17 +30,17 @@ func sabotaged(query string) (string, int) {
 	return query, n
 }
 
-// Sabotage makes connections whose statements are sent without their conditions on organizations, as if
-// whoever wrote them had forgotten all of these: what keeps organizations apart then is the database.
+// Sabotage makes connections that remove the conditions on organizations from statements, as if
+// a developer had forgotten all of them. Then only the database separates organizations.
 type Sabotage struct {
 	driver.Connector
 	conditions atomic.Int64
 }
 
-// Sabotaged breaks the connections that c makes.
+// Sabotaged wraps a connector.
 func Sabotaged(c driver.Connector) *Sabotage { return &Sabotage{Connector: c} }
 
-// Conditions is how many conditions were taken out so far; none means that nothing was tested.
+// Conditions is the number of removed conditions so far. If it is 0, nothing was tested.
 func (s *Sabotage) Conditions() int { return int(s.conditions.Load()) }
 
 // Connect opens a connection.
@@ -55,8 +56,8 @@ func (s *Sabotage) Connect(ctx context.Context) (driver.Conn, error) {
 	return &sabotagedConn{wholeConn: whole, by: s}, nil
 }
 
-// wholeConn is what the pool asks of a connection. Queries without preparation are not among it: the pool then
-// prepares each one, so that all come by PrepareContext.
+// wholeConn is what the pool requires of a connection, without unprepared queries. The pool
+// then prepares each query, so that all pass through PrepareContext.
 type wholeConn interface {
 	driver.Conn
 	workingConn
@@ -86,8 +87,8 @@ func (c *sabotagedConn) PrepareContext(ctx context.Context, query string) (drive
 	return c.wholeConn.PrepareContext(ctx, query)
 }
 
-// SabotageFunctions takes the conditions on organizations out of a database's own functions too, but for those
-// that look at all of them on purpose, and tells how many it took.
+// SabotageFunctions removes the conditions on organizations from a database's functions too,
+// except functions that look at all organizations on purpose. It returns how many it removed.
 func SabotageFunctions(tb testing.TB, super *sql.DB) int {
 	tb.Helper()
 	rows, err := super.QueryContext(tb.Context(), `SELECT pg_get_functiondef(p.oid) FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
@@ -95,7 +96,8 @@ func SabotageFunctions(tb testing.TB, super *sql.DB) int {
 	if err != nil {
 		tb.Fatalf("testkit: reading functions: %v", err)
 	}
-	defer func() { _ = rows.Close() }() // Err tells
+
+	defer func() { _ = rows.Close() }() // rows.Err has the error
 	total := 0
 	var changed []string
 	for rows.Next() {
@@ -108,13 +110,16 @@ func SabotageFunctions(tb testing.TB, super *sql.DB) int {
 			changed = append(changed, definition)
 		}
 	}
+
 	if err := rows.Err(); err != nil {
 		tb.Fatalf("testkit: reading functions: %v", err)
 	}
+
 	for _, definition := range changed {
 		if _, err := super.ExecContext(tb.Context(), definition); err != nil {
 			tb.Fatalf("testkit: changing function: %v\n%s", err, definition)
 		}
 	}
+
 	return total
 }

@@ -16,22 +16,21 @@ import (
 	"parley/shared/store/pgserver"
 )
 
-// serverPatience bounds the start and the stop of a server that a test kills.
+// serverPatience bounds starting and stopping a server that a test kills.
 const serverPatience = 2 * time.Minute
 
-// parleyDatabase is what PostgresProcess has migrated.
+// parleyDatabase is the migrated database of PostgresProcess.
 const parleyDatabase = "parley"
 
-// PostgresServer is a PostgreSQL for a test to kill; unlike that of Postgres it syncs
-// what is committed. Its methods are for the test's own goroutine.
+// PostgresServer is a PostgreSQL server that a test can kill. Unlike that of Postgres it syncs
+// commits to disk. Its methods must be called in the test's goroutine.
 type PostgresServer struct {
 	tb     testing.TB
 	config pgserver.Config
 	server *pgserver.Server
 }
 
-// PostgresProcess starts a PostgreSQL of this test's own on a loopback port, with a
-// migrated database.
+// PostgresProcess starts a private PostgreSQL server on a loopback port, with a migrated database.
 func PostgresProcess(tb testing.TB) *PostgresServer {
 	tb.Helper()
 	p := newPostgresProcess(tb)
@@ -42,8 +41,7 @@ func PostgresProcess(tb testing.TB) *PostgresServer {
 	return p
 }
 
-// EmptyPostgresProcess is PostgresProcess with nothing in the database, and none of
-// Parley's roles on the server.
+// EmptyPostgresProcess is PostgresProcess with an empty database and without Parley's roles.
 func EmptyPostgresProcess(tb testing.TB) *PostgresServer {
 	tb.Helper()
 	p := newPostgresProcess(tb)
@@ -56,7 +54,7 @@ func EmptyPostgresProcess(tb testing.TB) *PostgresServer {
 	return p
 }
 
-// newPostgresProcess is one that is not started yet.
+// newPostgresProcess returns a server that is not started yet.
 func newPostgresProcess(tb testing.TB) *PostgresServer {
 	tb.Helper()
 	p := &PostgresServer{tb: tb, config: pgserver.Config{
@@ -70,18 +68,18 @@ func newPostgresProcess(tb testing.TB) *PostgresServer {
 	return p
 }
 
-// DSN is the URL of the migrated database; it stays the same over restarts.
+// DSN is the URL of the database. It stays the same over restarts.
 func (p *PostgresServer) DSN() string { return p.server.DSN(parleyDatabase) }
 
 // PID is the postmaster's process id.
 func (p *PostgresServer) PID() int { return p.server.PID() }
 
-// Kill9 ends the server as a crash would, with all its processes: those of a postmaster that is killed alone go on until they look for
-// it, and carry out what they are sent by then.
+// Kill9 ends the server and all its processes like a crash. If only the postmaster were killed,
+// its backends would continue until they notice, and execute statements.
 func (p *PostgresServer) Kill9() {
 	p.tb.Helper()
 	postmaster := p.server.PID()
-	if err := syscall.Kill(postmaster, syscall.SIGSTOP); err != nil { // it makes no more of them
+	if err := syscall.Kill(postmaster, syscall.SIGSTOP); err != nil { // so that it starts no more backends
 		p.tb.Fatalf("testkit: stopping PostgreSQL: %v", err)
 	}
 	for _, pid := range append(children(postmaster), postmaster) {
@@ -92,7 +90,7 @@ func (p *PostgresServer) Kill9() {
 	<-p.server.Done()
 }
 
-// children finds the processes that one has started.
+// children returns the ids of a process's child processes.
 func children(parent int) (pids []int) {
 	paths, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, path := range paths {
@@ -100,16 +98,17 @@ func children(parent int) (pids []int) {
 		if err != nil { // it has ended
 			continue
 		}
-		_, behind, _ := strings.Cut(string(stat), ") ") // PostgreSQL's names have none: the state comes next, and the parent
+		_, behind, _ := strings.Cut(string(stat), ") ") // PostgreSQL's names do not contain ") "; the state and the parent follow
 		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 		if fields := strings.Fields(behind); len(fields) > 1 && fields[1] == strconv.Itoa(parent) && pid > 0 {
 			pids = append(pids, pid)
 		}
 	}
+
 	return pids
 }
 
-// Term shuts the server down in order.
+// Term shuts the server down cleanly.
 func (p *PostgresServer) Term() {
 	p.tb.Helper()
 	ctx, cancel := context.WithTimeout(p.tb.Context(), serverPatience)
@@ -119,7 +118,7 @@ func (p *PostgresServer) Term() {
 	}
 }
 
-// Restart starts the server again, on the same port and data, after Kill9 or Term.
+// Restart starts the server again on the same port and data, after Kill9 or Term.
 func (p *PostgresServer) Restart() {
 	p.tb.Helper()
 	ctx, cancel := context.WithTimeout(p.tb.Context(), serverPatience)
@@ -131,7 +130,7 @@ func (p *PostgresServer) Restart() {
 	p.server = server
 }
 
-// NATSServer is a nats-server for a test to kill: Kill9, then Restart.
+// NATSServer is a nats-server that a test can kill: Kill9, then Restart.
 type NATSServer struct {
 	*Process
 
@@ -139,9 +138,8 @@ type NATSServer struct {
 	URL string
 }
 
-// NATSProcess starts a real nats-server with JetStream in dir - one of this test's own
-// when empty - on a loopback port. The program is the one that PARLEY_NATS_SERVER names,
-// or it is built.
+// NATSProcess starts a real nats-server with JetStream in dir (empty: a temporary directory) on
+// a loopback port. The program is PARLEY_NATS_SERVER, or it is built.
 func NATSProcess(tb testing.TB, dir string) *NATSServer {
 	tb.Helper()
 	if dir == "" {
@@ -156,8 +154,8 @@ func NATSProcess(tb testing.TB, dir string) *NATSServer {
 	return &NATSServer{Process: process, URL: "nats://127.0.0.1:" + port}
 }
 
-// NATSWith starts a real nats-server with a configuration file, whose addresses and store give way to loopback ports and a folder of
-// this test's own. env is what the file's variables are, as in "KEY=value"; its URL names no user.
+// NATSWith starts a real nats-server with a configuration file, but on loopback ports and with a
+// temporary store. env are "KEY=value" pairs for the file's variables. The URL contains no user.
 func NATSWith(tb testing.TB, config string, env []string, args ...string) *NATSServer {
 	tb.Helper()
 	port := strconv.Itoa(FreePort(tb))
@@ -172,12 +170,12 @@ func NATSWith(tb testing.TB, config string, env []string, args ...string) *NATSS
 	return &NATSServer{Process: process, URL: "nats://127.0.0.1:" + port}
 }
 
-// NATSBinary is the path of a nats-server: the one that PARLEY_NATS_SERVER names, or it is built.
+// NATSBinary is the path of a nats-server: PARLEY_NATS_SERVER, or it is built.
 func NATSBinary(tb testing.TB) string {
 	tb.Helper()
 	path := os.Getenv("PARLEY_NATS_SERVER")
 	if path == "" {
-		// From the module of tools, which stands outside of go.work.
+		// From the module of tools, which is not part of go.work.
 		return build(tb, Root(tb)+"/tools", "github.com/nats-io/nats-server/v2", "", false, "GOWORK=off")
 	}
 	if _, err := os.Stat(path); err != nil {

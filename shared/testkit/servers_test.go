@@ -41,14 +41,15 @@ func TestPostgresProcess(t *testing.T) {
 	}
 }
 
-// A killed server's processes carry nothing out any more, not even one that was busy and has not seen it.
+// The processes of a killed server execute nothing more, not even a busy one that
+// has not noticed it.
 func TestNothingOfAKilledPostgresGoesOn(t *testing.T) {
 	t.Parallel()
 	server := PostgresProcess(t)
 	var processes []int
 	for _, pid := range children(server.PID()) {
 		err := syscall.Kill(pid, syscall.SIGSTOP)
-		if errors.Is(err, syscall.ESRCH) { // some of them work for a moment only
+		if errors.Is(err, syscall.ESRCH) { // some of them live only briefly
 			continue
 		}
 		if err != nil {
@@ -61,7 +62,7 @@ func TestNothingOfAKilledPostgresGoesOn(t *testing.T) {
 		t.Fatalf("the server has the processes %v", processes)
 	}
 	server.Kill9()
-	lives := func(pid int) bool { return !slices.Contains([]string{"", "Z"}, stateFor(pid)) } // a zombie carries nothing out
+	lives := func(pid int) bool { return !slices.Contains([]string{"", "Z"}, stateFor(pid)) } // a zombie executes nothing
 	if gone := await(t, 10*time.Second, func() bool { return !slices.ContainsFunc(processes, lives) }); !gone {
 		t.Errorf("of the processes %v some live", processes)
 	}
@@ -118,7 +119,7 @@ func TestBuildBinary(t *testing.T) {
 	}
 }
 
-// pathFor is the cache directory of what is built from dir.
+// pathFor returns the cache directory of a program built from dir.
 func pathFor(t *testing.T, dir string) string {
 	t.Helper()
 	path := build(t, dir, ".", "", Race)
@@ -201,7 +202,7 @@ func send(t *testing.T, conn net.Conn, line string) {
 	}
 }
 
-// receive reads a line; within bounds the wait, after which it gives "".
+// receive reads a line. It returns "" if none arrives within the time.
 func receive(t *testing.T, conn net.Conn, lines *bufio.Reader, within time.Duration) string {
 	t.Helper()
 	if err := conn.SetReadDeadline(time.Now().Add(within)); err != nil {
@@ -254,7 +255,7 @@ func TestProxyDelays(t *testing.T) {
 	proxy.Delay(100 * time.Millisecond)
 	conn, lines := dial(t, proxy.Addr())
 	began := time.Now()
-	const many = 100 // which one by one would be delayed for 20 s
+	const many = 100 // one by one they would take 20 s
 	for range many {
 		send(t, conn, "line")
 	}
@@ -298,13 +299,13 @@ func TestProxyHandsOnTheEnd(t *testing.T) {
 	}
 	refused, err := new(net.Dialer).DialContext(t.Context(), "tcp", Proxy(t, "127.0.0.1:1").Addr())
 	if err != nil {
-		return // reset before it was handed out
+		return // reset before it was accepted
 	}
 	defer refused.Close()
 	if err := refused.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := refused.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Fatalf("behind a dead target: %v", err)
+		t.Fatalf("after a dead target: %v", err)
 	}
 }

@@ -11,26 +11,29 @@ import (
 	"parley/migrations"
 )
 
-// templateLock keeps test processes that share a server from making the template at once,
-// and from creating the server's roles at once.
+// templateLock keeps test processes on a shared server from creating the template or the
+// roles concurrently.
 const templateLock = 0x7061726c // "parl"
 
-// makeTemplate migrates a database once; copies of it are what tests get. On a server that
-// test processes share, it stays there for the next ones with the same migrations.
+// makeTemplate migrates a database once, whose copies the tests get. On a shared server it
+// stays for later test processes with the same migrations.
 func (d *databases) makeTemplate(ctx context.Context) (err error) {
 	version, err := migrations.Digest()
 	if err != nil {
 		return err
 	}
+
 	d.template = "parley_template_" + version
 	conn, err := d.admin.Conn(ctx)
 	if err != nil {
 		return fmt.Errorf("connecting: %w", err)
 	}
+
 	defer func() { err = errors.Join(err, conn.Close()) }()
 	if _, err := conn.ExecContext(ctx, "SELECT pg_advisory_lock($1)", templateLock); err != nil {
 		return fmt.Errorf("locking template: %w", err)
 	}
+
 	defer func() {
 		_, unlockErr := conn.ExecContext(context.WithoutCancel(ctx), "SELECT pg_advisory_unlock($1)", templateLock)
 		err = errors.Join(err, unlockErr)
@@ -39,13 +42,16 @@ func (d *databases) makeTemplate(ctx context.Context) (err error) {
 	if err := conn.QueryRowContext(ctx, "SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)", d.template).Scan(&exists); err != nil {
 		return fmt.Errorf("looking for template: %w", err)
 	}
+
 	if exists {
 		return nil
 	}
+
 	return d.migrate(ctx, conn)
 }
 
-// migrate works under another name until all is done: a template that exists is a whole one.
+// migrate works under another name until everything is done, so that an existing
+// template is complete.
 func (d *databases) migrate(ctx context.Context, conn *sql.Conn) error {
 	draft := d.template + "_draft"
 	for _, statement := range []string{
@@ -56,17 +62,20 @@ func (d *databases) migrate(ctx context.Context, conn *sql.Conn) error {
 			return fmt.Errorf("preparing template: %w", err)
 		}
 	}
+
 	if err := migrateDatabase(ctx, d.dsn(draft)); err != nil {
 		return err
 	}
+
 	rename := fmt.Sprintf("ALTER DATABASE %s RENAME TO %s", pq.QuoteIdentifier(draft), pq.QuoteIdentifier(d.template))
 	if _, err := conn.ExecContext(ctx, rename); err != nil {
 		return fmt.Errorf("naming template: %w", err)
 	}
+
 	return nil
 }
 
-// migrateDatabase brings a database to Parley's newest schema.
+// migrateDatabase migrates a database to the newest schema.
 func migrateDatabase(ctx context.Context, dsn string) (err error) {
 	db, err := sql.Open("postgres", dsn)
 	if err != nil {

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// Within is the time that a test allows something: d, three times as much in short runs, in which the tests of other packages take
-// the same few cores, and five times as much under the race detector, where the same work costs several times as much, too.
+// Within scales the time that a test allows for something: d; three times as much in short
+// runs, in which other packages' tests use the same few cores; and five times as much with the
+// race detector, which is several times slower.
 func Within(d time.Duration) time.Duration {
 	switch {
 	case Race:

@@ -1,4 +1,5 @@
-// Package yamldoc reads YAML documents whose mappings keep the order of their source, such as the OpenAPI document.
+// Package yamldoc reads YAML documents whose mappings keep the order of their source, such as
+// the OpenAPI document.
 package yamldoc
 
 import (
@@ -12,7 +13,8 @@ import (
 	yaml "github.com/oasdiff/yaml3"
 )
 
-// Object is a mapping. The values of its items are Object, []any, string, int, float64, bool and nil.
+// Object is a mapping. The values of its items are Object, []any, string, int, float64, bool
+// and nil.
 type Object []Item
 
 // Item is a member of an object.
@@ -21,20 +23,24 @@ type Item struct {
 	Value any
 }
 
-// Parse reads a document that is a mapping. It is for documents of our own: aliases are not bounded.
+// Parse reads a document that is a mapping. It is for documents of our own: aliases are not
+// bounded.
 func Parse(raw []byte) (Object, error) {
 	var root yaml.Node
 	if err := yaml.Unmarshal(raw, &root); err != nil {
 		return nil, fmt.Errorf("reading YAML: %w", err)
 	}
+
 	value, err := valueFor(&root)
 	if err != nil {
 		return nil, err
 	}
+
 	object, ok := value.(Object)
 	if !ok {
 		return nil, errors.New("the document is not a mapping")
 	}
+
 	return object, nil
 }
 
@@ -70,13 +76,16 @@ func valueFor(node *yaml.Node) (any, error) {
 		}
 		return object, nil
 	}
+
 	if node.Tag == "!!timestamp" { // JSON has none
 		return node.Value, nil
 	}
+
 	var value any
 	if err := node.Decode(&value); err != nil {
 		return nil, fmt.Errorf("reading line %d: %w", node.Line, err)
 	}
+
 	return value, nil
 }
 
@@ -168,10 +177,12 @@ func (o Object) Resolve(from Object) (Object, error) {
 			return nil, fmt.Errorf("there is no %s", ref)
 		}
 	}
+
 	return nil, fmt.Errorf("%s refers to itself", from.Text("$ref"))
 }
 
-// JSON returns a value of a document as JSON, in the order of its objects and without escapes for HTML.
+// JSON returns a value of a document as JSON, in the order of its objects and without escapes
+// for HTML.
 func JSON(value any) ([]byte, error) {
 	var out bytes.Buffer
 	err := write(&out, value)
@@ -191,11 +202,13 @@ func write(out *bytes.Buffer, value any) error {
 	case []any:
 		return writeAll(out, '[', ']', len(v), func(i int) error { return write(out, v[i]) })
 	}
+
 	encoder := json.NewEncoder(out)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(value); err != nil {
 		return fmt.Errorf("writing JSON: %w", err)
 	}
+
 	out.Truncate(out.Len() - 1) // the encoder's line feed
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// ruleFile is a rule file of Prometheus, as far as ours goes.
+// ruleFile is a Prometheus rule file, reduced to the fields we use.
 type ruleFile struct {
 	Groups []struct {
 		Name  string  `json:"name"`
@@ -30,7 +30,7 @@ type alert struct {
 	Annotations map[string]string `json:"annotations"`
 }
 
-// board is a dashboard of Grafana, as far as it asks Prometheus.
+// board is a Grafana dashboard, reduced to its Prometheus queries.
 type board struct {
 	Panels []struct {
 		ID      int    `json:"id"`
@@ -47,8 +47,8 @@ type board struct {
 	} `json:"panels"`
 }
 
-// checkAlerts reads the alerts and the board as Prometheus and Grafana would, and follows what they refer to. That what they ask for is
-// there is a test of the service itself, in scripts/e2e.
+// checkAlerts parses the alerts and the dashboard as Prometheus and Grafana do, and checks their
+// references. A test in scripts/e2e checks that the service exports the metrics they query.
 func checkAlerts(root string) []error {
 	return append(checkRules(root), checkBoard(root)...)
 }
@@ -58,14 +58,17 @@ func checkRules(root string) (problems []error) {
 	if err != nil {
 		return []error{err}
 	}
+
 	var file ruleFile
 	if err := yaml.UnmarshalStrict(raw, &file); err != nil {
 		return []error{fmt.Errorf("reading alerts.yaml: %w", err)}
 	}
+
 	page, err := read(root, "docs", "telemetry.md")
 	if err != nil {
 		return []error{err}
 	}
+
 	chapters, seen := anchors(string(page)), map[string]bool{}
 	for _, group := range file.Groups {
 		for _, a := range group.Rules {
@@ -78,6 +81,7 @@ func checkRules(root string) (problems []error) {
 			seen[a.Alert] = true
 		}
 	}
+
 	if len(seen) == 0 {
 		problems = append(problems, errors.New("alerts.yaml has no alerts"))
 	}
@@ -86,7 +90,7 @@ func checkRules(root string) (problems []error) {
 
 var alertName = regexp.MustCompile(`^Parley[A-Z][A-Za-z]+$`)
 
-// problems says what is wrong with an alert.
+// problems lists the faults of an alert.
 func (a alert) problems(chapters []string) (problems []error) {
 	if !alertName.MatchString(a.Alert) {
 		problems = append(problems, errors.New("its name is none"))
@@ -102,6 +106,7 @@ func (a alert) problems(chapters []string) (problems []error) {
 	if !slices.Contains([]string{"critical", "warning", "info"}, a.Labels["severity"]) {
 		problems = append(problems, fmt.Errorf("its severity is %q", a.Labels["severity"]))
 	}
+
 	for _, name := range []string{"summary", "description", "runbook"} {
 		if a.Annotations[name] == "" {
 			problems = append(problems, fmt.Errorf("it has no %s", name))
@@ -110,13 +115,14 @@ func (a alert) problems(chapters []string) (problems []error) {
 			problems = append(problems, fmt.Errorf("its %s: %w", name, err))
 		}
 	}
+
 	if chapter, ok := strings.CutPrefix(a.Annotations["runbook"], "docs/telemetry.md#"); !ok || !slices.Contains(chapters, chapter) {
 		problems = append(problems, fmt.Errorf("its runbook %q is no chapter of docs/telemetry.md", a.Annotations["runbook"]))
 	}
 	return problems
 }
 
-// parse reads an expression as Prometheus does.
+// parse parses a PromQL expression.
 func parse(expr string) error {
 	if _, err := parser.ParseExpr(expr); err != nil {
 		return fmt.Errorf("reading %q: %w", expr, err)
@@ -124,7 +130,7 @@ func parse(expr string) error {
 	return nil
 }
 
-// isTemplate reports a text that Prometheus could not fill in.
+// isTemplate returns an error if text is not a valid Prometheus template.
 func isTemplate(text string) error {
 	unit := func(any) string { return "" }
 	_, err := template.New("").Funcs(template.FuncMap{
@@ -135,7 +141,7 @@ func isTemplate(text string) error {
 
 var heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
 
-// anchors are what the chapters of a page are linked to by.
+// anchors returns the anchors of a page's headings.
 func anchors(page string) (list []string) {
 	for _, found := range heading.FindAllStringSubmatch(page, -1) {
 		kept := strings.Map(func(r rune) rune {
@@ -154,10 +160,12 @@ func checkBoard(root string) (problems []error) {
 	if err != nil {
 		return []error{err}
 	}
+
 	var b board
 	if err := json.Unmarshal(raw, &b); err != nil {
 		return []error{fmt.Errorf("reading parley.json: %w", err)}
 	}
+
 	ids := map[int]bool{}
 	for _, p := range b.Panels {
 		if ids[p.ID] {
@@ -173,6 +181,7 @@ func checkBoard(root string) (problems []error) {
 			}
 		}
 	}
+
 	if len(ids) == 0 {
 		problems = append(problems, errors.New("parley.json has no panels"))
 	}

@@ -17,10 +17,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// overlay is the kustomization that is checked; the base is part of it.
+// overlay is the kustomization to check. It includes the base.
 const overlay = "deploy/k8s/overlays/example"
 
-// scaledObject is KEDA's, as far as it is used here: a field that is not here is an error, like one that Kubernetes does not know.
+// scaledObject is KEDA's type with the fields used here. Decoding is strict, so any other field is
+// an error.
 type scaledObject struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -41,7 +42,7 @@ type scaledObject struct {
 	} `json:"spec"`
 }
 
-// cluster is everything that the manifests make.
+// cluster contains all objects of the manifests.
 type cluster struct {
 	deployments  map[string]*appsv1.Deployment
 	statefulSets map[string]*appsv1.StatefulSet
@@ -57,12 +58,14 @@ type cluster struct {
 	namespaces   map[string]*corev1.Namespace
 }
 
-// buildCluster builds the kustomization and reads each object strictly: unknown fields and fields that are there twice are errors.
+// buildCluster builds the kustomization and decodes each object strictly: unknown and duplicate
+// fields are errors.
 func buildCluster(root string) (*cluster, []error) {
 	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(root, overlay))
 	if err != nil {
 		return nil, []error{fmt.Errorf("building %s: %w", overlay, err)}
 	}
+
 	c, errs := &cluster{}, []error(nil)
 	for _, r := range resources.Resources() {
 		raw, err := r.AsYAML()
@@ -76,7 +79,7 @@ func buildCluster(root string) (*cluster, []error) {
 	return c, errs
 }
 
-// add reads one object.
+// add decodes one object.
 func (c *cluster) add(kind string, raw []byte) error {
 	switch kind {
 	case "apps/v1 Deployment":
@@ -108,17 +111,19 @@ func (c *cluster) add(kind string, raw []byte) error {
 	}
 }
 
-// decode reads an object strictly and keeps it under its name.
+// decode decodes an object strictly and stores it under its name.
 func decode[T any](raw []byte, into *map[string]*T) error {
 	object := new(T)
 	if err := yaml.UnmarshalStrict(raw, object); err != nil {
 		return err
 	}
+
 	var named struct {
 		Metadata struct {
 			Name string `json:"name"`
 		} `json:"metadata"`
 	}
+
 	asJSON, err := yaml.YAMLToJSON(raw)
 	if err == nil {
 		err = json.Unmarshal(asJSON, &named)
@@ -129,20 +134,21 @@ func decode[T any](raw []byte, into *map[string]*T) error {
 	if *into == nil {
 		*into = map[string]*T{}
 	}
+
 	(*into)[named.Metadata.Name] = object
 	return nil
 }
 
-// workload is what makes pods.
+// workload is an object that creates pods.
 type workload struct {
 	name     string
-	selector *metav1.LabelSelector // nil: a job
+	selector *metav1.LabelSelector // nil for a job
 	template corev1.PodTemplateSpec
 	claims   []corev1.PersistentVolumeClaim
 	replicas *int32
 }
 
-// workloads gives everything that makes pods.
+// workloads returns all objects that create pods.
 func (c *cluster) workloads() (all []workload) {
 	for name, d := range c.deployments {
 		all = append(all, workload{name, d.Spec.Selector, d.Spec.Template, nil, d.Spec.Replicas})

@@ -17,28 +17,33 @@ import (
 
 const composeFile = "deploy/compose.yaml"
 
-// others are the services of compose.yaml that are not Parley's own programs, and have settings of their own.
-var others = []string{"postgres", "nats", "proxy"}
+// otherServices are the services of compose.yaml that do not run Parley's programs and have different
+// settings.
+var otherServices = []string{"postgres", "nats", "proxy"}
 
-// checkCompose reads compose.yaml as Compose does, strictly, and checks what the services name and what they may do.
+// checkCompose loads compose.yaml strictly, as Compose does, and checks the services' references
+// and privileges.
 func checkCompose(root string) (errs []error) {
 	settings, err := knownSettings(root)
 	if err != nil {
 		return []error{err}
 	}
+
 	project, err := loadProject(root)
 	if err != nil {
 		return []error{err}
 	}
+
 	dockerfile, err := read(root, "deploy/docker/Dockerfile")
 	if err != nil {
 		return []error{err}
 	}
+
 	for name, service := range project.Services {
 		for _, err := range slices.Concat(checkGuards(service), checkFiles(project, service), checkImages(service, string(dockerfile))) {
 			errs = append(errs, fmt.Errorf("service %s: %w", name, err))
 		}
-		if slices.Contains(others, name) {
+		if slices.Contains(otherServices, name) {
 			continue
 		}
 		for key := range service.Environment {
@@ -50,26 +55,30 @@ func checkCompose(root string) (errs []error) {
 	return errs
 }
 
-// loadProject reads compose.yaml with every variable set that it asks for.
+// loadProject loads compose.yaml with a value for every variable that it requires.
 func loadProject(root string) (*types.Project, error) {
 	raw, err := read(root, composeFile)
 	if err != nil {
 		return nil, err
 	}
+
 	var env []string
 	for _, asked := range regexp.MustCompile(`\$\{(\w+):\?`).FindAllStringSubmatch(string(raw), -1) {
 		env = append(env, asked[1]+"=p0")
 	}
+
 	made, err := read(root, "deploy/compose-init.sh")
 	if err != nil {
 		return nil, err
 	}
+
 	for _, setting := range env {
 		name, _, _ := strings.Cut(setting, "=")
 		if !strings.Contains(string(made), strings.TrimSuffix(name, "_PASSWORD")) {
 			return nil, fmt.Errorf("%s is needed, and compose-init.sh does not make it", name)
 		}
 	}
+
 	options, err := cli.NewProjectOptions([]string{filepath.Join(root, composeFile)}, cli.WithEnv(env), cli.WithConsistency(true))
 	if err != nil {
 		return nil, err
@@ -77,13 +86,14 @@ func loadProject(root string) (*types.Project, error) {
 	return options.LoadProject(context.Background())
 }
 
-// checkGuards checks that a service runs with no more rights than it needs.
+// checkGuards checks that a service has no unneeded privileges.
 func checkGuards(s types.ServiceConfig) (errs []error) {
 	refuse := func(bad bool, what string) {
 		if bad {
 			errs = append(errs, fmt.Errorf("%s", what))
 		}
 	}
+
 	refuse(s.Privileged || len(s.CapAdd) > 0 || !slices.Contains(s.CapDrop, "ALL"), "it has capabilities")
 	refuse(!s.ReadOnly, "it may write to its root")
 	refuse(!slices.Contains(s.SecurityOpt, "no-new-privileges:true"), "it may get more rights")
@@ -94,7 +104,7 @@ func checkGuards(s types.ServiceConfig) (errs []error) {
 	return errs
 }
 
-// checkFiles checks that files that a service is given are there.
+// checkFiles checks that the files mounted into a service exist.
 func checkFiles(project *types.Project, s types.ServiceConfig) (errs []error) {
 	for _, volume := range s.Volumes {
 		if volume.Type != types.VolumeTypeBind {
@@ -107,6 +117,7 @@ func checkFiles(project *types.Project, s types.ServiceConfig) (errs []error) {
 			errs = append(errs, fmt.Errorf("it may write to %s", volume.Source))
 		}
 	}
+
 	for _, option := range s.SecurityOpt {
 		path, found := strings.CutPrefix(option, "seccomp:")
 		if !found {
@@ -123,11 +134,13 @@ func checkFiles(project *types.Project, s types.ServiceConfig) (errs []error) {
 	return errs
 }
 
-// checkImages checks that what is to be built can be built, and that no image names a registry: which one is the user's to say.
+// checkImages checks that images can be built, and that no image names a registry, because the user
+// chooses the registry.
 func checkImages(s types.ServiceConfig, dockerfile string) (errs []error) {
 	if s.Build != nil && !strings.Contains(dockerfile, " AS "+s.Build.Target+"\n") {
 		errs = append(errs, fmt.Errorf("the Dockerfile has no target %s", s.Build.Target))
 	}
+
 	images := []string{s.Image}
 	if s.Build != nil {
 		for _, name := range slices.Sorted(maps.Keys(s.Build.Args)) {
@@ -139,6 +152,7 @@ func checkImages(s types.ServiceConfig, dockerfile string) (errs []error) {
 			}
 		}
 	}
+
 	for _, image := range images {
 		if first, _, found := strings.Cut(image, "/"); found && strings.ContainsAny(first, ".:") {
 			errs = append(errs, fmt.Errorf("%s names a registry", image))
@@ -147,12 +161,13 @@ func checkImages(s types.ServiceConfig, dockerfile string) (errs []error) {
 	return errs
 }
 
-// knownSettings are the names in docs/settings.md.
+// knownSettings returns the settings documented in docs/settings.md.
 func knownSettings(root string) (map[string]bool, error) {
 	table, err := read(root, "docs/settings.md")
 	if err != nil {
 		return nil, err
 	}
+
 	known := map[string]bool{}
 	for line := range strings.Lines(string(table)) {
 		if !strings.HasPrefix(line, "|") {
@@ -162,6 +177,7 @@ func knownSettings(root string) (map[string]bool, error) {
 			known[name[1]] = true
 		}
 	}
+
 	if len(known) == 0 {
 		return nil, fmt.Errorf("docs/settings.md names no settings")
 	}

@@ -1,5 +1,5 @@
-// Command manifests checks what deploy/ asks of others: that Kubernetes and Compose would understand it to the last field, that the
-// parts name each other rightly, and that nothing runs with more rights than it needs. It starts nothing and asks nobody.
+// Command manifests checks the files in deploy/: Kubernetes and Compose must accept every field,
+// references must resolve, and no container may have unneeded privileges. It works offline.
 package main
 
 import (
@@ -8,7 +8,8 @@ import (
 	"path/filepath"
 )
 
-// checks look at a repository, each at a part of deploy/; their errors are sentences for whoever changed it.
+// checks each check a part of deploy/ below a repository root. Their errors are sentences for the
+// author of the change.
 var checks = []struct {
 	name  string
 	check func(root string) []error
@@ -23,6 +24,7 @@ func main() {
 	if len(os.Args) > 1 {
 		root = os.Args[1]
 	}
+
 	failed := false
 	for _, c := range checks {
 		problems := c.check(root)
@@ -35,12 +37,13 @@ func main() {
 		}
 		fmt.Fprintf(os.Stderr, "manifests: %s: clean\n", c.name)
 	}
+
 	if failed {
 		os.Exit(1)
 	}
 }
 
-// read gives a file of the repository.
+// read reads a file of the repository.
 func read(root string, path ...string) ([]byte, error) {
 	return os.ReadFile(filepath.Join(append([]string{root}, path...)...))
 }

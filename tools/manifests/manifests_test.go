@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// repository is this one, seen from here.
+// repository is the path of this repository.
 const repository = "../.."
 
-func TestWhatIsDeployedIsRight(t *testing.T) {
+func TestDeploymentFilesAreValid(t *testing.T) {
 	t.Parallel()
 	for _, c := range checks {
 		for _, problem := range c.check(repository) {
@@ -64,24 +64,25 @@ func TestMistakesAreFound(t *testing.T) {
 				}
 			}
 			if !strings.Contains(all.String(), mistake.found) {
-				t.Errorf("%q is not said, but:\n%s", mistake.found, all.String())
+				t.Errorf("%q is not printed, but:\n%s", mistake.found, all.String())
 			}
 		})
 	}
 }
 
-// copied gives a copy of what the checks look at.
+// copied returns a copy of the files that the checks read.
 func copied(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
 	for _, dir := range []string{"deploy/k8s", "deploy/compose", "deploy/docker", "deploy/grafana"} {
 		if _, err := os.Stat(filepath.Join(repository, dir)); err != nil {
-			continue // not there: the checks would say so
+			continue // the checks report a missing file
 		}
 		if err := os.CopyFS(filepath.Join(root, dir), os.DirFS(filepath.Join(repository, dir))); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	for _, file := range []string{"deploy/compose.yaml", "deploy/compose-init.sh", "docs/settings.md", "docs/telemetry.md"} {
 		raw, err := os.ReadFile(filepath.Join(repository, file))
 		if err == nil {

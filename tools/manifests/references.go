@@ -12,25 +12,27 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// checkKubernetes checks the manifests of the example, which has the base in it.
+// checkKubernetes checks the manifests of the example overlay, which includes the base.
 func checkKubernetes(root string) []error {
 	c, errs := buildCluster(root)
 	if len(errs) > 0 {
 		return errs
 	}
+
 	settings, err := knownSettings(root)
 	if err != nil {
 		return []error{err}
 	}
+
 	for _, w := range c.workloads() {
 		for _, err := range slices.Concat(c.checkWorkload(w), checkRights(w), c.checkEnvironment(w, settings)) {
 			errs = append(errs, fmt.Errorf("%s: %w", w.name, err))
 		}
 	}
-	return slices.Concat(errs, c.checkServices(), c.checkWaysIn(), c.checkSelectors(), c.checkScaling())
+	return slices.Concat(errs, c.checkServices(), c.checkIngresses(), c.checkSelectors(), c.checkScaling())
 }
 
-// matching gives the workloads whose pods a selector means.
+// matching returns the workloads whose pods match a selector.
 func (c *cluster) matching(selector *metav1.LabelSelector) (found []workload, err error) {
 	s, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil {
@@ -44,7 +46,7 @@ func (c *cluster) matching(selector *metav1.LabelSelector) (found []workload, er
 	return found, nil
 }
 
-// checkWorkload checks what a workload says of its own pods.
+// checkWorkload checks the references from a workload to its own pods.
 func (c *cluster) checkWorkload(w workload) (errs []error) {
 	if w.selector != nil {
 		s, err := metav1.LabelSelectorAsSelector(w.selector)
@@ -52,36 +54,42 @@ func (c *cluster) checkWorkload(w workload) (errs []error) {
 			errs = append(errs, errors.New("its selector does not mean its own pods"))
 		}
 	}
+
 	spec := w.template.Spec
 	volumes := map[string]bool{}
 	for _, v := range spec.Volumes {
 		volumes[v.Name] = true
 	}
+
 	for _, claim := range w.claims {
 		volumes[claim.Name] = true
 	}
+
 	for _, spread := range spec.TopologySpreadConstraints {
 		s, err := metav1.LabelSelectorAsSelector(spread.LabelSelector)
 		if err != nil || !s.Matches(labels.Set(w.template.Labels)) {
 			errs = append(errs, errors.New("it is spread apart from other pods than its own"))
 		}
 	}
+
 	for _, container := range spec.Containers {
 		errs = append(errs, checkContainer(container, volumes, w.selector != nil)...)
 	}
 	return errs
 }
 
-// checkContainer checks what a container mounts, and that one that goes on is asked how it is.
-func checkContainer(container corev1.Container, volumes map[string]bool, goesOn bool) (errs []error) {
+// checkContainer checks a container's mounts and probes. A long-running container needs every
+// probe.
+func checkContainer(container corev1.Container, volumes map[string]bool, longRunning bool) (errs []error) {
 	for _, mount := range container.VolumeMounts {
 		if !volumes[mount.Name] {
 			errs = append(errs, fmt.Errorf("there is no volume %s", mount.Name))
 		}
 	}
+
 	for _, probe := range []*corev1.Probe{container.StartupProbe, container.LivenessProbe, container.ReadinessProbe} {
 		if probe == nil || probe.HTTPGet == nil {
-			if goesOn {
+			if longRunning {
 				errs = append(errs, fmt.Errorf("%s lacks a probe", container.Name))
 			}
 			continue
@@ -99,7 +107,7 @@ func hasPort(container corev1.Container, port intstr.IntOrString) bool {
 	})
 }
 
-// checkRights checks that pods run with no more rights than they need.
+// checkRights checks that pods have no unneeded privileges.
 func checkRights(w workload) (errs []error) {
 	spec := w.template.Spec
 	refuse := func(bad bool, what string) {
@@ -107,6 +115,7 @@ func checkRights(w workload) (errs []error) {
 			errs = append(errs, errors.New(what))
 		}
 	}
+
 	pod := spec.SecurityContext
 	refuse(pod == nil || pod.RunAsNonRoot == nil || !*pod.RunAsNonRoot, "it may run as root")
 	refuse(pod == nil || pod.SeccompProfile == nil, "it has no seccomp profile")
@@ -134,7 +143,8 @@ var (
 	reference   = regexp.MustCompile(`\$\((\w+)\)`)
 )
 
-// checkEnvironment checks that what containers are told exists, and that Parley knows it.
+// checkEnvironment checks that the sources of environment variables exist, and that Parley has a
+// setting of each name.
 func (c *cluster) checkEnvironment(w workload, settings map[string]bool) (errs []error) {
 	for _, container := range w.template.Spec.Containers {
 		defined := map[string]bool{}
@@ -167,7 +177,8 @@ func (c *cluster) checkEnvironment(w workload, settings map[string]bool) (errs [
 	return errs
 }
 
-// checkSecret checks that the secret is there that a variable is read from, if it is.
+// checkSecret checks that the secret of an environment variable exists. Variables from elsewhere
+// pass.
 func (c *cluster) checkSecret(env corev1.EnvVar) error {
 	if env.ValueFrom == nil || env.ValueFrom.SecretKeyRef == nil {
 		return nil
@@ -179,10 +190,10 @@ func (c *cluster) checkSecret(env corev1.EnvVar) error {
 	return nil
 }
 
-// isPassword are the parts of addresses that containers are given beside their settings.
+// isPassword matches variables that are only parts of addresses in settings.
 var isPassword = regexp.MustCompile(`^[A-Z_]*PASSWORD$`)
 
-// keysOf gives the names that a whole secret or configuration defines.
+// keysOf returns the keys of a whole secret or config map.
 func (c *cluster) keysOf(from corev1.EnvFromSource) (names []string, err error) {
 	switch {
 	case from.ConfigMapRef != nil:

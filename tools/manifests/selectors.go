@@ -9,14 +9,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// lanes are the consumers of the job stream, as shared/domain names them.
+// lanes are the consumers of the job stream, named as in shared/domain.
 var lanes = []string{"chat", "automation", "ingest"}
 
-// checkServices checks that services lead to ports of pods that there are.
+// checkServices checks that services select existing pods and ports.
 func (c *cluster) checkServices() (errs []error) {
 	for name, service := range c.services {
 		if len(service.Spec.Selector) == 0 {
-			continue // on purpose: what leads there leads nowhere
+			continue // intentional: requests to it fail
 		}
 		pods, err := c.matching(&metav1.LabelSelector{MatchLabels: service.Spec.Selector})
 		if err != nil || len(pods) == 0 {
@@ -30,6 +30,7 @@ func (c *cluster) checkServices() (errs []error) {
 			}
 		}
 	}
+
 	for name, set := range c.statefulSets {
 		if c.services[set.Spec.ServiceName] == nil {
 			errs = append(errs, fmt.Errorf("%s: there is no service %s", name, set.Spec.ServiceName))
@@ -38,8 +39,8 @@ func (c *cluster) checkServices() (errs []error) {
 	return errs
 }
 
-// checkWaysIn checks that ways in lead to services, and none to metrics.
-func (c *cluster) checkWaysIn() (errs []error) {
+// checkIngresses checks that ingresses lead to services, and that none exposes /metrics.
+func (c *cluster) checkIngresses() (errs []error) {
 	for name, in := range c.ingresses {
 		closed := false
 		for _, rule := range in.Spec.Rules {
@@ -67,13 +68,15 @@ func (c *cluster) serves(to networkingv1.IngressBackend) bool {
 	})
 }
 
-// checkSelectors checks that budgets and policies mean pods that there are, and that everything is refused that no policy allows.
+// checkSelectors checks that disruption budgets and network policies select existing pods, and that
+// a policy denies traffic by default.
 func (c *cluster) checkSelectors() (errs []error) {
 	for name, budget := range c.budgets {
 		if pods, err := c.matching(budget.Spec.Selector); err != nil || len(pods) != 1 {
 			errs = append(errs, fmt.Errorf("disruption budget %s means %d workloads, not one", name, len(pods)))
 		}
 	}
+
 	denies := false
 	for name, policy := range c.policies {
 		all := len(policy.Spec.PodSelector.MatchLabels)+len(policy.Spec.PodSelector.MatchExpressions) == 0
@@ -88,7 +91,7 @@ func (c *cluster) checkSelectors() (errs []error) {
 				if !slices.ContainsFunc(pods, func(w workload) bool {
 					return slices.ContainsFunc(w.template.Spec.Containers, func(k corev1.Container) bool { return hasPort(k, *port.Port) })
 				}) {
-					errs = append(errs, fmt.Errorf("network policy %s lets in to port %s, which nobody has", name, port.Port.String()))
+					errs = append(errs, fmt.Errorf("network policy %s allows port %s, which no container has", name, port.Port.String()))
 				}
 			}
 		}
@@ -96,13 +99,14 @@ func (c *cluster) checkSelectors() (errs []error) {
 			errs = append(errs, c.checkPeers(name, rule.To)...)
 		}
 	}
+
 	if !denies {
 		errs = append(errs, fmt.Errorf("no network policy refuses what is not allowed"))
 	}
 	return errs
 }
 
-// checkPeers checks that pods of this namespace that a policy names exist.
+// checkPeers checks that the pods of this namespace named in a policy exist.
 func (c *cluster) checkPeers(policy string, peers []networkingv1.NetworkPolicyPeer) (errs []error) {
 	for _, peer := range peers {
 		if peer.PodSelector == nil || peer.NamespaceSelector != nil {
@@ -115,7 +119,8 @@ func (c *cluster) checkPeers(policy string, peers []networkingv1.NetworkPolicyPe
 	return errs
 }
 
-// checkScaling checks that scalers scale something, each something else, and that nothing else sets its number.
+// checkScaling checks that each scaler scales a different existing workload, and that nothing else
+// sets its replicas.
 func (c *cluster) checkScaling() (errs []error) {
 	scaled := map[string]string{}
 	scale := func(by, target string) {
@@ -130,9 +135,11 @@ func (c *cluster) checkScaling() (errs []error) {
 		}
 		scaled[target] = by
 	}
+
 	for name, s := range c.scalers {
 		scale("autoscaler "+name, s.Spec.ScaleTargetRef.Name)
 	}
+
 	for name, s := range c.kedaScalers {
 		scale("scaled object "+name, s.Spec.ScaleTargetRef.Name)
 		for _, trigger := range s.Spec.Triggers {

@@ -28,7 +28,7 @@ type flags struct {
 	config.Documents
 	config.Outbound
 	config.Ingress
-	Probe string `name:"probe" help:"Ask this address once, such as http://127.0.0.1:8080/readyz, and exit with 0 when it answers with 200: the health check of a container."`
+	Probe string `name:"probe" help:"Request this address once, such as http://127.0.0.1:8080/readyz, and exit with 0 if it answers with 200; for container health checks."`
 }
 
 func main() {

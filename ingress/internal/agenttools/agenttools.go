@@ -18,7 +18,7 @@ import (
 const KeyName = "parley/idempotencyKey"
 
 const instructions = "Every tool is an agent of the organization that the API key belongs to. Send it a message as you would " +
-	"ask a colleague; to go on with a conversation, send the sessionId of the earlier answer along."
+	"ask a colleague. To continue a conversation, send the sessionId of the earlier answer."
 
 // The methods that this package answers. The SDK answers all others.
 const (
@@ -100,7 +100,7 @@ func answer(next mcp.MethodHandler) mcp.MethodHandler {
 				return run(ctx, agents, call)
 			}
 		case method == methodListen: // the stream would stay open and carry nothing
-			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "nothing can be subscribed to here"}
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "subscriptions are not supported"}
 		}
 		return next(ctx, method, req)
 	}
@@ -125,7 +125,7 @@ func run(ctx context.Context, agents Agents, req *mcp.CallToolRequest) (mcp.Resu
 	}
 	agent, ok := find(all, req.Params.Name)
 	if !ok {
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "there is no such tool; list them again"}
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "unknown tool; list the tools again"}
 	}
 	call := Call{AgentID: agent.ID, Arguments: req.Params.Arguments}
 	if key, given := req.Params.Meta[KeyName]; given {
@@ -161,7 +161,7 @@ func protocolError(err error) error {
 	if coded, ok := errors.AsType[*apierr.Error](err); ok {
 		return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: errorText(coded)}
 	}
-	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "something went wrong in the service"}
+	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "internal error"}
 }
 
 // failure returns the result of a call that started no run. It contains the error, for the calling

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestToolsHaveNamesThatClientsTake(t *testing.T) {
+func TestToolNamesAreValidForClients(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
 		"Release notes": "release_notes", "  Ünïcode -- & Co.  ": "n_code_co", "客服": "agent", "": "agent", "___": "agent", "A1": "a1",

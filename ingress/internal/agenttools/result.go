@@ -14,9 +14,9 @@ import (
 var inputSchema = json.RawMessage(`{
 	"type": "object",
 	"properties": {
-		"message": {"type": "string", "minLength": 1, "description": "What to ask the agent, or to tell it."},
+		"message": {"type": "string", "minLength": 1, "description": "The message to the agent."},
 		"sessionId": {"type": "string", "minLength": 1, "maxLength": 128,
-			"description": "The conversation to go on with, as an earlier answer named it. Without it a new one begins."}
+			"description": "The conversation to continue, from an earlier answer. Default: a new conversation."}
 	},
 	"required": ["message"],
 	"additionalProperties": false
@@ -94,8 +94,8 @@ func texts(run *domain.Run) []string {
 
 // waitText says that a run waits for a person, and where to decide.
 func waitText(runID string, action *domain.RequiredAction) string {
-	return fmt.Sprintf("The run %s waits for a person: the tool %s, %s. It goes on once somebody has decided: in the dashboard, or by "+
-		"POST /api/runs?id=%[1]s&action=…&toolCallId=%s. Its answer is then at GET /api/runs?id=%[1]s.",
+	return fmt.Sprintf("The run %s waits for a person: the tool %s, %s. It continues after the decision, in the dashboard or with "+
+		"POST /api/runs?id=%[1]s&action=…&toolCallId=%s. The answer is then at GET /api/runs?id=%[1]s.",
 		runID, action.Name, strings.ReplaceAll(string(action.Kind), "_", " "), action.ToolCallID)
 }
 
@@ -104,7 +104,7 @@ func ending(status domain.RunStatus) string {
 	case domain.RunCancelled:
 		return "was cancelled"
 	case domain.RunTimedOut:
-		return "was not done in time"
+		return "timed out"
 	case domain.RunCompleted:
 		return "ended without an answer"
 	default:

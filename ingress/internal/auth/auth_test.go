@@ -49,7 +49,7 @@ func TestClientAddr(t *testing.T) {
 			req.Header.Add("X-Forwarded-For", v)
 		}
 		if got := proxies.ClientAddr(req); got.String() != c.want || ClientName(got) != c.client {
-			t.Errorf("%s: %s counted as %s; want %s and %s", name, got, ClientName(got), c.want, c.client)
+			t.Errorf("%s: address %s, rate limited as %s; want %s and %s", name, got, ClientName(got), c.want, c.client)
 		}
 	}
 }
@@ -120,17 +120,17 @@ func TestPasswords(t *testing.T) {
 		t.Errorf("no account: %q, %v", hashes, err)
 	}
 	if same, err := argon2id.ComparePasswordAndHash("battery staple", second); err != nil || !same {
-		t.Errorf("the library does not read %s: %v", second, err)
+		t.Errorf("the library rejects %s: %v", second, err)
 	}
 }
 
-// TestPasswordsAreBounded floods the one slot there is: never more are at work than there are slots, those that
-// fit wait, and the rest are refused at once.
+// TestPasswordsAreBounded floods the only slot: one caller at a time enters, waitersPerSlot callers
+// wait, and all others are refused immediately.
 func TestPasswordsAreBounded(t *testing.T) {
 	t.Parallel()
 	const callers = 200
 	p := &Passwords{slots: make(chan struct{}, 1)}
-	p.slots <- struct{}{} // somebody is in
+	p.slots <- struct{}{} // the slot is taken
 	refused, entered := make(chan error, callers), make(chan struct{}, callers)
 	var inside, limit atomic.Int32
 	var wg sync.WaitGroup
@@ -147,13 +147,13 @@ func TestPasswordsAreBounded(t *testing.T) {
 			leave()
 		})
 	}
-	for range callers - waitersPerSlot { // without the slot's becoming free
+	for range callers - waitersPerSlot { // refused while the slot is taken
 		var coded *apierr.Error
 		if err := <-refused; !errors.As(err, &coded) || coded.Code != apierr.Overloaded || coded.RetryAfter < time.Second {
 			t.Errorf("beyond the queue: %v", err)
 		}
 	}
-	<-p.slots // whoever was in leaves
+	<-p.slots // the slot is freed
 	wg.Wait()
 	if len(entered) != waitersPerSlot || len(refused) != 0 || limit.Load() != 1 || p.waiting.Load() != 0 {
 		t.Errorf("%d entered, %d refused late, %d at a time, %d still counted", len(entered), len(refused), limit.Load(), p.waiting.Load())

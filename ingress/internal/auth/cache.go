@@ -89,7 +89,7 @@ func (c *cache[K, V]) get(ctx context.Context, key K, now time.Time) (entry[V], 
 
 // busy returns the error for work that would wait too long.
 func busy(err error) error {
-	e := apierr.Wrap(apierr.Overloaded, err, "too many requests are waiting to log in or be recognised")
+	e := apierr.Wrap(apierr.Overloaded, err, "too many requests are waiting for authentication; try again shortly")
 	e.RetryAfter = time.Second
 	return e
 }

@@ -56,7 +56,7 @@ func (r *Resolver) NewClientSecret(ctx context.Context, maker Identity, purpose 
 	}
 	plain := rendered(s)
 	if len(plain) > secrets.ClientSecretRoom {
-		return "", apierr.Invalid("session", "too_long", "is %d bytes too long for a client secret: send the rest in session.update",
+		return "", apierr.Invalid("session", "too_long", "exceeds the size limit of a client secret by %d bytes: send the rest in session.update",
 			len(plain)-secrets.ClientSecretRoom)
 	}
 	return r.widgets.box.SealClientSecret(plain), nil
@@ -79,7 +79,7 @@ func (r *Resolver) secret(ctx context.Context, p presented, before bool) (Identi
 	case !before && !r.now().Before(expires):
 		return Identity{}, unauthenticated("the client secret has expired")
 	case p.org != "" && p.org != s.Org:
-		return Identity{}, apierr.New(apierr.OrganizationMismatch, "x-organization-id names another organization than the client secret's")
+		return Identity{}, apierr.New(apierr.OrganizationMismatch, "x-organization-id is not the organization of the client secret")
 	}
 	found, err := r.maker(ctx, s)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"parley/shared/secrets"
 )
 
-// seedHeaders are values of headers as clients and attackers send them.
+// seedHeaders are header values that clients and attackers send.
 var seedHeaders = []string{
 	"", " ", ",", "x", "tenant_demo", "TENANT_DEMO", "tenant_demo,", "Bearer x", "bearer  x", "Bearer", "Bearer ", "Basic eDp5", "Bearer ak_1", "ps_" + strings.Repeat("a", 32),
 	"ak_01h455vb4pex5vsknk084sn02q_0123456789abcdefghijklmnopqrstuv000000", "parley_session=x", "parley_session=x; parley_session=y", `parley_session="x"`,
@@ -22,14 +22,15 @@ func headersFor(key, authorization, cookie, organization, tenant string) *http.R
 	for name, value := range map[string]string{
 		headerKey: key, headerAuthorization: authorization, "Cookie": cookie, headerOrganization: organization, headerTenant: tenant,
 	} {
-		if value != "-" { // which stands for none
-			req.Header[name] = strings.Split(value, "\n") // a header sent more than once
+		if value != "-" { // "-" means no header
+			req.Header[name] = strings.Split(value, "\n") // "\n" separates the values of a repeated header
 		}
 	}
 	return req
 }
 
-// Whatever the headers hold, at most one clean credential comes out of them, or a coded refusal.
+// Read returns at most one credential of visible characters, or an error with a code, for any
+// headers.
 func FuzzRead(f *testing.F) {
 	for _, value := range seedHeaders {
 		f.Add(value, "-", "-", "-", "-")
@@ -65,7 +66,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// The address of a client is never one that the client has made up.
+// ClientAddr never returns an address that the client has made up.
 func FuzzClientAddr(f *testing.F) {
 	for _, value := range []string{
 		"", "198.51.100.1", "198.51.100.1, 10.0.0.2", "10.0.0.1,10.0.0.2,", "unknown", "[2001:db8::1]:443", "2001:db8::1", "198.51.100.1:80", "fe80::1%eth0", "::ffff:10.0.0.9",
@@ -81,16 +82,17 @@ func FuzzClientAddr(f *testing.F) {
 		got := proxies.ClientAddr(req)
 		from := peer(req)
 		if !proxies.Trust(from) && got != from {
-			t.Errorf("%q said %q and is taken for %s", remote, forwarded, got)
+			t.Errorf("%q with the header %q got the address %s", remote, forwarded, got)
 		}
 		if got.IsValid() && got.Is4In6() || got.Zone() != "" {
-			t.Errorf("%s is written in two ways", got)
+			t.Errorf("%s is not in its canonical form", got)
 		}
-		// Whatever the client writes further left changes nothing, once a proxy has named the client.
+		// Once a trusted proxy has appended the client's address, entries to its left have no
+		// effect.
 		if !proxies.Trust(got) && got != from {
 			req.Header["X-Forwarded-For"] = append([]string{"192.0.2.77"}, req.Header["X-Forwarded-For"]...)
 			if again := proxies.ClientAddr(req); again != got {
-				t.Errorf("%q made %s of %s", forwarded, again, got)
+				t.Errorf("%q changed the address to %s, want %s", forwarded, again, got)
 			}
 		}
 		if name := ClientName(got); name == "" {
@@ -100,7 +102,7 @@ func FuzzClientAddr(f *testing.F) {
 	})
 }
 
-// No text but a credential is taken for one.
+// A text that is recognized as a credential has one type and only visible characters.
 func FuzzCredentials(f *testing.F) {
 	key := secrets.NewAPIKey()
 	for _, text := range append(seedHeaders, key.Key, secrets.NewSessionToken(), secrets.NewLinkToken(), key.Key+"0", key.Key[1:], strings.ToUpper(key.Key)) {
@@ -114,7 +116,7 @@ func FuzzCredentials(f *testing.F) {
 			t.Errorf("%q is a token", text)
 		}
 		if secrets.IsSessionToken(text) && (secrets.IsLinkToken(text) || secrets.IsAPIKey(text)) {
-			t.Errorf("%q is two things", text)
+			t.Errorf("%q has two types", text)
 		}
 	})
 }

@@ -26,7 +26,7 @@ const (
 	waitersPerSlot = 64
 )
 
-var errPasswordsBusy = errors.New("too many passwords are being checked")
+var errPasswordsBusy = errors.New("too many simultaneous password checks")
 
 // Passwords hashes and checks passwords, a few at a time, because each hash takes a core and much
 // memory and any client can ask for one. Requests that would wait long are refused.

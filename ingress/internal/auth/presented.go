@@ -51,7 +51,7 @@ func read(req *http.Request, cookies bool) (presented, error) {
 		return p, err
 	}
 	if tenant != "" && tenant != domain.DemoTenant {
-		return p, apierr.Invalid("x-tenant-id", "invalid_value", "the only tenant that can be named is %s", domain.DemoTenant)
+		return p, apierr.Invalid("x-tenant-id", "invalid_value", "must be %s, the only tenant", domain.DemoTenant)
 	}
 	p.demo = tenant != ""
 	if p.org, err = single(req, headerOrganization, "x-organization-id"); err != nil {
@@ -102,11 +102,11 @@ func single(req *http.Request, header, field string) (string, error) {
 	case !present:
 		return "", nil
 	case len(values) != 1:
-		return "", apierr.Invalid(field, "duplicate", "the header may be sent only once")
+		return "", apierr.Invalid(field, "duplicate", "must be sent only once")
 	case values[0] == "":
-		return "", apierr.Invalid(field, "required", "the header is empty")
+		return "", apierr.Invalid(field, "required", "must not be empty")
 	case !isVisible(values[0]) || strings.ContainsRune(values[0], ','):
-		return "", apierr.Invalid(field, "invalid_value", "the header must hold one value without spaces or commas")
+		return "", apierr.Invalid(field, "invalid_value", "must be one value without spaces or commas")
 	}
 	return values[0], nil
 }
@@ -128,17 +128,17 @@ func bearerToken(req *http.Request) (string, error) {
 		return "", nil
 	}
 	if len(values) != 1 {
-		return "", apierr.Invalid(field, "duplicate", "the header may be sent only once")
+		return "", apierr.Invalid(field, "duplicate", "must be sent only once")
 	}
 	scheme, token, _ := strings.Cut(values[0], " ")
 	if scheme == "" {
-		return "", apierr.Invalid(field, "required", "the header is empty")
+		return "", apierr.Invalid(field, "required", "must not be empty")
 	}
 	if strings.ContainsRune(values[0], ',') || !isVisible(token) {
-		return "", apierr.Invalid(field, "invalid_value", "the header must be \"Bearer\", one space and one token")
+		return "", apierr.Invalid(field, "invalid_value", "must be \"Bearer\", one space and one token")
 	}
 	if !strings.EqualFold(scheme, "Bearer") {
-		return "", apierr.New(apierr.Unauthenticated, "the only authorization scheme here is Bearer")
+		return "", apierr.New(apierr.Unauthenticated, "unsupported authorization scheme: use Bearer")
 	}
 	if token == "" {
 		return "", apierr.Invalid(field, "required", "the token is empty")
@@ -152,11 +152,11 @@ func cookieToken(req *http.Request) (string, error) {
 	case len(cookies) == 0:
 		return "", nil
 	case len(cookies) > 1:
-		return "", apierr.Invalid("cookie", "duplicate", "the session cookie may be sent only once")
+		return "", apierr.Invalid("cookie", "duplicate", "the session cookie must be sent only once")
 	case cookies[0].Value == "":
 		return "", apierr.Invalid("cookie", "required", "the session cookie is empty")
 	case !isVisible(cookies[0].Value): // net/http accepts spaces
-		return "", apierr.Invalid("cookie", "invalid_value", "the session cookie must hold no spaces")
+		return "", apierr.Invalid("cookie", "invalid_value", "the session cookie must not contain spaces")
 	}
 	return cookies[0].Value, nil
 }

@@ -96,7 +96,7 @@ type Identity struct {
 func (r *Resolver) Resolve(req *http.Request, need Need) (Identity, error) {
 	ident, err := r.resolve(req, need)
 	if need == NeedKey && fromBrowser(req) { // whatever the credentials; the identity only selects the limit to show
-		return ident, apierr.New(apierr.ServerToServerOnly, "this endpoint must not be called from a browser")
+		return ident, apierr.New(apierr.ServerToServerOnly, "this endpoint does not accept requests from browsers")
 	}
 	return ident, err
 }
@@ -136,14 +136,14 @@ func fromBrowser(req *http.Request) bool {
 }
 
 func keyRequired() error {
-	return apierr.New(apierr.APIKeyRequired, "this endpoint takes an API key, in x-api-key or as a bearer token, and nothing else")
+	return apierr.New(apierr.APIKeyRequired, "this endpoint accepts only an API key, in x-api-key or as a bearer token")
 }
 
 // noKey returns the error for a request without an API key where one is needed. An unknown bearer
 // token counts as an attempted key.
 func noKey(p presented) error {
 	if p.via == ViaBearer && !secrets.IsSessionToken(p.token) {
-		return apierr.New(apierr.APIKeyRequired, "the bearer token is no API key of Parley: they begin with ak_")
+		return apierr.New(apierr.APIKeyRequired, "the bearer token is not an API key of Parley, which begins with ak_")
 	}
 	return keyRequired()
 }
@@ -155,7 +155,7 @@ func nobody(need Need) (Identity, error) {
 	case NeedKey, NeedUserKey:
 		return Identity{}, keyRequired()
 	default:
-		return Identity{}, apierr.New(apierr.Unauthenticated, "send an API key in x-api-key or log in")
+		return Identity{}, apierr.New(apierr.Unauthenticated, "a credential is missing: send an API key in x-api-key, or log in")
 	}
 }
 
@@ -172,7 +172,7 @@ func (r *Resolver) demo(req *http.Request, need Need) (Identity, error) {
 
 // DemoRestricted returns the error for endpoints that are closed to demo visitors.
 func DemoRestricted() error {
-	return apierr.New(apierr.DemoRestricted, "demo mode may list templates and chat with them, nothing else")
+	return apierr.New(apierr.DemoRestricted, "demo mode only allows listing templates and chatting with them")
 }
 
 // known verifies a presented credential and chooses the organization.
@@ -237,7 +237,7 @@ func (r *Resolver) lasting(found entry[accountdb.Credential], sum [32]byte) (ent
 // Used records that a request acted as a key without its secret, as a hook's delivery does.
 func (r *Resolver) Used(keyID string) { r.touches.note(keyID, r.now()) }
 
-func ended() error { return unauthenticated("the credential is unknown, was revoked or has ended") }
+func ended() error { return unauthenticated("the credential is unknown, revoked or expired") }
 
 // malformed describes the expected form of a credential. Clients made for other services send keys
 // of those services.
@@ -246,13 +246,13 @@ func malformed(p presented) error {
 	case p.via == ViaCookie:
 		return unauthenticated("the session token is malformed")
 	case p.via == ViaBearer && secrets.IsClientSecret(p.token):
-		return unauthenticated("a client secret is for voice connections at /v1/realtime, nothing else")
+		return unauthenticated("a client secret is valid only for voice connections at /v1/realtime")
 	case p.via == ViaBearer:
 		return unauthenticated("the bearer token is neither an API key of Parley, which begins with ak_, nor the token of a login session")
 	case secrets.IsAPIKey(p.token):
 		return unauthenticated("the API key is malformed")
 	default:
-		return unauthenticated("this is no API key of Parley: they begin with ak_")
+		return unauthenticated("not an API key of Parley, which begins with ak_")
 	}
 }
 
@@ -263,7 +263,7 @@ func unauthenticated(detail string) error { return apierr.New(apierr.Unauthentic
 func organization(cred *accountdb.Credential, p presented) (accountdb.Standing, error) {
 	if cred.OrganizationID != "" {
 		if p.org != "" && p.org != cred.OrganizationID {
-			return accountdb.Standing{}, apierr.New(apierr.OrganizationMismatch, "x-organization-id names another organization than the API key's")
+			return accountdb.Standing{}, apierr.New(apierr.OrganizationMismatch, "x-organization-id is not the organization of the API key")
 		}
 		return accountdb.Standing{OrganizationID: cred.OrganizationID, Role: domain.RoleAdmin}, nil
 	}

@@ -17,7 +17,7 @@ import (
 	"parley/shared/store/accountdb"
 )
 
-// fakeLookup holds credentials in memory and counts reads.
+// fakeLookup stores credentials in memory and counts reads.
 type fakeLookup struct {
 	mu      sync.Mutex
 	keys    map[string]*accountdb.Credential
@@ -192,13 +192,13 @@ func TestResolve(t *testing.T) {
 		"run-automation by user's key":  {NeedKey, []string{key, w.userKey, org, w.second}, ok, w.second, domain.RoleMember, domain.CallerSystem},
 		"run-automation by cookie":      {NeedKey, []string{jar, cookie(w.session)}, apierr.APIKeyRequired, "", "", ""},
 		"run-automation by bearer":      {NeedKey, []string{bearer, "Bearer " + w.session}, apierr.APIKeyRequired, "", "", ""},
-		"run-automation by nobody":      {NeedKey, nil, apierr.APIKeyRequired, "", "", ""},
+		"run-automation, anonymous":     {NeedKey, nil, apierr.APIKeyRequired, "", "", ""},
 		"tools by key":                  {NeedUserKey, []string{key, w.orgKey}, ok, w.org, domain.RoleAdmin, domain.CallerUser},
 		"tools by bearer key":           {NeedUserKey, []string{bearer, "Bearer " + w.orgKey}, ok, w.org, domain.RoleAdmin, domain.CallerUser},
 		"tools by an application":       {NeedUserKey, []string{key, w.orgKey, "origin", "app://x"}, ok, w.org, domain.RoleAdmin, domain.CallerUser},
 		"tools by cookie":               {NeedUserKey, []string{jar, cookie(w.session)}, apierr.APIKeyRequired, "", "", ""},
 		"tools by bearer":               {NeedUserKey, []string{bearer, "Bearer " + w.session}, apierr.APIKeyRequired, "", "", ""},
-		"tools by nobody":               {NeedUserKey, nil, apierr.APIKeyRequired, "", "", ""},
+		"tools, anonymous":              {NeedUserKey, nil, apierr.APIKeyRequired, "", "", ""},
 		"demo on tools":                 {NeedUserKey, []string{tenant, domain.DemoTenant}, apierr.DemoRestricted, "", "", ""},
 		"run-automation by unknown key": {NeedKey, []string{key, unknownKey}, apierr.Unauthenticated, "", "", ""},
 		"run-automation from a page":    {NeedKey, []string{key, w.orgKey, "origin", "https://example.com"}, apierr.ServerToServerOnly, w.org, domain.RoleAdmin, ""},
@@ -217,11 +217,11 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// Clients of other services come with those services' keys: they are told what one of ours looks like.
-func TestKeysOfOthersAreToldApart(t *testing.T) {
+// Clients send keys of other services by mistake. The error shows the format of Parley's keys.
+func TestKeysOfOtherServicesAreRecognized(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t)
-	const others, ours, bearer, key = "sk-proj-abc", "begin with ak_", "authorization", "x-api-key"
+	const others, ours, bearer, key = "sk-proj-abc", "begins with ak_", "authorization", "x-api-key"
 	for name, c := range map[string]struct {
 		need    Need
 		headers []string
@@ -246,7 +246,7 @@ func TestKeysOfOthersAreToldApart(t *testing.T) {
 	}
 }
 
-func TestResolveNamesTheCredential(t *testing.T) {
+func TestResolveReturnsTheCredential(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t)
 	got, err := w.Resolve(request("cookie", CookieName+"="+w.session), NeedUser)
@@ -261,7 +261,7 @@ func TestResolveNamesTheCredential(t *testing.T) {
 	}
 }
 
-func TestRevocationHoldsWithinFiveSeconds(t *testing.T) {
+func TestRevocationTakesEffectWithinFiveSeconds(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t)
 	clock := time.Now()
@@ -280,15 +280,15 @@ func TestRevocationHoldsWithinFiveSeconds(t *testing.T) {
 	}
 	keyID, _ := secrets.APIKeyID(w.orgKey)
 	w.lookup.mu.Lock()
-	delete(w.lookup.keys, keyID) // as another ingress does
+	delete(w.lookup.keys, keyID) // as if another ingress revoked it
 	w.lookup.mu.Unlock()
 	clock = clock.Add(5 * time.Second)
 	if apierr.CodeFor(resolve()) != apierr.Unauthenticated {
-		t.Error("revoked key works after 5 s")
+		t.Error("a revoked key still works after 5 s")
 	}
 }
 
-func TestForgetting(t *testing.T) {
+func TestForgettingTakesEffectImmediately(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t)
 	keyID, _ := secrets.APIKeyID(w.orgKey)
@@ -309,9 +309,10 @@ func TestForgetting(t *testing.T) {
 	}
 }
 
-// TestChangesHoldElsewhereWithinFiveSeconds has two resolvers, as two ingresses have, over one database: what
-// changes through one is no secret to the other after 5 s, and to the one that forgets none at once.
-func TestChangesHoldElsewhereWithinFiveSeconds(t *testing.T) {
+// TestChangesTakeEffectElsewhereWithinFiveSeconds uses two resolvers over one database, like two
+// ingresses. A change takes effect on the other resolver within 5 s, and immediately on a resolver
+// that forgets the user.
+func TestChangesTakeEffectElsewhereWithinFiveSeconds(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t)
 	clock := time.Now()
@@ -398,7 +399,7 @@ func TestDatabaseAwayIsUnavailable(t *testing.T) {
 	}
 }
 
-func TestUseOfKeysIsNoted(t *testing.T) {
+func TestUseOfKeysIsRecorded(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t)
 	clock := time.Now()
@@ -415,14 +416,14 @@ func TestUseOfKeysIsNoted(t *testing.T) {
 		return used
 	}
 	if used := use(); !used[keyID].Equal(clock) {
-		t.Errorf("first use noted as %v", used)
+		t.Errorf("first use recorded as %v", used)
 	}
 	if used := use(); len(used) != 0 {
-		t.Errorf("second use within a minute noted as %v", used)
+		t.Errorf("second use within a minute recorded as %v", used)
 	}
 	clock = clock.Add(time.Minute)
 	if used := use(); len(used) != 1 {
-		t.Errorf("use a minute later noted as %v", used)
+		t.Errorf("use a minute later recorded as %v", used)
 	}
 	w.touches.note("key_x", clock)
 	w.touches.flush(t.Context())

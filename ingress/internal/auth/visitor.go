@@ -26,7 +26,7 @@ func (r *Resolver) visitor(req *http.Request, p presented, need Need) (Identity,
 
 // WidgetRestricted returns the error for endpoints that are closed to widget visitors.
 func WidgetRestricted() error {
-	return apierr.New(apierr.PermissionDenied, "a widget token is for chatting with its agent, nothing else")
+	return apierr.New(apierr.PermissionDenied, "a widget token is valid only for chatting with its agent")
 }
 
 // visiting checks a widget token and the page that uses it. With before set, the token may have
@@ -43,7 +43,7 @@ func (r *Resolver) visiting(req *http.Request, p presented, before bool) (Identi
 	if !before && !r.now().Before(expires) {
 		return Identity{}, unauthenticated("the widget token has expired")
 	}
-	denied := apierr.New(apierr.PermissionDenied, "the widget may not be used here")
+	denied := apierr.New(apierr.PermissionDenied, "the widget is not allowed on this page")
 	if origins := req.Header[headerOrigin]; len(origins) != 1 || origins[0] != token.Origin {
 		return Identity{}, denied
 	}
@@ -56,7 +56,7 @@ func (r *Resolver) visiting(req *http.Request, p presented, before bool) (Identi
 	}
 	org := found.found.OrganizationID
 	if p.org != "" && p.org != org {
-		return Identity{}, apierr.New(apierr.OrganizationMismatch, "x-organization-id names another organization than the widget's")
+		return Identity{}, apierr.New(apierr.OrganizationMismatch, "x-organization-id is not the organization of the widget")
 	}
 	return Identity{Until: found.until, Via: ViaWidget, Caller: domain.Caller{
 		Kind: domain.CallerUser, OrganizationID: org, Credential: "widget:" + token.Agent + ":" + token.Visitor,

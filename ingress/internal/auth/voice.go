@@ -28,7 +28,7 @@ func Protocols(req *http.Request) ([]string, error) {
 		for name := range strings.SplitSeq(line, ",") {
 			name = strings.Trim(name, " \t")
 			if name == "" || !isVisible(name) {
-				return nil, apierr.Invalid(nameProtocol, "invalid_value", "the header must be names with commas between")
+				return nil, apierr.Invalid(nameProtocol, "invalid_value", "must be names separated by commas")
 			}
 			out = append(out, name)
 		}
@@ -53,13 +53,13 @@ func readVoice(req *http.Request) (presented, error) {
 			case token == "":
 				return p, apierr.Invalid(nameProtocol, "required", "%s must be followed by a credential", protocolKey)
 			case p.token != "":
-				return p, apierr.New(apierr.ConflictingCredentials, "send one credential: in a header, or once as a subprotocol")
+				return p, apierr.New(apierr.ConflictingCredentials, "send one credential only: in a header, or once as a subprotocol")
 			}
 			p.via, p.token = bearing(token), token
 		}
 		if org, ok := strings.CutPrefix(name, protocolOrganization); ok {
 			if org == "" || p.org != "" && p.org != org {
-				return p, apierr.Invalid(nameProtocol, "invalid_value", "%s must be followed by the organization that is meant",
+				return p, apierr.Invalid(nameProtocol, "invalid_value", "%s must be followed by an organization id",
 					protocolOrganization)
 			}
 			p.org = org
@@ -84,8 +84,8 @@ func (r *Resolver) voice(req *http.Request, before bool) (Identity, error) {
 	case p.via == ViaNothing && p.demo:
 		return Identity{}, DemoRestricted()
 	case p.via == ViaNothing:
-		return Identity{}, unauthenticated("send an API key, or a client secret, which POST /v1/realtime/client_secrets makes: " +
-			"a cookie is no credential here")
+		return Identity{}, unauthenticated("a credential is missing: send an API key or a client secret of POST /v1/realtime/client_secrets; " +
+			"cookies are not accepted here")
 	case p.via == ViaBearer && secrets.IsClientSecret(p.token):
 		return r.secret(req.Context(), p, before)
 	}

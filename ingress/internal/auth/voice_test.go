@@ -14,14 +14,14 @@ import (
 	"parley/shared/store/accountdb"
 )
 
-// voiceEnv is a world whose resolver takes client secrets, with a clock.
+// voiceEnv is a testEnv whose resolver accepts client secrets. The test controls its clock.
 type voiceEnv struct {
 	*testEnv
 	box   *secrets.Box
 	clock time.Time
 }
 
-func newStudio(t *testing.T) *voiceEnv {
+func newVoiceEnv(t *testing.T) *voiceEnv {
 	t.Helper()
 	box, err := secrets.NewBox(strings.Repeat("ab", 32))
 	if err != nil {
@@ -32,8 +32,8 @@ func newStudio(t *testing.T) *voiceEnv {
 	return s
 }
 
-// knock asks for a voice connection; headers are "name: value".
-func (s *voiceEnv) knock(t *testing.T, need Need, headers ...string) (Identity, error) {
+// requestVoice authenticates a request for a voice connection; headers are "name: value".
+func (s *voiceEnv) requestVoice(t *testing.T, need Need, headers ...string) (Identity, error) {
 	t.Helper()
 	req := httptest.NewRequestWithContext(t.Context(), "GET", "/v1/realtime", nil)
 	for _, h := range headers {
@@ -48,9 +48,9 @@ func (s *voiceEnv) knock(t *testing.T, need Need, headers ...string) (Identity, 
 
 const offers = "Sec-WebSocket-Protocol: "
 
-func TestWhoAsksForAVoiceConnection(t *testing.T) {
+func TestCredentialsOfVoiceConnections(t *testing.T) {
 	t.Parallel()
-	s := newStudio(t)
+	s := newVoiceEnv(t)
 	org, cookie := "X-Organization-Id: ", "Cookie: "+CookieName+"="+s.session
 	for name, c := range map[string]struct {
 		headers []string
@@ -62,32 +62,32 @@ func TestWhoAsksForAVoiceConnection(t *testing.T) {
 		"login":                             {[]string{"Authorization: Bearer " + s.session}, s.first, ""},
 		"key as protocol":                   {[]string{offers + "realtime, openai-insecure-api-key." + s.orgKey}, s.org, ""},
 		"login as protocol, in two headers": {[]string{offers + "openai-insecure-api-key." + s.session, offers + "realtime"}, s.first, ""},
-		"beside a cookie":                   {[]string{cookie, offers + "realtime,openai-insecure-api-key." + s.orgKey}, s.org, ""},
+		"with a cookie":                     {[]string{cookie, offers + "realtime,openai-insecure-api-key." + s.orgKey}, s.org, ""},
 		"user's key and organization":       {[]string{offers + "realtime, openai-insecure-api-key." + s.userKey + ", openai-organization." + s.second}, s.second, ""},
 		"organization twice the same":       {[]string{org + s.second, offers + "openai-organization." + s.second, "X-Api-Key: " + s.userKey}, s.second, ""},
 
-		"user's key alone":               {[]string{offers + "openai-insecure-api-key." + s.userKey}, "", apierr.OrganizationRequired},
-		"foreign organization":           {[]string{offers + "openai-insecure-api-key." + s.userKey + ", openai-organization." + s.foreign}, "", apierr.PermissionDenied},
-		"two organizations":              {[]string{org + s.first, offers + "openai-organization." + s.second, "X-Api-Key: " + s.userKey}, "", apierr.InvalidRequest},
-		"empty organization":             {[]string{offers + "openai-organization.", "X-Api-Key: " + s.userKey}, "", apierr.InvalidRequest},
-		"nothing":                        {nil, "", apierr.Unauthenticated},
-		"protocol alone":                 {[]string{offers + "realtime"}, "", apierr.Unauthenticated},
-		"cookie":                         {[]string{cookie}, "", apierr.Unauthenticated},
-		"demo":                           {[]string{"X-Tenant-Id: tenant_demo"}, "", apierr.DemoRestricted},
-		"empty credential":               {[]string{offers + "realtime, openai-insecure-api-key."}, "", apierr.InvalidRequest},
-		"empty name":                     {[]string{offers + "realtime,,x", "X-Api-Key: " + s.orgKey}, "", apierr.InvalidRequest},
-		"nothing offered":                {[]string{offers, "X-Api-Key: " + s.orgKey}, "", apierr.InvalidRequest},
-		"space within":                   {[]string{offers + "openai-insecure-api-key." + s.orgKey + " x"}, "", apierr.InvalidRequest},
-		"credential twice":               {[]string{offers + "openai-insecure-api-key." + s.orgKey + ", openai-insecure-api-key." + s.orgKey}, "", apierr.ConflictingCredentials},
-		"header and protocol":            {[]string{"X-Api-Key: " + s.orgKey, offers + "openai-insecure-api-key." + s.orgKey}, "", apierr.ConflictingCredentials},
-		"bearer and protocol":            {[]string{"Authorization: Bearer " + s.session, offers + "openai-insecure-api-key." + s.orgKey}, "", apierr.ConflictingCredentials},
-		"malformed key":                  {[]string{offers + "openai-insecure-api-key.ak_1"}, "", apierr.Unauthenticated},
-		"key of another service":         {[]string{offers + "openai-insecure-api-key.sk-1"}, "", apierr.Unauthenticated},
-		"expired key":                    {[]string{offers + "openai-insecure-api-key." + s.old}, "", apierr.Unauthenticated},
-		"name of other case":             {[]string{offers + "OpenAI-Insecure-API-Key." + s.orgKey}, "", apierr.Unauthenticated},
-		"widget token that is malformed": {[]string{"Authorization: Bearer wt_x"}, "", apierr.Unauthenticated},
+		"user's key alone":       {[]string{offers + "openai-insecure-api-key." + s.userKey}, "", apierr.OrganizationRequired},
+		"foreign organization":   {[]string{offers + "openai-insecure-api-key." + s.userKey + ", openai-organization." + s.foreign}, "", apierr.PermissionDenied},
+		"two organizations":      {[]string{org + s.first, offers + "openai-organization." + s.second, "X-Api-Key: " + s.userKey}, "", apierr.InvalidRequest},
+		"empty organization":     {[]string{offers + "openai-organization.", "X-Api-Key: " + s.userKey}, "", apierr.InvalidRequest},
+		"nothing":                {nil, "", apierr.Unauthenticated},
+		"protocol alone":         {[]string{offers + "realtime"}, "", apierr.Unauthenticated},
+		"cookie":                 {[]string{cookie}, "", apierr.Unauthenticated},
+		"demo":                   {[]string{"X-Tenant-Id: tenant_demo"}, "", apierr.DemoRestricted},
+		"empty credential":       {[]string{offers + "realtime, openai-insecure-api-key."}, "", apierr.InvalidRequest},
+		"empty name":             {[]string{offers + "realtime,,x", "X-Api-Key: " + s.orgKey}, "", apierr.InvalidRequest},
+		"nothing offered":        {[]string{offers, "X-Api-Key: " + s.orgKey}, "", apierr.InvalidRequest},
+		"space within":           {[]string{offers + "openai-insecure-api-key." + s.orgKey + " x"}, "", apierr.InvalidRequest},
+		"credential twice":       {[]string{offers + "openai-insecure-api-key." + s.orgKey + ", openai-insecure-api-key." + s.orgKey}, "", apierr.ConflictingCredentials},
+		"header and protocol":    {[]string{"X-Api-Key: " + s.orgKey, offers + "openai-insecure-api-key." + s.orgKey}, "", apierr.ConflictingCredentials},
+		"bearer and protocol":    {[]string{"Authorization: Bearer " + s.session, offers + "openai-insecure-api-key." + s.orgKey}, "", apierr.ConflictingCredentials},
+		"malformed key":          {[]string{offers + "openai-insecure-api-key.ak_1"}, "", apierr.Unauthenticated},
+		"key of another service": {[]string{offers + "openai-insecure-api-key.sk-1"}, "", apierr.Unauthenticated},
+		"expired key":            {[]string{offers + "openai-insecure-api-key." + s.old}, "", apierr.Unauthenticated},
+		"name of other case":     {[]string{offers + "OpenAI-Insecure-API-Key." + s.orgKey}, "", apierr.Unauthenticated},
+		"malformed widget token": {[]string{"Authorization: Bearer wt_x"}, "", apierr.Unauthenticated},
 	} {
-		ident, err := s.knock(t, NeedVoice, c.headers...)
+		ident, err := s.requestVoice(t, NeedVoice, c.headers...)
 		if (err == nil) != (c.code == "") || err != nil && apierr.CodeFor(err) != c.code {
 			t.Errorf("%s: %v, want %q", name, err, c.code)
 		}
@@ -97,10 +97,10 @@ func TestWhoAsksForAVoiceConnection(t *testing.T) {
 	}
 }
 
-// secretFor makes a client secret with what headers show.
+// secretFor creates a client secret as the caller whom the headers authenticate.
 func (s *voiceEnv) secretFor(t *testing.T, of ClientSecret, headers ...string) string {
 	t.Helper()
-	maker, err := s.knock(t, NeedUser, headers...)
+	maker, err := s.requestVoice(t, NeedUser, headers...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,9 +111,9 @@ func (s *voiceEnv) secretFor(t *testing.T, of ClientSecret, headers ...string) s
 	return token
 }
 
-func TestAClientSecretActsAsItsMaker(t *testing.T) {
+func TestAClientSecretActsAsItsCreator(t *testing.T) {
 	t.Parallel()
-	s := newStudio(t)
+	s := newVoiceEnv(t)
 	of := ClientSecret{
 		Model: id.New(id.Agent), SessionID: "rt_1", Named: true, Session: json.RawMessage(`{"type":"realtime"}`),
 		Expires: s.clock.Add(time.Minute).Truncate(time.Second),
@@ -126,8 +126,8 @@ func TestAClientSecretActsAsItsMaker(t *testing.T) {
 	for name, headers := range makers {
 		token := s.secretFor(t, of, headers...)
 		for _, shown := range []string{"Authorization: Bearer " + token, offers + "realtime, openai-insecure-api-key." + token} {
-			ident, err := s.knock(t, NeedVoice, shown)
-			maker, _ := s.knock(t, NeedUser, headers...)
+			ident, err := s.requestVoice(t, NeedVoice, shown)
+			maker, _ := s.requestVoice(t, NeedUser, headers...)
 			if err != nil || ident.Caller != maker.Caller || ident.Via != ViaSecret || ident.Token != "" || len(ident.Organizations) > 0 {
 				t.Errorf("%s: %+v, %v, want %+v", name, ident, err, maker)
 				continue
@@ -143,38 +143,39 @@ func TestAClientSecretActsAsItsMaker(t *testing.T) {
 			NeedUser: apierr.Unauthenticated, NeedDemo: apierr.Unauthenticated, NeedPublic: apierr.Unauthenticated,
 			NeedKey: apierr.APIKeyRequired, NeedUserKey: apierr.APIKeyRequired,
 		} {
-			if _, err := s.knock(t, need, "Authorization: Bearer "+token); apierr.CodeFor(err) != want {
+			if _, err := s.requestVoice(t, need, "Authorization: Bearer "+token); apierr.CodeFor(err) != want {
 				t.Errorf("%s, need %d: %v", name, need, err)
 			}
 		}
 		for _, h := range []string{"X-Api-Key: ", "Cookie: " + CookieName + "="} {
-			if _, err := s.knock(t, NeedVoice, h+token); apierr.CodeFor(err) != apierr.Unauthenticated {
+			if _, err := s.requestVoice(t, NeedVoice, h+token); apierr.CodeFor(err) != apierr.Unauthenticated {
 				t.Errorf("%s as %s: %v", name, h, err)
 			}
 		}
-		if _, err := s.knock(t, NeedVoice, "Authorization: Bearer "+token, "X-Organization-Id: "+s.foreign); apierr.CodeFor(err) != apierr.OrganizationMismatch {
-			t.Errorf("%s elsewhere: %v", name, err)
+		if _, err := s.requestVoice(t, NeedVoice, "Authorization: Bearer "+token, "X-Organization-Id: "+s.foreign); apierr.CodeFor(err) != apierr.OrganizationMismatch {
+			t.Errorf("%s in another organization: %v", name, err)
 		}
 	}
 	token := s.secretFor(t, of, makers["login"]...)
 	s.clock = of.Expires
-	if _, err := s.knock(t, NeedVoice, "Authorization: Bearer "+token); apierr.CodeFor(err) != apierr.Unauthenticated {
-		t.Errorf("when its time is over: %v", err)
+	if _, err := s.requestVoice(t, NeedVoice, "Authorization: Bearer "+token); apierr.CodeFor(err) != apierr.Unauthenticated {
+		t.Errorf("after its expiry: %v", err)
 	}
-	if _, err := s.knock(t, again, "Authorization: Bearer "+token); err != nil {
-		t.Errorf("its connection, when its time is over: %v", err)
+	if _, err := s.requestVoice(t, again, "Authorization: Bearer "+token); err != nil {
+		t.Errorf("its connection, after its expiry: %v", err)
 	}
 }
 
-// What a client secret was made with is looked at each time, and remembered as briefly as any credential.
-func TestAClientSecretEndsWithItsMaker(t *testing.T) {
+// A client secret works only as long as the credential that created it. That credential is cached
+// no longer than others.
+func TestAClientSecretEndsWithItsCredential(t *testing.T) {
 	t.Parallel()
-	s := newStudio(t)
+	s := newVoiceEnv(t)
 	of := ClientSecret{Model: "tpl_x", SessionID: "s", Expires: s.clock.Add(time.Hour)}
 	wants := func(what, token string, code apierr.Code) {
 		t.Helper()
 		for _, need := range []Need{NeedVoice, again} {
-			ident, err := s.knock(t, need, "Authorization: Bearer "+token)
+			ident, err := s.requestVoice(t, need, "Authorization: Bearer "+token)
 			if (err == nil) != (code == "") || err != nil && apierr.CodeFor(err) != code || err == nil && ident.Until.After(s.clock.Add(remember)) {
 				t.Errorf("%s: %+v, %v", what, ident, err)
 			}
@@ -215,7 +216,7 @@ func TestAClientSecretEndsWithItsMaker(t *testing.T) {
 
 func TestBadClientSecrets(t *testing.T) {
 	t.Parallel()
-	s := newStudio(t)
+	s := newVoiceEnv(t)
 	good := s.secretFor(t, ClientSecret{Model: "m", SessionID: "s", Expires: s.clock.Add(time.Hour)}, "X-Api-Key: "+s.orgKey)
 	other, err := secrets.NewBox(strings.Repeat("cd", 32))
 	if err != nil {
@@ -228,23 +229,23 @@ func TestBadClientSecrets(t *testing.T) {
 	for name, token := range map[string]string{
 		"nothing": "ek_", "not sealed": "ek_e30", "tampered": good[:40] + letter + good[41:], "cut": good[:len(good)-3],
 		"another service's": other.SealClientSecret([]byte(`{}`)), "a widget token": "ek_" + s.box.SealWidgetToken([]byte(`{}`))[3:],
-		"no claims": s.box.SealClientSecret(nil), "no object": s.box.SealClientSecret([]byte(`"x"`)), "nobody's": s.box.SealClientSecret([]byte(`{}`)),
+		"no claims": s.box.SealClientSecret(nil), "no object": s.box.SealClientSecret([]byte(`"x"`)), "empty claims": s.box.SealClientSecret([]byte(`{}`)),
 		"of a short hash": s.box.SealClientSecret([]byte(`{"h":"AAAA","x":99999999999}`)),
 	} {
-		if _, err := s.knock(t, NeedVoice, "Authorization: Bearer "+token); apierr.CodeFor(err) != apierr.Unauthenticated {
+		if _, err := s.requestVoice(t, NeedVoice, "Authorization: Bearer "+token); apierr.CodeFor(err) != apierr.Unauthenticated {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	maker, err := s.knock(t, NeedUser, "X-Api-Key: "+s.orgKey)
+	maker, err := s.requestVoice(t, NeedUser, "X-Api-Key: "+s.orgKey)
 	if err != nil {
 		t.Fatal(err)
 	}
 	long := ClientSecret{Session: json.RawMessage(`"` + strings.Repeat("x", secrets.ClientSecretRoom) + `"`)}
 	if _, err := s.NewClientSecret(t.Context(), maker, long); apierr.CodeFor(err) != apierr.InvalidRequest {
-		t.Errorf("one that is too long: %v", err)
+		t.Errorf("a secret that is too long: %v", err)
 	}
 	maker.Caller.KeyID = id.New(id.Key)
 	if _, err := s.NewClientSecret(t.Context(), maker, ClientSecret{}); apierr.CodeFor(err) != apierr.Unauthenticated {
-		t.Errorf("made with a key that was revoked: %v", err)
+		t.Errorf("created with a revoked key: %v", err)
 	}
 }

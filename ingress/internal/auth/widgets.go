@@ -174,7 +174,7 @@ func (w *Widgets) readName(of *agentdb.Widget, name string) (v visitorName, ok b
 // Identify checks a signed visitor name and returns the name that the browser stores. Its errors
 // are coded.
 func (w *Widgets) Identify(of *agentdb.Widget, who Signed) (visitorID, name string, err error) {
-	wrong := apierr.New(apierr.PermissionDenied, "the visitor's signature does not hold for this agent")
+	wrong := apierr.New(apierr.PermissionDenied, "the visitor's signature is not valid for this agent")
 	given, err := hex.DecodeString(who.Signature)
 	if err != nil || of.Secret == "" {
 		return "", "", wrong

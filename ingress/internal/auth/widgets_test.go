@@ -25,7 +25,7 @@ import (
 
 const page = "https://www.example.com"
 
-// fakeWidgets holds widgets in memory and counts reads.
+// fakeWidgets stores widgets in memory and counts reads.
 type fakeWidgets struct {
 	mu     sync.Mutex
 	agents map[string]*agentdb.Widget
@@ -62,7 +62,7 @@ func (f *fakeWidgets) WidgetOrigins(_ context.Context, origins []string) (map[st
 	return out, f.err
 }
 
-// widgetEnv is a resolver with one agent's widget, and a clock.
+// widgetEnv is a resolver with the widget of one agent. The test controls its clock.
 type widgetEnv struct {
 	*Resolver
 	lookup *fakeWidgets
@@ -71,7 +71,7 @@ type widgetEnv struct {
 	clock  time.Time
 }
 
-// watchFor opens stored secrets with a box, and reports to nobody.
+// watchFor returns a watch that opens stored secrets with box and reports nowhere.
 func watchFor(t *testing.T, box *secrets.Box) *sealed.Watch {
 	t.Helper()
 	watch, err := sealed.NewWatch(box, prometheus.NewRegistry(), zerolog.Nop())
@@ -116,7 +116,7 @@ func (l *widgetEnv) resolve(t *testing.T, need Need, token string, headers ...st
 
 const again = Need(-1)
 
-func TestWidgetTokensOpenOneDoor(t *testing.T) {
+func TestWidgetTokensAllowOnlyPublicOperations(t *testing.T) {
 	t.Parallel()
 	l := newWidgetEnv(t)
 	token, expires := l.Widgets().NewToken(l.widget.AgentID, page, "id:ada")
@@ -147,14 +147,14 @@ func TestWidgetTokensOpenOneDoor(t *testing.T) {
 		t.Errorf("with an empty origin: %v", err)
 	}
 	if left := expires.Sub(l.clock); left <= WidgetTokenLife-time.Second || left > WidgetTokenLife {
-		t.Errorf("good for %s", left)
+		t.Errorf("valid for %s", left)
 	}
 	l.clock = expires
 	if _, err := l.resolve(t, NeedDemo, token); apierr.CodeFor(err) != apierr.Unauthenticated {
-		t.Errorf("when its time is over: %v", err)
+		t.Errorf("after its expiry: %v", err)
 	}
 	if _, err := l.resolve(t, again, token); err != nil {
-		t.Errorf("while it is still answered: %v", err)
+		t.Errorf("during a stream that outlasts it: %v", err)
 	}
 	if _, err := l.resolve(t, again, token, "Origin", "https://other.example.com"); apierr.CodeFor(err) != apierr.PermissionDenied {
 		t.Errorf("from another page: %v", err)
@@ -165,7 +165,7 @@ func TestBadWidgetTokens(t *testing.T) {
 	t.Parallel()
 	l := newWidgetEnv(t)
 	for name, token := range map[string]string{
-		"no claims": l.box.SealWidgetToken(nil), "no object": l.box.SealWidgetToken([]byte(`"x"`)), "nobody's": l.box.SealWidgetToken([]byte(`{}`)),
+		"no claims": l.box.SealWidgetToken(nil), "no object": l.box.SealWidgetToken([]byte(`"x"`)), "empty claims": l.box.SealWidgetToken([]byte(`{}`)),
 		"unsealed": "wt_e30", "empty": "wt_",
 	} {
 		if ident, err := l.resolve(t, NeedDemo, token); apierr.CodeFor(err) != apierr.Unauthenticated || ident.Via != ViaWidget || ident.Caller.Visitor.ID != "" {
@@ -187,8 +187,9 @@ func TestBadWidgetTokens(t *testing.T) {
 	}
 }
 
-// Widgets are remembered for 4 s, and that there is none for 1 s: so a change holds within 5 s, and what was just set works soon.
-func TestWidgetsAreRememberedForAMoment(t *testing.T) {
+// A widget is cached for 4 s and its absence for 1 s. Changes take effect within 5 s, and a new
+// widget works soon.
+func TestWidgetsAreCachedBriefly(t *testing.T) {
 	t.Parallel()
 	l := newWidgetEnv(t)
 	w, ctx := l.Widgets(), t.Context()
@@ -229,21 +230,21 @@ func TestWidgetsAreRememberedForAMoment(t *testing.T) {
 	w.Forget(l.widget.AgentID)
 	l.clock = l.clock.Add(unlisted - 1)
 	if _, listed := look(page); listed {
-		t.Error("that there was none is forgotten too soon")
+		t.Error("the absence of a widget expired too soon")
 	}
 	l.clock = l.clock.Add(1)
-	want("listed again", page, true, 1) // the agent was read a moment ago
+	want("listed again", page, true, 1) // the agent is still cached
 	set()
 	w.Forget(l.widget.AgentID, page)
 	want("forgotten", page, false, 2)
 	l.lookup.err = errors.New("secret words of a driver")
 	w.Forget(l.widget.AgentID, page)
 	if _, err := w.Listed(ctx, page); err == nil {
-		t.Error("what cannot be read is listed")
+		t.Error("a widget that cannot be read is listed")
 	}
 }
 
-func TestVisitorsOfTheSite(t *testing.T) {
+func TestSignedVisitors(t *testing.T) {
 	t.Parallel()
 	l := newWidgetEnv(t)
 	w := l.Widgets()
@@ -272,7 +273,8 @@ func TestVisitorsOfTheSite(t *testing.T) {
 		}
 	}
 	for what, of := range map[string]*agentdb.Widget{"another agent's": &sibling, "another organization's": &foreign} {
-		// Its secret was sealed for another place: nobody gets in with what was copied there.
+		// The secret was sealed for another agent or organization. A copy of it there opens
+		// nothing.
 		if got, _, err := w.Identify(of, Signed{"4711", sign(of.AgentID + "\n4711")}); err == nil {
 			t.Errorf("%s secret opened: %q", what, got)
 		}
@@ -281,14 +283,14 @@ func TestVisitorsOfTheSite(t *testing.T) {
 		}
 	}
 	if got, _, ok, _ := w.Returning(l.widget, name); !ok || got != "id:4711" {
-		t.Errorf("who comes back is %q", got)
+		t.Errorf("the returning visitor is %q", got)
 	}
 	anonymous, kept := w.NewVisitor(l.widget)
 	if got, _, ok, _ := w.Returning(l.widget, kept); !ok || got != anonymous || !strings.HasPrefix(anonymous, "anonymous:") {
-		t.Errorf("who comes back is %q, not %q", got, anonymous)
+		t.Errorf("the returning visitor is %q, want %q", got, anonymous)
 	}
 	if _, fresh, ok, err := w.Returning(l.widget, kept); !ok || err != nil || fresh != kept {
-		t.Errorf("the name became %q, %v", fresh, err)
+		t.Errorf("the visitor token became %q, %v", fresh, err)
 	}
 	rotated, err := secrets.NewBox(strings.Repeat("cd", 32) + "," + strings.Repeat("ab", 32))
 	if err != nil {
@@ -296,7 +298,7 @@ func TestVisitorsOfTheSite(t *testing.T) {
 	}
 	later := NewWidgets(l.lookup, rotated, watchFor(t, rotated))
 	if got, fresh, ok, err := later.Returning(l.widget, kept); !ok || err != nil || got != anonymous || fresh == kept || !rotated.HasCurrentKey(fresh) {
-		t.Errorf("with a new key %q comes back as %q, %v", got, fresh, err)
+		t.Errorf("with a new key the visitor is %q with the token %q, %v", got, fresh, err)
 	}
 	for what, change := range map[string]func(*agentdb.Widget){
 		"another agent": func(w *agentdb.Widget) { w.AgentID = id.New(id.Agent) }, "another organization": func(w *agentdb.Widget) { w.OrganizationID = id.New(id.Organization) },
@@ -304,14 +306,14 @@ func TestVisitorsOfTheSite(t *testing.T) {
 		foreign := *l.widget
 		change(&foreign)
 		if got, _, ok, _ := w.Returning(&foreign, kept); ok {
-			t.Errorf("the visitor %s is one of %s, too", got, what)
+			t.Errorf("the visitor %s is accepted by %s", got, what)
 		}
 	}
 	if got, _, ok, _ := w.Returning(&silent, kept); !ok || got != anonymous {
-		t.Errorf("without a secret %q comes back", got)
+		t.Errorf("without a secret the returning visitor is %q", got)
 	}
 	if got, _, ok, _ := w.Returning(&silent, name); ok {
-		t.Errorf("without the secret that signed them %q comes back", got)
+		t.Errorf("without the secret that signed it, the visitor %q was accepted", got)
 	}
 	for _, sealed := range []string{`{}`, `{"i":"id:4711"}`, `"x"`, ``} {
 		if got, _, ok, _ := w.Returning(l.widget, l.box.SealVisitorToken([]byte(sealed), visitorPlace(l.widget))); ok {

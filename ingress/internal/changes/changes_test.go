@@ -16,68 +16,68 @@ import (
 	"parley/shared/domain"
 )
 
-// line is a bus that says what a test has it say.
-type line struct {
+// fakeBus is a bus controlled by the test.
+type fakeBus struct {
 	mu     sync.Mutex
-	follow []string // what was asked of it
+	follow []string // calls of Follow (+) and Unfollow (-)
 	away   bool
 	err    error
 	f      func(bus.Change)
 }
 
-func (l *line) asked(what, org string) {
+func (l *fakeBus) asked(what, org string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.follow = append(l.follow, what+org)
 }
 
-func (l *line) Follow(org string) error {
+func (l *fakeBus) Follow(org string) error {
 	l.asked("+", org)
 	return l.err
 }
 
-func (l *line) Unfollow(org string) { l.asked("-", org) }
+func (l *fakeBus) Unfollow(org string) { l.asked("-", org) }
 
-func (l *line) Flush(context.Context) error {
+func (l *fakeBus) Flush(context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.err
 }
 
-func (l *line) Connected() bool {
+func (l *fakeBus) Connected() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return !l.away
 }
 
-func (l *line) Run(ctx context.Context, f func(bus.Change)) {
+func (l *fakeBus) Run(ctx context.Context, f func(bus.Change)) {
 	l.f = f
 	<-ctx.Done()
 }
 
-func (l *line) set(away bool, err error) {
+func (l *fakeBus) set(away bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.away, l.err = away, err
 }
 
-// bubble is a hub in time that a test makes pass.
-type bubble struct {
+// testHub is a hub that runs in fake time.
+type testHub struct {
 	*testing.T
 	*Hub
-	*line
+	*fakeBus
 }
 
-func watching(t *testing.T, test func(b bubble)) {
+func watching(t *testing.T, test func(b testHub)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		l := &line{}
+		l := &fakeBus{}
 		h := New(l, zerolog.Nop())
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- h.Run(ctx) }()
 		synctest.Wait()
-		test(bubble{t, h, l})
+		test(testHub{t, h, l})
 		cancel()
 		if err := <-ended; err != nil {
 			t.Error(err)
@@ -85,8 +85,8 @@ func watching(t *testing.T, test func(b bubble)) {
 	})
 }
 
-// log is all that a watcher is told for a while, with when in milliseconds.
-func (w *Watcher) log(t bubble, d time.Duration) string {
+// log returns the changes that a watcher receives within d, each with its time in milliseconds.
+func (w *Watcher) log(t testHub, d time.Duration) string {
 	t.Helper()
 	var out []string
 	began := time.Now()
@@ -102,28 +102,28 @@ func (w *Watcher) log(t bubble, d time.Duration) string {
 	return strings.Join(out, ", ")
 }
 
-func TestAWatcherIsToldTwiceASecondAtMostAndOfTheLastChangeAlways(t *testing.T) {
+func TestChangesAreCoalescedAndTheLastIsDelivered(t *testing.T) {
 	t.Parallel()
-	watching(t, func(t bubble) {
+	watching(t, func(t testHub) {
 		w := t.Watch(t.Context(), "org_a")
 		defer w.Close()
 		due := make(chan string)
 		go func() { due <- w.log(t, 10*time.Second) }()
-		for range 13 { // for 1.3 s, and one kind once among them
+		for range 13 { // one change every 100 ms for 1.3 s
 			t.f(bus.Change{OrganizationID: "org_a", Kind: domain.ChangedRuns})
 			<-time.After(100 * time.Millisecond)
 		}
 		t.f(bus.Change{OrganizationID: "org_a", Kind: domain.ChangedDocuments})
 		want := "0 runs, 500 runs, 1000 runs, 1300 documents, 1500 runs"
 		if got := <-due; got != want {
-			t.Errorf("told %s, want %s", got, want)
+			t.Errorf("got %s, want %s", got, want)
 		}
 	})
 }
 
-func TestAnOrganizationNeverHearsAnothers(t *testing.T) {
+func TestWatchersReceiveOnlyChangesOfTheirOrganization(t *testing.T) {
 	t.Parallel()
-	watching(t, func(t bubble) {
+	watching(t, func(t testHub) {
 		a, also, b := t.Watch(t.Context(), "org_a"), t.Watch(t.Context(), "org_a"), t.Watch(t.Context(), "org_b")
 		t.f(bus.Change{OrganizationID: "org_a", Kind: domain.ChangedRuns})
 		t.f(bus.Change{OrganizationID: "org_c", Kind: domain.ChangedRuns})
@@ -133,16 +133,16 @@ func TestAnOrganizationNeverHearsAnothers(t *testing.T) {
 			want string
 		}{"a": {a, "0 runs"}, "another of a's": {also, "0 runs"}, "b": {b, ""}} {
 			if got := c.w.log(t, time.Second); got != c.want {
-				t.Errorf("%s: told %q, want %q", name, got, c.want)
+				t.Errorf("%s: got %q, want %q", name, got, c.want)
 			}
 		}
-		t.f(bus.Change{Kind: domain.ChangedDocuments}) // may be anybody's
-		t.f(bus.Change{OrganizationID: "org_b"})       // may be anything
+		t.f(bus.Change{Kind: domain.ChangedDocuments}) // may concern any organization
+		t.f(bus.Change{OrganizationID: "org_b"})       // may be of any kind
 		if got := a.log(t, time.Second); got != "0 documents" {
-			t.Errorf("of what may be anybody's was told %q", got)
+			t.Errorf("a change of an unknown organization gave %q", got)
 		}
 		if got := b.log(t, time.Second); got != "0 runs, 0 documents, 0 notifications" {
-			t.Errorf("of what may be anything was told %q", got)
+			t.Errorf("a change of an unknown kind gave %q", got)
 		}
 		a.Close()
 		a.Close()
@@ -150,15 +150,15 @@ func TestAnOrganizationNeverHearsAnothers(t *testing.T) {
 		also.Close()
 		b.Close()
 		if got := strings.Join(t.follow, " "); got != "+org_a +org_a +org_b -org_a -org_b" || len(t.watchers) != 0 {
-			t.Errorf("the bus was asked for %s; %d organizations are watched", got, len(t.watchers))
+			t.Errorf("subscriptions: %s; %d organizations are watched", got, len(t.watchers))
 		}
 	})
 }
 
-// While nothing can be heard everything is told now and then, whoever looks.
-func TestADeafWatcherIsToldEverythingNowAndThen(t *testing.T) {
+// While the bus cannot deliver changes, watchers periodically receive all kinds.
+func TestADisconnectedWatcherReceivesAllKindsPeriodically(t *testing.T) {
 	t.Parallel()
-	watching(t, func(t bubble) {
+	watching(t, func(t testHub) {
 		t.set(false, errors.New("no answer"))
 		w := t.Watch(t.Context(), "org_a")
 		defer w.Close()
@@ -168,44 +168,44 @@ func TestADeafWatcherIsToldEverythingNowAndThen(t *testing.T) {
 				due = append(due, got)
 			}
 		}
-		for range 3 { // 6 s without a subscription that is sure
+		for range 3 { // 6 s without a confirmed subscription
 			step()
 		}
 		if got := strings.Join(due, "; "); got != "2000 runs, 2000 documents, 2000 notifications" {
-			t.Errorf("unsure, it was told %s", got)
+			t.Errorf("without a confirmed subscription it received %s", got)
 		}
 		t.set(false, nil)
 		for range 3 {
 			step()
 		}
 		if len(due) != 2 || !w.sure {
-			t.Errorf("once it was sure, it was told %s", due)
+			t.Errorf("after the confirmation it received %s", due)
 		}
 		for range 10 {
 			step()
 		}
 		if len(due) != 2 {
-			t.Errorf("hearing, it was told %s", due)
+			t.Errorf("while connected it received %s", due)
 		}
 		t.set(true, nil)
 		for range 10 {
 			step()
 		}
 		if n := len(due) - 2; n < 3 || n > 5 {
-			t.Errorf("deaf for 20 s, it was told %d times", n)
+			t.Errorf("in 20 s without a connection it was notified %d times", n)
 		}
 	})
 }
 
 func TestWatchersEndWithTheirHubAndTheirContext(t *testing.T) {
 	t.Parallel()
-	watching(t, func(t bubble) {
+	watching(t, func(t testHub) {
 		w := t.Watch(t.Context(), "org_a")
 		defer w.Close()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := w.Next(ctx, time.Now().Add(time.Hour)); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("a client that is gone ended with %v", err)
+			t.Errorf("Next ended with %v after its context", err)
 		}
 		time.AfterFunc(time.Second, t.Drain)
 		began := time.Now()
@@ -224,11 +224,11 @@ func TestWatchersEndWithTheirHubAndTheirContext(t *testing.T) {
 func TestEveryKindHasAMark(t *testing.T) {
 	t.Parallel()
 	if len(domain.ChangeKinds) != kinds {
-		t.Fatalf("%d kinds, and marks for %d", len(domain.ChangeKinds), kinds)
+		t.Fatalf("%d kinds, but marks for %d", len(domain.ChangeKinds), kinds)
 	}
 	for _, kind := range domain.ChangeKinds {
 		if markFor(kind) == 0 {
-			t.Errorf("%s has none", kind)
+			t.Errorf("%s has no mark", kind)
 		}
 	}
 }

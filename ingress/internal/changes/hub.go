@@ -64,7 +64,7 @@ func (h *Hub) enter(w *Watcher) {
 	}
 	h.watchers[w.org][w] = struct{}{}
 	if err := h.bus.Follow(w.org); err != nil {
-		h.log.Debug().Err(err).Str("org_id", w.org).Msg("no changes are heard yet; trying again")
+		h.log.Debug().Err(err).Str("org_id", w.org).Msg("cannot subscribe to changes yet, retrying")
 	}
 }
 

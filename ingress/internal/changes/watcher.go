@@ -103,7 +103,7 @@ func (w *Watcher) listens(ctx context.Context, now time.Time) {
 func (w *Watcher) flush(ctx context.Context) {
 	err := w.hub.bus.Flush(ctx)
 	if err != nil {
-		w.hub.log.Debug().Err(err).Str("org_id", w.org).Msg("changes may not be heard yet; everything is told now and then")
+		w.hub.log.Debug().Err(err).Str("org_id", w.org).Msg("change notifications may be missing; all clients are notified periodically")
 	}
 	w.sure = err == nil
 	w.lookAt = time.Now().Add(retryPace)

@@ -15,8 +15,9 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// Nobody is rung for before the run is there: a worker that came first would take the doorbell for that of a run that has ended.
-func TestOnlyAcceptedRunsAreRungFor(t *testing.T) {
+// A job message is published only after its run is saved. A worker that received it earlier would
+// treat the run as finished and discard the message.
+func TestOnlyAcceptedRunsGetJobMessages(t *testing.T) {
 	t.Parallel()
 	d := newTestEnv(t)
 	refused := queuedb.NewRun{
@@ -25,29 +26,30 @@ func TestOnlyAcceptedRunsAreRungFor(t *testing.T) {
 	}
 	refused.SessionID, refused.SessionKey, refused.Dedupe = refused.ID, contract.Hash(refused.ID), refused.ID
 	if _, err := d.Submit(d.Context(), refused); apierr.CodeFor(err) != apierr.NotFound {
-		t.Fatalf("a run of no agent: %v", err)
+		t.Fatalf("a run without an agent: %v", err)
 	}
 	own := d.submit()
 	defer d.Release(own)
 	var heard []string
 	must(t, d.bus.Lane(domain.LaneAutomation).Fetch(t.Context(), 1, 10*time.Second, func(b *bus.Doorbell) { heard = append(heard, b.RunID) }))
 	if len(heard) != 1 || heard[0] != own.Run.Run.ID {
-		t.Errorf("rung for %v, accepted was %s", heard, own.Run.Run.ID)
+		t.Errorf("job messages for %v, accepted was %s", heard, own.Run.Run.ID)
 	}
 }
 
-// Between the look at a run and the subscription to its end it may end: whoever attaches looks again, and not when the poll does.
-func TestAttachingLooksAgain(t *testing.T) {
+// A run may finish between the read of it and the subscription to its result. A new waiter
+// therefore makes the run due for another read immediately, not at the next poll.
+func TestAttachingReadsTheRunAgain(t *testing.T) {
 	t.Parallel()
 	d := newTestEnv(t)
-	ws := newWaiters(d.store, d.bus, zerolog.Nop()) // which nobody polls
+	ws := newWaiters(d.store, d.bus, zerolog.Nop()) // not polled by anything
 	of := rundb.RunRef{OrganizationID: d.org, RunID: "run_1"}
 	w := ws.attach(t.Context(), of, "")
 	if due := ws.takeDue(false); len(due) != 1 || due[0] != of {
-		t.Errorf("to be read now: %v", due)
+		t.Errorf("runs due now: %v", due)
 	}
 	ws.remove(w)
 	if len(ws.runs) != 0 {
-		t.Error("a wait that was removed is left")
+		t.Error("a removed wait is left")
 	}
 }

@@ -67,7 +67,7 @@ func (b *backlog) admit(org string) error {
 	case full:
 		return overloaded(nil)
 	case over:
-		e := apierr.New(apierr.Overloaded, "too many runs of this organization are waiting; try again shortly")
+		e := apierr.New(apierr.Overloaded, "too many runs of this organization are queued; try again shortly")
 		e.RetryAfter = overloadedWait
 		return e
 	}

@@ -12,7 +12,7 @@ import (
 	"parley/shared/apierr"
 )
 
-// queues are the queued runs of organizations, as the store would count them.
+// queues counts the queued runs of organizations in place of the store.
 type queues struct {
 	mu      sync.Mutex
 	runs    map[string]int
@@ -36,7 +36,8 @@ func (q *queues) set(org string, runs int, failing bool) {
 	q.runs[org], q.failing = runs, failing
 }
 
-// offer submits runs of an organization, all before the next count, and gives how many were admitted.
+// offer submits runs of an organization, all before the next count, and returns the number
+// admitted.
 func (q *queues) offer(t *testing.T, b *backlog, org string, calls int) (admitted int) {
 	t.Helper()
 	for range calls {
@@ -50,7 +51,7 @@ func (q *queues) offer(t *testing.T, b *backlog, org string, calls int) (admitte
 		}
 		var coded *apierr.Error
 		if !errors.As(err, &coded) || coded.Code != apierr.Overloaded || coded.RetryAfter <= 0 {
-			t.Errorf("refused with %v, want overloaded with a time to wait", err)
+			t.Errorf("refused with %v, want overloaded with a retry time", err)
 		}
 	}
 	synctest.Wait()
@@ -68,7 +69,7 @@ func watching(t *testing.T, share int) (*queues, *backlog) {
 	return q, b
 }
 
-// An organization that fills its share is refused alone.
+// If an organization fills its share, only its own runs are refused.
 func TestOneOrganizationCannotFillTheBacklog(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -77,7 +78,7 @@ func TestOneOrganizationCannotFillTheBacklog(t *testing.T) {
 		<-time.After(backlogEvery)
 		synctest.Wait()
 		if n := q.offer(t, b, "flood", 10_000); n != 0 {
-			t.Errorf("%d more of an organization with its share queued were admitted", n)
+			t.Errorf("%d more runs of an organization with a full share were admitted", n)
 		}
 		if n := q.offer(t, b, "other", 50); n != 50 {
 			t.Errorf("%d of 50 of another organization were admitted", n)
@@ -91,7 +92,7 @@ func TestOneOrganizationCannotFillTheBacklog(t *testing.T) {
 	})
 }
 
-// However many organizations fill their shares, there is room left for another one.
+// Several organizations that fill their shares together leave room for others.
 func TestManyOrganizationsCannotFillTheBacklog(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -109,8 +110,8 @@ func TestManyOrganizationsCannotFillTheBacklog(t *testing.T) {
 	})
 }
 
-// The backlog is counted as soon as there may be no more room, and not only every second.
-func TestBacklogIsCountedWhenThereMayBeNoMoreRoom(t *testing.T) {
+// The backlog is counted as soon as it might be full, in addition to the count every second.
+func TestBacklogIsCountedWhenItMightBeFull(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		q, b := watching(t, 10)
@@ -132,7 +133,7 @@ func TestBacklogIsCountedWhenThereMayBeNoMoreRoom(t *testing.T) {
 	})
 }
 
-// While nobody can count, no more than twice the share are admitted.
+// While the count fails, at most twice the share is admitted.
 func TestBacklogIsBoundedWhileItCannotBeCounted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -132,7 +132,7 @@ func (d *Dispatcher) delivered(ctx context.Context, delivery *queuedb.NewDeliver
 }
 
 func tooManyByHooks() error {
-	e := apierr.New(apierr.Overloaded, "too many runs by hooks of this organization are waiting; try again shortly")
+	e := apierr.New(apierr.Overloaded, "too many webhook runs of this organization are queued; try again shortly")
 	e.RetryAfter = hookRunsWait
 	return e
 }

@@ -22,7 +22,7 @@ import (
 	"parley/shared/store/queuedb"
 )
 
-// hook makes a hook of the desk's organization.
+// hook creates a webhook of the test's organization.
 func (d *testEnv) hook() string {
 	d.Helper()
 	k := secrets.NewAPIKey()
@@ -49,20 +49,20 @@ func (d *testEnv) delivery(hook, name string) queuedb.NewDelivery {
 	return queuedb.NewDelivery{HookID: hook, OrganizationID: d.org, ID: name, Status: domain.DeliveryAccepted, Run: &run}
 }
 
-// rung gives the runs that are rung for, once there are so many.
-func (d *testEnv) rung(n int) map[string]bool {
+// jobMessages returns the runs that have job messages, once there are n of them.
+func (d *testEnv) jobMessages(n int) map[string]bool {
 	d.Helper()
 	out, lane := map[string]bool{}, d.bus.Lane(domain.LaneAutomation)
 	for deadline := time.Now().Add(20 * time.Second); len(out) < n; {
 		must(d.T, lane.Fetch(d.Context(), n, time.Second, func(bell *bus.Doorbell) { out[bell.RunID] = true }))
 		if time.Now().After(deadline) {
-			d.Fatalf("rung for %v alone", out)
+			d.Fatalf("job messages only for %v", out)
 		}
 	}
 	return out
 }
 
-func TestDeliveriesAreAcceptedRungForAndTold(t *testing.T) {
+func TestDeliveriesStartRunsAndPublishJobsAndChanges(t *testing.T) {
 	t.Parallel()
 	d := newTestEnv(t)
 	hook := d.hook()
@@ -79,7 +79,7 @@ func TestDeliveriesAreAcceptedRungForAndTold(t *testing.T) {
 	var mu sync.Mutex
 	runs := map[string]bool{}
 	var all sync.WaitGroup
-	for n := range deliveries * 2 { // each twice
+	for n := range deliveries * 2 { // each delivery twice
 		all.Go(func() {
 			got, err := d.Deliver(t.Context(), d.delivery(hook, fmt.Sprint(n%deliveries)))
 			if err != nil || got.Run.Run.ID == "" {
@@ -97,31 +97,31 @@ func TestDeliveriesAreAcceptedRungForAndTold(t *testing.T) {
 	select {
 	case c := <-heard:
 		if c != (bus.Change{OrganizationID: d.org, Kind: domain.ChangedRuns}) {
-			t.Errorf("heard %+v", c)
+			t.Errorf("received the change %+v", c)
 		}
 	case <-time.After(20 * time.Second):
-		t.Error("nothing was heard")
+		t.Error("no change was published")
 	}
 	waiting, err := d.store.Queue.Backlog(t.Context(), 1000)
 	if err != nil || waiting[d.org] != deliveries {
 		t.Errorf("%v runs wait, %v", waiting, err)
 	}
-	if got := d.rung(8); len(got) != 8 { // the window
-		t.Errorf("rung for %v", got)
+	if got := d.jobMessages(8); len(got) != 8 { // the dispatch limit
+		t.Errorf("job messages for %v", got)
 	}
 	_, err = d.Deliver(t.Context(), d.delivery(id.New(id.Hook), "x"))
 	if apierr.CodeFor(err) != apierr.NotFound {
-		t.Errorf("to no hook: %v", err)
+		t.Errorf("to an unknown hook: %v", err)
 	}
 }
 
-func TestAFullServiceTakesNoNewDeliveriesAndKnowsTheOldOnes(t *testing.T) {
+func TestAFullBacklogRefusesNewDeliveriesAndReplaysOldOnes(t *testing.T) {
 	t.Parallel()
 	d := newTestEnv(t)
 	hook := d.hook()
 	before, err := d.Deliver(t.Context(), d.delivery(hook, "seen"))
 	must(t, err)
-	full := New(d.cfg, d.store, d.bus, zerolog.Nop()) // nothing runs that would look how many wait
+	full := New(d.cfg, d.store, d.bus, zerolog.Nop()) // not running, so it does not count the backlog
 	full.backlog.total.counted = full.backlog.maximum
 	got, err := full.Deliver(t.Context(), d.delivery(hook, "seen"))
 	if err != nil || !got.Existing || *got.Delivery.RunID != before.Run.Run.ID {
@@ -131,17 +131,18 @@ func TestAFullServiceTakesNoNewDeliveriesAndKnowsTheOldOnes(t *testing.T) {
 		t.Errorf("new: %v", err)
 	}
 	if late, ok := errors.AsType[*apierr.Error](err); !ok || late.RetryAfter == 0 {
-		t.Errorf("it is not said when to try again: %v", err)
+		t.Errorf("the error has no retry time: %v", err)
 	}
 }
 
-// However many deliveries an organization's hooks take, the backlog has room for others.
-func TestAnOrganizationsHooksBeginSoManyRunsAlone(t *testing.T) {
+// The queued runs of an organization's webhooks are limited separately, so the backlog has room for
+// other runs.
+func TestQueuedRunsOfWebhooksAreLimited(t *testing.T) {
 	t.Parallel()
 	d := newTestEnv(t)
 	d.byHooks.maximum = 3
 	hook := d.hook()
-	for range 8 { // the window: these wait for nothing
+	for range 8 { // the dispatch limit: these are dispatched immediately, later ones are queued
 		d.submit()
 	}
 	before := 0
@@ -162,8 +163,8 @@ func TestAnOrganizationsHooksBeginSoManyRunsAlone(t *testing.T) {
 	}
 	err := until("without end", true)
 	late, ok := errors.AsType[*apierr.Error](err)
-	if !ok || late.Code != apierr.Overloaded || late.RetryAfter == 0 || !strings.Contains(late.Detail, "by hooks of this organization") {
-		t.Errorf("too many: %v", err)
+	if !ok || late.Code != apierr.Overloaded || late.RetryAfter == 0 || !strings.Contains(late.Detail, "webhook runs of this organization") {
+		t.Errorf("over the limit: %v", err)
 	}
 	if got, err := d.Deliver(t.Context(), d.delivery(hook, "0")); err != nil || !got.Existing {
 		t.Errorf("seen before: %+v, %v", got, err)

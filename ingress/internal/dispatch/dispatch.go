@@ -276,7 +276,7 @@ func (d *Dispatcher) notifyFinished(ctx context.Context, ended []executiondb.End
 func (d *Dispatcher) dispatchNext(ctx context.Context, places map[queuedb.Lane]int) {
 	next, err := d.store.Queue.HandOver(ctx, places, d.cfg.Window)
 	if err != nil {
-		d.log.Warn().Err(err).Msg("cannot dispatch waiting runs; the sweeper will")
+		d.log.Warn().Err(err).Msg("cannot dispatch queued runs; the sweeper will retry")
 	}
 	d.bus.Ring(next...)
 }
@@ -322,7 +322,7 @@ func refusal(err error) error {
 }
 
 func overloaded(cause error) error {
-	e := apierr.Wrap(apierr.Overloaded, cause, "too many runs are waiting; try again shortly")
+	e := apierr.Wrap(apierr.Overloaded, cause, "too many runs are queued; try again shortly")
 	e.RetryAfter = overloadedWait
 	return e
 }

@@ -12,7 +12,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// lockSession holds a session of the desk's organization until it is released.
+// lockSession locks a session of the test's organization until release is called.
 func (d *testEnv) lockSession(session string) (release func()) {
 	d.Helper()
 	tx, err := d.raw.BeginTx(d.Context(), nil)
@@ -22,11 +22,12 @@ func (d *testEnv) lockSession(session string) (release func()) {
 	return func() { d.Helper(); must(d.T, tx.Rollback()) }
 }
 
-// While a session is locked, its callers get 503, and those of other organizations are served at once.
-func TestALockedSessionIsItsCallersAlone(t *testing.T) {
+// While a session is locked, its callers get 503. Callers of other organizations are served without
+// delay.
+func TestALockedSessionDelaysOnlyItsCallers(t *testing.T) {
 	t.Parallel()
 	d := newTestEnv(t)
-	other := d.beside("bob")
+	other := d.withOrganization("bob")
 	first, err := d.Submit(t.Context(), d.run("s"))
 	must(t, err)
 	d.Release(first)
@@ -54,12 +55,12 @@ func TestALockedSessionIsItsCallersAlone(t *testing.T) {
 	var n int
 	must(t, d.raw.QueryRowContext(t.Context(), `SELECT count(*) FROM runs WHERE org_id = $1`, d.org).Scan(&n))
 	if n != 2 {
-		t.Errorf("%d runs in the session, which was sent two", n)
+		t.Errorf("%d runs in the session, want 2", n)
 	}
 }
 
-// A lock that is released meanwhile is waited for.
-func TestABriefLockIsNoRefusal(t *testing.T) {
+// A request waits for a session lock that is released in time.
+func TestABriefLockIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	d := newTestEnv(t)
 	first, err := d.Submit(t.Context(), d.run("s"))
@@ -74,7 +75,7 @@ func TestABriefLockIsNoRefusal(t *testing.T) {
 		}
 		accepted <- err
 	}()
-	for range 30 { // longer than a batch waits
+	for range 30 { // longer than a batch waits for the lock
 		s, err := d.Submit(t.Context(), d.run(""))
 		must(t, err)
 		d.Release(s)

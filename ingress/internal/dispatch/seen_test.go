@@ -7,7 +7,7 @@ import (
 	"parley/shared/contract"
 )
 
-func TestSeenKeysAreTheNewest(t *testing.T) {
+func TestTheNewestKeysAreRemembered(t *testing.T) {
 	t.Parallel()
 	s := newSeen()
 	key := func(n int) []byte { return contract.Hash("key", strconv.Itoa(n)) }
@@ -24,6 +24,6 @@ func TestSeenKeysAreTheNewest(t *testing.T) {
 	}
 	before := len(s.newer)
 	if s.add(nil); len(s.newer) != before {
-		t.Error("no key was noted")
+		t.Error("a run without a key was remembered")
 	}
 }

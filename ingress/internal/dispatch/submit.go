@@ -221,7 +221,7 @@ func (s *Submission) Prepare(ctx context.Context) error {
 // same. A user who has lost the admin role since may not read it.
 func attach(ctx context.Context, s *Submission, run *rundb.StoredRun) (*Submitted, error) {
 	if !s.Caller.MayRead(run.Principal) {
-		return nil, apierr.New(apierr.PermissionDenied, "the run of this idempotency key is not yours to read; use another key")
+		return nil, apierr.New(apierr.PermissionDenied, "the run of this idempotency key belongs to another caller; use another key")
 	}
 	if err := s.Prepare(ctx); err != nil {
 		return nil, err

@@ -72,7 +72,7 @@ func (d *Dispatcher) dispatchLeftovers(ctx context.Context) {
 func (d *Dispatcher) topUp(ctx context.Context, lanes []queuedb.Lane) {
 	next, err := d.store.Queue.TopUp(ctx, lanes, d.cfg.Window, d.cfg.Window)
 	if err != nil {
-		d.log.Warn().Err(err).Msg("cannot dispatch waiting runs; the sweeper will")
+		d.log.Warn().Err(err).Msg("cannot dispatch queued runs; the sweeper will retry")
 	}
 	d.bus.Ring(next...)
 	for _, job := range next { // more runs may be waiting

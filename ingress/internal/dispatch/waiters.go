@@ -77,7 +77,7 @@ func (ws *waiters) attach(ctx context.Context, of rundb.RunRef, known string) *w
 	w, runID := ws.add(of, known), of.RunID
 	stop, err := ws.bus.OnDone(ctx, runID, func() { ws.look(runID) })
 	if err != nil {
-		ws.log.Debug().Err(err).Str("run_id", runID).Msg("no done notices; polling")
+		ws.log.Debug().Err(err).Str("run_id", runID).Msg("cannot subscribe to finished runs, polling")
 	} else {
 		ws.keepStop(runID, stop)
 	}
@@ -220,7 +220,7 @@ func (ws *waiters) read(ctx context.Context, due []rundb.RunRef) {
 	for len(due) > 0 {
 		n := min(len(due), pollMax)
 		if err := ws.readSome(ctx, due[:n]); err != nil {
-			ws.log.Warn().Err(err).Msg("reading awaited runs; trying again")
+			ws.log.Warn().Err(err).Msg("cannot read awaited runs, retrying")
 			return // the next tick reads all of them again
 		}
 		due = due[n:]

@@ -25,11 +25,12 @@ import (
 	"parley/shared/testkit"
 )
 
-// testEnv is a dispatcher over real servers, and an organization whose runs the test carries out itself.
+// testEnv is a dispatcher over a real database and bus, with an organization whose runs the test
+// executes.
 type testEnv struct {
 	*testing.T
 	*Dispatcher
-	raw   *sql.DB // as a superuser
+	raw   *sql.DB // connection of a superuser
 	bus   *bus.Bus
 	org   string
 	agent string
@@ -54,7 +55,7 @@ func newTestEnv(t *testing.T) *testEnv {
 	return &testEnv{T: t, Dispatcher: d, raw: testkit.SQL(t, dsn), bus: b, org: org, agent: agent}
 }
 
-// newTenant makes an organization with an agent.
+// newTenant creates an organization with an agent.
 func newTenant(t *testing.T, st *store.Store, name string) (org, agentID string) {
 	t.Helper()
 	account, err := st.Accounts.SignUp(t.Context(), accountdb.NewUser{Email: name + "@example.com", Name: name, PasswordHash: "hash"},
@@ -67,8 +68,8 @@ func newTenant(t *testing.T, st *store.Store, name string) (org, agentID string)
 	return account.Organization.ID, agent.ID
 }
 
-// beside is the same service at another organization's desk.
-func (d *testEnv) beside(name string) *testEnv {
+// withOrganization returns an environment with the same dispatcher and another organization.
+func (d *testEnv) withOrganization(name string) *testEnv {
 	d.Helper()
 	other := *d
 	other.org, other.agent = newTenant(d.T, d.store, name)
@@ -89,7 +90,7 @@ func (d *testEnv) submit() *Submitted {
 	return s
 }
 
-// run is to be submitted, in a session or in one of its own.
+// run returns a new run to submit. An empty session means a session only for this run.
 func (d *testEnv) run(session string) queuedb.NewRun {
 	run := queuedb.NewRun{
 		ID: id.New(id.Run), OrganizationID: d.org, AgentID: d.agent, CallerKind: domain.CallerSystem, Principal: "system", TriggerType: "api",
@@ -102,7 +103,8 @@ func (d *testEnv) run(session string) queuedb.NewRun {
 	return run
 }
 
-// park lets a run wait for a person, and tells nobody; it gives what is to be told.
+// park parks the run until a person approves a call. It notifies no waiter until notifyFinished is
+// called.
 func (d *testEnv) park(runID, callID string) (notifyFinished func()) {
 	d.Helper()
 	ctx := d.Context()
@@ -119,7 +121,7 @@ func (d *testEnv) park(runID, callID string) (notifyFinished func()) {
 	return func() { d.bus.Done(runID, d.inbox, nil) }
 }
 
-// read is the run as it stands, for whoever did not accept it.
+// read reads the run, as a request does that did not submit it.
 func (d *testEnv) read(runID string) *Submitted {
 	d.Helper()
 	run, err := d.store.Runs.RunByID(d.Context(), d.org, "", runID)
@@ -127,7 +129,7 @@ func (d *testEnv) read(runID string) *Submitted {
 	return Attach(run)
 }
 
-// wait begins to wait, and returns once that is known to the dispatcher.
+// wait starts a wait for the run and returns once the dispatcher has registered it.
 func (d *testEnv) wait(s *Submitted) chan Result {
 	d.Helper()
 	out, before, owner := make(chan Result, 1), d.count(s), s.wait != nil
@@ -138,9 +140,9 @@ func (d *testEnv) wait(s *Submitted) chan Result {
 		}
 		out <- r
 	}()
-	for deadline := time.Now().Add(10 * time.Second); !owner && d.count(s) == before; { // the owner's was there from the beginning
+	for deadline := time.Now().Add(10 * time.Second); !owner && d.count(s) == before; { // the owner's wait was registered with the run
 		if time.Now().After(deadline) {
-			d.Fatal("nobody waits")
+			d.Fatal("the wait was not registered")
 		}
 	}
 	return out
@@ -155,8 +157,8 @@ func (d *testEnv) count(s *Submitted) int {
 	return 0
 }
 
-// soon fails the test unless a wait ends before its time.
-func (d *testEnv) soon(what string, got chan Result, ended bool) {
+// wantEnd fails the test if the wait lasts until its timeout.
+func (d *testEnv) wantEnd(what string, got chan Result, ended bool) {
 	d.Helper()
 	began := time.Now()
 	r := <-got
@@ -165,8 +167,8 @@ func (d *testEnv) soon(what string, got chan Result, ended bool) {
 	}
 }
 
-// still fails the test if a wait has ended, although its run was read meanwhile.
-func (d *testEnv) still(what string, got chan Result, runID string) {
+// wantOpen fails the test if the wait has ended. It reads the run first.
+func (d *testEnv) wantOpen(what string, got chan Result, runID string) {
 	d.Helper()
 	must(d.T, d.waiting.readSome(d.Context(), []rundb.RunRef{{OrganizationID: d.org, RunID: runID}}))
 	select {
@@ -176,9 +178,9 @@ func (d *testEnv) still(what string, got chan Result, runID string) {
 	}
 }
 
-func TestAWaitEndsWhenItsRunWaitsItself(t *testing.T) {
+func TestAWaitEndsWhenItsRunIsParked(t *testing.T) {
 	t.Parallel()
-	for name, told := range map[string]bool{"told": true, "found by the poll": false} {
+	for name, told := range map[string]bool{"notified": true, "found by the poll": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := newTestEnv(t)
@@ -186,33 +188,33 @@ func TestAWaitEndsWhenItsRunWaitsItself(t *testing.T) {
 			runID := own.Run.Run.ID
 			attached := d.read(runID)
 			first, second := d.wait(own), d.wait(attached)
-			d.still("a wait for a queued run", first, runID)
+			d.wantOpen("a wait for a queued run", first, runID)
 			if notifyFinished := d.park(runID, "one"); told {
 				notifyFinished()
 			}
-			d.soon("the owner's wait", first, false)
-			d.soon("an attacher's wait", second, false)
+			d.wantEnd("the owner's wait", first, false)
+			d.wantEnd("an attacher's wait", second, false)
 			d.Release(own)
 			d.Release(attached)
 			later := d.read(runID)
 			third := d.wait(later)
-			d.still("a wait that began with the action", third, runID)
+			d.wantOpen("a wait that began with the action", third, runID)
 			decided, err := d.Decide(t.Context(), Answer{OrganizationID: d.org, RunID: runID, ToolCallID: "one", Decision: domain.DecisionApprove, By: "ada"})
 			must(t, err)
 			if decided.Run.Status != domain.RunQueued {
-				t.Errorf("approved the run is %s", decided.Run.Status)
+				t.Errorf("the approved run is %s", decided.Run.Status)
 			}
-			d.still("a wait for a run that goes on", third, runID)
+			d.wantOpen("a wait for a requeued run", third, runID)
 			if notifyFinished := d.park(runID, "two"); told {
 				notifyFinished()
 			}
-			d.soon("a wait for another action", third, false)
+			d.wantEnd("a wait for another action", third, false)
 			d.Release(later)
 			last := d.read(runID)
 			fourth := d.wait(last)
 			_, err = d.Cancel(t.Context(), d.org, "", runID)
 			must(t, err)
-			d.soon("a wait for the end", fourth, true)
+			d.wantEnd("a wait for the end", fourth, true)
 			d.Release(last)
 			if n := d.count(last); n != 0 {
 				t.Errorf("%d waits are left", n)
@@ -221,8 +223,8 @@ func TestAWaitEndsWhenItsRunWaitsItself(t *testing.T) {
 	}
 }
 
-// Of a run that goes on by a decision the job is there at once, without the sweeper.
-func TestADecisionRings(t *testing.T) {
+// A decision publishes the run's job message immediately, without the sweeper.
+func TestADecisionPublishesTheJob(t *testing.T) {
 	t.Parallel()
 	d := newTestEnv(t)
 	own := d.submit()
@@ -236,7 +238,7 @@ func TestADecisionRings(t *testing.T) {
 				bell.Ack()
 			}))
 			if time.Now().After(deadline) {
-				t.Fatal("nobody rings")
+				t.Fatal("no job message was published")
 			}
 		}
 	}
@@ -249,15 +251,16 @@ func TestADecisionRings(t *testing.T) {
 	again, err := d.Decide(t.Context(), answer)
 	must(t, err)
 	if again.Run.Status != domain.RunQueued {
-		t.Errorf("decided twice the run is %s", again.Run.Status)
+		t.Errorf("after the repeated decision the run is %s", again.Run.Status)
 	}
 	answer.Decision = domain.DecisionApprove
 	if _, err = d.Decide(t.Context(), answer); apierr.CodeFor(err) != apierr.VersionConflict {
-		t.Errorf("decided otherwise: %v", err)
+		t.Errorf("a different decision: %v", err)
 	}
 }
 
-// A wait for a run of another request ends with the size of its large result, which the request reads once there is room for it.
+// If a waiter did not submit the run, it receives only the size of a large result. It reads the
+// result later, once it has reserved memory for it.
 func TestAwaitedLargeResultsAreDeferred(t *testing.T) {
 	t.Parallel()
 	d := newTestEnv(t)
@@ -283,12 +286,12 @@ func TestAwaitedLargeResultsAreDeferred(t *testing.T) {
 	}
 	submitter, full := NewSubmitter(d.store, d.Dispatcher, nil, time.Minute), errors.New("full")
 	if _, err := submitter.ReadResult(t.Context(), &r.Run, func(int) error { return full }); !errors.Is(err, full) {
-		t.Errorf("without room: %v", err)
+		t.Errorf("without memory: %v", err)
 	}
 	reserved := 0
 	body, err := submitter.ReadResult(t.Context(), &r.Run, func(bytes int) error { reserved = bytes; return nil })
 	if string(body) != string(ending.Result) || err != nil || reserved != len(body) {
-		t.Errorf("with room for %d bytes: %d bytes, %v", reserved, len(body), err)
+		t.Errorf("with memory for %d bytes: %d bytes, %v", reserved, len(body), err)
 	}
 	_, err = d.raw.ExecContext(t.Context(), `UPDATE runs SET result = NULL WHERE id = $1`, runID)
 	must(t, err)

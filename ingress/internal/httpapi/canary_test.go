@@ -210,7 +210,7 @@ func (at *attack) one(seed, n uint64) {
 	_ = got.header.Write(&shown) // cannot fail: a buffer
 	shown.Write(got.body)
 	// Other attackers may be deleting the document or may have kept the database busy for too long.
-	busy := got.status == 503 && (strings.Contains(shown.String(), "this document is being deleted") || strings.Contains(shown.String(), `"unavailable"`))
+	busy := got.status == 503 && (strings.Contains(shown.String(), "the document is being deleted") || strings.Contains(shown.String(), `"unavailable"`))
 	if strings.Contains(strings.ToLower(shown.String()), at.on.word) || got.status >= 500 && !busy {
 		at.mu.Lock()
 		at.leaks = append(at.leaks, fmt.Sprintf("request %d of seed %d: %s %s %s %q\n%d %s", n, seed, method, target, body, headers, got.status, &shown))

@@ -98,7 +98,7 @@ func TestSignupForm(t *testing.T) {
 		"no address": {url.Values{"email": {"ada"}, "password": {password}, "name": {"Ada"}}, 400, "Email must be an email address."},
 		"short":      {url.Values{"email": {"b@example.com"}, "password": {"short"}}, 400, "Password"},
 		"nothing":    {url.Values{}, 400, "Email"},
-		"twice":      {url.Values{"email": {"b@example.com", "c@example.com"}, "password": {password}}, 400, "Email may be given once."},
+		"twice":      {url.Values{"email": {"b@example.com", "c@example.com"}, "password": {password}}, 400, "Email must be given only once."},
 	} {
 		a := send(c.form)
 		if a.status != c.status || !strings.Contains(string(a.body), c.says) || !strings.Contains(string(a.body), `action="/signup"`) {

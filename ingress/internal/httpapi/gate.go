@@ -90,7 +90,7 @@ func (a *api) checkPage(c *gin.Context, r httpx.Route, via auth.Via) error {
 		return nil
 	}
 	a.ShowLimit(c) // pages of other origins must not use up the visitor's limit
-	return apierr.Wrap(apierr.PermissionDenied, cause, "a page of another origin may not send this request")
+	return apierr.Wrap(apierr.PermissionDenied, cause, "requests from pages of other origins are not allowed")
 }
 
 // findLate looks up the resource that the query's id names. A route with Late has not checked the
@@ -174,11 +174,11 @@ func checkAccess(c *gin.Context, r httpx.Route) error { //nolint:cyclop // a lis
 			return auth.WidgetRestricted()
 		}
 	case r.Role != "" && !who.Role.AtLeast(r.Role):
-		return apierr.New(apierr.PermissionDenied, "this takes the role %s", r.Role)
+		return apierr.New(apierr.PermissionDenied, "this operation needs the role %s", r.Role)
 	case r.Login && httpx.Identity(c).Token == "":
-		return apierr.New(apierr.PermissionDenied, "this needs a login session, which an API key does not have")
+		return apierr.New(apierr.PermissionDenied, "this operation needs a login session; API keys have none")
 	case r.Person && who.UserID == "":
-		return apierr.New(apierr.PermissionDenied, "an organization's key is not a person and cannot own another organization")
+		return apierr.New(apierr.PermissionDenied, "an organization's key cannot own an organization: use a user's key or a login session")
 	}
 
 	return nil

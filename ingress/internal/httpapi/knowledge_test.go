@@ -169,7 +169,7 @@ func TestDocumentsChange(t *testing.T) {
 	} {
 		put(body).want(t, body, 400, "invalid_request "+problems)
 	}
-	a.form("PUT", target, []filePart{{name: "file", content: "a"}, {name: "file", content: "b"}}, h.key).want(t, "two files", 400, "invalid_request file:too_long").says(t, "may come once")
+	a.form("PUT", target, []filePart{{name: "file", content: "a"}, {name: "file", content: "b"}}, h.key).want(t, "two files", 400, "invalid_request file:too_long").says(t, "must be sent only once")
 	a.form("PUT", target, []filePart{{name: "file", content: ""}}, h.key).want(t, "an empty file", 400, "invalid_request file:too_short")
 	a.form("PUT", "/api/knowledge?id="+id.New(id.Document), []filePart{{name: "file", content: "kept nowhere"}}, h.key).want(t, "of none", 404, "not_found")
 	a.from("PUT", "/api/knowledge", `{"name":"a"}`, h.key).want(t, "without an id", 400, "invalid_request id:required")
@@ -326,12 +326,12 @@ func TestPagesAndPassages(t *testing.T) {
 		}
 	}
 	for query, says := range map[string]string{
-		"&page=4": "there is no page 4: the document has 3", "&chunk=4": "there is no passage 4: the document has 4, and the first is 0",
+		"&page=4": "page 4 does not exist: the document has 3", "&chunk=4": "passage 4 does not exist: the document has 4, and the first is 0",
 	} {
 		a.from("GET", target+query, "", h.key).want(t, query, 404, "not_found").says(t, says)
 	}
 	a.exec(`UPDATE documents SET pages = NULL WHERE id = $1`, documentID)
-	a.from("GET", target+"&page=1", "", h.key).want(t, "a page of what has none", 404, "not_found").says(t, "has no pages: ask for one of its 4 passages by chunk")
+	a.from("GET", target+"&page=1", "", h.key).want(t, "a page of what has none", 404, "not_found").says(t, "has no pages: use chunk for one of its 4 passages")
 	// The error for another organization's document does not reveal its number of pages.
 	other := a.newTestOrg("other")
 	missing := a.from("GET", "/api/knowledge?id="+id.New(id.Document)+"&page=1", "", other.key).shown()
@@ -456,7 +456,7 @@ func TestMetadataOfKnowledge(t *testing.T) {
 	}
 	// An empty list does not mean all documents; only null does.
 	change := func(body string) answer { t.Helper(); return w.do("PUT", "/api/agents?id="+agentID, body, ada.auth) }
-	change(`{"tools":{"knowledge":{"documentIds":[]}}}`).want(t, "no documents", 400, "invalid_request tools.knowledge.documentIds:too_short").says(t, "null stands for all documents")
+	change(`{"tools":{"knowledge":{"documentIds":[]}}}`).want(t, "no documents", 400, "invalid_request tools.knowledge.documentIds:too_short").says(t, "null means all documents")
 	change(`{"tools":{"knowledge":{"metadata":{}}}}`).want(t, "no metadata", 400, "invalid_request tools.knowledge.metadata:too_short")
 	for _, c := range [][2]string{{`{}`, "[" + documentID + "]"}, {`{"tools":{"knowledge":{"documentIds":null}}}`, "<nil>"}} {
 		if got := fmt.Sprint(change(c[0]).want(t, c[0], 200, "").json(t, "tools.knowledge.documentIds")); got != c[1] {

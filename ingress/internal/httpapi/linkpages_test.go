@@ -58,7 +58,7 @@ func TestLoginForm(t *testing.T) {
 	w.form("/login", url.Values{"email": {ada.email}, "password": {"wrong"}}).wantPage(t, "wrong password", 401, `role="alert"`, "wrong.", `value="ada@example.com"`)
 	w.form("/login", url.Values{"email": {`"><script>`}, "password": {"x"}}).wantPage(t, "a strange address", 401, "&lt;script&gt;")
 	w.form("/login", url.Values{}).wantPage(t, "empty", 400, "Email must not be empty. Password must not be empty.")
-	w.form("/login", url.Values{"email": {"a", "b"}, "password": {"x"}}).wantPage(t, "doubled", 400, "Email may be given once.")
+	w.form("/login", url.Values{"email": {"a", "b"}, "password": {"x"}}).wantPage(t, "doubled", 400, "Email must be given only once.")
 	w.form("/login", url.Values{"email": {"a\x00b"}, "password": {"x"}}).wantPage(t, "NUL", 400)
 	w.form("/login", url.Values{"email": {strings.Repeat("x", 17<<10)}}).wantPage(t, "too much", 413)
 	w.form("/login", right, "Content-Type: application/json").wantPage(t, "JSON", 415)
@@ -93,20 +93,20 @@ func TestAcceptPage(t *testing.T) {
 	for name, target := range map[string]string{
 		"no token": "/accept", "unknown": "/accept?token=" + secrets.NewInvitationToken(), "half": "/accept?token=pi_x",
 	} {
-		w.do("GET", target, "").wantPage(t, name, 404, "does not hold any more")
+		w.do("GET", target, "").wantPage(t, name, 404, "is no longer valid")
 	}
-	w.do("GET", "/accept?token="+token+"&token="+token, "").wantPage(t, "two", 400, "Token may be given once.")
+	w.do("GET", "/accept?token="+token+"&token="+token, "").wantPage(t, "two", 400, "Token must be given only once.")
 	w.do("GET", "/accept?token="+token+"&zz=1", "").wantPage(t, "an unknown parameter", 400, "Zz is not a parameter")
 	fields := url.Values{"token": {token}, "name": {" "}, "password": {"short"}, "email": {"evil@example.com"}, "new": {"1"}}
 	w.form("/accept", fields).wantPage(t, "short password", 400, "at least 8 characters", token)
-	w.form("/accept", fields, "Sec-Fetch-Site: cross-site").wantPage(t, "another site", 403, "another origin")
+	w.form("/accept", fields, "Sec-Fetch-Site: cross-site").wantPage(t, "another site", 403, "other origins")
 	fields.Set("password", password)
 	session := w.form("/accept", fields).wantSession(t, "accepting")
 	s := w.do("GET", "/api/auth/session", "", session).want(t, "session", 200, "")
 	if s.text(t, "user.email") != "new@example.com" || s.text(t, "user.name") != "new" || s.text(t, "organization.id") != ada.org {
 		t.Errorf("session %s", s.body)
 	}
-	w.form("/accept", fields).wantPage(t, "accepting again", 404, "does not hold any more")
+	w.form("/accept", fields).wantPage(t, "accepting again", 404, "is no longer valid")
 
 	known := invite("bea@example.com", domain.RoleMember)
 	bea := w.signUp("bea@example.com")
@@ -123,8 +123,8 @@ func TestAcceptPage(t *testing.T) {
 	unwanted := invite("dan@example.com", domain.RoleMember)
 	w.form("/accept", url.Values{"token": {unwanted}, "decline": {"1"}}, "Sec-Fetch-Site: cross-site").wantPage(t, "another site declines", 403)
 	w.form("/accept", url.Values{"token": {unwanted}, "decline": {"1"}}).wantPage(t, "declining", 200, "Invitation declined", "ada&#39;s organization")
-	w.form("/accept", url.Values{"token": {unwanted}, "decline": {"1"}}).wantPage(t, "declining again", 404, "does not hold any more")
-	w.do("GET", "/accept?token="+unwanted, "").wantPage(t, "a declined invitation", 404, "does not hold any more")
+	w.form("/accept", url.Values{"token": {unwanted}, "decline": {"1"}}).wantPage(t, "declining again", 404, "is no longer valid")
+	w.do("GET", "/accept?token="+unwanted, "").wantPage(t, "a declined invitation", 404, "is no longer valid")
 	if strings.Contains(w.log.String(), token) || strings.Contains(w.log.String(), password) {
 		t.Error("the log holds a token or a password")
 	}

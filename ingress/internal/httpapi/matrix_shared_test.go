@@ -1,9 +1,59 @@
 package httpapi
 
 import (
+	"iter"
+	"math/rand/v2"
+	"os"
+	"strconv"
 	"strings"
 	"sync"
+	"testing"
+
+	"parley/shared/domain"
 )
+
+// draw decides which credentials a row of the access table returns tried with.
+type draw struct{ seed, share int }
+
+// newDraw draws all credentials in a long run, and every third one by a seed in a short run. MATRIX_SEED repeats a run.
+func newDraw(t *testing.T) draw {
+	t.Helper()
+	d := draw{share: 1}
+	switch {
+	case underRace: // the race detector needs no complete matrix
+		d.share = 4
+	case testing.Short():
+		d.share = 3
+	}
+	d.seed = rand.IntN(d.share)
+	if given := os.Getenv("MATRIX_SEED"); given != "" {
+		seed, err := strconv.Atoi(given)
+		must(t, err)
+		d.seed = seed
+	}
+	t.Logf("each row is tried with 1 of %d credentials; MATRIX_SEED=%d repeats it", d.share, d.seed)
+	return d
+}
+
+// credentials returns those drawn for a row, numbered from 0: the first one of each outcome, and a
+// share of the others that differs from row to row. So the responses that a run sees do not depend
+// on the seed, and neither does the check that every documented response was seen.
+func (d draw) credentials(row int, all []credential) iter.Seq2[int, *credential] {
+	return func(yield func(int, *credential) bool) {
+		outcomes, n := map[string]bool{}, 0
+		for i := range all {
+			outcome := accessTable[row].outcome(&all[i])
+			if outcomes[outcome] && (row+i+d.seed)%d.share > 0 {
+				continue
+			}
+			outcomes[outcome] = true
+			if !yield(n, &all[i]) {
+				return
+			}
+			n++
+		}
+	}
+}
 
 // own returns an id of a kind that belongs to c. Rows that only read share one id per caller. Every
 // other row gets a separate id.
@@ -28,4 +78,20 @@ func (m *matrix) once(key string, create func() string) string {
 	created, _ := m.shared.LoadOrStore(key, sync.OnceValue(create))
 	give, _ := created.(func() string)
 	return give()
+}
+
+// foreign returns an id of the organization that c does not act in, for rows that name an id.
+func (m *matrix) foreign(r *accessRow, c *credential) []target {
+	name, away := r.kind(), m.away
+	if name == "" || name == "tpl" || idKinds[name].bearer {
+		return nil
+	}
+	if r.who == forPage {
+		return m.pageTargets(name, c)[1:2]
+	}
+	if c.testOrg == m.away {
+		away = m.home
+	}
+	owner := login("foreign", away.owner, away, domain.RoleOwner, away.owner.auth)
+	return asField(r, []target{{"foreign", m.own(r, name, &owner), "404 not_found"}})
 }

@@ -369,7 +369,7 @@ func TestToolsSayWhyThereIsNoAnswer(t *testing.T) {
 	session := a.toolClient(home.key)
 	tool := toolFor(t, session, "home agent").Name
 	for message, want := range map[string]string{
-		"failed": "failed: The model is away.", "timed_out": "was not done in time: The model is away.", "cancelled": "was cancelled: The model is away.",
+		"failed": "failed: The model is away.", "timed_out": "timed out: The model is away.", "cancelled": "was cancelled: The model is away.",
 		"park": "waits for a person: the tool publish, approval.",
 	} {
 		got := call(t, session, &mcp.CallToolParams{Name: tool, Arguments: map[string]any{"message": message}})
@@ -398,7 +398,7 @@ func TestToolsRefuseWhatTheyCannotTake(t *testing.T) {
 		want      string
 	}{
 		"nothing":             {nil, nil, "invalid_request\nmessage: is required"},
-		"several faults":      {map[string]any{"sessionId": "", "mesage": "x"}, nil, "invalid_request\nmesage: is not known here\nmessage: is required\nsessionId: must not be empty"},
+		"several faults":      {map[string]any{"sessionId": "", "mesage": "x"}, nil, "invalid_request\nmesage: is unknown\nmessage: is required\nsessionId: must not be empty"},
 		"wrong type":          {map[string]any{"message": 5}, nil, "invalid_request\nmessage: must be a string"},
 		"hidden in a session": {map[string]any{"message": "x", "sessionId": "a\u200bb"}, nil, "invalid_request\nsessionId: " + domain.NameFault("\u200b")},
 		"a blank session":     {map[string]any{"message": "x", "sessionId": " "}, nil, "invalid_request\nsessionId: must not be only white space"},
@@ -460,7 +460,7 @@ func TestToolCallsReportProgressAndOutliveTheirClients(t *testing.T) {
 		t.Errorf("answered %q", texts(got))
 	}
 	first := <-runs
-	for _, want := range []string{"The run " + first + " was accepted.", "The agent has begun."} {
+	for _, want := range []string{"The run " + first + " was accepted.", "The agent has started."} {
 		if got := <-heard; got != want {
 			t.Errorf("heard %q, want %q", got, want)
 		}
@@ -536,7 +536,7 @@ func TestInvalidMessagesAreRejected(t *testing.T) {
 		"newer, nothing said":         {list, []string{newer[0], "Mcp-Method: tools/list"}, 400, "1 -32602"},
 
 		"a notification":    {`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, nil, 202, ""},
-		"no such tool":      {`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"nobody_00000"}}`, nil, 200, "1 -32602"},
+		"unknown tool":      {`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"nobody_00000"}}`, nil, 200, "1 -32602"},
 		"good":              {list, nil, 200, ""},
 		"good, of any kind": {list, []string{"Accept: */*"}, 200, ""},
 	} {

@@ -46,13 +46,13 @@ func newMetrics(registry *prometheus.Registry) (*metrics, error) {
 		}, []string{"route", "method"}),
 	}
 	m.arrived = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "parley_hook_deliveries_total", Help: "Webhook deliveries that came for a hook, by its source and what became of them.",
+		Name: "parley_hook_deliveries_total", Help: "Webhook deliveries, by source and outcome.",
 	}, []string{"source", "outcome"})
 	m.cut = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "parley_uploads_cut_total", Help: "Bodies that were cut to make room for others, by route and whether their sender was verified.",
+		Name: "parley_uploads_cut_total", Help: "Uploads aborted in favor of others, by route and whether their sender was verified.",
 	}, []string{"route", "sender"})
 	m.inFlight = prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "parley_http_requests_in_flight", Help: "Requests being answered, those that wait for runs included.",
+		Name: "parley_http_requests_in_flight", Help: "Requests in progress, including those that wait for runs.",
 	})
 	for _, c := range []prometheus.Collector{m.requests, m.seconds, m.arrived, m.cut, m.inFlight} {
 		if err := registry.Register(c); err != nil {
@@ -97,7 +97,7 @@ func (a *api) showMetrics(m *metrics) gin.HandlerFunc {
 		authorized := a.MetricsToken != "" && subtle.ConstantTimeCompare(sent[:], expected[:]) == 1
 		if !authorized && !a.Proxies.OnThisMachine(c.Request) {
 			httpx.Fail(c, apierr.New(apierr.PermissionDenied,
-				"metrics are for programs on this machine; others send METRICS_TOKEN as a bearer token"))
+				"metrics need a direct local connection, or METRICS_TOKEN as a bearer token"))
 			return
 		}
 		m.show(c)

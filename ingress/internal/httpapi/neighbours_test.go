@@ -196,8 +196,11 @@ func TestUnsignedFloodsRefuseNoSignedDelivery(t *testing.T) {
 	var came atomic.Int64
 	var wg sync.WaitGroup
 	stop := make(chan struct{})
-	for n := range strangers {
-		hookID := a.newHook(a.newTestOrg("stranger"+strconv.Itoa(n)), "github")
+	hooks := make([]string, strangers)
+	for n := range hooks { // before the floods, which slow all requests down
+		hooks[n] = a.newHook(a.newTestOrg("stranger"+strconv.Itoa(n)), "github")
+	}
+	for n, hookID := range hooks {
 		wg.Go(func() {
 			for sent := 0; ; sent++ {
 				client := "198.51." + strconv.Itoa(n) + "." + strconv.Itoa(sent/100%200) // too few from each address to be blocked

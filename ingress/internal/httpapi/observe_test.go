@@ -104,9 +104,9 @@ func TestDisconnectedClientsAreNoErrors(t *testing.T) {
 	}{
 		"gone in a wait":         {context.Canceled, false, `"info" 499`},
 		"gone in a statement":    {errors.New("pq: canceling statement due to user request"), false, `"info" 499`},
-		"gone in its body":       {apierr.Wrap(apierr.InvalidRequest, io.ErrUnexpectedEOF, "the body did not arrive whole"), false, `"info" 499`},
+		"gone in its body":       {apierr.Wrap(apierr.InvalidRequest, io.ErrUnexpectedEOF, "the body was not received completely"), false, `"info" 499`},
 		"gone from a stream":     {nil, false, `"info" 200`},
-		"too slow":               {apierr.Wrap(apierr.InvalidRequest, os.ErrDeadlineExceeded, "the body did not arrive whole"), false, `"info" 400`},
+		"too slow":               {apierr.Wrap(apierr.InvalidRequest, os.ErrDeadlineExceeded, "the body was not received completely"), false, `"info" 400`},
 		"cut off for others":     {apierr.New(apierr.Overloaded, "too many"), false, `"error" 503`},
 		"there, and it is away":  {apierr.New(apierr.Unavailable, "away"), true, `"error" 503`},
 		"there, and it is wrong": {errors.New("a fault"), true, `"error" 500`},

@@ -187,8 +187,8 @@ func TestOpenIDRefuses(t *testing.T) {
 		status   int
 		cause    string // the cause in the log
 	}{
-		"wrong nonce":              {bend: claim("nonce", "another"), problems: "unauthenticated", status: 401, cause: "of another attempt"},
-		"no nonce":                 {bend: bent(func(claims map[string]any) { delete(claims, "nonce") }), problems: "unauthenticated", status: 401, cause: "of another attempt"},
+		"wrong nonce":              {bend: claim("nonce", "another"), problems: "unauthenticated", status: 401, cause: "belongs to another login attempt"},
+		"no nonce":                 {bend: bent(func(claims map[string]any) { delete(claims, "nonce") }), problems: "unauthenticated", status: 401, cause: "belongs to another login attempt"},
 		"another audience":         {bend: claim("aud", "another"), problems: "unauthenticated", status: 401, cause: "expected audience"},
 		"another issuer":           {bend: claim("iss", "https://another.example.com"), problems: "unauthenticated", status: 401, cause: "issued by a different provider"},
 		"expired token":            {bend: claim("exp", 1_700_000_000), problems: "unauthenticated", status: 401, cause: "token is expired"},
@@ -403,7 +403,7 @@ func TestOpenIDProviderMayBeAway(t *testing.T) {
 		t.Error("no Retry-After")
 	}
 	page := w.page(t, account.OIDCPath)
-	if page.status != 503 || page.header.Get("Retry-After") == "" || !strings.Contains(string(page.body), "cannot be reached") {
+	if page.status != 503 || page.header.Get("Retry-After") == "" || !strings.Contains(string(page.body), "is unreachable") {
 		t.Errorf("to a browser: %d %s", page.status, page.body)
 	}
 	if n := p.calls["/.well-known/openid-configuration"]; n != 1 {

@@ -135,7 +135,7 @@ func TestClientSecretsAreRefused(t *testing.T) {
 		"no object":          {`{"session":"x"}`, "invalid_request session", 400},
 		"no model":           {`{"session":{"type":"realtime"}}`, "invalid_request session.model", 400},
 		"a model's number":   {`{"session":{"model":1}}`, "invalid_request session.model", 400},
-		"no such model":      {`{"session":{"model":"gpt-realtime"}}`, "not_found", 404},
+		"unknown model":      {`{"session":{"model":"gpt-realtime"}}`, "not_found", 404},
 		"another's":          {`{"session":{"model":"` + theirs + `"}}`, "not_found", 404},
 		"not to talk with":   {`{"session":{"model":"` + silent + `"}}`, "invalid_request session.model", 400},
 		"for systems":        {`{"session":{"model":"` + system + `"}}`, "caller_not_allowed", 403},

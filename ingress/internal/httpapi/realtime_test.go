@@ -204,7 +204,7 @@ func TestVoiceConnectionsAreRefused(t *testing.T) {
 		"an old version":              {"?model=" + agent, append(slices.Clone(upgrades[:2]), h.key, "Sec-WebSocket-Version: 8"), 426, "upgrade_required"},
 		"no model":                    {"", upgrading(h.key), 400, "invalid_request model"},
 		"two models":                  {"?model=" + agent + "&model=" + agent, upgrading(h.key), 400, "invalid_request model"},
-		"no such model":               {"?model=gpt-realtime", upgrading(h.key), 404, "not_found"},
+		"unknown model":               {"?model=gpt-realtime", upgrading(h.key), 404, "not_found"},
 		"another organization's":      {"?model=" + theirs, upgrading(h.key), 404, "not_found"},
 		"no agent to talk with":       {"?model=" + silent, upgrading(h.key), 400, "invalid_request model"},
 		"no template to talk with":    {"?model=tpl_support", upgrading(h.key), 400, "invalid_request model"},

@@ -96,7 +96,7 @@ func (a *api) engine(m *metrics) *gin.Engine {
 	e.Use(a.observe(m))
 	e.NoRoute(a.noRoute(apierr.New(apierr.NotFound, "no such resource")))
 	e.NoMethod(a.widget.Preflight,
-		a.noRoute(apierr.New(apierr.MethodNotAllowed, "this resource does not have the method; the header Allow lists those it has")))
+		a.noRoute(apierr.New(apierr.MethodNotAllowed, "method not allowed; the header Allow lists the supported methods")))
 	for _, r := range withHead(a.pages(m)) {
 		e.Handle(r.Method, r.Path, r.Handle)
 	}
@@ -143,7 +143,7 @@ func (a *api) byAction(group []httpx.Route) gin.HandlerFunc {
 	unknown := group[0]
 	unknown.Role, unknown.Find, unknown.Open = domain.RoleMember, nil, true
 	unknown.Handle = func(c *gin.Context) {
-		httpx.Fail(c, apierr.Invalid("action", httpx.CodeInvalidValue, "must be one of the actions of this resource, once"))
+		httpx.Fail(c, apierr.Invalid("action", httpx.CodeInvalidValue, "must be exactly one action of this resource"))
 	}
 	refuse := a.gate(unknown)
 	return func(c *gin.Context) {

@@ -44,7 +44,7 @@ func (w *testEnv) errorLines(kind sealdb.Kind, words ...string) int {
 	n := 0
 next:
 	for line := range strings.Lines(w.log.String()) {
-		for _, word := range append(words, `"level":"error"`, `"kind":"`+string(kind)+`"`, "cannot be opened") {
+		for _, word := range append(words, `"level":"error"`, `"kind":"`+string(kind)+`"`, "cannot decrypt a stored value") {
 			if !strings.Contains(line, word) {
 				continue next
 			}
@@ -82,7 +82,7 @@ func TestTheKeyOfStoredSecretsIsRemoved(t *testing.T) {
 		if got.header.Get("Content-Type") != "application/problem+json" || got.header.Get("Retry-After") == "" {
 			t.Errorf("a delivery: %v %s", got.header, got.body)
 		}
-		if said := got.text(t, "detail"); !strings.Contains(said, "cannot open stored data") || strings.Contains(said, h.org) {
+		if said := got.text(t, "detail"); !strings.Contains(said, "cannot be decrypted") || strings.Contains(said, h.org) {
 			t.Errorf("a delivery is told %q", said)
 		}
 	}
@@ -133,7 +133,7 @@ func TestTheKeyOfStoredSecretsIsRemoved(t *testing.T) {
 		t.Errorf("downloaded %q", got.body)
 	}
 	body(fresh).want(t, "a body, resealed", 200, "")
-	if strings.Contains(fresh.log.String(), "cannot be opened") {
+	if strings.Contains(fresh.log.String(), "cannot decrypt a stored value") {
 		t.Errorf("the log says %s", fresh.log)
 	}
 }

@@ -87,24 +87,24 @@ func (r *CompletionRequest) refuse(wrong Wrong) {
 			wrong(field, CodeUnsupported, "%s", message)
 		}
 	}
-	unsupported(r.N != nil && *r.N != 1, "n", "a run has one answer")
+	unsupported(r.N != nil && *r.N != 1, "n", "must be 1: a run has one answer")
 	unsupported(r.Tools != nil && len(*r.Tools) > 0, "tools", ownTools)
 	unsupported(r.Functions != nil && len(*r.Functions) > 0, "functions", ownTools)
 	unsupported(chooses(r.ToolChoice), "tool_choice", ownTools)
 	unsupported(chooses(r.FunctionCall), "function_call", ownTools)
-	unsupported(r.ResponseFormat != nil && r.ResponseFormat.Type != "text", "response_format", "agents answer in text")
-	unsupported(r.Logprobs != nil && *r.Logprobs, "logprobs", "agents tell no probabilities")
-	unsupported(r.Stop != nil && (r.Stop.One != "" || len(r.Stop.Many) > 0), "stop", "an answer ends where the agent ends it")
-	unsupported(r.Audio != nil, "audio", "agents answer in text")
+	unsupported(r.ResponseFormat != nil && r.ResponseFormat.Type != "text", "response_format", "must be text: agents answer in text")
+	unsupported(r.Logprobs != nil && *r.Logprobs, "logprobs", "is not supported: agents give no probabilities")
+	unsupported(r.Stop != nil && (r.Stop.One != "" || len(r.Stop.Many) > 0), "stop", "is not supported: the agent decides where answers end")
+	unsupported(r.Audio != nil, "audio", "is not supported: agents answer in text")
 	if r.Modalities != nil {
 		for _, m := range *r.Modalities {
-			unsupported(m != "text", "modalities", "agents answer in text")
+			unsupported(m != "text", "modalities", "must be text: agents answer in text")
 		}
 	}
 }
 
 // ownTools is the reason for refusing a caller's tools.
-const ownTools = "agents call the tools that they are configured with, not their caller's"
+const ownTools = "agents call only the tools that they are configured with"
 
 // chooses reports whether a tool choice requires a tool of the caller.
 func chooses(choice *json.RawMessage) bool {

@@ -109,8 +109,8 @@ func requiresActionError(runID string, action *domain.RequiredAction) Error {
 	return Error{
 		Type: TypeRun, Code: string(domain.RunRequiresAction),
 		Message: "the run " + runID + " waits for a person to decide about its call of the tool " + action.Name +
-			": at /dashboard/runs/" + runID + ", or by POST /api/runs?id=" + runID +
-			"; it goes on then, and GET /api/runs?id=" + runID + " gives its answer",
+			": decide at /dashboard/runs/" + runID + ", or with POST /api/runs?id=" + runID +
+			"; it then continues, and GET /api/runs?id=" + runID + " returns its answer",
 	}
 }
 
@@ -118,8 +118,8 @@ func requiresActionError(runID string, action *domain.RequiredAction) Error {
 func restartedError(runID string) Error {
 	return Error{
 		Type: TypeServer, Code: CodeStreamRestarted,
-		Message: "the run " + runID + " began anew and answers otherwise than this stream has told; the run goes on: the same request " +
-			"with the same Idempotency-Key, or GET /api/runs?id=" + runID + ", gives its answer",
+		Message: "the run " + runID + " was restarted, and its answer differs from this stream; the run continues: the same request " +
+			"with the same Idempotency-Key, or GET /api/runs?id=" + runID + ", returns its answer",
 	}
 }
 
@@ -127,8 +127,8 @@ func restartedError(runID string) Error {
 func interruptedError(runID string) Error {
 	return Error{
 		Type: TypeServer, Code: string(apierr.Unavailable),
-		Message: "this stream can tell no more of the run " + runID + "; the run goes on: the same request with the same Idempotency-Key, " +
-			"or GET /api/runs?id=" + runID + ", gives its answer",
+		Message: "this stream cannot continue for the run " + runID + "; the run continues: the same request with the same Idempotency-Key, " +
+			"or GET /api/runs?id=" + runID + ", returns its answer",
 	}
 }
 

@@ -65,9 +65,9 @@ func (c *Content) Read(field string, wrong Wrong) string {
 		text, known := partKinds[part.Type]
 		switch {
 		case !known:
-			wrong(at+".type", CodeUnsupported, "agents are given text only, not %s", part.Type)
+			wrong(at+".type", CodeUnsupported, "only text is supported, not %s", part.Type)
 		case text(part) == nil:
-			wrong(at+".text", codeRequired, "a part of this type has a text")
+			wrong(at+".text", codeRequired, "is required for a part of this type")
 		default:
 			texts = append(texts, *text(part))
 		}
@@ -106,17 +106,17 @@ func Read(messages []Message, list string, wrong Wrong) []Said {
 		switch m.Role {
 		case RoleSystem, RoleDeveloper, RoleUser, RoleAssistant:
 		case "tool", "function":
-			wrong(at+".role", CodeUnsupported, "agents call their own tools; results of others' cannot be handed to them")
+			wrong(at+".role", CodeUnsupported, "tool results are not supported: agents call their own tools")
 			continue
 		default:
 			wrong(at+".role", codeInvalidValue, "must be system, developer, user or assistant")
 			continue
 		}
 		if m.ToolCalls != nil && len(*m.ToolCalls) > 0 {
-			wrong(at+".tool_calls", CodeUnsupported, "agents call their own tools, not their caller's")
+			wrong(at+".tool_calls", CodeUnsupported, "tools of the caller are not supported: agents call their own tools")
 		}
 		if m.FunctionCall != nil {
-			wrong(at+".function_call", CodeUnsupported, "agents call their own tools, not their caller's")
+			wrong(at+".function_call", CodeUnsupported, "tools of the caller are not supported: agents call their own tools")
 		}
 		said = append(said, Said{Field: at + ".content", Role: m.Role, Text: m.Content.Read(at+".content", wrong)})
 	}

@@ -14,7 +14,7 @@ import (
 	"parley/shared/domain"
 )
 
-// noted collects what is wrong, as "field code".
+// noted collects validation errors as "field code".
 type noted []string
 
 func (n *noted) wrong(field, code, message string, args ...any) {
@@ -48,7 +48,7 @@ func TestConverse(t *testing.T) {
 		"an answer last":              {[]Said{u("a"), a("b")}, false, Conversation{}, noted{"list invalid_value"}},
 		"a long message":              {[]Said{u("a"), a("b"), u(long + "x")}, true, Conversation{Message: long + "x"}, nil},
 		"too long instructions":       {[]Said{s("first"), s(long), u("m")}, false, Conversation{Message: "m", Instructions: "first\n\n" + long}, noted{"system first too_long"}},
-		"all that is wrong, at once":  {[]Said{s(long + "x")}, false, Conversation{Instructions: long + "x"}, noted{"system " + long + "x too_long", "list invalid_value"}},
+		"several errors":              {[]Said{s(long + "x")}, false, Conversation{Instructions: long + "x"}, noted{"system " + long + "x too_long", "list invalid_value"}},
 		"empty instructions are none": {[]Said{s(""), u("m")}, false, Conversation{Message: "m"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -62,8 +62,8 @@ func TestConverse(t *testing.T) {
 	}
 }
 
-// As much of the newest of a long conversation is kept as is allowed, in whole exchanges.
-func TestLongHistoriesLoseTheirOldest(t *testing.T) {
+// A history that is too long loses its oldest exchanges. An exchange is kept or dropped as a whole.
+func TestLongHistoriesLoseTheirOldestExchanges(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{10, 999, 50_000, 99_999, 100_000, 100_001, 250_000} {
 		var said []Said
@@ -79,13 +79,14 @@ func TestLongHistoriesLoseTheirOldest(t *testing.T) {
 			kept += utf8.RuneCountInString(e.Message) + utf8.RuneCountInString(e.Answer)
 		}
 		if len(got.History) != want || kept != want*2*size || len(found) > 0 {
-			t.Errorf("of exchanges of %d: %d kept, want %d, %v", 2*size, len(got.History), want, found)
+			t.Errorf("exchanges of %d characters: %d kept, want %d, %v", 2*size, len(got.History), want, found)
 		}
 	}
 }
 
-// Tens of thousands of messages fit a body: what is said in a row is written once, not once for every message behind it.
-func TestManyMessagesInARowTakeNoMoreThanTheirLength(t *testing.T) {
+// A request body can contain tens of thousands of messages. Consecutive messages of one role are
+// joined in linear time and memory.
+func TestJoiningMessagesTakesLinearMemory(t *testing.T) {
 	t.Parallel()
 	const many, each = 40_000, 24
 	said := []Said{{Field: "first", Role: RoleUser, Text: "m"}}
@@ -98,9 +99,10 @@ func TestManyMessagesInARowTakeNoMoreThanTheirLength(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	got := Converse(said, false, "messages", found.wrong)
 	runtime.ReadMemStats(&after)
-	// A tenth of what copying the whole with each message takes, and far more than other tests do meanwhile.
+	// A tenth of the bytes that copying the joined text for each message would allocate, and far
+	// more than parallel tests allocate.
 	if took, limit := after.TotalAlloc-before.TotalAlloc, uint64(many*many*each/20); took > limit {
-		t.Errorf("%d bytes were allocated, at most %d are to be", took, limit)
+		t.Errorf("%d bytes were allocated, want at most %d", took, limit)
 	}
 	if got.Message != "m" || len(found) > 0 {
 		t.Errorf("message %q, wrong %.100v", got.Message, found)
@@ -126,7 +128,7 @@ func TestMetadataIsBounded(t *testing.T) {
 		"too long a name":      {map[string]string{strings.Repeat("é", 65): ""}, noted{"metadata too_long"}},
 		"the longest value":    {map[string]string{"k": strings.Repeat("é", 512)}, nil},
 		"too long values":      {map[string]string{"k": strings.Repeat("é", 513), "a": strings.Repeat("x", 513)}, noted{"metadata.a too_long", "metadata.k too_long"}},
-		"a session beside":     {map[string]string{"session_id": strings.Repeat("s", 128)}, nil},
+		"with a session":       {map[string]string{"session_id": strings.Repeat("s", 128)}, nil},
 		"an unused session is": {map[string]string{"session_id": strings.Repeat("s", 513)}, noted{"metadata.session_id too_long"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -149,7 +151,7 @@ func TestMetadataIsBounded(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	t.Parallel()
-	field := apierr.Invalid("n", CodeUnsupported, "a run has one answer")
+	field := apierr.Invalid("n", CodeUnsupported, "must be 1: a run has one answer")
 	several := &apierr.Error{Code: apierr.InvalidRequest, Detail: "d", Fields: []apierr.Field{{Field: "a", Code: "required", Message: "is required"}, {Field: "b", Code: "x", Message: "is x"}}}
 	for _, tt := range []struct {
 		status int
@@ -158,7 +160,7 @@ func TestErrors(t *testing.T) {
 	}{
 		{401, apierr.New(apierr.Unauthenticated, "who"), `{"error":{"message":"who","type":"authentication_error","param":null,"code":"invalid_api_key"}}`},
 		{403, apierr.New(apierr.CallerNotAllowed, "no"), `{"error":{"message":"no","type":"permission_error","param":null,"code":"caller_not_allowed"}}`},
-		{400, field, `{"error":{"message":"n: a run has one answer","type":"invalid_request_error","param":"n","code":"unsupported_parameter"}}`},
+		{400, field, `{"error":{"message":"n: must be 1: a run has one answer","type":"invalid_request_error","param":"n","code":"unsupported_parameter"}}`},
 		{400, several, `{"error":{"message":"a: is required; b: is x","type":"invalid_request_error","param":"a","code":"invalid_request"}}`},
 		{404, apierr.New(apierr.NotFound, "no such resource"), `{"error":{"message":"no such resource","type":"invalid_request_error","param":null,"code":"not_found"}}`},
 		{429, apierr.New(apierr.RateLimited, "slow"), `{"error":{"message":"slow","type":"rate_limit_error","param":null,"code":"rate_limited"}}`},
@@ -181,7 +183,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// Whatever a log tells, in whatever order, its stream is whole frames, ends once, and with [DONE] or an error.
+// For any log, the stream consists of whole frames and ends once, with [DONE] or an error.
 func FuzzCompletionStream(f *testing.F) {
 	for _, seed := range []string{"cd", "cdde", "cdrdde", "cdrxe", "cf", "ca", "cdrde", "e", "ccee", "cdrrrde"} {
 		f.Add(seed, "One and two.")
@@ -242,12 +244,12 @@ func checkStream(t *testing.T, out, answer string) {
 	for frame := range strings.SplitSeq(strings.TrimSuffix(out, "\n\n"), "\n\n") {
 		data, ok := strings.CutPrefix(frame, "data: ")
 		if !ok || ends > 0 {
-			t.Fatalf("frame %q behind %d ends in %q", frame, ends, out)
+			t.Fatalf("frame %q after %d ends in %q", frame, ends, out)
 		}
 		if data == "[DONE]" {
 			ends++
 			if text != answer {
-				t.Errorf("told %q, the answer is %q", text, answer)
+				t.Errorf("the stream sent %q, the answer is %q", text, answer)
 			}
 			continue
 		}

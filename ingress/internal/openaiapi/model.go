@@ -27,7 +27,7 @@ func AsModelError(err error) error {
 // ModelNotFound returns the error for a model that is neither an agent nor a template.
 func ModelNotFound() error {
 	return &apierr.Error{
-		Code: apierr.NotFound, Detail: "there is no such model: a model is an agent or a template, by its id",
-		Fields: []apierr.Field{{Field: "model", Code: CodeModelNotFound, Message: "is no agent or template"}},
+		Code: apierr.NotFound, Detail: "unknown model: use the id of an agent or a template",
+		Fields: []apierr.Field{{Field: "model", Code: CodeModelNotFound, Message: "is not an agent or template"}},
 	}
 }

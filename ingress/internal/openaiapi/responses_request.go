@@ -116,7 +116,7 @@ func (ask *ResponseAsk) name(sessionID, field string, wrong Wrong) {
 }
 
 // NoPrevious is the error for the id of a response that cannot be continued.
-const NoPrevious = "there is no such response of this model and caller to go on from"
+const NoPrevious = "no response with this id for this model and caller"
 
 // refuse reports the parameters that agents do not support.
 func (body *ResponseBody) refuse(wrong Wrong) {
@@ -126,13 +126,13 @@ func (body *ResponseBody) refuse(wrong Wrong) {
 		wrong("tool_choice", CodeUnsupported, ownTools)
 	}
 	if body.Text != nil && body.Text.Format != nil && body.Text.Format.Type != "text" {
-		wrong("text.format", CodeUnsupported, "agents answer in text")
+		wrong("text.format", CodeUnsupported, "must be text: agents answer in text")
 	}
 	if value(body.TopLogprobs) > 0 {
-		wrong("top_logprobs", CodeUnsupported, "agents tell no probabilities")
+		wrong("top_logprobs", CodeUnsupported, "is not supported: agents give no probabilities")
 	}
 	if body.Prompt != nil {
-		wrong("prompt", CodeUnsupported, "prompts are kept as agents here: name one as the model")
+		wrong("prompt", CodeUnsupported, "is not supported: use an agent as model instead")
 	}
 }
 
@@ -152,7 +152,7 @@ func inputMessages(input *ResponseInput, wrong Wrong) []Said {
 		case kind != "" && kind != typeMessage || kind == "" && item.Role == nil:
 			wrong(at+".type", CodeUnsupported, ownTools)
 		case item.Role == nil:
-			wrong(at+".role", codeRequired, "a message has a role")
+			wrong(at+".role", codeRequired, "is required for a message")
 		default:
 			said = append(said, item.message(at, wrong)...)
 		}

@@ -10,7 +10,7 @@ import (
 	"parley/shared/domain"
 )
 
-// asked reads a request, and gives what is wrong with it, a line each.
+// asked parses a request. It also returns each validation error as "field code".
 func asked(body ResponseBody) (ask ResponseAsk, wrongs []string) {
 	ask = ParseResponse(&body, func(field, code, message string, args ...any) {
 		wrongs = append(wrongs, field+" "+code)
@@ -33,7 +33,7 @@ func ofType(kind string) InputItem { return InputItem{Type: &kind} }
 
 func raw(text string) *json.RawMessage { return new(json.RawMessage(text)) }
 
-func TestWhatAResponseIsAskedForWith(t *testing.T) {
+func TestValidRequestsForResponses(t *testing.T) {
 	t.Parallel()
 	message := "message"
 	echoed := InputItem{Type: &message, Role: new("assistant"), Content: &Content{Parts: []Part{{Type: "output_text", Text: new("Hi.")}}}}
@@ -67,7 +67,7 @@ func TestWhatAResponseIsAskedForWith(t *testing.T) {
 				SessionID: "c", Conversation: Conversation{Message: "Tea?"}, Echo: ResponseEcho{Metadata: map[string]string{"session_id": "m"}},
 			},
 		},
-		"in a conversation that is an object": {
+		"with a conversation object": {
 			ResponseBody{Conversation: &ConversationName{Object: struct {
 				ID string `json:"id" required:"true"`
 			}{"c"}}, Input: input("Tea?")},
@@ -88,7 +88,7 @@ func TestWhatAResponseIsAskedForWith(t *testing.T) {
 			ResponseBody{User: new("u"), Input: input("Tea?")},
 			ResponseAsk{SessionID: "u", Conversation: Conversation{Message: "Tea?"}},
 		},
-		"with what changes nothing": {
+		"with options without effect": {
 			ResponseBody{
 				User: new(""), Tools: &[]json.RawMessage{}, ToolChoice: raw(`"auto"`), TopLogprobs: new(int64(0)), Input: input("Tea?"),
 				Text: &TextOptions{Format: &Format{Type: "text"}},
@@ -103,7 +103,7 @@ func TestWhatAResponseIsAskedForWith(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongWithARequestForAResponse(t *testing.T) {
+func TestInvalidRequestsForResponses(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("ü", instructionsMax+1)
 	image := InputItem{Role: new("user"), Content: &Content{Parts: []Part{{Type: "input_image"}, {Type: "input_text"}}}}
@@ -128,7 +128,7 @@ func TestWhatIsWrongWithARequestForAResponse(t *testing.T) {
 				"input[6].content[0].type unsupported_parameter", "input[6].content[1].text required",
 			},
 		},
-		"what agents cannot do": {
+		"unsupported options": {
 			ResponseBody{
 				Input: input("a"), Tools: &[]json.RawMessage{json.RawMessage("{}")}, ToolChoice: raw(`"required"`), Prompt: raw(`{"id":"p"}`),
 				TopLogprobs: new(int64(3)), Text: &TextOptions{Format: &Format{Type: "json_schema"}},
@@ -143,7 +143,7 @@ func TestWhatIsWrongWithARequestForAResponse(t *testing.T) {
 		"no such response": {
 			ResponseBody{Input: input("a"), Previous: new("resp_1")}, []string{"previous_response_id previous_response_not_found"},
 		},
-		"everything at once": {
+		"several errors": {
 			ResponseBody{Metadata: &map[string]string{"session_id": ""}, Prompt: raw(`1`)},
 			[]string{"metadata.session_id too_short", "prompt unsupported_parameter", "input invalid_value"},
 		},

@@ -70,7 +70,7 @@ func (s *ResponseStream) Cut(b []byte) (out []byte) {
 func (s *ResponseStream) take(e domain.Event) error {
 	if s.response == nil {
 		if e.Type != domain.EventRunCreated {
-			return errors.New("the log does not begin with its run's creation")
+			return errors.New("the event log does not begin with run.created")
 		}
 		return s.created(e.Data)
 	}
@@ -177,7 +177,7 @@ func (s *ResponseStream) requiresAction(data []byte) error {
 		return err
 	}
 	if run.RequiredAction == nil {
-		return errors.New("the run waits for nothing")
+		return errors.New("the run has no required action")
 	}
 	s.fail(requiresActionError(s.runID, run.RequiredAction))
 	return nil

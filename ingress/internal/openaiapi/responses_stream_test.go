@@ -12,7 +12,7 @@ import (
 
 const streamedRun = "run_01h455vb4pex5vsknk084sn02q"
 
-// told is an event of a run's log.
+// logged returns an event of a run's log.
 func logged(tb testing.TB, fence int64, kind string, says any) domain.Event {
 	tb.Helper()
 	data, err := json.Marshal(says)
@@ -63,13 +63,14 @@ func endedRun(message string, calls ...domain.ToolCall) domain.Run {
 	}
 }
 
-// sse is one event as a client reads it.
+// sse is one server-sent event as a client parses it.
 type sse struct {
 	kind string
 	data map[string]any
 }
 
-// encoded gives what the events of a log come to, and whether the stream has ended.
+// encodedResponse encodes a log as a stream of a response. It returns the parsed events, and
+// whether the stream has ended.
 func encodedResponse(tb testing.TB, events ...domain.Event) (out []sse, ended bool) {
 	tb.Helper()
 	s := NewResponseStream(streamedRun, ResponseEcho{})
@@ -103,7 +104,8 @@ func kinds(events []sse) string {
 	return strings.Join(all, " ")
 }
 
-// fold puts a response together from its events as the official clients do.
+// fold assembles the text and the output items of a response from its events, as the official
+// clients do.
 func fold(tb testing.TB, events []sse) (text string, items []any) {
 	tb.Helper()
 	for _, e := range events {
@@ -111,7 +113,7 @@ func fold(tb testing.TB, events []sse) (text string, items []any) {
 		switch e.kind {
 		case "response.output_item.added":
 			if int(at) != len(items) {
-				tb.Errorf("an item is added at %v behind %d", at, len(items))
+				tb.Errorf("an item was added at %v after %d items", at, len(items))
 			}
 			items = append(items, e.data["item"])
 		case "response.output_item.done":
@@ -124,7 +126,7 @@ func fold(tb testing.TB, events []sse) (text string, items []any) {
 	return text, items
 }
 
-func TestAStreamedAnswerIsToldInTheProtocolsEvents(t *testing.T) {
+func TestAStreamedAnswerUsesTheProtocolsEvents(t *testing.T) {
 	t.Parallel()
 	search := domain.ToolCall{ID: "c1", Name: "webSearch", Status: "running", Input: json.RawMessage(`{"query":"tea"}`)}
 	found := search
@@ -148,7 +150,7 @@ func TestAStreamedAnswerIsToldInTheProtocolsEvents(t *testing.T) {
 		"output_item.added code_interpreter_call.in_progress code_interpreter_call_code.delta code_interpreter_call_code.done " +
 		"code_interpreter_call.interpreting " +
 		"web_search_call.completed output_item.done " +
-		"output_item.done " + // of the program, which failed
+		"output_item.done " + // the program, which failed
 		"output_item.added content_part.added output_text.delta " +
 		"output_item.added mcp_call.in_progress mcp_call_arguments.delta mcp_call_arguments.done mcp_call.completed output_item.done " +
 		"output_text.annotation.added output_text.delta output_text.annotation.added " +
@@ -170,7 +172,7 @@ func TestAStreamedAnswerIsToldInTheProtocolsEvents(t *testing.T) {
 	if err := json.Unmarshal(whole, &read); err != nil {
 		t.Fatal(err)
 	}
-	output[2], output[3] = output[3], output[2] // read later, the message is behind all calls
+	output[2], output[3] = output[3], output[2] // a response that is read later lists the message after all calls
 	if fmt.Sprint(read) != fmt.Sprint(last) {
 		t.Errorf("streamed %v\nread     %v", last, read)
 	}
@@ -187,7 +189,7 @@ func TestAnAnswerInOnePieceIsStreamedToo(t *testing.T) {
 	}
 }
 
-func TestAnAttemptThatTellsTheSameAgainIsNotNoticed(t *testing.T) {
+func TestAnAttemptWithTheSameTextAddsNothing(t *testing.T) {
 	t.Parallel()
 	call := domain.ToolCall{ID: "c1", Name: "knowledge", Status: "running", Input: json.RawMessage(`{"query":"tea"}`)}
 	done := call
@@ -203,7 +205,7 @@ func TestAnAttemptThatTellsTheSameAgainIsNotNoticed(t *testing.T) {
 		logDelta(t, 2, "Te"), logDelta(t, 2, "a is"), citation, logDelta(t, 2, " hot."), logEnded(t, run))
 	text, items := fold(t, got)
 	if text != "Tea is hot." || len(items) != 3 || !ended || strings.Count(kinds(got), "annotation.added") != 1 ||
-		strings.Count(kinds(got), "in_progress") != 3 { // the run, and two calls
+		strings.Count(kinds(got), "in_progress") != 3 { // the run and two calls
 		t.Errorf("%q, %d items: %s", text, len(items), kinds(got))
 	}
 	last, _ := got[len(got)-1].data["response"].(map[string]any)
@@ -212,7 +214,7 @@ func TestAnAttemptThatTellsTheSameAgainIsNotNoticed(t *testing.T) {
 	}
 }
 
-func TestAnAttemptThatTellsSomethingElseEndsTheStream(t *testing.T) {
+func TestAnAttemptWithDifferentTextEndsTheStream(t *testing.T) {
 	t.Parallel()
 	for name, events := range map[string][]domain.Event{
 		"in its text":   {logDelta(t, 1, "Tea"), logRestarted(), logDelta(t, 2, "Coffee")},
@@ -264,7 +266,7 @@ func TestARunThatWaitsForAPersonEndsItsStream(t *testing.T) {
 	}
 }
 
-func TestLogsThatAreNoneAreRefused(t *testing.T) {
+func TestInvalidLogsAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, events := range map[string][]domain.Event{
 		"without a beginning": {logStarted()},

@@ -44,7 +44,7 @@ func TestARunIsAResponse(t *testing.T) {
 	}
 }
 
-func TestOpenRunsAreOpenResponses(t *testing.T) {
+func TestUnfinishedRunsAreUnfinishedResponses(t *testing.T) {
 	t.Parallel()
 	template := "tpl_support"
 	for status, want := range map[domain.RunStatus]string{
@@ -70,7 +70,7 @@ func TestResponsesAreNamedAfterTheirRuns(t *testing.T) {
 	}
 	for _, other := range []string{"", "resp_", "resp_x", streamedRun, "resp_" + strings.Repeat("z", 26), "resp_01h455vb4pex5vsknk084sn02q ", "msg_01h455vb4pex5vsknk084sn02q"} {
 		if run, ok := RunOfResponse(other); ok {
-			t.Errorf("%q was taken for the response of %s", other, run)
+			t.Errorf("%q was accepted as the response of %s", other, run)
 		}
 	}
 }

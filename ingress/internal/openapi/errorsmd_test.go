@@ -8,19 +8,20 @@ import (
 	"text/template"
 )
 
-var update = flag.Bool("update", false, "write docs/errors.md anew")
+var update = flag.Bool("update", false, "rewrite docs/errors.md")
 
-// errorsPage is docs/errors.md: the same facts as /docs/errors, for whoever reads the repository.
+// errorsPage renders docs/errors.md, which has the content of /docs/errors for readers of the
+// repository.
 var errorsPage = template.Must(template.New("").Parse(`# Errors
 
-<!-- Made from ingress/internal/openapi/openapi.yaml by: cd ingress && go test ./internal/openapi -update -->
+<!-- Generated from ingress/internal/openapi/openapi.yaml by: cd ingress && go test ./internal/openapi -update -->
 
 The running service shows this page at ` + "`/docs/errors`" + `. Every error is ` + "`application/problem+json`" + ` (RFC 9457):
 
 ` + "```json\n{{.Example}}\n```" + `
 
-` + "`code`" + ` is stable, ` + "`detail`" + ` is for people. ` + "`errors`" + ` names each field at fault, all of them at once. ` + "`retryable`" + ` says that
-the same request may succeed later; with 429 and 503 the header ` + "`Retry-After`" + ` says when, in seconds.
+` + "`code`" + ` is stable, ` + "`detail`" + ` is for people, and ` + "`errors`" + ` names every faulty field. ` + "`retryable`" + ` means that the same
+request may succeed later; with 429 and 503 the header ` + "`Retry-After`" + ` gives the seconds to wait.
 
 | status | code | meaning |
 |---|---|---|
@@ -34,15 +35,15 @@ the same request may succeed later; with 429 and 503 the header ` + "`Retry-Afte
 {{end}}
 ## Why a run failed
 
-A run that failed for good is answered with 200 and ` + "`\"status\":\"failed\"`" + `: the request was carried out, the agent was not
-successful. Its ` + "`error.code`" + `:
+A run that failed permanently is answered with 200 and ` + "`\"status\":\"failed\"`" + `: the request succeeded, the agent did not.
+Its ` + "`error.code`" + `:
 
 | code | meaning |
 |---|---|
 {{range .Runs}}| ` + "`{{.Name}}`" + ` | {{.Meaning}} |
 {{end}}`))
 
-// TestErrorsPage keeps docs/errors.md as the document has it.
+// TestErrorsPage checks that docs/errors.md is in sync with openapi.yaml.
 func TestErrorsPage(t *testing.T) {
 	t.Parallel()
 	const path = "../../../docs/errors.md"
@@ -63,6 +64,6 @@ func TestErrorsPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want.Bytes()) {
-		t.Error("docs/errors.md is not as openapi.yaml has it: cd ingress && go test ./internal/openapi -update")
+		t.Error("docs/errors.md is out of date; update it with cd ingress && go test ./internal/openapi -update")
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// TestDocument holds the document itself against OpenAPI 3.1, its examples against their schemas included.
+// TestDocument validates the document against OpenAPI 3.1, and its examples against their schemas.
 func TestDocument(t *testing.T) {
 	t.Parallel()
 	doc, err := openapi3.NewLoader().LoadFromData(Document())
@@ -18,7 +18,7 @@ func TestDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	if doc.OpenAPI != "3.1.0" || doc.Info.Version != Version() || Version() == "" {
-		t.Errorf("OpenAPI %q of version %q, and Version gives %q", doc.OpenAPI, doc.Info.Version, Version())
+		t.Errorf("OpenAPI %q, version %q, but Version returns %q", doc.OpenAPI, doc.Info.Version, Version())
 	}
 	if !json.Valid(Document()) {
 		t.Error("the document is not JSON")

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestReference checks what pages need and OpenAPI does not ask for: words, samples and examples everywhere.
+// TestReference checks that the parts that the reference pages show, but OpenAPI does not require,
+// are present: descriptions, samples and examples.
 func TestReference(t *testing.T) {
 	t.Parallel()
 	ref := Read()
@@ -41,7 +42,7 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// checkSamples checks that samples use what the operation describes.
+// checkSamples checks that samples use only parameters and headers of the operation.
 func checkSamples(t *testing.T, o Operation) {
 	t.Helper()
 	documented := func(name, in string) bool {

@@ -95,10 +95,10 @@ func rulesFor(schema object) string {
 	add("minItems", "maxItems", " entries")
 	add("minProperties", "maxProperties", " entries")
 	if schema.Flag("uniqueItems") {
-		rules = append(rules, "none twice")
+		rules = append(rules, "unique")
 	}
 	if value := schema.Get("default"); value != nil {
-		rules = append(rules, fmt.Sprintf("%v unless given", value))
+		rules = append(rules, fmt.Sprintf("default %v", value))
 	}
 	if len(rules) == 0 {
 		return ""

@@ -59,7 +59,7 @@ func testdata(tb testing.TB, name string) []byte {
 	return raw
 }
 
-// checkEndpoints holds for whatever is imported.
+// checkEndpoints checks properties that every imported endpoint has.
 func checkEndpoints(tb testing.TB, endpoints []domain.Endpoint) {
 	tb.Helper()
 	seen := map[string]bool{}
@@ -88,13 +88,13 @@ func checkEndpoints(tb testing.TB, endpoints []domain.Endpoint) {
 		path, query := template.Variables()
 		for _, name := range slices.Concat(path, query) {
 			if _, known := properties[name]; !known {
-				tb.Errorf("%s: the variable %s is no argument", e.Name, name)
+				tb.Errorf("%s: the variable %s is not an argument", e.Name, name)
 			}
 		}
 	}
 }
 
-// named gives the names of what was imported.
+// named returns the names of the endpoints, separated by spaces.
 func named(endpoints []domain.Endpoint) string {
 	names := make([]string, len(endpoints))
 	for i, e := range endpoints {
@@ -109,17 +109,17 @@ func TestOperationsAreChosenByIDOrPath(t *testing.T) {
 		{"petstore.yaml", "addPet,listPets", "listPets addPet"},
 		{"petstore.yaml", "get /pets/{id},DELETE  /pets/{id}", "get_pet delete_pets_id"},
 		{"petstore.yaml", "get pet", "get_pet"},
-		{"petstore.yaml", "bulk", ""}, // skipped, and said so
+		{"petstore.yaml", "bulk", ""}, // skipped, and listed as skipped
 		{"petstore.yaml", "addPet,nothing,POST /pets,,PUT /nowhere", "operations[1] invalid_value, operations[2] duplicate, operations[3] invalid_value, operations[4] invalid_value"},
 		{"orders.json", "orders.create", "operations[0] invalid_value"},
-		{"orders.json", "PATCH /orders/{order-id}/lines/{id}", "orders_create_2"}, // named as when all are imported
+		{"orders.json", "PATCH /orders/{order-id}/lines/{id}", "orders_create_2"}, // the same name as when all operations are imported
 	} {
 		endpoints, _, err := openapiimport.Convert(testdata(t, c.file), openapiimport.Options{
 			Operations: strings.Split(c.operations, ","), ServerURL: "https://shop.example",
 		})
 		got := named(endpoints)
 		if err != nil {
-			got = told(err)
+			got = errorCodes(err)
 		}
 		if got != c.want {
 			t.Errorf("%s %s: %s, %v", c.file, c.operations, got, err)
@@ -127,8 +127,8 @@ func TestOperationsAreChosenByIDOrPath(t *testing.T) {
 	}
 }
 
-// told gives the fields and codes of an error.
-func told(err error) string {
+// errorCodes returns the fields and codes of an error.
+func errorCodes(err error) string {
 	var invalid *openapiimport.Invalid
 	if !errors.As(err, &invalid) {
 		return "internal: " + err.Error()
@@ -140,7 +140,7 @@ func told(err error) string {
 	return strings.Join(all, ", ")
 }
 
-func TestWhatIsNoDocument(t *testing.T) {
+func TestInvalidDocuments(t *testing.T) {
 	t.Parallel()
 	deep := strings.Repeat("[", 70) + strings.Repeat("]", 70)
 	laughs := "a: &a [x,x,x,x,x,x,x,x,x,x]\n"
@@ -176,13 +176,13 @@ func TestWhatIsNoDocument(t *testing.T) {
 		strings.Repeat("{\"a\":", 1<<18):                  "document invalid_value",
 	} {
 		_, _, err := openapiimport.Convert([]byte(document), openapiimport.Options{})
-		if err == nil || told(err) != want {
+		if err == nil || errorCodes(err) != want {
 			t.Errorf("%.40q: %v", document, err)
 		}
 	}
 }
 
-// one is a document with one operation.
+// one returns a document with one operation.
 func one(operation, rest string) []byte {
 	return fmt.Appendf(nil, `{"openapi":"3.1.0","paths":{"/x":{"post":%s}}%s}`, operation, rest)
 }
@@ -217,7 +217,7 @@ func TestServers(t *testing.T) {
 		var got string
 		switch {
 		case err != nil:
-			got = told(err)
+			got = errorCodes(err)
 		case len(skipped) == 1:
 			got = "skipped"
 		default:
@@ -242,19 +242,20 @@ func TestTooManyOperationsMustBeNamed(t *testing.T) {
 	if err != nil || len(endpoints) != 32 {
 		t.Errorf("%d, %v", len(endpoints), err)
 	}
-	if _, _, err := openapiimport.Convert(many(33), openapiimport.Options{}); err == nil || told(err) != "operations required" {
+	if _, _, err := openapiimport.Convert(many(33), openapiimport.Options{}); err == nil || errorCodes(err) != "operations required" {
 		t.Error(err)
 	}
 	endpoints, _, err = openapiimport.Convert(many(33), openapiimport.Options{Operations: []string{"GET /p32"}})
 	if err != nil || named(endpoints) != "get_p32" {
 		t.Errorf("%s, %v", named(endpoints), err)
 	}
-	if _, _, err := openapiimport.Convert(many(40), openapiimport.Options{Operations: make([]string, 33)}); err == nil || told(err) != "operations too_long" {
+	if _, _, err := openapiimport.Convert(many(40), openapiimport.Options{Operations: make([]string, 33)}); err == nil || errorCodes(err) != "operations too_long" {
 		t.Error(err)
 	}
 }
 
-// A document within all sizes that asks for endless work ends soon, with a reason.
+// A document that would expand without end, but is within all size limits, is rejected soon and
+// with a reason.
 func TestWorkIsBounded(t *testing.T) {
 	t.Parallel()
 	var schemas, paths []string
@@ -269,7 +270,7 @@ func TestWorkIsBounded(t *testing.T) {
 	document := fmt.Appendf(nil, `{"openapi":"3.1.0","servers":[{"url":"https://a.example"}],"paths":{%s},"components":{"schemas":{%s}}}`,
 		strings.Join(paths, ","), strings.Join(schemas, ","))
 	_, _, err := openapiimport.Convert(document, openapiimport.Options{})
-	if err == nil || !strings.HasPrefix(told(err), "operations ") && told(err) != "document too_long" {
+	if err == nil || !strings.HasPrefix(errorCodes(err), "operations ") && errorCodes(err) != "document too_long" {
 		t.Error(err)
 	}
 }
@@ -289,7 +290,7 @@ func FuzzConvert(f *testing.F) {
 		endpoints, _, err := openapiimport.Convert(document, options)
 		var invalid *openapiimport.Invalid
 		if err != nil && (!errors.As(err, &invalid) || len(invalid.Problems) == 0 || endpoints != nil) {
-			t.Errorf("%v beside %d endpoints", err, len(endpoints))
+			t.Errorf("%v together with %d endpoints", err, len(endpoints))
 		}
 		checkEndpoints(t, endpoints)
 	})

@@ -31,7 +31,7 @@ func (d *document) endpoint(o operation, b *base) (domain.Endpoint, error) {
 	}
 	e.SideEffect = domain.SideEffect(effect)
 	if !d.permits(o) {
-		return e, skip("It needs a key in its query or in a cookie, where no secret can be kept.")
+		return e, skip("It needs a key in its query or in a cookie; secrets are supported only in headers.")
 	}
 	server, err := d.server(o, b)
 	if err != nil {
@@ -188,7 +188,7 @@ func (p *pass) body(o operation) (shape, bool, error) {
 	needed := request["required"] == true
 	if o.method == http.MethodGet || o.method == http.MethodHead || o.method == http.MethodDelete {
 		if needed {
-			return none, false, skip("Its method is not sent with a body.")
+			return none, false, skip("Its method does not support a body.")
 		}
 		return none, false, nil
 	}

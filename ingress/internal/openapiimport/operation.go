@@ -108,7 +108,7 @@ func choose(all []operation, named []string) ([]operation, error) {
 		case len(found) > 1:
 			problems = append(problems, Problem{field, CodeInvalid, `is the operationId of several operations: name it as "METHOD /path"`})
 		case chosen[found[0]]:
-			problems = append(problems, Problem{field, CodeDuplicate, "names an operation a second time"})
+			problems = append(problems, Problem{field, CodeDuplicate, "repeats an operation"})
 		default:
 			chosen[found[0]] = true
 		}

@@ -77,15 +77,15 @@ func (d *document) parameter(object map[string]any) (parameter, error) {
 		reason = "has no name"
 	case p.in == "header" && slices.Contains(otherHeaders, strings.ToLower(p.name)):
 		p.required = false
-		reason = "is described elsewhere"
+		reason = "is a reserved header"
 	case p.in == "header":
-		reason = "is a header: add it to the endpoint's headers by hand"
+		reason = "is a header: add it to the endpoint's headers manually"
 	case p.in == "cookie":
 		reason = "is a cookie"
 	case p.in != "path" && p.in != "query":
-		reason = "is in a place that OpenAPI does not know"
+		reason = "has an unknown location"
 	case object["content"] != nil:
-		reason = "has a form of its own"
+		reason = "uses content instead of a schema"
 	default:
 		reason = d.form(object, &p)
 	}
@@ -114,7 +114,7 @@ func (d *document) form(object map[string]any, p *parameter) (reason string) {
 	}
 	switch d.kind(p.schema) {
 	case "object":
-		return "is an object, which no part of an address is"
+		return "is an object, which is not supported in an address"
 	case "array":
 		between, known := map[string]string{"simple": ",", "form": ",", "spaceDelimited": " ", "pipeDelimited": "|"}[style]
 		if !known {

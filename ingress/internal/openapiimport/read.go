@@ -48,9 +48,9 @@ func open(raw []byte) (*document, error) {
 		d.legacy = true
 	case strings.HasPrefix(version, "3.1.") || version == "3.1":
 	case root["swagger"] != nil:
-		return nil, invalid("document", CodeInvalid, "must be OpenAPI 3.0 or 3.1: Swagger 2.0 must be converted before")
+		return nil, invalid("document", CodeInvalid, "must be OpenAPI 3.0 or 3.1: convert Swagger 2.0 first")
 	default:
-		return nil, invalid("document", CodeInvalid, "must be OpenAPI 3.0 or 3.1, as its field openapi says")
+		return nil, invalid("document", CodeInvalid, "must be OpenAPI 3.0 or 3.1, according to its field openapi")
 	}
 	if _, ok := root["paths"].(map[string]any); !ok {
 		return nil, invalid("document", CodeInvalid, "must have paths")
@@ -75,7 +75,7 @@ func parse(raw []byte) (value any, err error) {
 	}
 	defer func() {
 		if recover() != nil { // the library panics on some texts
-			value, err = nil, errors.New("reading YAML: it cannot be read")
+			value, err = nil, errors.New("reading YAML: invalid document")
 		}
 	}()
 	var node yaml.Node
@@ -97,7 +97,7 @@ func nodes(raw []byte) int {
 
 var (
 	errDeep = invalid("document", CodeTooDeep, "must be nested at most %d levels deep", maxDepth)
-	errMany = invalid("document", CodeTooLong, "must hold at most %d values", maxValues)
+	errMany = invalid("document", CodeTooLong, "must contain at most %d values", maxValues)
 )
 
 // reader converts YAML nodes to JSON values. It copies aliases, so it bounds their expansion.
@@ -177,13 +177,13 @@ func (r *reader) mapping(n *yaml.Node, depth int) (any, error) {
 		}
 		switch {
 		case name.Kind != yaml.ScalarNode:
-			return nil, fmt.Errorf("line %d: a key is no text", name.Line)
+			return nil, fmt.Errorf("line %d: a key is not text", name.Line)
 		case name.ShortTag() == "!!merge":
 			merge(merged, v)
 			continue
 		}
 		if _, twice := object[name.Value]; twice {
-			return nil, fmt.Errorf("line %d: the key %s comes twice", name.Line, shorten(name.Value, 60))
+			return nil, fmt.Errorf("line %d: duplicate key %s", name.Line, shorten(name.Value, 60))
 		}
 		object[name.Value] = v
 	}

@@ -8,8 +8,8 @@ import (
 
 const (
 	maxHops      = 16
-	errElsewhere = skip("It refers to another document, which is not read.")
-	errNowhere   = skip("It refers to something that is not in the document.")
+	errElsewhere = skip("It refers to another document, which is not supported.")
+	errNowhere   = skip("It has a reference that is not in the document.")
 	errCircular  = skip("It refers to itself.")
 )
 
@@ -68,7 +68,7 @@ func (d *document) lookup(ref string) (any, error) {
 	return at, nil
 }
 
-var errWork = invalid("document", CodeTooLong, "is too entangled to be imported as a whole: name fewer operations")
+var errWork = invalid("document", CodeTooLong, "has too many references to be imported at once: select fewer operations")
 
 func stringValue(object map[string]any, key string) string {
 	text, _ := object[key].(string)

@@ -22,12 +22,12 @@ func baseFor(text string) (*base, error) {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
 		return nil, invalid("serverUrl", CodeInvalid, "must be an address that begins with https:// or http://")
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.ForceQuery:
-		return nil, invalid("serverUrl", CodeInvalid, "must hold no user name, query or fragment")
+		return nil, invalid("serverUrl", CodeInvalid, "must not contain a user name, query or fragment")
 	}
 	return &base{u}, nil
 }
 
-var errNoServer = invalid("serverUrl", CodeRequired, "is required: the document does not say which host it is served from")
+var errNoServer = invalid("serverUrl", CodeRequired, "is required, because the document names no host")
 
 // server returns the address to which an operation's path is appended.
 func (d *document) server(o operation, b *base) (string, error) {
@@ -43,7 +43,7 @@ func (d *document) server(o operation, b *base) (string, error) {
 		return "", errNoServer
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" || u.Fragment != "" {
-		return "", skip("The address of its server is none of HTTP, or holds a query.")
+		return "", skip("The address of its server is not an HTTP address, or contains a query.")
 	}
 	return strings.TrimRight(u.String(), "/"), nil
 }

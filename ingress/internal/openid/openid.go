@@ -101,7 +101,7 @@ func (p *Provider) Finish(ctx context.Context, a Attempt, code string) (Person, 
 		return Person{}, unauthenticated(fmt.Errorf("verifying ID token: %w", err))
 	}
 	if a.Nonce == "" || subtle.ConstantTimeCompare([]byte(idToken.Nonce), []byte(a.Nonce)) != 1 {
-		return Person{}, unauthenticated(errors.New("the ID token is of another attempt"))
+		return Person{}, unauthenticated(errors.New("the ID token belongs to another login attempt"))
 	}
 	if idToken.AccessTokenHash != "" {
 		if err := idToken.VerifyAccessToken(token.AccessToken); err != nil {
@@ -138,7 +138,7 @@ func (p *Provider) person(ctx context.Context, known *oidc.Provider, idToken *oi
 			return Person{}, away(fmt.Errorf("asking for address: %w", err))
 		}
 		if info.Subject != idToken.Subject {
-			return Person{}, unauthenticated(errors.New("the address is another subject's"))
+			return Person{}, unauthenticated(errors.New("the address belongs to another subject"))
 		}
 		if err := info.Claims(&c); err != nil {
 			return Person{}, unauthenticated(fmt.Errorf("reading address: %w", err))
@@ -194,7 +194,7 @@ func (p *Provider) discovered(ctx context.Context) (*oidc.Provider, error) {
 }
 
 func unauthenticated(cause error) error {
-	return apierr.Wrap(apierr.Unauthenticated, withoutTokens(cause), "the provider did not confirm who you are; begin again")
+	return apierr.Wrap(apierr.Unauthenticated, withoutTokens(cause), "the identity provider did not confirm your identity; log in again")
 }
 
 // withoutTokens removes the provider's response from an error before it is logged, because it may
@@ -207,7 +207,7 @@ func withoutTokens(cause error) error {
 }
 
 func away(cause error) error {
-	e := apierr.Wrap(apierr.Unavailable, withoutTokens(cause), "the provider that logs people in cannot be reached; try again shortly")
+	e := apierr.Wrap(apierr.Unavailable, withoutTokens(cause), "the identity provider is unreachable; try again shortly")
 	e.RetryAfter = giveUpTime
 	return e
 }

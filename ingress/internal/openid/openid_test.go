@@ -12,7 +12,8 @@ import (
 	"parley/shared/apierr"
 )
 
-// TestDiscoveryIsRetried: a dead provider is asked once for all who wait and once a pause, and a living one is kept.
+// TestDiscoveryIsRetried checks that concurrent callers share one discovery request, that a failure
+// is retried only after a pause, and that a success is cached.
 func TestDiscoveryIsRetried(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int32
@@ -35,24 +36,24 @@ func TestDiscoveryIsRetried(t *testing.T) {
 	for range 20 {
 		wg.Go(func() {
 			if _, _, err := p.Begin(t.Context()); apierr.CodeFor(err) != apierr.Unavailable {
-				t.Errorf("dead provider: %v", err)
+				t.Errorf("failing provider: %v", err)
 			}
 		})
 	}
 	wg.Wait()
 	if n := calls.Load(); n != 1 {
-		t.Errorf("a dead provider was asked %d times", n)
+		t.Errorf("a failing provider got %d requests", n)
 	}
 	alive.Store(true)
 	clock = clock.Add(giveUpTime)
 	for range 3 {
 		address, a, err := p.Begin(t.Context())
 		if err != nil || !strings.HasPrefix(address, server.URL+"/a?") || !strings.Contains(address, "state="+a.State) || strings.Contains(address, a.Verifier) {
-			t.Errorf("living provider: %q, %v", address, err)
+			t.Errorf("working provider: %q, %v", address, err)
 		}
 	}
 	if n := calls.Load(); n != 2 {
-		t.Errorf("asked %d times in all", n)
+		t.Errorf("%d requests in total", n)
 	}
 }
 

@@ -15,13 +15,14 @@ import (
 
 var errAway = errors.New("the database is away")
 
-// allowance is the bound of doc.go: what ingresses together may let pass in a time.
+// allowance is the bound in doc.go: how many requests all ingresses together can let pass within a
+// duration.
 func allowance(limit, ingresses int, over time.Duration) int {
 	held := max(1, limit/chunks) * 3 / 2
 	return limit + int(float64(limit)*over.Seconds()/Window.Seconds()) + ingresses*held
 }
 
-// hammer sends n requests at once to each of the limits and counts those that pass.
+// hammer sends n requests through each of the limits concurrently and returns how many pass.
 func hammer(t *testing.T, n int, caller domain.Caller, through ...*Limits) int {
 	t.Helper()
 	var passed atomic.Int64
@@ -47,7 +48,7 @@ func hammer(t *testing.T, n int, caller domain.Caller, through ...*Limits) int {
 	return int(passed.Load())
 }
 
-// settle waits for leases under way, which do not wait for the clock of a test.
+// settle waits for leases in progress, which do not use the test's clock.
 func settle(through ...*Limits) {
 	for _, l := range through {
 		for _, t := range []*tier{l.user, l.userTotal, l.system} {
@@ -75,14 +76,14 @@ func TestFourIngressesStayWithinTheBound(t *testing.T) {
 		l := newLedger()
 		four := []*Limits{ingress(l, defaults), ingress(l, defaults), ingress(l, defaults), ingress(l, defaults)}
 		const step = 500 * time.Millisecond
-		var passed []int // by step
+		var passed []int // per step
 		for range int(3 * Window / step) {
 			passed = append(passed, hammer(t, c.limit/4, c.caller, four...))
 			settle(four...)
 			l.advance(step)
 		}
 		if passed[0] > c.limit {
-			t.Errorf("%s: %d passed at once", name, passed[0])
+			t.Errorf("%s: %d passed in the first step", name, passed[0])
 		}
 		for width := 1; width <= len(passed); width++ {
 			sum := 0
@@ -100,9 +101,9 @@ func TestFourIngressesStayWithinTheBound(t *testing.T) {
 		for _, n := range passed {
 			total += n
 		}
-		// Whoever asks all the time gets what the limit promises.
+		// A caller that keeps sending gets the full rate.
 		if want := c.limit * 39 / 10; total < want {
-			t.Errorf("%s: %d passed in three minutes, want %d at least", name, total, want)
+			t.Errorf("%s: %d passed in three minutes, want at least %d", name, total, want)
 		}
 	}
 }
@@ -112,21 +113,21 @@ func TestTokensOfALostIngressCostLittle(t *testing.T) {
 	const held = 300 / chunks * 3 / 2
 	l := newLedger()
 	caller := domain.Caller{Kind: domain.CallerUser, Credential: "key_1"}
-	for range 3 { // each takes a lease, serves one request and dies
-		passing(t, 1, caller, ingress(l, defaults))
+	for range 3 { // each leases tokens, serves one request and dies
+		sendRequests(t, 1, caller, ingress(l, defaults))
 	}
 	alive := ingress(l, defaults)
-	got, _ := passing(t, 400, caller, alive)
+	got, _ := sendRequests(t, 400, caller, alive)
 	if got < 300-3*held || got > 297 {
-		t.Errorf("%d passed beside three lost leases, want at least %d", got, 300-3*held)
+		t.Errorf("%d passed with three lost leases, want at least %d", got, 300-3*held)
 	}
-	l.advance(Window / chunks * 3 / 2 * 3) // the time in which the bucket gains three times what one can hold
-	if again, _ := passing(t, 400, caller, alive); got+again < 297 {
+	l.advance(Window / chunks * 3 / 2 * 3) // refills three times the tokens that one process can keep
+	if again, _ := sendRequests(t, 400, caller, alive); got+again < 297 {
 		t.Errorf("%d and later %d passed: lost tokens starve the others", got, again)
 	}
 }
 
-func TestWaitingRetryAfterIsEnough(t *testing.T) {
+func TestRetryAfterIsSufficient(t *testing.T) {
 	t.Parallel()
 	for _, s := range []Settings{
 		defaults,
@@ -147,7 +148,7 @@ func TestWaitingRetryAfterIsEnough(t *testing.T) {
 			for round := range 40 {
 				var refused Decision
 				for n := 0; refused.Tier == ""; n++ {
-					if _, d := passing(t, 1, caller, two[n%2]); !d.Allowed {
+					if _, d := sendRequests(t, 1, caller, two[n%2]); !d.Allowed {
 						refused = d
 					}
 					if n > 20_000 {
@@ -157,10 +158,10 @@ func TestWaitingRetryAfterIsEnough(t *testing.T) {
 				if refused.Remaining != 0 || refused.Reset <= 0 || refused.RetryAfter < refused.Reset {
 					t.Fatalf("refusal %+v", refused)
 				}
-				wait := time.Duration(math.Ceil(refused.RetryAfter.Seconds())) * time.Second // as the header says it
+				wait := time.Duration(math.Ceil(refused.RetryAfter.Seconds())) * time.Second // rounded up, as in the Retry-After header
 				settle(two...)
 				l.advance(wait)
-				if got, d := passing(t, 1, caller, two[round%2]); got != 1 {
+				if got, d := sendRequests(t, 1, caller, two[round%2]); got != 1 {
 					t.Fatalf("%+v %s: refused after waiting %v: %+v, then %+v", s, caller.Kind, wait, refused, d)
 				}
 				l.advance(time.Duration(round) * 37 * time.Millisecond)
@@ -169,7 +170,7 @@ func TestWaitingRetryAfterIsEnough(t *testing.T) {
 	}
 }
 
-func TestPeekSpendsNothing(t *testing.T) {
+func TestPeekConsumesNothing(t *testing.T) {
 	t.Parallel()
 	l := newLedger()
 	limits := ingress(l, Settings{Demo: 2, User: 4, System: 9})
@@ -183,15 +184,15 @@ func TestPeekSpendsNothing(t *testing.T) {
 	fresh := Decision{Allowed: true, Tier: "user", Limit: 4, Remaining: 4}
 	peek(fresh)
 	if l.count() != 0 || len(limits.user.buckets) != 0 {
-		t.Errorf("a peek asked the database %d times and made %d buckets", l.count(), len(limits.user.buckets))
+		t.Errorf("a peek made %d queries and created %d buckets", l.count(), len(limits.user.buckets))
 	}
 	for left := 3; left >= 0; left-- {
-		passing(t, 1, user, limits)
+		sendRequests(t, 1, user, limits)
 		for range 3 {
 			peek(Decision{Allowed: true, Tier: "user", Limit: 4, Remaining: left, Reset: 15 * time.Second})
 		}
 	}
-	_, refused := passing(t, 1, user, limits)
+	_, refused := sendRequests(t, 1, user, limits)
 	peek(refused)
 	l.advance(5 * time.Second)
 	refused.Reset, refused.RetryAfter = 10*time.Second, 10*time.Second
@@ -203,14 +204,14 @@ func TestPeekSpendsNothing(t *testing.T) {
 	}
 	demo := domain.Caller{Kind: domain.CallerDemo, DemoClient: "x"}
 	if d, ok := limits.Peek(demo); ok {
-		t.Errorf("demo that nobody refused: %+v", d)
+		t.Errorf("demo before a refusal: %+v", d)
 	}
-	passing(t, 3, demo, limits)
+	sendRequests(t, 3, demo, limits)
 	if d, ok := limits.Peek(demo); !ok || d.Allowed || d.RetryAfter != Window {
 		t.Errorf("refused demo: %+v, %v", d, ok)
 	}
 	if _, ok := limits.Peek(domain.Caller{}); ok {
-		t.Error("nobody has a limit")
+		t.Error("a caller of no kind has a limit")
 	}
 }
 
@@ -228,9 +229,9 @@ func TestPeekWhileTheDatabaseIsAway(t *testing.T) {
 	}
 }
 
-// TestDemoIsExactOverIngressesAndRestarts moves the recorded requests into the past instead of waiting, and
-// compares with a count of its own. Times are in steps of 6.7 s, so that none is near the edge of a window, and
-// the test itself may take six seconds of one.
+// TestDemoIsExactOverIngressesAndRestarts moves recorded requests into the past instead of waiting,
+// and compares the result with its own count. Steps of 6.7 s keep all times away from the window's
+// edge, so the test may take up to six seconds.
 func TestDemoIsExactOverIngressesAndRestarts(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -252,7 +253,7 @@ func TestDemoIsExactOverIngressesAndRestarts(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = admin.Close() })
 	caller := domain.Caller{Kind: domain.CallerDemo, DemoClient: "2001:db8::/64"}
-	var hits []int // when requests passed, in steps
+	var hits []int // the step of each request that passed
 	now := 0
 	for round, pause := range []int{0, 1, 0, 3, 4, 1, 8, 0, 2, 5, 1, 1, 9, 4, 4, 4} {
 		now += pause
@@ -262,11 +263,11 @@ func TestDemoIsExactOverIngressesAndRestarts(t *testing.T) {
 		}
 		want := 10
 		for _, at := range hits {
-			if now-at <= 8 { // 53.6 s; 60.3 s are over
+			if now-at <= 8 { // 8 steps are 53.6 s, and 9 steps are 60.3 s, longer than the window
 				want--
 			}
 		}
-		asked := []int{4, 40, 8, 12}[round%4] // by two ingresses that have just started
+		asked := []int{4, 40, 8, 12}[round%4] // through two new ingresses
 		want = min(want, asked)
 		if got := hammer(t, asked/2, caller, open(), open()); got != want {
 			t.Fatalf("round %d: %d of %d passed, want %d", round, got, asked, want)
@@ -298,28 +299,28 @@ func TestFourIngressesOnPostgreSQL(t *testing.T) {
 	}
 }
 
-func TestPlentyIsWhatNobodyMisses(t *testing.T) {
+func TestPlenty(t *testing.T) {
 	t.Parallel()
 	l := newLedger()
 	caller := domain.Caller{Kind: domain.CallerSystem, OrganizationID: "org_1"}
-	limits := ingress(l, Settings{Demo: 10, User: 300, System: 200}) // ten at a time, and ten more when fewer than five are left
+	limits := ingress(l, Settings{Demo: 10, User: 300, System: 200}) // leases ten at a time, and the next ten when fewer than five are left
 	if limits.Plenty(caller) {
-		t.Error("none is at hand before the first")
+		t.Error("there are tokens before the first lease")
 	}
-	passing(t, 1, caller, limits)
+	sendRequests(t, 1, caller, limits)
 	leases := l.count()
 	taken := 0
 	for limits.Plenty(caller) {
-		passing(t, 1, caller, limits)
+		sendRequests(t, 1, caller, limits)
 		taken++
 	}
 	if taken < 2 || l.count() != leases {
 		t.Errorf("%d were taken, %d leases", taken, l.count()-leases)
 	}
 	for _, other := range []domain.Caller{{Kind: domain.CallerUser, Credential: "key_1"}, {Kind: domain.CallerDemo, DemoClient: "x"}} {
-		passing(t, 1, other, limits)
+		sendRequests(t, 1, other, limits)
 		if limits.Plenty(other) {
-			t.Errorf("%s: counting one takes from others", other.Kind)
+			t.Errorf("%s: Plenty is true", other.Kind)
 		}
 	}
 }

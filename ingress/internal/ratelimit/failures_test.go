@@ -10,7 +10,7 @@ func TestFailures(t *testing.T) {
 	t.Parallel()
 	clock := time.Now()
 	f := NewFailures(3, time.Minute, func() time.Time { return clock })
-	for range 10 { // attempts that go well count for nothing
+	for range 10 { // successful attempts do not count
 		if f.Begin("ada") != 0 {
 			t.Fatal("refused after successes")
 		}
@@ -23,7 +23,7 @@ func TestFailures(t *testing.T) {
 	}
 	clock = clock.Add(20 * time.Second)
 	if wait, other := f.Wait("ada"), f.Wait("bea"); wait != 40*time.Second || other != 0 {
-		t.Errorf("ada is to wait %v, bea %v", wait, other)
+		t.Errorf("ada must wait %v, bea %v", wait, other)
 	}
 	if wait := f.Begin("ada"); wait != 40*time.Second {
 		t.Errorf("wait %v after three failures, want 40 s", wait)

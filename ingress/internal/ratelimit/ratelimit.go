@@ -59,7 +59,7 @@ func New(c Counter, s Settings) (*Limits, error) {
 		return nil, fmt.Errorf("limits must be 1 ≤ demo < user < system, not %d, %d, %d", s.Demo, s.User, s.System)
 	}
 	if s.UserTotal != 0 && s.UserTotal < s.User {
-		return nil, fmt.Errorf("the limit of a user's credentials together must not be below that of one: %d, %d", s.UserTotal, s.User)
+		return nil, fmt.Errorf("the total limit of a user must not be below the limit of a credential: %d, %d", s.UserTotal, s.User)
 	}
 	if w := s.Widget; min(w.Visitor, w.Address, w.Agent) < 0 {
 		return nil, fmt.Errorf("limits of widgets must not be negative: %d, %d, %d", w.Visitor, w.Address, w.Agent)

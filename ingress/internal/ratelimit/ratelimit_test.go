@@ -16,7 +16,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// ledger is a Counter in memory with a clock of its own.
+// ledger is an in-memory Counter with a clock that the test advances.
 type ledger struct {
 	mu      sync.Mutex
 	clock   time.Time
@@ -92,15 +92,15 @@ func (l *ledger) LeaseTokens(_ context.Context, bucket string, capacity int, per
 	return limitdb.TokenGrant{Granted: granted, Left: l.tokens[bucket]}, nil
 }
 
-// ingress is one process's limits over the ledger.
+// ingress returns the limits of one process over the ledger.
 func ingress(l *ledger, s Settings) *Limits {
 	return over(l, s, l.now)
 }
 
 var defaults = Settings{Demo: 10, User: 300, System: 6000}
 
-// passing counts how many of n requests in a row pass, in turn through the limits given.
-func passing(t *testing.T, n int, caller domain.Caller, through ...*Limits) (passed int, last Decision) {
+// sendRequests sends n requests in a row, in turn through the limits, and returns how many pass.
+func sendRequests(t *testing.T, n int, caller domain.Caller, through ...*Limits) (passed int, last Decision) {
 	t.Helper()
 	for i := range n {
 		d, err := through[i%len(through)].Check(t.Context(), caller)
@@ -146,7 +146,7 @@ func TestTiersShareOneLimitOverIngresses(t *testing.T) {
 		for tier, caller := range callers {
 			l := newLedger()
 			a, b := ingress(l, s), ingress(l, s)
-			got, last := passing(t, want[tier]+700, caller, a, b)
+			got, last := sendRequests(t, want[tier]+700, caller, a, b)
 			if got != want[tier] {
 				t.Errorf("%s of %d: %d passed", tier, want[tier], got)
 			}
@@ -165,17 +165,17 @@ func TestTiersRefill(t *testing.T) {
 	l := newLedger()
 	limits := ingress(l, defaults)
 	caller := domain.Caller{Kind: domain.CallerUser, Credential: "key_1"}
-	passing(t, 301, caller, limits)
-	l.advance(10 * time.Second) // 50 tokens
-	if got, _ := passing(t, 100, caller, limits); got != 50 {
+	sendRequests(t, 301, caller, limits)
+	l.advance(10 * time.Second) // refills 50 tokens
+	if got, _ := sendRequests(t, 100, caller, limits); got != 50 {
 		t.Errorf("%d passed after 10 s, want 50", got)
 	}
 	l.advance(10 * time.Minute)
-	if got, _ := passing(t, 400, caller, limits); got != 300 {
+	if got, _ := sendRequests(t, 400, caller, limits); got != 300 {
 		t.Errorf("%d passed after 10 min, want 300", got)
 	}
 	other := domain.Caller{Kind: domain.CallerUser, Credential: "key_2"}
-	if got, _ := passing(t, 10, other, limits); got != 10 {
+	if got, _ := sendRequests(t, 10, other, limits); got != 10 {
 		t.Errorf("another credential: %d passed", got)
 	}
 }
@@ -185,7 +185,7 @@ func TestRemainingCountsDown(t *testing.T) {
 	limits := ingress(newLedger(), Settings{Demo: 2, User: 4, System: 9})
 	caller := domain.Caller{Kind: domain.CallerUser, Credential: "key_1"}
 	for want := 3; want >= 0; want-- {
-		if _, d := passing(t, 1, caller, limits); !d.Allowed || d.Remaining != want || d.Reset <= 0 {
+		if _, d := sendRequests(t, 1, caller, limits); !d.Allowed || d.Remaining != want || d.Reset <= 0 {
 			t.Errorf("got %+v, want %d remaining", d, want)
 		}
 	}
@@ -201,20 +201,20 @@ func TestRefund(t *testing.T) {
 		{domain.Caller{Kind: domain.CallerUser, Credential: "key_1"}, 4},
 		{domain.Caller{Kind: domain.CallerSystem, OrganizationID: "org_1"}, 9},
 	} {
-		for range 50 { // replays are free
-			if got, _ := passing(t, 1, c.caller, limits); got != 1 {
+		for range 50 { // as for replays, which are free
+			if got, _ := sendRequests(t, 1, c.caller, limits); got != 1 {
 				t.Fatal("a refunded request was refused")
 			}
 			limits.Refund(c.caller)
 		}
-		if got, _ := passing(t, 20, c.caller, limits); got != c.want {
+		if got, _ := sendRequests(t, 20, c.caller, limits); got != c.want {
 			t.Errorf("%s: %d passed, want %d", c.caller.Kind, got, c.want)
 		}
 	}
 	demo := domain.Caller{Kind: domain.CallerDemo, DemoClient: "x"}
 	got := 0
 	for range 5 {
-		n, _ := passing(t, 1, demo, limits)
+		n, _ := sendRequests(t, 1, demo, limits)
 		got += n
 		limits.Refund(demo)
 	}
@@ -228,16 +228,16 @@ func TestDemoRefusalsAreRemembered(t *testing.T) {
 	l := newLedger()
 	limits := ingress(l, defaults)
 	caller := domain.Caller{Kind: domain.CallerDemo, DemoClient: "192.0.2.1"}
-	passing(t, 11, caller, limits)
+	sendRequests(t, 11, caller, limits)
 	before := l.count()
-	if got, last := passing(t, 50, caller, limits); got != 0 || last.RetryAfter != Window {
+	if got, last := sendRequests(t, 50, caller, limits); got != 0 || last.RetryAfter != Window {
 		t.Errorf("%d passed, last %+v", got, last)
 	}
 	if l.count() != before {
 		t.Errorf("%d queries for remembered refusals", l.count()-before)
 	}
 	l.advance(Window)
-	if got, _ := passing(t, 11, caller, limits); got != 10 {
+	if got, _ := sendRequests(t, 11, caller, limits); got != 10 {
 		t.Errorf("%d passed a minute later", got)
 	}
 }
@@ -261,14 +261,14 @@ func TestLimitsFailClosed(t *testing.T) {
 		}
 		l.fail(nil)
 		l.advance(time.Second)
-		if got, _ := passing(t, 1, caller, limits); got != 1 {
-			t.Errorf("%s: still refused when the database is back", caller.Kind)
+		if got, _ := sendRequests(t, 1, caller, limits); got != 1 {
+			t.Errorf("%s: still refused after the database recovered", caller.Kind)
 		}
 		l.fail(context.DeadlineExceeded)
 	}
 }
 
-func TestManyAtOnce(t *testing.T) {
+func TestConcurrentRequests(t *testing.T) {
 	t.Parallel()
 	l := newLedger()
 	a, b := ingress(l, defaults), ingress(l, defaults)
@@ -289,7 +289,7 @@ func TestManyAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	// One ingress may end up holding tokens that only its own requests could have used.
+	// One ingress may keep tokens that only its own requests could use.
 	if n := passed.Load(); n > 300 || n < 300-2*300/chunks {
 		t.Errorf("%d passed", n)
 	}
@@ -301,10 +301,10 @@ func TestIdleBucketsAreDropped(t *testing.T) {
 	limits := ingress(l, defaults)
 	limits.user.sweepAt = 2
 	for _, key := range []string{"a", "b"} {
-		passing(t, 1, domain.Caller{Kind: domain.CallerUser, Credential: key}, limits)
+		sendRequests(t, 1, domain.Caller{Kind: domain.CallerUser, Credential: key}, limits)
 	}
 	l.advance(2 * Window)
-	passing(t, 1, domain.Caller{Kind: domain.CallerUser, Credential: "c"}, limits)
+	sendRequests(t, 1, domain.Caller{Kind: domain.CallerUser, Credential: "c"}, limits)
 	if n := len(limits.user.buckets); n != 1 {
 		t.Errorf("%d buckets, want the one in use", n)
 	}
@@ -322,7 +322,7 @@ func TestLimitsOnPostgreSQL(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := New(s.Limits, settings) // another ingress, or the same after a restart
+	b, err := New(s.Limits, settings) // another ingress, or the same one after a restart
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -334,7 +334,7 @@ func TestLimitsOnPostgreSQL(t *testing.T) {
 		{domain.Caller{Kind: domain.CallerUser, Credential: "key_1"}, 5},
 		{domain.Caller{Kind: domain.CallerSystem, OrganizationID: "org_1"}, 7},
 	} {
-		if got, last := passing(t, 12, c.caller, a, b); got != c.want || last.Allowed || last.RetryAfter <= 0 {
+		if got, last := sendRequests(t, 12, c.caller, a, b); got != c.want || last.Allowed || last.RetryAfter <= 0 {
 			t.Errorf("%s: %d passed, want %d; last %+v", c.caller.Kind, got, c.want, last)
 		}
 	}

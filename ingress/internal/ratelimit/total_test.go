@@ -8,8 +8,8 @@ import (
 	"parley/shared/domain"
 )
 
-// five are callers with five credentials of one user, or of one organization.
-func five(of domain.Caller) []domain.Caller {
+// fiveCredentials returns five callers with different credentials of one user or organization.
+func fiveCredentials(of domain.Caller) []domain.Caller {
 	out := make([]domain.Caller, 5)
 	for n := range out {
 		out[n] = of
@@ -29,8 +29,8 @@ func TestCredentialsOfOneUserShareATotal(t *testing.T) {
 		passed := 0
 		var last Decision
 		for range 330 {
-			for _, caller := range five(of) {
-				got, d := passing(t, 1, caller, a, b)
+			for _, caller := range fiveCredentials(of) {
+				got, d := sendRequests(t, 1, caller, a, b)
 				passed += got
 				last = d
 			}
@@ -39,41 +39,41 @@ func TestCredentialsOfOneUserShareATotal(t *testing.T) {
 			t.Errorf("%s keys: %d of 1650 requests passed; %+v", name, passed, last)
 		}
 		other := domain.Caller{Kind: domain.CallerUser, UserID: "usr_2", OrganizationID: "org_2", Credential: "key_2"}
-		if got, _ := passing(t, 300, other, a, b); got != 300 {
-			t.Errorf("beside %s keys %d of another user's requests passed", name, got)
+		if got, _ := sendRequests(t, 300, other, a, b); got != 300 {
+			t.Errorf("with %s keys exhausted, %d requests of another user passed", name, got)
 		}
 	}
 }
 
-// What a credential's own limit refuses costs the user's other credentials nothing, and neither does what the total refuses
-// cost the credential.
+// A request that a credential's own limit refuses consumes nothing of the user's total. A request
+// that the total refuses consumes nothing of the credential's limit.
 func TestARefusalCostsNothingElsewhere(t *testing.T) {
 	t.Parallel()
 	limits := ingress(newLedger(), Settings{Demo: 1, User: 10, UserTotal: 15, System: 20})
-	callers := five(domain.Caller{UserID: "usr_1"})
-	if got, d := passing(t, 100, callers[0], limits); got != 10 || d.Tier != "user" {
+	callers := fiveCredentials(domain.Caller{UserID: "usr_1"})
+	if got, d := sendRequests(t, 100, callers[0], limits); got != 10 || d.Tier != "user" {
 		t.Errorf("%d passed, %+v", got, d)
 	}
-	if got, d := passing(t, 100, callers[1], limits); got != 5 || d.Tier != "user-total" {
+	if got, d := sendRequests(t, 100, callers[1], limits); got != 5 || d.Tier != "user-total" {
 		t.Errorf("then %d of another credential, %+v", got, d)
 	}
 	if d := limits.user.peek(callers[1].Credential); d.Remaining != 5 {
-		t.Errorf("%d are left of the credential's own", d.Remaining)
+		t.Errorf("%d remain of the credential's own limit", d.Remaining)
 	}
 	limits.Refund(callers[0])
-	if got, _ := passing(t, 5, callers[1], limits); got != 1 {
+	if got, _ := sendRequests(t, 5, callers[1], limits); got != 1 {
 		t.Errorf("%d passed after a refund", got)
 	}
 }
 
-func TestTheTightestLimitShows(t *testing.T) {
+func TestTheTightestLimitIsReported(t *testing.T) {
 	t.Parallel()
 	limits := ingress(newLedger(), Settings{Demo: 1, User: 10, UserTotal: 12, System: 20})
-	callers := five(domain.Caller{UserID: "usr_1"})
-	if _, d := passing(t, 3, callers[0], limits); d.Tier != "user" || d.Remaining != 7 {
+	callers := fiveCredentials(domain.Caller{UserID: "usr_1"})
+	if _, d := sendRequests(t, 3, callers[0], limits); d.Tier != "user" || d.Remaining != 7 {
 		t.Errorf("%+v", d)
 	}
-	if _, d := passing(t, 1, callers[1], limits); d.Tier != "user-total" || d.Remaining != 8 {
+	if _, d := sendRequests(t, 1, callers[1], limits); d.Tier != "user-total" || d.Remaining != 8 {
 		t.Errorf("%+v", d)
 	}
 	if d, ok := limits.Peek(callers[2]); !ok || d.Tier != "user-total" || d.Remaining != 8 {
@@ -81,14 +81,15 @@ func TestTheTightestLimitShows(t *testing.T) {
 	}
 }
 
-// The time until one more request is allowed goes on from the last answer that passed to the refusal.
-func TestTheTimeUntilTheNextRequest(t *testing.T) {
+// The reset time counts down from the last request that passed and does not jump when a request is
+// refused.
+func TestResetTimeCountsDown(t *testing.T) {
 	t.Parallel()
 	l := newLedger()
 	limits := ingress(l, Settings{Demo: 1, User: 4, System: 9})
 	caller := domain.Caller{Kind: domain.CallerUser, Credential: "key_1"}
 	for range 4 {
-		if _, d := passing(t, 1, caller, limits); d.Reset != 15*time.Second {
+		if _, d := sendRequests(t, 1, caller, limits); d.Reset != 15*time.Second {
 			t.Errorf("%+v", d)
 		}
 	}
@@ -96,7 +97,7 @@ func TestTheTimeUntilTheNextRequest(t *testing.T) {
 	if d, _ := limits.Peek(caller); d.Reset != 11*time.Second {
 		t.Errorf("four seconds later %+v", d)
 	}
-	if _, d := passing(t, 1, caller, limits); d.Allowed || d.Reset != 11*time.Second || d.RetryAfter != d.Reset {
+	if _, d := sendRequests(t, 1, caller, limits); d.Allowed || d.Reset != 11*time.Second || d.RetryAfter != d.Reset {
 		t.Errorf("refused %+v", d)
 	}
 }

@@ -14,8 +14,8 @@ func visitorAt(agent, visitor, client string) domain.Caller {
 
 var widgetLimits = Settings{Demo: 1, User: 2, System: 3, Widget: Widget{Visitor: 20, Address: 60, Agent: 120}}
 
-// message counts a visitor's message that begins a run.
-func message(t *testing.T, l *Limits, caller domain.Caller) Decision {
+// message counts a visitor's message that starts a run.
+func sendMessage(t *testing.T, l *Limits, caller domain.Caller) Decision {
 	t.Helper()
 	d, err := l.Visitor(t.Context(), caller.Visitor)
 	if err == nil && d.Allowed {
@@ -27,7 +27,8 @@ func message(t *testing.T, l *Limits, caller domain.Caller) Decision {
 	return d
 }
 
-// Each of the three limits holds by itself, over several ingresses, and says which one it was.
+// The visitor, address and agent limits apply independently, across ingresses. A refusal names the
+// limit that was exceeded.
 func TestWidgetLimits(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -47,7 +48,7 @@ func TestWidgetLimits(t *testing.T) {
 		through := []*Limits{ingress(l, widgetLimits), ingress(l, widgetLimits)}
 		passed, refused := 0, Decision{}
 		for n := range 200 {
-			d := message(t, through[n%2], c.caller(n))
+			d := sendMessage(t, through[n%2], c.caller(n))
 			if d.Allowed {
 				passed++
 			} else if refused.Tier == "" {
@@ -58,16 +59,16 @@ func TestWidgetLimits(t *testing.T) {
 				}
 			}
 		}
-		// A chunk that another ingress holds may be left over: at most one chunk and a half of each.
+		// Another ingress may keep part of a leased chunk: at most one and a half chunks each.
 		if passed > c.passed || passed < c.passed-2*max(1, c.passed/chunks*3/2) || refused.Tier != c.tier || refused.Limit != c.passed || refused.RetryAfter <= 0 {
 			t.Errorf("%s: %d passed, then %+v", name, passed, refused)
 		}
 	}
 }
 
-// Whatever a visitor sends counts for them and their address, and nothing is given back of that; of the agent's limit runs take
-// some, and of that of its tokens nothing but tokens.
-func TestWidgetRequestsCountWhateverTheyAre(t *testing.T) {
+// Every request of a visitor counts for the visitor and the address, and is never refunded. Only
+// runs count for the agent's limit, and only tokens for its token limit.
+func TestEveryWidgetRequestCounts(t *testing.T) {
 	t.Parallel()
 	l := newLedger()
 	limits := ingress(l, Settings{Demo: 1, User: 2, System: 3, Widget: Widget{Visitor: 3, Address: 6, Agent: 2}})
@@ -80,23 +81,23 @@ func TestWidgetRequestsCountWhateverTheyAre(t *testing.T) {
 		}
 		return d
 	}
-	if d := message(t, limits, eager); !d.Allowed || d.Tier != "widget-agent" || d.Remaining != 1 {
+	if d := sendMessage(t, limits, eager); !d.Allowed || d.Tier != "widget-agent" || d.Remaining != 1 {
 		t.Errorf("a message: %+v", d)
 	}
 	if _, err := limits.Check(t.Context(), eager); err != nil {
 		t.Fatal(err)
 	}
-	limits.Refund(eager) // no run was begun
+	limits.Refund(eager) // no run was started
 	for n, want := range []bool{true, true, false, false} {
 		if d := replay(eager); d.Allowed != want || d.Tier != "widget-visitor" {
 			t.Errorf("replay %d: %+v", n, d)
 		}
 	}
 	if d := replay(calm); !d.Allowed || d.Tier != "widget-address" || d.Remaining != 0 {
-		t.Errorf("an address's sixth, refused ones among them: %+v", d)
+		t.Errorf("an address's sixth request, including refused ones: %+v", d)
 	}
 	if d := replay(calm); d.Allowed || d.Tier != "widget-address" {
-		t.Errorf("an address's seventh: %+v", d)
+		t.Errorf("an address's seventh request: %+v", d)
 	}
 	if d, err := limits.WidgetAddress(t.Context(), "192.0.2.1"); err != nil || d.Allowed || d.Tier != "widget-address" {
 		t.Errorf("a token beyond the address's limit: %+v, %v", d, err)
@@ -106,8 +107,8 @@ func TestWidgetRequestsCountWhateverTheyAre(t *testing.T) {
 			t.Errorf("token %d of the agent: %+v, %v", n, d, err)
 		}
 	}
-	if d := message(t, limits, visitorAt("a", "later", "192.0.2.2")); !d.Allowed {
-		t.Errorf("a message while all tokens are given out: %+v", d)
+	if d := sendMessage(t, limits, visitorAt("a", "later", "192.0.2.2")); !d.Allowed {
+		t.Errorf("a message after the token limit was reached: %+v", d)
 	}
 	for name := range l.tokens {
 		if strings.Contains(name, "eager") || strings.Contains(name, "calm") {
@@ -116,7 +117,7 @@ func TestWidgetRequestsCountWhateverTheyAre(t *testing.T) {
 	}
 }
 
-func TestNoWidgets(t *testing.T) {
+func TestALimitOfZeroDisablesWidgets(t *testing.T) {
 	t.Parallel()
 	limits := ingress(newLedger(), Settings{Demo: 1, User: 2, System: 3, Widget: Widget{Visitor: 1, Address: 1}})
 	d, err := limits.Check(t.Context(), visitorAt("a", "v", "192.0.2.1"))
@@ -128,7 +129,7 @@ func TestNoWidgets(t *testing.T) {
 	}
 	for _, w := range []Widget{{Visitor: -1}, {Address: -1}, {Agent: -1}} {
 		if _, err := New(newLedger(), Settings{Demo: 1, User: 2, System: 3, Widget: w}); err == nil {
-			t.Errorf("%+v was taken", w)
+			t.Errorf("%+v was accepted", w)
 		}
 	}
 }

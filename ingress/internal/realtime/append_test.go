@@ -7,7 +7,7 @@ import (
 	"parley/shared/contract"
 )
 
-// What the quick way takes, a JSON decoder reads alike.
+// quickAppend parses only messages that a JSON decoder parses identically.
 func TestAppendsInAllForms(t *testing.T) {
 	t.Parallel()
 	for raw, quick := range map[string]bool{
@@ -47,7 +47,7 @@ func FuzzQuickAppend(f *testing.F) {
 		}
 		for _, b := range raw {
 			if b < ' ' || b > '~' {
-				return // control characters and what is no UTF-8 are refused as base64
+				return // the base64 decoder refuses these later
 			}
 		}
 		var event struct {
@@ -62,8 +62,8 @@ func FuzzQuickAppend(f *testing.F) {
 	})
 }
 
-// An append costs one small allocation, and a tenth of a block that is kept.
-func TestAppendsAreCheap(t *testing.T) { //nolint:paralleltest // testing.AllocsPerRun counts those of others too
+// An append makes one small allocation, plus a share of the block that stores its audio.
+func TestAppendsAreCheap(t *testing.T) { //nolint:paralleltest // testing.AllocsPerRun counts allocations of parallel tests, too
 	r := newTestEnv(t, "")
 	raw := appended(20)
 	got := testing.AllocsPerRun(500, func() {

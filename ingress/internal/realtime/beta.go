@@ -30,7 +30,7 @@ var (
 func refuseMoved(o object, fields []moved) {
 	for _, f := range fields {
 		if o.has(f.from) || f.from == "turn_detection" && o.null(f.from) {
-			o.wrong(f.from, codeUnsupported, "is a field of the beta of the Realtime API: now it is %s", o.at(f.to))
+			o.wrong(f.from, codeUnsupported, "is a field of the Realtime API's beta: use %s", o.at(f.to))
 		}
 	}
 }
@@ -38,6 +38,6 @@ func refuseMoved(o object, fields []moved) {
 // An event that only the beta has, and the error for it.
 const (
 	betaUpdate = "transcription_session.update"
-	betaGone   = betaUpdate + " is an event of the beta of the Realtime API: now sessions are set with session.update, " +
+	betaGone   = betaUpdate + " is an event of the Realtime API's beta: set up sessions with session.update, " +
 		"and sessions that only transcribe are not offered"
 )

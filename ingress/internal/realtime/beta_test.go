@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// A client may send a session back as it was told of it, also one with all that the protocol's declarations have.
-func TestASessionMayBeSentBack(t *testing.T) {
+// A client may send back a session as it received it, and a session with all fields of the
+// protocol's types.
+func TestASessionCanBeSentBack(t *testing.T) {
 	t.Parallel()
 	for _, given := range []string{
 		``,
@@ -33,7 +34,7 @@ func TestASessionMayBeSentBack(t *testing.T) {
 		"output":{"format":{"type":"audio/pcm","rate":24000},"speed":1,"voice":"marin"}}}}`)), "session.updated")
 }
 
-// reported gives the session of the only event that came.
+// reported returns the session of the only event in e.
 func (r *testEnv) reported(e Effects, kind string) json.RawMessage {
 	r.tb.Helper()
 	var event struct {
@@ -41,12 +42,13 @@ func (r *testEnv) reported(e Effects, kind string) json.RawMessage {
 		Session json.RawMessage `json:"session"`
 	}
 	if len(e.Events) != 1 || json.Unmarshal(e.Events[0].Body, &event) != nil || event.Type != kind {
-		r.tb.Fatalf("no %s came, but %+v", kind, e.Events)
+		r.tb.Fatalf("got no %s, but %+v", kind, e.Events)
 	}
 	return event.Session
 }
 
-// Of the beta's fields each is refused, alone, by its name and the place where it is now.
+// Each field of the beta API is refused. The error contains the field's name and its name in the
+// current API.
 func TestFieldsOfTheBetaAreRefused(t *testing.T) {
 	t.Parallel()
 	for at, fields := range map[string][]moved{"session": betaSession, "response": betaResponse} {
@@ -55,7 +57,7 @@ func TestFieldsOfTheBetaAreRefused(t *testing.T) {
 			kind := map[string]string{"session": "session.update", "response": "response.create"}[at]
 			r.do(`client {"type":"` + kind + `","` + at + `":{"` + f.from + `":"x"}}`)
 			line := r.lastLine()
-			if !strings.Contains(line, `error.param="`+at+`.`+f.from+`"`) || !strings.Contains(line, "now it is "+at+"."+f.to) {
+			if !strings.Contains(line, `error.param="`+at+`.`+f.from+`"`) || !strings.Contains(line, "use "+at+"."+f.to) {
 				t.Errorf("%s.%s: %s", at, f.from, line)
 			}
 		}

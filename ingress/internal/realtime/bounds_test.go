@@ -18,7 +18,7 @@ func appended(ms int) []byte {
 	return []byte(`{"type":"input_audio_buffer.append","audio":"` + base64.StdEncoding.EncodeToString(make([]byte, ms*perMS*bytesOf)) + `"}`)
 }
 
-// lastLine gives the newest line that says something of what was asked.
+// lastLine returns the newest recorded line.
 func (r *testEnv) lastLine() string { return r.lines[len(r.lines)-1] }
 
 func TestTheBufferIsBounded(t *testing.T) {
@@ -38,7 +38,7 @@ func TestTheBufferIsBounded(t *testing.T) {
 	if r.lastLine() != "commit item_1 0 to 120000" {
 		t.Fatal(r.lastLine())
 	}
-	for range 120 { // what waits for its transcript is kept as well
+	for range 120 { // audio that waits for its transcript is kept, too
 		r.take(r.c.Client(r.now, appended(1000)))
 	}
 	r.do(`client {"type":"input_audio_buffer.commit"}`)
@@ -46,7 +46,7 @@ func TestTheBufferIsBounded(t *testing.T) {
 	if !strings.Contains(r.lastLine(), `error.code="input_audio_buffer_full"`) {
 		t.Fatal(r.lastLine())
 	}
-	if !strings.Contains(r.lastLine(), "at most 240 seconds can wait for their transcripts") {
+	if !strings.Contains(r.lastLine(), "too much audio is waiting for commit or transcription") {
 		t.Fatal(r.lastLine())
 	}
 	r.do("transcript item_1 x")
@@ -56,26 +56,26 @@ func TestTheBufferIsBounded(t *testing.T) {
 	}
 }
 
-func TestUnheardIsWhatTheWorkerHasToListenTo(t *testing.T) {
+func TestUnheardCountsAudioTheWorkerHasNotProcessed(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, "")
 	want := func(ms int64) {
 		t.Helper()
 		if got := r.c.Unheard(); got != ms*perMS {
-			t.Errorf("%d ms are unheard, not %d", got/perMS, ms)
+			t.Errorf("%d ms are unheard, want %d", got/perMS, ms)
 		}
 	}
 	r.take(r.c.Client(r.now, appended(1000)))
 	want(1000)
 	r.do("alive 800 500")
 	want(200)
-	r.do("alive 700 400") // late: nothing is unheard again
+	r.do("alive 700 400") // an outdated report changes nothing
 	want(200)
-	r.do("alive 5000 600") // more than there is
+	r.do("alive 5000 600") // more than the client has sent
 	want(0)
 	r.take(r.c.Client(r.now, appended(300)))
 	want(300)
-	r.do("resume") // another worker hears again what it needs
+	r.do("resume") // another worker receives the audio from 600 ms on again
 	want(700)
 }
 
@@ -115,10 +115,10 @@ func TestTextsAreBounded(t *testing.T) {
 		{"two, both unanswered", []string{item("user", 31_000), item("user", 999)}, `error.param="item.content"`},
 		{"two that fit", []string{item("user", 31_000), item("user", 998)}, "conversation.item.done"},
 		{"two system items", []string{item("system", 20_000), item("system", 12_000)}, `error.param="item.content"`},
-		{"instructions beside one", []string{
+		{"instructions and a text", []string{
 			item("system", 20_000), `client {"type":"session.update","session":{"instructions":"` + strings.Repeat("i", 11_999) + `"}}`,
 		}, `error.param="session.instructions"`},
-		{"instructions of a response beside one", []string{
+		{"instructions of a response and a text", []string{
 			item("system", 20_000), `client {"type":"response.create","response":{"instructions":"` + strings.Repeat("i", 11_999) + `"}}`,
 		}, `error.param="response.instructions"`},
 		{"much metadata", []string{
@@ -151,7 +151,7 @@ func manyPairs(n int) string {
 	return strings.Join(pairs, ",")
 }
 
-func TestMessagesHaveWhatFits(t *testing.T) {
+func TestMessagesAndHistoriesAreBounded(t *testing.T) {
 	t.Parallel()
 	half := strings.Repeat("h", 16_000)
 	for _, tc := range []struct {
@@ -188,7 +188,7 @@ func TestSessionsOfClientSecrets(t *testing.T) {
 	}
 }
 
-func TestSessionsThatDoNotHold(t *testing.T) {
+func TestInvalidSessions(t *testing.T) {
 	t.Parallel()
 	for session, field := range map[string]string{
 		`7`:                          "session",
@@ -215,18 +215,18 @@ func TestPlayheads(t *testing.T) {
 	want := func(now, ms int) {
 		t.Helper()
 		if got := p.advance(at(now)); got != int64(ms)*perMS {
-			t.Errorf("at %d ms, %d ms were played, not %d", now, got/perMS, ms)
+			t.Errorf("at %d ms, %d ms were played, want %d", now, got/perMS, ms)
 		}
 	}
 	want(0, 0)
 	p.more(at(100), 500*perMS)
 	want(100, 0)
-	for now := 100; now < 400; now++ { // often asked, nothing is lost
+	for now := 100; now < 400; now++ { // frequent calls lose no time to rounding
 		p.advance(at(now).Add(313 * time.Microsecond))
 	}
 	want(400, 300)
 	want(700, 500)
-	p.more(at(1000), 100*perMS) // it waited
+	p.more(at(1000), 100*perMS) // playback was idle in the meantime
 	want(1050, 550)
 	want(2000, 600)
 	if left := p.left(at(2000)); left != 0 {
@@ -238,7 +238,7 @@ func TestPlayheads(t *testing.T) {
 	}
 }
 
-// An answer's audio plays behind that of the answer before.
+// The audio of an answer plays after that of the previous answer.
 func TestAnswersPlayOneAfterTheOther(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, "")
@@ -256,7 +256,7 @@ func TestAnswersPlayOneAfterTheOther(t *testing.T) {
 	}
 }
 
-func TestWhatWasHeard(t *testing.T) {
+func TestHeardText(t *testing.T) {
 	t.Parallel()
 	s := spoken{text: []byte("Eins zwei drei. Grüße, vier  fünf! Rest"), segments: []segment{
 		{15, 3000, true}, {37, 4000, true}, {42, 100, false},
@@ -280,7 +280,7 @@ func TestWhatWasHeard(t *testing.T) {
 			t.Errorf("%d samples: %q, %d ms", tc.samples, got.Text, got.AudioMS)
 		}
 	}
-	alone := spoken{text: []byte("one two three four"), segments: []segment{{18, 14_400, false}}} // half of what so many characters take
+	alone := spoken{text: []byte("one two three four"), segments: []segment{{18, 14_400, false}}} // half the usual time of 18 characters
 	if got := alone.heard(14_400); got.Text != "one two" {
 		t.Errorf("%q", got.Text)
 	}
@@ -289,8 +289,8 @@ func TestWhatWasHeard(t *testing.T) {
 	}
 }
 
-// What a worker says of an answer is never taken beyond its text, and cuts no letter.
-func TestSegmentsAreKeptInTheText(t *testing.T) {
+// Reports of a worker are limited to the text of the answer, and never split a character.
+func TestSegmentsAreLimitedToTheText(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, "")
 	for _, line := range []string{
@@ -308,7 +308,8 @@ func TestSegmentsAreKeptInTheText(t *testing.T) {
 	}
 }
 
-// An answer of more than a minute, by segments of ten seconds, is heard as far as the client says.
+// For an answer longer than a minute, with segments of ten seconds, truncation uses the client's
+// playback position.
 func TestLongAnswers(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, "")
@@ -335,7 +336,7 @@ func TestLongAnswers(t *testing.T) {
 	}
 }
 
-func TestTheGatesOwnErrors(t *testing.T) {
+func TestErrorsOfTheGate(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, "")
 	line := r.event(r.c.Error("session_expired", "the session has lasted 30 minutes"))
@@ -344,7 +345,8 @@ func TestTheGatesOwnErrors(t *testing.T) {
 	}
 }
 
-// Idle is since the last thing that the user or the agent did; audio that comes in is none.
+// The idle time starts at the last activity of the user or the agent. Incoming audio without speech
+// is not activity.
 func TestIdle(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, "")
@@ -372,7 +374,7 @@ func TestIdle(t *testing.T) {
 	want(r.now, false)
 }
 
-// However long the agent's own items are, they are not kept without end.
+// The total text of items is limited, including items of the assistant.
 func TestTextsOfItemsAreBounded(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, "")
@@ -385,7 +387,7 @@ func TestTextsOfItemsAreBounded(t *testing.T) {
 	}
 }
 
-func TestWhatWaitsForTranscriptsIsBounded(t *testing.T) {
+func TestPendingTranscriptsAreBounded(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, `{"audio":{"input":{"turn_detection":null}}}`)
 	audio := base64.StdEncoding.EncodeToString(make([]byte, commitLeast*bytesOf))
@@ -411,8 +413,8 @@ func TestWhatWaitsForTranscriptsIsBounded(t *testing.T) {
 	}
 }
 
-// A text that is longer than a message of the bus is said in pieces, which are the text.
-func TestLongTextsAreSaidInPieces(t *testing.T) {
+// A text longer than a bus message is sent to the worker in pieces, which together are the text.
+func TestLongTextsAreSentInPieces(t *testing.T) {
 	t.Parallel()
 	text := strings.Repeat("ä€x", 30_000)
 	a := &answer{id: "a", last: true, spoken: spoken{text: []byte(text)}}

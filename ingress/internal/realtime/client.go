@@ -63,7 +63,7 @@ func (c *Conversation) read(now time.Time, raw []byte) Effects {
 		c.refuse(&e, r.id, codeUnsupported, "type", betaGone)
 		return e
 	case !known:
-		c.refuse(&e, r.id, codeValue, "type", "there is no event of type "+r.kind)
+		c.refuse(&e, r.id, codeValue, "type", "unknown event type "+r.kind)
 		return e
 	}
 	handle(c, &e, now, r)
@@ -74,7 +74,7 @@ func unreadable(c *Conversation, e *effects) {
 	c.broken++
 	c.refuse(e, nil, codeJSON, "", "an event must be a JSON object in UTF-8")
 	if c.broken >= maxBroken {
-		e.Close = &Close{Code: 1008, Reason: "too many messages that are no events"}
+		e.Close = &Close{Code: 1008, Reason: "too many invalid events"}
 	}
 }
 
@@ -88,7 +88,7 @@ func updateSession(c *Conversation, e *effects, _ time.Time, r *request) {
 	if ok {
 		after.update(c.set.Model, o)
 		if !c.items.instructionsFit(after.instructions, "") {
-			o.wrong("instructions", codeTooLong, "must have at most %d characters, with those of system items", instructionsMax)
+			o.wrong("instructions", codeTooLong, "must have at most %d characters, including system items", instructionsMax)
 		}
 	}
 	if c.faulty(e, r) {
@@ -142,5 +142,5 @@ func clearBuffer(c *Conversation, e *effects, now time.Time, _ *request) {
 }
 
 func clearOutput(c *Conversation, e *effects, _ time.Time, r *request) {
-	c.refuse(e, r.id, codeUnsupported, "type", "output_audio_buffer.clear is for WebRTC: over a WebSocket, the client plays what it was sent")
+	c.refuse(e, r.id, codeUnsupported, "type", "output_audio_buffer.clear is only for WebRTC: over a WebSocket the client controls playback")
 }

@@ -20,8 +20,9 @@ func deletion(id string) string {
 	return `client {"type":"conversation.item.delete","item_id":"` + id + `"}`
 }
 
-// Deleting what waits for its transcript makes no room: the worker has it still.
-func TestWhatIsDeletedIsBounded(t *testing.T) {
+// Deleting an item that waits for its transcript frees no room, because the worker is still
+// transcribing it.
+func TestDeletedItemsAreBounded(t *testing.T) {
 	t.Parallel()
 	for _, ms := range []int{100, 16_000} {
 		r := newTestEnv(t, manual)
@@ -43,40 +44,40 @@ func TestWhatIsDeletedIsBounded(t *testing.T) {
 			t.Errorf("%d of 300 were refused", refused)
 		}
 		if _, busy := r.c.Idle(r.now); busy {
-			t.Error("who waits for nothing is busy")
+			t.Error("a conversation with nothing pending is busy")
 		}
 		for len(r.c.input.waits) > 0 {
 			before := len(r.lines)
 			r.do("transcript " + r.c.input.waits[0].line + " what was deleted")
 			if len(r.lines) != before {
-				t.Fatalf("told: %s", r.lastLine())
+				t.Fatalf("a deleted item caused %s", r.lastLine())
 			}
 		}
 		r.do(`client {"type":"input_audio_buffer.clear"}`)
 		r.do("hear 100")
 		r.do(`client {"type":"input_audio_buffer.commit"}`)
 		if !strings.HasPrefix(r.lastLine(), "commit ") {
-			t.Errorf("there is no room again: %s", r.lastLine())
+			t.Errorf("there is still no room: %s", r.lastLine())
 		}
 	}
 }
 
-func TestDeletedAudioHoldsNothingUp(t *testing.T) {
+func TestDeletedItemsDelayNothing(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, manual)
 	for _, line := range []string{audioItem("mine", 200), deletion("mine"), audioItem("mine", 200)} {
 		r.do(line)
 	}
-	if !strings.Contains(r.lastLine(), `error.param="item.id"`) { // the worker would mistake one for the other
+	if !strings.Contains(r.lastLine(), `error.param="item.id"`) { // the worker could not tell the two items apart
 		t.Errorf("the name is free: %s", r.lastLine())
 	}
 	r.do(`client {"type":"response.create","response":{"instructions":"x"}}`)
 	if !strings.HasPrefix(r.lastLine(), "begin") {
-		t.Errorf("a deleted item is waited for: %s", r.lastLine())
+		t.Errorf("the response waits for a deleted item: %s", r.lastLine())
 	}
 	r.do("resume")
 	if len(r.c.input.waits) != 0 || !strings.HasPrefix(r.lastLine(), "opens at 200 ") {
-		t.Errorf("another worker is to transcribe it: %s", r.lastLine())
+		t.Errorf("another worker would transcribe it: %s", r.lastLine())
 	}
 	r.do(audioItem("mine", 200))
 	if r.lastLine() != "commit mine 200 to 400" {
@@ -84,7 +85,8 @@ func TestDeletedAudioHoldsNothingUp(t *testing.T) {
 	}
 }
 
-// An item's audio has what is not committed sent once more: that is never much.
+// An item's audio is sent before the uncommitted buffer, so the buffer must be sent again after it.
+// At most two seconds are sent again.
 func TestAnItemDoesNotRepeatTheBuffer(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -113,7 +115,8 @@ func TestAnItemDoesNotRepeatTheBuffer(t *testing.T) {
 	}
 }
 
-// While the worker listens, items wait until it has heard nearly all; those that waited repeat the rest once, together.
+// If speech detection is on, items wait until the worker has heard nearly all audio. The remaining
+// audio is then repeated once for all of them.
 func TestItemsWaitForTheWorker(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, "")
@@ -122,7 +125,7 @@ func TestItemsWaitForTheWorker(t *testing.T) {
 		r.do(audioItem(fmt.Sprint("i", i), 100))
 	}
 	if strings.Contains(strings.Join(r.lines, "\n"), "commit") {
-		t.Fatal("the audio of items was sent though the worker has not listened yet")
+		t.Fatal("the audio of items was sent before the worker has listened")
 	}
 	r.do("alive 5000 4000")
 	if len(r.c.heldAudio) != 3 {

@@ -17,14 +17,14 @@ import (
 
 var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// testEnv has a conversation with ids that are counted, and writes what it wants done as lines.
+// testEnv is a conversation with numbered IDs. It records the effects of each input as lines.
 type testEnv struct {
 	tb    testing.TB
 	c     *Conversation
 	now   time.Time
 	ids   map[string]int
 	lines []string
-	seen  map[string]string // an event of each type, as it was sent first
+	seen  map[string]string // the first event of each type
 }
 
 func newTestEnv(tb testing.TB, session string) *testEnv {
@@ -48,7 +48,7 @@ func (r *testEnv) newID(prefix string) string {
 	return prefix + "_" + strconv.Itoa(r.ids[prefix])
 }
 
-// do carries out one line of a scene.
+// do executes one input line of a scene.
 func (r *testEnv) do(line string) {
 	word, rest, _ := strings.Cut(line, " ")
 	switch word {
@@ -56,7 +56,7 @@ func (r *testEnv) do(line string) {
 		r.take(r.c.Client(r.now, []byte(rest)))
 	case "wait":
 		r.now = r.now.Add(time.Duration(number(r.tb, rest)) * time.Millisecond)
-	case "hear": // audio of the client's, in ms
+	case "hear": // audio of the client in ms
 		samples := make([]byte, number(r.tb, rest)*perMS*bytesOf)
 		r.take(r.c.Client(r.now, []byte(`{"type":"input_audio_buffer.append","audio":"`+base64.StdEncoding.EncodeToString(samples)+`"}`)))
 	case "resume":
@@ -81,7 +81,7 @@ func (r *testEnv) report(word string, args []string, rest string) {
 	arg := func(i int) int64 { return int64(number(r.tb, args[i])) }
 	after := func(i int) string { return strings.TrimSpace(strings.Join(strings.SplitN(rest, " ", i+1)[i:], "")) }
 	switch word {
-	case "alive": // heard, needs
+	case "alive": // position heard, position needed, in ms
 		report = contract.VoiceReport{Type: contract.VoiceAlive, Heard: arg(0) * perMS, Needs: arg(1) * perMS}
 	case "started": // item, ms
 		report = contract.VoiceReport{Type: contract.VoiceStarted, Item: args[0], From: arg(1) * perMS}
@@ -89,11 +89,11 @@ func (r *testEnv) report(word string, args []string, rest string) {
 		report = contract.VoiceReport{Type: contract.VoiceStopped, Item: args[0], From: arg(1) * perMS, To: arg(2) * perMS}
 	case "transcript":
 		report = contract.VoiceReport{Type: contract.VoiceTranscript, Item: args[0], Text: after(1)}
-	case "segment": // answer, bytes
+	case "segment": // answer, first byte, last byte
 		report = contract.VoiceReport{Type: contract.VoiceSegment, Answer: args[0], Start: int(arg(1)), End: int(arg(2))}
 	case "said":
 		report = contract.VoiceReport{Type: contract.VoiceSaid, Answer: args[0]}
-	case "failed": // JSON
+	case "failed": // report as JSON
 		report.Type = contract.VoiceFailed
 		must(r.tb, json.Unmarshal([]byte(rest), &report))
 	default:
@@ -107,7 +107,7 @@ func (r *testEnv) run(word string, args []string, rest string) {
 	after := strings.TrimPrefix(rest, args[0])
 	after = strings.TrimPrefix(after, " ")
 	switch word {
-	case "speech": // answer, bytes, ms; the gate sends it at once, unless there is a word more
+	case "speech": // answer, first byte, last byte, ms; sent to the client immediately unless another word follows
 		ms := number(r.tb, args[3])
 		e := r.c.Audio(r.now, contract.VoiceAudio{
 			Answer: args[0], Start: number(r.tb, args[1]), End: number(r.tb, args[2]), PCM: make([]byte, ms*perMS*bytesOf),
@@ -135,7 +135,7 @@ func (r *testEnv) run(word string, args []string, rest string) {
 		r.take(r.c.Run(r.now, args[0], domain.Event{Type: domain.EventRequiresAction, Data: data}))
 	case "completed":
 		r.ended(args[0], domain.RunCompleted, unquoted(r.tb, after), nil)
-	case "ended": // with a state
+	case "ended": // answer, status
 		r.ended(args[0], domain.RunStatus(args[1]), "", &domain.RunError{Code: "model_error", Message: "the model failed"})
 	default:
 		r.tb.Fatalf("no such line: %s %s", word, rest)
@@ -162,7 +162,7 @@ func (r *testEnv) resume() {
 	r.take(Effects{Audio: out.Audio, Commands: out.Commands})
 }
 
-// take writes effects as lines, and checks every event.
+// take records effects as lines and validates every event.
 func (r *testEnv) take(e Effects) {
 	for _, name := range e.Drop {
 		r.lines = append(r.lines, "drop "+name)
@@ -231,7 +231,7 @@ func commandLine(command contract.VoiceCommand) string {
 	return line
 }
 
-// event writes an event as a line: its type, and what of it scenes look at.
+// event formats an event as a line with its type and the fields that scenes check.
 func (r *testEnv) event(e Event) string {
 	var fields map[string]any
 	if err := json.Unmarshal(e.Body, &fields); err != nil {
@@ -281,7 +281,8 @@ func at(fields map[string]any, path string) (any, bool) {
 	return value, true
 }
 
-// needed are the fields that the official client's declarations require of each event beside its type and id.
+// needed lists the fields that the official client's types require of each event, in addition to
+// type and event_id.
 var needed = map[string][]string{
 	"session.created":                                       {"session.type", "session.audio.input.format.type", "session.audio.output.format.type"},
 	"session.updated":                                       {"session.type", "session.audio.input.format.type", "session.audio.output.format.type"},
@@ -311,7 +312,7 @@ var needed = map[string][]string{
 	"response.output_text.done":                             {"content_index", "text", "item_id", "output_index", "response_id"},
 }
 
-// checkEvent tells what an event lacks.
+// checkEvent returns an error if a required field is missing.
 func checkEvent(fields map[string]any) error {
 	kind, _ := fields["type"].(string)
 	names, known := needed[kind]

@@ -21,9 +21,9 @@ const (
 	codeUnavailable = "unavailable"
 )
 
-const tooManyWait = "too much audio waits for its transcript: wait for some of it"
+const tooManyWait = "too much audio is waiting for transcription: wait until some of it is transcribed"
 
-const uncommitted = "the buffer has more than 2 seconds of audio that is not committed: " +
+const uncommitted = "the buffer has more than 2 seconds of uncommitted audio: " +
 	"send input_audio_buffer.commit or input_audio_buffer.clear before an item with audio"
 
 // errorShown is an error in the protocol.

@@ -98,7 +98,7 @@ func (o object) text(name string, it *string, limit int) bool {
 	}
 	switch n := utf8.RuneCountInString(value); {
 	case strings.ContainsRune(value, 0):
-		o.wrong(name, codeValue, "must be without U+0000")
+		o.wrong(name, codeValue, "must not contain U+0000")
 		return false
 	case n > limit:
 		o.wrong(name, codeTooLong, "must have at most %d characters, not %d", limit, n)

@@ -19,7 +19,7 @@ func (c *Conversation) Cut(now time.Time, name string) Effects {
 	c.stop(&e, a)
 	c.finish(&e, now, status{name: statusFailed, err: &openaiapi.Error{
 		Type: openaiapi.TypeServer, Code: codeUnavailable,
-		Message: "no more can be told of the run " + a.run + "; it goes on, and GET /api/runs?id=" + a.run + " gives its answer",
+		Message: "no more events are available for the run " + a.run + "; it continues, and GET /api/runs?id=" + a.run + " returns its answer",
 	}})
 	return e
 }
@@ -29,7 +29,7 @@ func (c *Conversation) Cut(now time.Time, name string) Effects {
 func runRestarted(c *Conversation, e *effects, now time.Time, a *answer) {
 	c.abandon(e, now, openaiapi.Error{
 		Type: openaiapi.TypeServer, Code: openaiapi.CodeStreamRestarted,
-		Message: "the run " + a.run + " began anew and answers otherwise than was told: what was said cannot be taken back",
+		Message: "the run " + a.run + " was restarted, and its answer differs from the part already spoken",
 	}, true)
 }
 

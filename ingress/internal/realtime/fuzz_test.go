@@ -11,7 +11,7 @@ import (
 	"parley/shared/contract"
 )
 
-// Whatever a client sends, every message is answered with events of the protocol, and leaves a conversation that goes on.
+// After any client message, the conversation sends only valid protocol events and remains usable.
 func FuzzClient(f *testing.F) {
 	files, err := filepath.Glob("testdata/scenes/*.txt")
 	must(f, err)
@@ -53,7 +53,8 @@ func FuzzClient(f *testing.F) {
 	})
 }
 
-// waits tells whether an event may have no answer yet: a response that is asked for, or cancelled, before there is one.
+// waits reports whether an event may have no immediate effect: response.create may wait for
+// transcripts, and response.cancel may precede the start of its run.
 func waits(raw []byte) bool {
 	var event struct {
 		Type string `json:"type"`

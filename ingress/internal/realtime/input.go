@@ -25,8 +25,8 @@ const (
 var (
 	errBase64 = errors.New("must be base64")
 	errOdd    = errors.New("must be whole samples of 16 bits")
-	errFull   = errors.New("the buffer is full: at most 120 seconds can wait to be committed; this audio was dropped")
-	errKept   = errors.New("at most 240 seconds can wait for their transcripts, with those that wait to be committed; this audio was dropped")
+	errFull   = errors.New("the buffer is full (120 seconds of uncommitted audio); this audio was dropped")
+	errKept   = errors.New("too much audio is waiting for commit or transcription (240 seconds); this audio was dropped")
 )
 
 // input is the audio received. Samples are numbered from the first one of the connection. They are

@@ -57,13 +57,13 @@ func roomFor(c *Conversation, audio []byte) bool {
 // checkItem validates an item against the existing ones.
 func checkItem(c *Conversation, o object, it *item) {
 	if it.id != "" && c.known(it.id) {
-		o.wrong("id", codeValue, "there is an item %s already", it.id)
+		o.wrong("id", codeValue, "item %s already exists", it.id)
 	}
 	if it.role == "system" && !c.items.instructionsFit(c.session.instructions, it.said()) {
 		o.wrong("content", codeTooLong, "all instructions together must have at most %d characters", instructionsMax)
 	}
 	if it.role == "user" && utf8.RuneCountInString(it.said())+c.items.unansweredLength() > maxMessage {
-		o.wrong("content", codeTooLong, "what was not answered yet must have at most %d characters together", maxMessage)
+		o.wrong("content", codeTooLong, "unanswered items must have at most %d characters together", maxMessage)
 	}
 }
 
@@ -103,7 +103,7 @@ func placeBehind(c *Conversation, o object) int {
 	}
 	at, it := c.items.find(previous)
 	if it == nil {
-		o.wrong("previous_item_id", codeNoItem, "there is no item %s", previous)
+		o.wrong("previous_item_id", codeNoItem, "unknown item %s", previous)
 	}
 	return at + 1
 }
@@ -131,7 +131,7 @@ func namedItem(c *Conversation, e *effects, r *request) (int, *item) {
 	}
 	at, it := c.items.find(itemID)
 	if it == nil {
-		c.refuse(e, r.id, codeNoItem, "item_id", "there is no item "+itemID)
+		c.refuse(e, r.id, codeNoItem, "item_id", "unknown item "+itemID)
 	}
 	return at, it
 }
@@ -153,7 +153,7 @@ func deleteItem(c *Conversation, e *effects, now time.Time, r *request) {
 	}
 	if it.kept() {
 		c.refuse(e, r.id, codeInSession, "item_id",
-			"the item "+it.id+" is part of the session and cannot be deleted alone: DELETE /api/sessions erases the session")
+			"the item "+it.id+" is part of the session and cannot be deleted separately: DELETE /api/sessions erases the session")
 		return
 	}
 	c.items = slices.Delete(c.items, at, at+1)

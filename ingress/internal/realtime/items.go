@@ -181,7 +181,7 @@ func readItem(o object) (*item, []byte) {
 	it := &item{status: statusCompleted}
 	kind := "message"
 	if o.text("type", &kind, nameMax) && kind != "message" {
-		o.wrong("type", codeUnsupported, "must be message: agents call their own tools, not their caller's")
+		o.wrong("type", codeUnsupported, "must be message: tools of the caller are not supported")
 		return it, nil
 	}
 	o.text("id", &it.id, nameMax)
@@ -219,7 +219,7 @@ func readParts(o object, it *item, entries []json.RawMessage) (audio []byte) {
 		}
 		if p.kind == partInputAudio {
 			if it.waiting {
-				entry.wrong("type", codeUnsupported, "an item has one part of audio at most")
+				entry.wrong("type", codeUnsupported, "must have at most one audio part")
 				continue
 			}
 			audio, it.waiting = readAudio(entry), true

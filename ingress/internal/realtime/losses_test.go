@@ -15,7 +15,8 @@ import (
 	"parley/shared/domain"
 )
 
-// talk is a connection in which workers are lost at random: a client that speaks, waits for the answer, and speaks again.
+// talk is a connection whose workers are lost at random. Its client speaks, waits for the answer
+// and speaks again.
 type talk struct {
 	tb       testing.TB
 	dice     *rand.Rand
@@ -26,11 +27,11 @@ type talk struct {
 	ids      int
 	worker   *worker
 	client   []string // events to send
-	turns    []string // that are still to be said
+	turns    []string // turns not yet spoken
 	run      []domain.Event
 	answer   string
 	manual   bool
-	reported strings.Builder // what the client was told, without ids
+	reported strings.Builder // the events that the client received, without IDs
 	spoken   strings.Builder
 	waiting  bool // for an answer
 }
@@ -40,7 +41,8 @@ func (k *talk) newID(prefix string) string {
 	return fmt.Sprintf("%s_%d", prefix, k.ids)
 }
 
-// say has the client speak: each letter for a while, with silence around.
+// say queues the events of a client that speaks the words: each letter as 500 equal samples, with
+// silence around them.
 func (k *talk) say(words string) {
 	silence := make([]byte, 4000*bytesOf)
 	samples := slices.Clone(silence[:1000*bytesOf])
@@ -50,7 +52,7 @@ func (k *talk) say(words string) {
 		}
 	}
 	samples = append(samples, silence...)
-	if words[0] == 'i' { // an item, among what is being said
+	if words[0] == 'i' { // sent as an item between appended audio
 		part := `{"type":"input_audio","audio":"` + base64.StdEncoding.EncodeToString(samples) + `"}`
 		k.client = append(k.client,
 			`{"type":"conversation.item.create","item":{"type":"message","role":"user","content":[`+part+`]}}`, `{"type":"response.create"}`)
@@ -66,7 +68,7 @@ func (k *talk) say(words string) {
 	}
 }
 
-// step does one of the things that can happen next; false when there is none.
+// step executes a random one of the possible next steps. It returns false if there is none.
 func (k *talk) step() bool {
 	k.now = k.now.Add(time.Duration(k.dice.IntN(20)) * time.Millisecond)
 	if k.worker != nil && k.dice.Float64() < k.losses {
@@ -150,7 +152,7 @@ func (k *talk) take(e Effects) {
 	}
 }
 
-// begin lets a run begin and answer, in pieces.
+// begin starts a run that answers in pieces of random length.
 func (k *talk) begin(turn Turn) {
 	k.answer = turn.Answer
 	k.take(k.c.Begun(k.now, turn.Answer, "run_"+turn.Answer))
@@ -190,7 +192,7 @@ func (k *talk) event(e Event) {
 		k.c.Sent(k.now, e.Answer, e.Samples)
 	case "response.output_audio_transcript.done":
 		if k.spoken.String() != fields.Transcript {
-			k.tb.Errorf("told %q, and in the end %q", k.spoken.String(), fields.Transcript)
+			k.tb.Errorf("the deltas are %q, the transcript is %q", k.spoken.String(), fields.Transcript)
 		}
 		k.spoken.Reset()
 	case "response.done":
@@ -201,7 +203,7 @@ func (k *talk) event(e Event) {
 	}
 }
 
-// converse plays a connection, and gives what its client was told.
+// converse plays a connection to its end and returns the events that its client received.
 func converse(tb testing.TB, seed uint64, losses float64, session string, turns ...string) string {
 	tb.Helper()
 	k := &talk{tb: tb, losses: losses, now: start, turns: turns, manual: strings.Contains(session, "null")}
@@ -211,11 +213,11 @@ func converse(tb testing.TB, seed uint64, losses float64, session string, turns 
 	k.c = c
 	for steps := 0; k.step(); steps++ {
 		if steps > 200_000 {
-			tb.Fatalf("no end: waiting %v, %d turns, worker %+v, told %s", k.waiting, len(k.turns), k.worker, k.reported.String())
+			tb.Fatalf("no end: waiting %v, %d turns, worker %+v, sent %s", k.waiting, len(k.turns), k.worker, k.reported.String())
 		}
 	}
 	if k.waiting || len(k.turns) > 0 {
-		tb.Errorf("it stands still: %d turns left, told %s", len(k.turns), k.reported.String())
+		tb.Errorf("the connection is stuck: %d turns left, sent %s", len(k.turns), k.reported.String())
 	}
 	if n := len(c.input.blocks); n > 3 {
 		tb.Errorf("%d blocks of audio are kept", n)
@@ -223,7 +225,8 @@ func converse(tb testing.TB, seed uint64, losses float64, session string, turns 
 	return k.reported.String()
 }
 
-// However often workers are lost, and whenever, the client is told the same, and hears the same samples.
+// Whenever and however often workers are lost, the client receives the same events and the same
+// samples.
 func TestLostWorkersAreNotNoticed(t *testing.T) {
 	t.Parallel()
 	for name, session := range map[string]string{
@@ -244,8 +247,9 @@ func TestLostWorkersAreNotNoticed(t *testing.T) {
 	}
 }
 
-// Frames for the worker are never longer than the line takes, and what it was sent comes again as it was.
-func TestSamplesComeAgainAsTheyWere(t *testing.T) {
+// Audio frames for the worker are never longer than the limit. After a loss they contain the same
+// samples again.
+func TestSamplesAreResentUnchanged(t *testing.T) {
 	t.Parallel()
 	dice := rand.New(rand.NewPCG(5, 6))
 	var in input
@@ -258,7 +262,7 @@ func TestSamplesComeAgainAsTheyWere(t *testing.T) {
 		got, err := in.decode([]byte(base64.StdEncoding.EncodeToString(samples)), false)
 		must(t, err)
 		if string(got) != string(samples) {
-			t.Fatal("an append came out otherwise")
+			t.Fatal("an append decoded to other samples")
 		}
 		all = append(all, samples...)
 		in.start = max(in.start, in.end-int64(dice.IntN(50_000)))
@@ -271,13 +275,14 @@ func TestSamplesComeAgainAsTheyWere(t *testing.T) {
 			kept = append(kept, frame.PCM...)
 		}
 		if string(kept) != string(all[in.start*bytesOf:]) {
-			t.Fatalf("%d bytes from %d on are not what was sent", len(kept), in.start)
+			t.Fatalf("%d bytes from %d on differ from the samples sent", len(kept), in.start)
 		}
 	}
 }
 
-// An answer that is interrupted at any moment, with workers lost or not, was heard as far as it was sent, word for word from its beginning.
-func TestWhatIsHeardIsWhatWasSaid(t *testing.T) {
+// For an answer that is interrupted at a random moment, with or without lost workers, the recorded
+// text is a prefix of the answer, no longer than the audio that was sent.
+func TestHeardTextMatchesTheSentAudio(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(300) {
 		dice := rand.New(rand.NewPCG(seed, 7))
@@ -328,7 +333,7 @@ func TestWhatIsHeardIsWhatWasSaid(t *testing.T) {
 		if heard > sent || !strings.HasPrefix(strings.TrimSpace(text.String()), got.Text) || heard == 0 && got.Text != "" {
 			t.Errorf("seed %d: %q in %d of %d samples, of %q", seed, got.Text, heard, sent, text.String())
 		}
-		if said := int64(len(got.Text)) * perByte; said > heard+10*perMS { // a word is longer or shorter than its share
+		if said := int64(len(got.Text)) * perByte; said > heard+10*perMS { // words are estimated, so the text may be a few bytes longer
 			t.Errorf("seed %d: %q was heard in %d samples", seed, got.Text, heard)
 		}
 	}

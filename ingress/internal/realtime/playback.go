@@ -100,16 +100,16 @@ func truncateItem(c *Conversation, e *effects, now time.Time, r *request) {
 	_, it := c.items.find(itemID)
 	switch {
 	case it == nil:
-		c.refuse(e, r.id, codeNoItem, "item_id", "there is no item "+itemID)
+		c.refuse(e, r.id, codeNoItem, "item_id", "unknown item "+itemID)
 		return
 	case it.answer == nil || it.answer.text:
-		c.refuse(e, r.id, codeValue, "item_id", "only what an agent said can be truncated")
+		c.refuse(e, r.id, codeValue, "item_id", "only items of the assistant can be truncated")
 		return
 	}
 	a := it.answer
 	p := &a.spoken.playhead
 	if sent := (p.sent + perMS - 1) / perMS; int64(ms) > sent {
-		r.object.wrong("audio_end_ms", codeValue, "of this item's audio %d ms were sent", sent)
+		r.object.wrong("audio_end_ms", codeValue, "exceeds the %d ms of audio sent for this item", sent)
 		c.faulty(e, r)
 		return
 	}

@@ -18,7 +18,7 @@ func createResponse(c *Conversation, e *effects, now time.Time, r *request) {
 		return
 	}
 	if c.now != nil || c.asked != nil {
-		c.refuse(e, r.id, codeActive, "", "a response is under way already: wait for its response.done, or cancel it")
+		c.refuse(e, r.id, codeActive, "", "another response is in progress: wait for its response.done, or cancel it")
 		return
 	}
 	c.asked = asked
@@ -34,13 +34,13 @@ func readAsk(c *Conversation, o object, asked *ask) {
 		o.wrong("conversation", codeUnsupported, "must be auto: every response is part of the conversation")
 	}
 	if o.has("input") {
-		o.wrong("input", codeUnsupported, "a response answers the conversation's items")
+		o.wrong("input", codeUnsupported, "is not supported: a response answers the conversation's items")
 	}
 	var instructions string
 	if o.text("instructions", &instructions, instructionsMax) && strings.TrimSpace(instructions) != "" {
 		asked.instructions = &instructions
 		if !c.items.instructionsFit(instructions, "") {
-			o.wrong("instructions", codeTooLong, "must have at most %d characters, with those of system items", instructionsMax)
+			o.wrong("instructions", codeTooLong, "must have at most %d characters, including system items", instructionsMax)
 		}
 	}
 	if audio, ok := o.object("audio"); ok {
@@ -51,7 +51,7 @@ func readAsk(c *Conversation, o object, asked *ask) {
 	}
 	if o.has("metadata") {
 		if json.Unmarshal(o.members["metadata"], &asked.metadata) != nil {
-			o.wrong("metadata", codeType, "must be an object of texts")
+			o.wrong("metadata", codeType, "must be an object with text values")
 		}
 		openaiapi.CheckMetadata(asked.metadata, func(field, code, message string, args ...any) { o.wrong(field, code, message, args...) })
 	}
@@ -70,7 +70,7 @@ func cancelResponse(c *Conversation, e *effects, now time.Time, r *request) {
 	case c.now == nil && c.asked != nil && name == "":
 		withdraw(c, e)
 	default:
-		c.refuse(e, r.id, codeNotActive, "", "there is no such response under way")
+		c.refuse(e, r.id, codeNotActive, "", "no response with this id is in progress")
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"parley/shared/domain"
 )
 
-// answered has a response be made from its request to its end.
-func (r *testEnv) answered(said string, ended domain.Event) {
+// playResponse plays a response from its request to its end.
+func (r *testEnv) playResponse(said string, ended domain.Event) {
 	r.tb.Helper()
 	r.c.Client(r.now, []byte(`{"type":"response.create","response":{"instructions":"x","metadata":{"k":"`+strings.Repeat("v", 500)+`"}}}`))
 	if r.c.now == nil {
@@ -31,8 +31,8 @@ func (r *testEnv) answered(said string, ended domain.Event) {
 	}
 }
 
-// completed is the last event of a run.
-func completed(tb testing.TB, run domain.Run) domain.Event {
+// completedEvent returns the final event of a completed run.
+func completedEvent(tb testing.TB, run domain.Run) domain.Event {
 	tb.Helper()
 	run.ID, run.Status = "run_1", domain.RunCompleted
 	result, err := run.Render()
@@ -47,19 +47,19 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// Of an answer that was told of, nothing is kept of what its run did.
+// The conversation keeps an answer's text, but not the tool calls of its run.
 //
-//nolint:paralleltest // others would be measured along with it
-func TestWhatRunsDidIsNotKept(t *testing.T) {
+//nolint:paralleltest // measures the heap of the whole process
+func TestToolCallsAreNotKept(t *testing.T) {
 	for _, session := range []string{`{"output_modalities":["text"]}`, ""} {
 		r := newTestEnv(t, session)
 		said := "ok"
-		ended := completed(t, domain.Run{Message: &said, ToolCalls: []domain.ToolCall{
+		ended := completedEvent(t, domain.Run{Message: &said, ToolCalls: []domain.ToolCall{
 			{ID: "c", Name: "codeExecution", Output: json.RawMessage(`"` + strings.Repeat("x", 100<<10) + `"`)},
 		}})
 		before := heap()
 		for range 200 {
-			r.answered(said, ended)
+			r.playResponse(said, ended)
 		}
 		r.seen = nil
 		if grown := heap() - before; grown > 512<<10 {
@@ -71,25 +71,26 @@ func TestWhatRunsDidIsNotKept(t *testing.T) {
 	}
 }
 
-// What was spoken is kept for corrections, and counts, as citations do.
-func TestWhatWasSpokenIsBounded(t *testing.T) {
+// Spoken texts are kept so that truncation can correct them. They count towards the limit on texts,
+// as citations do.
+func TestSpokenTextsAreBounded(t *testing.T) {
 	t.Parallel()
 	said := strings.Repeat("word ", 6_000)
 	r := newTestEnv(t, "")
-	ended := completed(t, domain.Run{Message: &said})
+	ended := completedEvent(t, domain.Run{Message: &said})
 	for range 30 {
-		r.answered(said, ended)
+		r.playResponse(said, ended)
 	}
 	if n, limit := len(r.c.items), maxTexts/(2*len(said))+1; n > limit || n < limit-1 {
 		t.Errorf("%d answers are kept, want %d", n, limit)
 	}
 	r = newTestEnv(t, `{"output_modalities":["text"]}`)
 	said = "[1]"
-	cited := completed(t, domain.Run{Message: &said, Citations: []domain.Citation{
+	cited := completedEvent(t, domain.Run{Message: &said, Citations: []domain.Citation{
 		{ID: 1, Type: "web", Title: strings.Repeat("t", 8_000), URL: "https://example.com/" + strings.Repeat("u", 8_000), EndIndex: 3},
 	}})
 	for range 80 {
-		r.answered(said, cited)
+		r.playResponse(said, cited)
 	}
 	if n := len(r.c.items); n > maxTexts/16_000+1 || n < 60 {
 		t.Errorf("%d answers with citations are kept", n)

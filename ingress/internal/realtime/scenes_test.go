@@ -12,8 +12,8 @@ import (
 
 var update = flag.Bool("update", false, "write what scenes come to into testdata")
 
-// Scenes are files: lines that begin with "> " go in, and the lines below are what comes of it. The first line is the session of
-// a client secret, or nothing.
+// TestScenes replays scene files. Lines that begin with "> " are inputs, and the lines after them
+// are the effects. The first line is the session of a client secret, or empty.
 func TestScenes(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/scenes/*.txt")
@@ -38,7 +38,8 @@ func TestScenes(t *testing.T) {
 	}
 }
 
-// play plays a scene, and gives it with what came of it, and an event of each type that came.
+// play replays a scene. It returns the scene with the actual effects, and the first event of each
+// type.
 func play(tb testing.TB, scene string) (string, map[string]string) {
 	tb.Helper()
 	session, _, _ := strings.Cut(scene, "\n")
@@ -63,8 +64,9 @@ func firstDifference(got, want string) string {
 	return "got  " + strings.Join(g[min(len(g), len(w)):], "\n") + "\nwant " + strings.Join(w[min(len(g), len(w)):], "\n")
 }
 
-// Every event that the package can send comes in some scene, and its first is kept as it is sent.
-func TestEventsAsTheyAreSent(t *testing.T) {
+// Every event type that the package sends occurs in a scene. testdata/events.jsonl contains the
+// first event of each type.
+func TestEveryEventOccursInAScene(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/scenes/*.txt")
 	must(t, err)
@@ -87,7 +89,7 @@ func TestEventsAsTheyAreSent(t *testing.T) {
 	var out strings.Builder
 	for _, kind := range slices.Sorted(maps.Keys(seen)) {
 		body := seen[kind]
-		if kind == "response.output_audio.delta" { // seconds of silence
+		if kind == "response.output_audio.delta" { // contains seconds of silence
 			body = body[:min(len(body), 200)]
 		}
 		out.WriteString(body + "\n")

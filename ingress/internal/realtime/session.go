@@ -75,10 +75,10 @@ func (s *session) config() contract.VoiceConfig {
 func (s *session) update(model string, o object) {
 	kind, named := "realtime", model
 	if o.text("type", &kind, nameMax) && kind != "realtime" {
-		o.wrong("type", codeValue, "must be realtime: sessions that only transcribe are not offered")
+		o.wrong("type", codeValue, "must be realtime: transcription sessions are not supported")
 	}
 	if o.text("model", &named, 2*nameMax) && named != model {
-		o.wrong("model", codeValue, "cannot change: the session is with %s", model)
+		o.wrong("model", codeValue, "cannot be changed: the session uses %s", model)
 	}
 	o.text("instructions", &s.instructions, instructionsMax)
 	s.text = modality(o, s.text)
@@ -117,7 +117,7 @@ var languageForm = regexp.MustCompile(`^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$`)
 func (s *session) updateTranscription(o object) {
 	language := s.language
 	if o.text("language", &language, nameMax) && language != "" && !languageForm.MatchString(language) {
-		o.wrong("language", codeValue, "must be a language's code, such as en")
+		o.wrong("language", codeValue, "must be a language code, such as en")
 		language = s.language
 	}
 	s.language = language
@@ -149,7 +149,7 @@ func (s *session) updateDetection(o object) {
 		o.number("threshold", &d.threshold, 0, 1)
 		o.whole("prefix_padding_ms", &d.prefixMS, 0, 2000)
 		o.whole("silence_duration_ms", &d.silenceMS, 100, 5000)
-		o.refuse("idle_timeout_ms", "must be null: the agent does not speak first")
+		o.refuse("idle_timeout_ms", "must be null: the agent cannot start the conversation")
 	}
 	s.detection = d
 }
@@ -179,8 +179,8 @@ func modality(o object, text bool) bool {
 // refuseTools refuses settings that would change the agent, which has its own tools, prompt and
 // limits.
 func refuseTools(o object) {
-	o.refuse("tools", "agents call their own tools, not their caller's")
-	o.refuse("prompt", "the agent has its own prompt; say more in instructions")
+	o.refuse("tools", "tools of the caller are not supported: agents call their own tools")
+	o.refuse("prompt", "is not supported: the agent has its own prompt; use instructions")
 	choice := "auto"
 	switch {
 	case !o.has("tool_choice"):
@@ -196,7 +196,7 @@ func refuseTools(o object) {
 			o.wrong("max_output_tokens", codeValue, "must be inf")
 		}
 	default:
-		o.wrong("max_output_tokens", codeUnsupported, "must be inf: the agent's own limits hold")
+		o.wrong("max_output_tokens", codeUnsupported, "must be inf: the agent's own limits apply")
 	}
 }
 

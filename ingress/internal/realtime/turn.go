@@ -57,7 +57,7 @@ func (c *Conversation) begin(e *effects, now time.Time, asked *ask, reported boo
 	if strings.TrimSpace(message) == "" {
 		if reported {
 			c.refuse(e, asked.eventID, codeNothing, "",
-				"there is nothing to answer: no text of the user since the last response, and no instructions")
+				"nothing to answer: the user has sent no text since the last response, and there are no instructions")
 		}
 		return
 	}

@@ -10,37 +10,37 @@ import (
 )
 
 const (
-	blockSamples  = 240 // that are listened to at once
-	silentBlocks  = 5   // that end speech
+	blockSamples  = 240 // analyzed together
+	silentBlocks  = 5   // in a row end speech
 	prefixSamples = 480
-	perByte       = 7 // samples that a byte is said for
+	perByte       = 7 // samples of speech per byte of text
 	maxFrame      = 20
 )
 
-// worker is a voice worker whose words are what the samples are: each different one that is not silence is a letter. It hears and says everything
-// alike, whenever it begins.
+// worker is a deterministic voice worker. It transcribes each run of equal samples other than zero
+// as one letter. Its results do not depend on the position where it starts.
 type worker struct {
 	tb       testing.TB
-	names    *int // of items, over all workers
+	names    *int // number of items found by all workers
 	config   contract.VoiceConfig
 	position int64 // of the first sample in heard
 	heard    []int16
-	at       int64 // listened to up to here
-	from     int64 // where listening began
+	at       int64 // analyzed up to here
+	from     int64 // start of the analysis
 	speech   *contract.VoiceSpeech
 	silent   int
 	out      []message
 
 	answer string
 	text   []byte
-	start  int // of text in the answer
-	base   int // where text begins in the answer
+	start  int // next byte of the answer to speak
+	base   int // byte of the answer where text begins
 	last   bool
 	skip   int64
 	said   bool
 }
 
-// message is what a worker sends.
+// message is one message of a worker: a report or audio.
 type message struct {
 	report *contract.VoiceReport
 	audio  *contract.VoiceAudio
@@ -62,7 +62,7 @@ func (w *worker) end() int64 { return w.position + int64(len(w.heard)) }
 
 func (w *worker) hear(a contract.VoiceAudio) {
 	if a.At != w.end() {
-		w.tb.Errorf("audio at %d, behind %d", a.At, w.end())
+		w.tb.Errorf("audio at %d, want %d", a.At, w.end())
 	}
 	for i := 0; i < len(a.PCM); i += bytesOf {
 		w.heard = append(w.heard, int16(binary.LittleEndian.Uint16(a.PCM[i:])))
@@ -70,7 +70,7 @@ func (w *worker) hear(a contract.VoiceAudio) {
 	w.listen()
 }
 
-// listen finds speech in what was not listened to.
+// listen detects speech in the new samples.
 func (w *worker) listen() {
 	for ; w.config.Detection != nil && w.at+blockSamples <= w.end(); w.at += blockSamples {
 		loud := w.words(w.at, w.at+blockSamples) != ""
@@ -103,7 +103,7 @@ func (w *worker) listen() {
 	w.emit(contract.VoiceReport{Type: contract.VoiceAlive, Heard: w.at, Needs: needs})
 }
 
-// words gives each letter once that is in samples.
+// words returns the transcript of the samples.
 func (w *worker) words(from, to int64) string {
 	if from < w.position || to > w.end() {
 		w.tb.Fatalf("samples %d to %d of %d to %d", from, to, w.position, w.end())
@@ -135,7 +135,7 @@ func (w *worker) command(command contract.VoiceCommand) {
 	}
 }
 
-// again begins to listen anew.
+// again restarts speech detection at a position.
 func (w *worker) again(at int64) {
 	if at > w.from {
 		w.at, w.from, w.speech, w.silent = at, at, nil, 0
@@ -148,14 +148,14 @@ func (w *worker) say(command contract.VoiceCommand) {
 		w.answer, w.text, w.base, w.start, w.last, w.said = command.Answer, nil, command.Start, command.Start, false, false
 		w.skip = command.Skip
 	} else if command.Start != w.base+len(w.text) {
-		w.tb.Errorf("say at %d, behind %d", command.Start, w.base+len(w.text))
+		w.tb.Errorf("say at %d, want %d", command.Start, w.base+len(w.text))
 	}
 	w.text = append(w.text, command.Text...)
 	w.last = w.last || command.Last
 	w.speak()
 }
 
-// speak says the sentences that are whole.
+// speak speaks all complete sentences.
 func (w *worker) speak() {
 	for {
 		rest := w.text[w.start-w.base:]

@@ -85,7 +85,7 @@ func (h *Hub) readLogs(ctx context.Context, reqs []executiondb.EventLogRequest) 
 	defer cancel()
 	logs, err := h.logs.EventLogs(ctx, reqs)
 	if err != nil { // logged once for all readers of the batch
-		h.log.Warn().Err(err).Int("streams", len(reqs)).Msg("cannot read logs of runs; open streams try again")
+		h.log.Warn().Err(err).Int("streams", len(reqs)).Msg("cannot read event logs of runs; open streams will retry")
 	}
 	return logs, err
 }
@@ -97,7 +97,7 @@ func (h *Hub) Follow(runID string) *Reader {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err := h.bus.Follow(runID); err != nil {
-		h.log.Debug().Err(err).Str("run_id", runID).Msg("no events; reading the log again and again")
+		h.log.Debug().Err(err).Str("run_id", runID).Msg("no event subscription; polling the event log")
 	}
 	h.runs[runID] = append(h.runs[runID], r)
 	return r
@@ -108,7 +108,7 @@ func (h *Hub) Follow(runID string) *Reader {
 func (h *Hub) Open(ctx context.Context, org, runID string, last domain.EventID, reserve Reserve) (*Reader, error) {
 	r := h.Follow(runID)
 	if err := h.bus.Flush(ctx); err != nil {
-		h.log.Debug().Err(err).Str("run_id", runID).Msg("no events yet; reading the log again and again")
+		h.log.Debug().Err(err).Str("run_id", runID).Msg("no event subscription yet; polling the event log")
 	}
 	if err := r.Start(ctx, org, last, reserve); err != nil {
 		r.Close()

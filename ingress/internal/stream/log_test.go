@@ -10,7 +10,7 @@ import (
 	"parley/shared/store/rundb"
 )
 
-func TestLogsAreMadeOfRowAndChunks(t *testing.T) {
+func TestLogsCombineRowAndChunks(t *testing.T) {
 	t.Parallel()
 	at := domain.At(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	delta := func(text string) string { return `message.delta {"text":"` + text + `"}` + "\n" }
@@ -21,11 +21,11 @@ func TestLogsAreMadeOfRowAndChunks(t *testing.T) {
 	}{
 		"queued":  {executiondb.EventLog{Run: stored(domain.RunQueued, nil, "")}, "0.1 run.created"},
 		"running": {executiondb.EventLog{Run: stored(domain.RunRunning, &at, "")}, "0.1 run.created, 1.1 run.started"},
-		"told": {
+		"published": {
 			executiondb.EventLog{Run: stored(domain.RunRunning, &at, ""), Fence: 1, Chunks: []executiondb.Chunk{{FirstN: 2, LastN: 3, Events: delta("a") + delta("b")}, {FirstN: 4, LastN: 4, Events: delta("c")}}},
 			"0.1 run.created, 1.1 run.started, 1.2 message.delta, 1.3 message.delta, 1.4 message.delta",
 		},
-		"told again": {
+		"published by two attempts": {
 			executiondb.EventLog{Run: stored(domain.RunRunning, &at, ""), Fence: 3, Chunks: []executiondb.Chunk{{FirstN: 1, LastN: 2, Events: `run.restarted {"afterStep":0}` + "\n" + delta("a")}}},
 			"0.1 run.created, 1.1 run.started, 3.1 run.restarted, 3.2 message.delta",
 		},
@@ -37,7 +37,7 @@ func TestLogsAreMadeOfRowAndChunks(t *testing.T) {
 			executiondb.EventLog{Run: stored(domain.RunCompleted, &at, `{"message":""}`), EndFence: 1, EndN: 2},
 			"0.1 run.created, 1.1 run.started, 1.2 run.completed",
 		},
-		"failed after as many events that were lost": {
+		"failed after events without a checkpoint": {
 			executiondb.EventLog{Run: stored(domain.RunFailed, &at, `{"message":null}`), EndFence: 1, EndN: 3},
 			"0.1 run.created, 1.1 run.started, 1.3 run.failed",
 		},
@@ -68,7 +68,8 @@ func TestLogsAreMadeOfRowAndChunks(t *testing.T) {
 	}
 }
 
-// The first event that an attempt tells live is the same, byte for byte, as the one made of the result.
+// The first event of an attempt has the same bytes if it is read live and if it is derived from the
+// run's result.
 func TestFramesOfLiveAndDerivedEventsAreTheSame(t *testing.T) {
 	t.Parallel()
 	const text = "a<b> & \"c\" \u2028 ☾\n"

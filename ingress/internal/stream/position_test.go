@@ -9,8 +9,8 @@ import (
 	"parley/shared/domain"
 )
 
-// message makes a message of so many events, the first of which has that id.
-func message(tb testing.TB, first string, events int) []byte {
+// eventMessage returns a bus message with consecutive events, the first of which has the ID first.
+func eventMessage(tb testing.TB, first string, events int) []byte {
 	tb.Helper()
 	id := eventID(tb, first)
 	var lines []byte
@@ -37,7 +37,7 @@ func idsFor(events []domain.Event) string {
 	return strings.Join(ids, " ")
 }
 
-func TestHeardEventsFollowOrShowAGap(t *testing.T) {
+func TestReceivedEventsFollowOrShowAGap(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		last   string
@@ -45,42 +45,42 @@ func TestHeardEventsFollowOrShowAGap(t *testing.T) {
 		events int
 		want   string
 		gap    bool
-		behind string // where the reader stands afterwards
+		after  string // position afterwards
 	}{
-		"next":                      {"1.3", "1.4", 1, "1.4", false, "1.4"},
-		"several":                   {"1.3", "1.4", 3, "1.4 1.5 1.6", false, "1.6"},
-		"again":                     {"1.3", "1.3", 1, "", false, "1.3"},
-		"partly again":              {"1.3", "1.2", 4, "1.4 1.5", false, "1.5"},
-		"one missing":               {"1.3", "1.5", 1, "", true, "1.3"},
-		"many missing":              {"1.3", "1.50", 9, "", true, "1.3"},
-		"first of all":              {"0.1", "1.1", 1, "1.1", false, "1.1"},
-		"start missing":             {"0.1", "1.2", 1, "", true, "0.1"},
-		"creation missing":          {"0.0", "1.1", 2, "", true, "0.0"},
-		"attempt begins anew":       {"1.3", "3.1", 2, "3.1 3.2", false, "3.2"},
-		"its begin missing":         {"1.3", "3.2", 2, "", true, "1.3"},
-		"anew before the start":     {"0.1", "3.1", 2, "", true, "0.1"},
-		"of a void attempt":         {"3.1", "1.4", 5, "", false, "3.1"},
-		"of a void attempt, higher": {"3.1", "2.9", 1, "", false, "3.1"},
-		"notice of what is new":     {"1.3", "1.4", 0, "", true, "1.3"},
-		"notice of what is known":   {"1.4", "1.4", 0, "", false, "1.4"},
-		"notice of a later attempt": {"1.4", "3.2", 0, "", true, "1.4"},
-		"beyond a made-up place":    {"99.1", "1.4", 2, "", false, "99.1"},
+		"next":                         {"1.3", "1.4", 1, "1.4", false, "1.4"},
+		"several":                      {"1.3", "1.4", 3, "1.4 1.5 1.6", false, "1.6"},
+		"again":                        {"1.3", "1.3", 1, "", false, "1.3"},
+		"partly again":                 {"1.3", "1.2", 4, "1.4 1.5", false, "1.5"},
+		"one missing":                  {"1.3", "1.5", 1, "", true, "1.3"},
+		"many missing":                 {"1.3", "1.50", 9, "", true, "1.3"},
+		"first of all":                 {"0.1", "1.1", 1, "1.1", false, "1.1"},
+		"start missing":                {"0.1", "1.2", 1, "", true, "0.1"},
+		"creation missing":             {"0.0", "1.1", 2, "", true, "0.0"},
+		"new attempt":                  {"1.3", "3.1", 2, "3.1 3.2", false, "3.2"},
+		"new attempt, start missing":   {"1.3", "3.2", 2, "", true, "1.3"},
+		"new attempt before the start": {"0.1", "3.1", 2, "", true, "0.1"},
+		"of a void attempt":            {"3.1", "1.4", 5, "", false, "3.1"},
+		"of a void attempt, higher":    {"3.1", "2.9", 1, "", false, "3.1"},
+		"notice of a new event":        {"1.3", "1.4", 0, "", true, "1.3"},
+		"notice of a known event":      {"1.4", "1.4", 0, "", false, "1.4"},
+		"notice of a later attempt":    {"1.4", "3.2", 0, "", true, "1.4"},
+		"after an invented ID":         {"99.1", "1.4", 2, "", false, "99.1"},
 	} {
 		p := position{last: eventID(t, tc.last)}
-		events, gap, err := p.receive(message(t, tc.first, tc.events))
-		if err != nil || idsFor(events) != tc.want || gap != tc.gap || p.last.String() != tc.behind {
+		events, gap, err := p.receive(eventMessage(t, tc.first, tc.events))
+		if err != nil || idsFor(events) != tc.want || gap != tc.gap || p.last.String() != tc.after {
 			t.Errorf("%s: gave %q, gap %v, stands at %s, %v", name, idsFor(events), gap, p.last, err)
 		}
 	}
 	for _, broken := range []string{"", "x", "1 2\nmessage.delta\n", "0 1\na {}\n", "1 4\na {}\nb"} {
 		p := position{last: eventID(t, "1.3")}
 		if events, gap, err := p.receive([]byte(broken)); err == nil || gap || len(events) > 0 || p.last.String() != "1.3" {
-			t.Errorf("%q was taken: %v %v", broken, events, gap)
+			t.Errorf("%q was accepted: %v %v", broken, events, gap)
 		}
 	}
 }
 
-func TestALogIsTakenFromBehindTheLastEvent(t *testing.T) {
+func TestALogIsReadAfterTheLastEvent(t *testing.T) {
 	t.Parallel()
 	log := func() (events []domain.Event) {
 		for _, id := range []string{"0.1", "1.1", "3.1", "3.2", "4.1"} {
@@ -94,12 +94,13 @@ func TestALogIsTakenFromBehindTheLastEvent(t *testing.T) {
 	} {
 		p := position{last: eventID(t, last)}
 		if got := idsFor(p.logged(log())); got != want {
-			t.Errorf("behind %s came %q, want %q", last, got, want)
+			t.Errorf("after %s got %q, want %q", last, got, want)
 		}
 	}
 }
 
-// Whatever comes on the bus, in whatever order, a reader's ids rise and nothing is left out within an attempt.
+// For any sequence of bus messages, the IDs of a reader's events increase without a gap within an
+// attempt.
 func FuzzHeard(f *testing.F) {
 	f.Add([]byte("1 1\nrun.started {}\n"), []byte("1 2\nmessage.delta {\"text\":\"a\"}\nmessage.delta {}\n"), []byte("3 1\nrun.restarted {}\n"))
 	f.Add([]byte("1 4\n"), []byte("1 2\na {}\n"), []byte("1 9223372036854775807\na {}\nb {}\n"))
@@ -109,11 +110,11 @@ func FuzzHeard(f *testing.F) {
 			last := p.last
 			events, _, err := p.receive(message)
 			if err != nil && len(events) > 0 {
-				t.Fatalf("%q is broken and gave events", message)
+				t.Fatalf("%q is broken but returned events", message)
 			}
 			for _, e := range events {
 				if !e.ID.After(last) || !e.ID.Follows(last) {
-					t.Fatalf("%s came behind %s", e.ID, last)
+					t.Fatalf("%s came after %s", e.ID, last)
 				}
 				last = e.ID
 			}

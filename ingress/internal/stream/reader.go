@@ -114,7 +114,7 @@ func (r *Reader) Begin(run *rundb.StoredRun, last domain.EventID) {
 	r.lookAt = time.Now().Add(firstLook)
 	events, err := eventsFor(&executiondb.EventLog{Run: *run})
 	if err != nil {
-		r.hub.log.Error().Err(err).Str("run_id", r.runID).Msg("a new run's log cannot be begun; reading it")
+		r.hub.log.Error().Err(err).Str("run_id", r.runID).Msg("cannot start the event log of a new run; reading it instead")
 		r.lookAt = time.Time{}
 		return
 	}
@@ -183,7 +183,7 @@ func (r *Reader) takeReceived() []domain.Event {
 	for i, message := range messages {
 		events, gap, err := r.position.receive(message)
 		if err != nil {
-			r.hub.log.Error().Err(err).Str("run_id", r.runID).Msg("a message of events cannot be read; reading the log")
+			r.hub.log.Error().Err(err).Str("run_id", r.runID).Msg("cannot decode an event message; reading the event log instead")
 			r.lookAt = time.Time{}
 		}
 		if gap {

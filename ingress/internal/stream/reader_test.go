@@ -24,23 +24,23 @@ import (
 	"parley/shared/testkit"
 )
 
-// fakeRun is one run as worker, database and bus have it.
+// fakeRun is one run together with its worker, its rows in the database and its bus.
 type fakeRun struct {
 	mu     sync.Mutex
 	log    executiondb.EventLog
 	gone   bool
-	bytes  int // of the log
+	bytes  int // size of the log
 	err    error
 	reads  int
 	told   map[domain.EventID]string
 	fence  int64
 	next   int    // number of the next event
-	first  int    // of the first that is not stored
-	lines  []byte // those
+	first  int    // number of the first event without a checkpoint
+	lines  []byte // events without a checkpoint
 	hear   func(bus.Heard)
 	deaf   bool
-	mute   bool // nothing can be subscribed to
-	follow int  // subscriptions
+	mute   bool // subscribing fails
+	follow int  // number of subscriptions
 }
 
 func newRun() *fakeRun {
@@ -109,7 +109,7 @@ func (r *fakeRun) Run(ctx context.Context, f func(bus.Heard)) {
 	<-ctx.Done()
 }
 
-// begin claims the run.
+// begin claims the run for a new attempt.
 func (r *fakeRun) begin() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -123,8 +123,8 @@ func (r *fakeRun) begin() {
 	}
 }
 
-// tell gives the message of the attempt's next event.
-func (r *fakeRun) tell(text string) []byte {
+// nextEvent adds an event to the attempt and returns its bus message.
+func (r *fakeRun) nextEvent(text string) []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	id := domain.EventID{Fence: r.fence, N: r.next}
@@ -148,7 +148,7 @@ func (r *fakeRun) checkpoint() {
 	r.first, r.lines = r.next, nil
 }
 
-// end ends the run: by its worker, or from outside.
+// end finishes the run. The worker finishes a completed run, and the service any other.
 func (r *fakeRun) end(status domain.RunStatus) {
 	if status == domain.RunCompleted {
 		r.checkpoint()
@@ -163,7 +163,7 @@ func (r *fakeRun) end(status domain.RunStatus) {
 	r.log.Run.SetResult([]byte(`{"status":"` + string(status) + `"}`))
 }
 
-func (r *fakeRun) say(m bus.Heard) {
+func (r *fakeRun) deliver(m bus.Heard) {
 	r.mu.Lock()
 	hear := r.hear
 	r.mu.Unlock()
@@ -184,7 +184,7 @@ type testEnv struct {
 	hub *Hub
 }
 
-// inBubble runs a test in a scene.
+// inBubble runs f with a testEnv in fake time.
 func inBubble(t *testing.T, f func(testEnv)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -214,10 +214,11 @@ func open(t *testing.T, h *Hub, last string) *Reader {
 	return r
 }
 
-// unbounded reserves room for any log.
+// unbounded accepts a log of any size.
 func unbounded(int) error { return nil }
 
-// next gives the ids that come within a time, and the end's, or the code of the error that ends the log before.
+// next returns the IDs of the events that arrive within a time, then "end" at the end of the log or
+// the code of an error.
 func next(t *testing.T, r *Reader, within time.Duration) string {
 	t.Helper()
 	var ids []string
@@ -255,9 +256,9 @@ func TestAReaderFollowsARunToItsEnd(t *testing.T) {
 		want(t, "queued", next(t, r, time.Second), "0.1")
 		run.begin()
 		started := domain.StartedEvent(*run.log.Run.Run.StartedAt)
-		run.say(bus.Heard{Events: contract.EventMessage(domain.EventChunk{Fence: 1, First: 1, Lines: domain.AppendEventLine(nil, started.Type, started.Data)})})
+		run.deliver(bus.Heard{Events: contract.EventMessage(domain.EventChunk{Fence: 1, First: 1, Lines: domain.AppendEventLine(nil, started.Type, started.Data)})})
 		for range 3 {
-			run.say(bus.Heard{Events: run.tell("a")})
+			run.deliver(bus.Heard{Events: run.nextEvent("a")})
 		}
 		reads := run.reads
 		want(t, "live", next(t, r, time.Second), "1.1 1.2 1.3 1.4")
@@ -265,17 +266,17 @@ func TestAReaderFollowsARunToItsEnd(t *testing.T) {
 			t.Errorf("events that followed each other were read %d times", run.reads-reads)
 		}
 		run.end(domain.RunCompleted)
-		run.say(bus.Heard{})
+		run.deliver(bus.Heard{})
 		began := time.Now()
 		want(t, "ended", next(t, r, time.Minute), "1.5 end")
 		if took := time.Since(began); took != 0 {
-			t.Errorf("the end was told after %s", took)
+			t.Errorf("the end was sent after %s", took)
 		}
 		late := open(t, h, "1.3")
 		defer late.Close()
 		want(t, "resumed", next(t, late, 0), "1.4 1.5 end")
 		if done := open(t, h, "1.5"); !done.AtEnd(eventID(t, "1.5")) {
-			t.Error("a reader behind the end is not at the end")
+			t.Error("a reader after the last event is not at the end")
 		} else {
 			done.Close()
 		}
@@ -290,12 +291,12 @@ func TestAGapIsReadFromTheLogAsSoonAsItIsStored(t *testing.T) {
 		r := open(t, h, "0.0")
 		defer r.Close()
 		want(t, "running", next(t, r, time.Second), "0.1 1.1")
-		run.tell("stored already")
+		run.nextEvent("stored already")
 		run.checkpoint()
-		run.say(bus.Heard{Events: run.tell("not stored, but heard")})
-		want(t, "what is stored, and what was heard behind it", next(t, r, 0), "1.2 1.3")
-		run.tell("lost")
-		run.say(bus.Heard{Events: run.tell("heard")})
+		run.deliver(bus.Heard{Events: run.nextEvent("not stored, but heard")})
+		want(t, "stored, then received", next(t, r, 0), "1.2 1.3")
+		run.nextEvent("lost")
+		run.deliver(bus.Heard{Events: run.nextEvent("heard")})
 		began, reads := time.Now(), run.reads
 		want(t, "not stored yet", next(t, r, 250*time.Millisecond), "")
 		if n := run.reads - reads; n < 2 || n > 4 {
@@ -306,29 +307,29 @@ func TestAGapIsReadFromTheLogAsSoonAsItIsStored(t *testing.T) {
 		if took := time.Since(began); took > testkit.Within(3*time.Second) {
 			t.Errorf("a gap was closed after %s", took)
 		}
-		run.say(bus.Heard{Events: contract.EventMessage(domain.EventChunk{Fence: 1, First: 6})})
-		want(t, "a notice of what is not stored", next(t, r, time.Second), "")
-		run.tell(strings.Repeat("x", 2_000_000))
+		run.deliver(bus.Heard{Events: contract.EventMessage(domain.EventChunk{Fence: 1, First: 6})})
+		want(t, "a notice of an event not stored", next(t, r, time.Second), "")
+		run.nextEvent(strings.Repeat("x", 2_000_000))
 		run.checkpoint()
-		want(t, "what was too large for a message", next(t, r, 3*time.Second), "1.6")
+		want(t, "too large for a message", next(t, r, 3*time.Second), "1.6")
 	})
 }
 
-func TestAnAttemptThatBeginsAnewVoidsTheOneBefore(t *testing.T) {
+func TestANewAttemptVoidsThePreviousOne(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s testEnv) {
 		t, run, h := s.t, s.run, s.hub
 		run.begin()
 		r := open(t, h, "0.0")
 		defer r.Close()
-		zombie := [][]byte{run.tell("a"), run.tell("b"), run.tell("c")}
-		run.say(bus.Heard{Events: zombie[0]})
+		zombie := [][]byte{run.nextEvent("a"), run.nextEvent("b"), run.nextEvent("c")}
+		run.deliver(bus.Heard{Events: zombie[0]})
 		want(t, "first attempt", next(t, r, time.Second), "0.1 1.1 1.2")
 		run.begin()
-		run.say(bus.Heard{Events: run.tell("restarted")})
-		run.say(bus.Heard{Events: zombie[1]})
-		run.say(bus.Heard{Events: run.tell("a")})
-		run.say(bus.Heard{Events: zombie[2]})
+		run.deliver(bus.Heard{Events: run.nextEvent("restarted")})
+		run.deliver(bus.Heard{Events: zombie[1]})
+		run.deliver(bus.Heard{Events: run.nextEvent("a")})
+		run.deliver(bus.Heard{Events: zombie[2]})
 		want(t, "second attempt", next(t, r, time.Second), "2.1 2.2")
 		run.end(domain.RunCancelled)
 		want(t, "a lost notice of the end", next(t, r, time.Minute), "3.1 end")
@@ -345,34 +346,34 @@ func TestAFullBufferIsDroppedAndReadFromTheLog(t *testing.T) {
 		quick := open(t, h, "1.1")
 		defer quick.Close()
 		for range 100 {
-			run.say(bus.Heard{Events: run.tell(strings.Repeat("x", 1000))})
+			run.deliver(bus.Heard{Events: run.nextEvent(strings.Repeat("x", 1000))})
 			want(t, "another reader", next(t, quick, 0), fmt.Sprintf("1.%d", run.next-1))
 		}
 		if slow.bytes > bufferMax || len(slow.receive) == 100 {
 			t.Errorf("a slow reader holds %d messages of %d bytes", len(slow.receive), slow.bytes)
 		}
 		run.end(domain.RunCompleted)
-		run.say(bus.Heard{})
+		run.deliver(bus.Heard{})
 		got := next(t, slow, time.Minute)
 		if !strings.HasPrefix(got, "1.2 1.3 ") || !strings.HasSuffix(got, " 1.100 1.101 1.102 end") || len(strings.Fields(got)) != 102 {
-			t.Errorf("a slow reader was told %s", got)
+			t.Errorf("a slow reader received %s", got)
 		}
 	})
 }
 
-func TestWithoutNewsTheLogIsReadAgain(t *testing.T) {
+func TestAnIdleReaderPollsTheLog(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s testEnv) {
 		t, run, h := s.t, s.run, s.hub
 		run.begin()
 		r := open(t, h, "1.1")
 		defer r.Close()
-		run.tell("told before the subscription reached the server")
+		run.nextEvent("told before the subscription reached the server")
 		run.checkpoint()
 		began := time.Now()
 		want(t, "first look", next(t, r, firstLook), "1.2")
 		if took := time.Since(began); took > testkit.Within(firstLook) {
-			t.Errorf("what was told at the start came after %s", took)
+			t.Errorf("the event from before the subscription arrived after %s", took)
 		}
 		reads := run.reads
 		want(t, "nothing new", next(t, r, time.Minute), "")
@@ -381,18 +382,18 @@ func TestWithoutNewsTheLogIsReadAgain(t *testing.T) {
 		}
 		run.set(func() { run.deaf = true })
 		want(t, "bus lost", next(t, r, idleLook+time.Second), "")
-		run.tell("b")
+		run.nextEvent("b")
 		run.checkpoint()
-		want(t, "told while the bus was away", next(t, r, unreachableLook), "1.3")
+		want(t, "published while the bus was away", next(t, r, unreachableLook), "1.3")
 		run.set(func() { run.deaf = false })
-		run.tell("c")
+		run.nextEvent("c")
 		run.checkpoint()
-		run.say(bus.Heard{}) // as on a reconnection
+		run.deliver(bus.Heard{}) // as after a reconnection
 		want(t, "reconnected", next(t, r, 0), "1.4")
 	})
 }
 
-func TestAStreamOutlivesADatabaseThatIsAway(t *testing.T) {
+func TestAStreamSurvivesADatabaseOutage(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s testEnv) {
 		t, run, h := s.t, s.run, s.hub
@@ -403,17 +404,17 @@ func TestAStreamOutlivesADatabaseThatIsAway(t *testing.T) {
 		if _, err := h.Open(t.Context(), "org_1", "run_1", domain.EventID{}, unbounded); err == nil {
 			t.Error("a stream was opened without its log")
 		}
-		run.say(bus.Heard{Events: run.tell("a")})
+		run.deliver(bus.Heard{Events: run.nextEvent("a")})
 		want(t, "live events go on", next(t, r, time.Minute), "1.2")
 		run.end(domain.RunFailed)
-		run.say(bus.Heard{})
+		run.deliver(bus.Heard{})
 		want(t, "no end yet", next(t, r, time.Minute), "")
 		run.set(func() { run.err = nil })
 		want(t, "the database is back", next(t, r, 2*longestGap), "2.1 end")
 	})
 }
 
-func TestANewRunIsToldOfThoughItCannotBeRead(t *testing.T) {
+func TestANewRunIsStreamedWhileItCannotBeRead(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s testEnv) {
 		t, run, h := s.t, s.run, s.hub
@@ -427,18 +428,18 @@ func TestANewRunIsToldOfThoughItCannotBeRead(t *testing.T) {
 		want(t, "accepted", next(t, r, 0), "0.1")
 		want(t, "accepted, and seen already", next(t, resumed, 0), "")
 		run.begin()
-		run.say(bus.Heard{Events: contract.EventMessage(domain.EventChunk{Fence: 1, First: 1, Lines: []byte("run.started {}\n")})})
-		run.say(bus.Heard{Events: run.tell("a")})
+		run.deliver(bus.Heard{Events: contract.EventMessage(domain.EventChunk{Fence: 1, First: 1, Lines: []byte("run.started {}\n")})})
+		run.deliver(bus.Heard{Events: run.nextEvent("a")})
 		want(t, "live", next(t, r, time.Minute), "1.1 1.2")
-		run.tell("told to nobody")
+		run.nextEvent("told to nobody")
 		run.checkpoint()
 		run.set(func() { run.err = nil })
 		want(t, "the database is back", next(t, r, 2*longestGap), "1.3")
-		want(t, "the database is back, behind the first event", next(t, resumed, 2*idleLook), "1.1 1.2 1.3")
+		want(t, "the database is back, after the first event", next(t, resumed, 2*idleLook), "1.1 1.2 1.3")
 	})
 }
 
-func TestARunThatCouldNotBeSubscribedToIsFollowedByTheNextReader(t *testing.T) {
+func TestTheNextReaderRetriesAFailedSubscription(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s testEnv) {
 		t, run, h := s.t, s.run, s.hub
@@ -449,12 +450,12 @@ func TestARunThatCouldNotBeSubscribedToIsFollowedByTheNextReader(t *testing.T) {
 		second := open(t, h, "0.0")
 		defer second.Close()
 		if run.follow != 1 {
-			t.Error("the second reader hears nothing either")
+			t.Error("the second reader did not subscribe either")
 		}
 	})
 }
 
-func TestReadersEndWithTheRunsExistenceTheHubOrTheClient(t *testing.T) {
+func TestReadersEndWithTheirRunHubOrClient(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s testEnv) {
 		t, run, h := s.t, s.run, s.hub
@@ -469,7 +470,7 @@ func TestReadersEndWithTheRunsExistenceTheHubOrTheClient(t *testing.T) {
 		gone, leave := context.WithCancel(ctx)
 		leave()
 		if _, err := left.Next(gone, time.Now().Add(time.Minute)); !errors.Is(err, context.Canceled) {
-			t.Errorf("a client that left: %v", err)
+			t.Errorf("a client that disconnected: %v", err)
 		}
 		run.set(func() { run.log.Run.Erased = true })
 		want(t, "erased", next(t, erased, time.Minute), "erased")
@@ -480,7 +481,7 @@ func TestReadersEndWithTheRunsExistenceTheHubOrTheClient(t *testing.T) {
 		run.set(func() { run.gone = true })
 		want(t, "expired", next(t, expired, time.Minute), "not_found")
 		if _, err := h.Open(ctx, "org_1", "run_1", domain.EventID{}, unbounded); !errors.As(err, &coded) || coded.Code != apierr.NotFound {
-			t.Errorf("opening a run that is gone: %v", err)
+			t.Errorf("opening a deleted run: %v", err)
 		}
 		run.set(func() { run.gone, run.log.Run.Erased = false, false })
 		go h.Drain()
@@ -488,7 +489,7 @@ func TestReadersEndWithTheRunsExistenceTheHubOrTheClient(t *testing.T) {
 			t.Errorf("draining: %v", err)
 		}
 		run.set(func() { run.log.Run.Erased = false })
-		for range 2 { // roused by the drain, and then opened to what had begun
+		for range 2 { // woken by the drain, then reading on
 			if events, err := lasting.Next(ctx, time.Now().Add(time.Second)); len(events) > 0 || err != nil {
 				t.Errorf("a reader that outlasts the drain: %v, %v", events, err)
 			}
@@ -496,9 +497,10 @@ func TestReadersEndWithTheRunsExistenceTheHubOrTheClient(t *testing.T) {
 	})
 }
 
-// A run is told of over a bus that drops, repeats and delays, by attempts that die, to a reader that is cut off
-// and resumes: what it was told altogether has no gap and nothing twice, and ends with the run.
-func TestNothingIsLostOrDoubledWhateverTheBusDoes(t *testing.T) {
+// The bus drops, repeats and delays messages, attempts die, and the reader disconnects and resumes.
+// The reader still receives the log without a gap and without a repetition, up to the end of the
+// run.
+func TestReadersMissAndRepeatNothingOnAnUnreliableBus(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {
 		inBubble(t, func(s testEnv) {
@@ -526,9 +528,9 @@ func TestNothingIsLostOrDoubledWhateverTheBusDoes(t *testing.T) {
 			for range 60 {
 				switch n := rng.IntN(20); {
 				case n < 10:
-					m := run.tell(fmt.Sprint("t", rng.IntN(1000)))
+					m := run.nextEvent(fmt.Sprint("t", rng.IntN(1000)))
 					if rng.IntN(4) > 0 {
-						run.say(bus.Heard{Events: m})
+						run.deliver(bus.Heard{Events: m})
 					}
 					if rng.IntN(4) == 0 {
 						delayed = append(delayed, m)
@@ -536,11 +538,11 @@ func TestNothingIsLostOrDoubledWhateverTheBusDoes(t *testing.T) {
 				case n < 13:
 					run.checkpoint()
 				case n < 15 && len(delayed) > 0:
-					run.say(bus.Heard{Events: delayed[rng.IntN(len(delayed))]})
+					run.deliver(bus.Heard{Events: delayed[rng.IntN(len(delayed))]})
 				case n == 15:
 					run.begin()
-					run.say(bus.Heard{Events: run.tell("restarted")})
-				case n == 16: // cut off, and resumed
+					run.deliver(bus.Heard{Events: run.nextEvent("restarted")})
+				case n == 16: // disconnect and resume
 					r.Close()
 					last := domain.EventID{}
 					if len(got) > 0 {
@@ -552,7 +554,7 @@ func TestNothingIsLostOrDoubledWhateverTheBusDoes(t *testing.T) {
 				}
 			}
 			run.end([]domain.RunStatus{domain.RunCompleted, domain.RunCancelled}[rng.IntN(2)])
-			run.say(bus.Heard{})
+			run.deliver(bus.Heard{})
 			if !take(time.Minute) {
 				t.Fatalf("seed %d: the reader does not end", seed)
 			}
@@ -567,10 +569,10 @@ func checkTold(t *testing.T, seed uint64, run *fakeRun, got []domain.Event) {
 	last := domain.EventID{}
 	for _, e := range got {
 		if !e.ID.Follows(last) {
-			t.Fatalf("seed %d: %s came behind %s: %s", seed, e.ID, last, idsFor(got))
+			t.Fatalf("seed %d: %s came after %s: %s", seed, e.ID, last, idsFor(got))
 		}
 		if line, ok := run.told[e.ID]; ok && line != e.Type+" "+string(e.Data)+"\n" {
-			t.Fatalf("seed %d: %s is %s, told as %s", seed, e.ID, e.Data, line)
+			t.Fatalf("seed %d: %s is %s, published as %s", seed, e.ID, e.Data, line)
 		}
 		last = e.ID
 	}

@@ -8,7 +8,7 @@ import (
 	"parley/ingress/internal/stream"
 )
 
-// anew stands in a log for the beginning of another attempt.
+// anew in a log marks the start of another attempt.
 const anew = "\n"
 
 func TestTold(t *testing.T) {
@@ -16,12 +16,12 @@ func TestTold(t *testing.T) {
 	for name, tt := range map[string]struct {
 		log  []string
 		full string
-		want string // all that the reader was given
+		want string // the text that the reader received
 		ok   bool
 	}{
 		"nothing":                     {nil, "", "", true},
 		"one attempt":                 {[]string{"a", "b"}, "ab", "ab", true},
-		"told only at the end":        {nil, "ab", "ab", true},
+		"sent only at the end":        {nil, "ab", "ab", true},
 		"the end says more":           {[]string{"a"}, "ab", "ab", true},
 		"the end says less":           {[]string{"ab"}, "a", "ab", false},
 		"the end says something else": {[]string{"ab"}, "xb", "ab", false},
@@ -30,10 +30,10 @@ func TestTold(t *testing.T) {
 		"again and again":             {[]string{"abc", anew, "ab", anew, anew, "abcd", anew, "abc", "de"}, "abcde", "abcde", true},
 		"again, shorter":              {[]string{"abc", anew, "ab"}, "ab", "abc", false},
 		"something else":              {[]string{"abc", anew, "ax"}, "ax", "abc", false},
-		"something else at once":      {[]string{"abc", anew, "xyz", "more"}, "xyzmore", "abc", false},
+		"something else immediately":  {[]string{"abc", anew, "xyz", "more"}, "xyzmore", "abc", false},
 		"something else, then again":  {[]string{"abc", anew, "x", anew, "abc"}, "abc", "abc", false},
 		"beyond, then something else": {[]string{"a", anew, "ab", anew, "ac"}, "ac", "ab", false},
-		"before anything was told":    {[]string{anew, "ab"}, "ab", "ab", true},
+		"before the first text":       {[]string{anew, "ab"}, "ab", "ab", true},
 		"characters of many bytes":    {[]string{"é€", anew, "é", "€😀"}, "é€😀", "é€😀", true},
 		"empty pieces":                {[]string{"", "a", "", anew, "", "a"}, "a", "a", true},
 	} {
@@ -52,13 +52,14 @@ func TestTold(t *testing.T) {
 			rest, fits := told.Rest(tt.full)
 			got, ok = got+rest, ok && fits
 			if got != tt.want || ok != tt.ok {
-				t.Errorf("told %q, %v; want %q, %v", got, ok, tt.want, tt.ok)
+				t.Errorf("got %q, %v; want %q, %v", got, ok, tt.want, tt.ok)
 			}
 		})
 	}
 }
 
-// However an answer is cut and however often its telling begins anew, the reader is given it once.
+// However an answer is split, and however often an attempt restarts it, the reader receives every
+// character once.
 func TestToldGivesEveryCharacterOnce(t *testing.T) {
 	t.Parallel()
 	answer := strings.Repeat("One answer, of many pieces: äöü €😀. ", 20)
@@ -76,7 +77,7 @@ func TestToldGivesEveryCharacterOnce(t *testing.T) {
 				next := min(upTo, at+1+random.IntN(9))
 				fresh, ok := told.Delta(string(runes[at:next]))
 				if !ok {
-					t.Fatalf("seed %d: the same text was taken for another", seed)
+					t.Fatalf("seed %d: the same text was treated as different", seed)
 				}
 				got.WriteString(fresh)
 				at = next
@@ -85,7 +86,7 @@ func TestToldGivesEveryCharacterOnce(t *testing.T) {
 		rest, ok := told.Rest(answer)
 		got.WriteString(rest)
 		if !ok || got.String() != answer {
-			t.Fatalf("seed %d: %v, given %q", seed, ok, got.String())
+			t.Fatalf("seed %d: %v, received %q", seed, ok, got.String())
 		}
 	}
 }

@@ -201,8 +201,8 @@ func (e *Encoder) end(run *domain.Run) []any {
 
 // endContradicted ends a stream whose reader has received text that is no longer valid.
 func (e *Encoder) endContradicted() []any {
-	return e.breakOff("stream_restarted", "The agent began anew, and answers otherwise than it had begun to. The run goes on: "+
-		"GET /api/runs?id="+e.runID+", or the same request with the same Idempotency-Key, gives its answer.")
+	return e.breakOff("stream_restarted", "The agent was restarted, and its new answer differs. The run continues: "+
+		"GET /api/runs?id="+e.runID+", or the same request with the same Idempotency-Key, returns its answer.")
 }
 
 func (e *Encoder) breakOff(code, message string) []any {

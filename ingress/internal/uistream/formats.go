@@ -95,7 +95,7 @@ func (e *Encoder) Cut(b []byte) []byte {
 	if e.done {
 		return b
 	}
-	return e.write(b, e.breakOff("stream_cut", "The stream was cut off; the run goes on, and reading it again tells all of it."), "")
+	return e.write(b, e.breakOff("stream_cut", "The stream was interrupted; the run continues, and reading it again returns everything."), "")
 }
 
 // write appends chunks as server-sent events. Only the last one has the event's id. A reader that

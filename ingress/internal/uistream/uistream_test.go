@@ -46,13 +46,13 @@ func event(t *testing.T, line string) domain.Event {
 	kind, data, ok := strings.Cut(rest, " ")
 	id, err := domain.ParseEventID(at)
 	if err != nil || !ok {
-		t.Fatalf("%q is no event: %v", line, err)
+		t.Fatalf("%q is not an event: %v", line, err)
 	}
 	return domain.Event{ID: id, Type: kind, Data: []byte(data)}
 }
 
-// tell encodes a log and gives the lines of what came out, without the empty ones.
-func tell(t *testing.T, as uistream.Reader, log ...string) []string {
+// encode encodes a log and returns the non-empty lines of the stream.
+func encode(t *testing.T, as uistream.Reader, log ...string) []string {
 	t.Helper()
 	e := uistream.New("run_abc", as)
 	var b []byte
@@ -98,16 +98,16 @@ func compare(t *testing.T, what string, got []string, want ...string) {
 	}
 }
 
-// whole is a log with everything in it.
-var whole = []string{
+// fullLog is a log with all kinds of events.
+var fullLog = []string{
 	created, started, delta("1.2", "Let me "), delta("1.3", "look."), "1.4 tool.started " + search, "1.5 tool.completed " + searched,
 	delta("1.6", "It is"), `1.7 citation.added {"citation":` + page + `}`, `1.8 citation.added {"citation":` + passage + `}`,
 	"1.9 run.unheard_of {}", completed("1.10", "Let me look.It is"),
 }
 
-func TestAISDKIsToldOfEverything(t *testing.T) {
+func TestAISDKStreamHasAllEvents(t *testing.T) {
 	t.Parallel()
-	compare(t, "ai-sdk", tell(t, uistream.Reader{Format: uistream.AISDK}, whole...),
+	compare(t, "ai-sdk", encode(t, uistream.Reader{Format: uistream.AISDK}, fullLog...),
 		`{"type":"start","messageId":"msg_abc","messageMetadata":{"runId":"run_abc","sessionId":"s1"}}`,
 		`{"type":"start-step"}`,
 		`id: 0.1`,
@@ -142,9 +142,9 @@ func TestAISDKIsToldOfEverything(t *testing.T) {
 	)
 }
 
-func TestAGUIIsToldOfEverything(t *testing.T) {
+func TestAGUIStreamHasAllEvents(t *testing.T) {
 	t.Parallel()
-	compare(t, "ag-ui", tell(t, uistream.Reader{Format: uistream.AGUI, ThreadID: "theirs", RunID: "r7"}, whole...),
+	compare(t, "ag-ui", encode(t, uistream.Reader{Format: uistream.AGUI, ThreadID: "theirs", RunID: "r7"}, fullLog...),
 		`{"type":"RUN_STARTED","threadId":"theirs","runId":"r7"}`,
 		`id: 0.1`,
 		`{"type":"CUSTOM","name":"run","value":{"runId":"run_abc","sessionId":"s1"}}`,
@@ -176,7 +176,7 @@ func TestAGUIIsToldOfEverything(t *testing.T) {
 	)
 }
 
-// kinds gives the types of what was told, with the text of what may tell some.
+// kinds returns the types of the frames, with the text of those that have one.
 func kinds(out []string) string {
 	var said []string
 	for _, line := range out {
@@ -198,7 +198,7 @@ func kinds(out []string) string {
 	return strings.Join(said, "|")
 }
 
-func TestEndsAndFailuresAreTold(t *testing.T) {
+func TestResultsAndFailuresAreSent(t *testing.T) {
 	t.Parallel()
 	begin := []string{created, started, delta("1.2", "a")}
 	for name, tc := range map[string]struct {
@@ -213,7 +213,7 @@ func TestEndsAndFailuresAreTold(t *testing.T) {
 			append(begin, ended("1.3", "timed_out", `{"code":"deadline","message":"late"}`)),
 			"text-end|error|[DONE]", "TEXT_MESSAGE_END|RUN_ERROR deadline",
 		},
-		"failed without a word": {append(begin, ended("1.3", "failed", `null`)), "text-end|error|[DONE]", "TEXT_MESSAGE_END|RUN_ERROR failed"},
+		"failed without an error": {append(begin, ended("1.3", "failed", `null`)), "text-end|error|[DONE]", "TEXT_MESSAGE_END|RUN_ERROR failed"},
 		"cancelled": {
 			append(begin, ended("1.3", "cancelled", `null`)),
 			"text-end|abort The run was cancelled.|[DONE]", "TEXT_MESSAGE_END|RUN_FINISHED",
@@ -227,11 +227,11 @@ func TestEndsAndFailuresAreTold(t *testing.T) {
 			append(begin, `1.3 run.requires_action {"requiredAction":{"kind":"approval","toolCallId":"call_1","name":"x","input":{},"expiresAt":"2026-01-02T03:04:05.006Z"}}`),
 			"text-end|data-required-action", "TEXT_MESSAGE_END|CUSTOM",
 		},
-		"the end has more than was told": {
+		"the result has more text": {
 			append(begin, completed("1.3", "ab")), "text-delta b|text-end|finish-step|finish|[DONE]",
 			"TEXT_MESSAGE_CONTENT b|TEXT_MESSAGE_END|RUN_FINISHED",
 		},
-		"the end has something else": {
+		"the result has another text": {
 			append(begin, completed("1.3", "xb")), "text-end|error|[DONE]", "TEXT_MESSAGE_END|RUN_ERROR stream_restarted",
 		},
 	} {
@@ -239,15 +239,16 @@ func TestEndsAndFailuresAreTold(t *testing.T) {
 			uistream.AISDK: "start|start-step|data-run|text-start|text-delta a|" + tc.sdk,
 			uistream.AGUI:  "RUN_STARTED|CUSTOM|TEXT_MESSAGE_START|TEXT_MESSAGE_CONTENT a|" + tc.agui,
 		} {
-			if got := kinds(tell(t, uistream.Reader{Format: format}, tc.log...)); got != want {
+			if got := kinds(encode(t, uistream.Reader{Format: format}, tc.log...)); got != want {
 				t.Errorf("%s, %s:\ngot  %s\nwant %s", name, format, got, want)
 			}
 		}
 	}
 }
 
-// What a reader was told cannot be taken back: another attempt tells only what goes beyond it, or ends the stream.
-func TestRestartedAttemptsTellNothingTwice(t *testing.T) {
+// Text that a reader received cannot be taken back. A new attempt sends only text beyond it. If the
+// text differs, the stream ends with an error.
+func TestRestartedAttemptsSendNothingTwice(t *testing.T) {
 	t.Parallel()
 	other := strings.Replace(search, `"q"`, `"p"`, 1)
 	first := []string{created, started, delta("1.2", "Let me look."), "1.3 tool.started " + search, `1.4 citation.added {"citation":` + page + `}`}
@@ -271,20 +272,20 @@ func TestRestartedAttemptsTellNothingTwice(t *testing.T) {
 		},
 		"nothing but its end": {[]string{ended("3.1", "timed_out", `{"code":"deadline","message":"late"}`)}, "error|[DONE]"},
 	} {
-		if got := kinds(tell(t, uistream.Reader{Format: uistream.AISDK}, append(slices.Clip(first), tc.log...)...)); got != begin+tc.want {
+		if got := kinds(encode(t, uistream.Reader{Format: uistream.AISDK}, append(slices.Clip(first), tc.log...)...)); got != begin+tc.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", name, got, begin+tc.want)
 		}
 	}
 }
 
-// Whoever resumes behind any event gets what a reader without a break got behind it, byte for byte.
-func TestReadersResumeBehindAnyEvent(t *testing.T) {
+// A reader that resumes after any event receives the same bytes as one that stayed connected.
+func TestReadersResumeAfterAnyEvent(t *testing.T) {
 	t.Parallel()
 	for _, format := range uistream.Formats {
 		var all []byte
 		e := uistream.New("run_abc", uistream.Reader{Format: format})
 		ends := map[string]int{}
-		for _, line := range whole {
+		for _, line := range fullLog {
 			all = add(t, e, all, line)
 			at, _, _ := strings.Cut(line, " ")
 			ends[at] = len(all)
@@ -296,18 +297,19 @@ func TestReadersResumeBehindAnyEvent(t *testing.T) {
 			}
 			again := uistream.New("run_abc", uistream.Reader{Format: format, Last: last})
 			var rest []byte
-			for _, line := range whole {
+			for _, line := range fullLog {
 				rest = add(t, again, rest, line)
 			}
 			if string(rest) != string(all[end:]) {
-				t.Errorf("%s behind %s:\ngot  %s\nwant %s", format, at, rest, all[end:])
+				t.Errorf("%s after %s:\ngot  %s\nwant %s", format, at, rest, all[end:])
 			}
 		}
 	}
 }
 
-// The log keeps nothing of void attempts: who was told of one cannot resume in the middle.
-func TestReadersOfVoidAttemptsLearnThatTheyCannotGoOn(t *testing.T) {
+// The log does not keep the events of void attempts. A reader that received some of them cannot
+// resume and gets an error.
+func TestReadersOfVoidAttemptsCannotResume(t *testing.T) {
 	t.Parallel()
 	log := []string{created, started, `3.1 run.restarted {"afterStep":0}`, delta("3.2", "a"), delta("3.3", "b"), completed("3.4", "ab")}
 	for last, want := range map[string]string{
@@ -324,13 +326,13 @@ func TestReadersOfVoidAttemptsLearnThatTheyCannotGoOn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := kinds(tell(t, uistream.Reader{Format: uistream.AISDK, Last: id}, log...)); got != want {
-			t.Errorf("behind %s: got %s, want %s", last, got, want)
+		if got := kinds(encode(t, uistream.Reader{Format: uistream.AISDK, Last: id}, log...)); got != want {
+			t.Errorf("after %s: got %s, want %s", last, got, want)
 		}
 	}
 }
 
-func TestAStreamThatIsCutOffSaysSo(t *testing.T) {
+func TestATruncatedStreamEndsWithAnError(t *testing.T) {
 	t.Parallel()
 	for format, want := range map[uistream.Format]string{
 		uistream.AISDK: "text-end|error|[DONE]", uistream.AGUI: "TEXT_MESSAGE_END|RUN_ERROR stream_cut",
@@ -343,7 +345,7 @@ func TestAStreamThatIsCutOffSaysSo(t *testing.T) {
 			t.Errorf("%s: %s", format, got)
 		}
 		if out, over, err := e.Append(nil, event(t, delta("1.3", "b"))); len(out) != 0 || !over || err != nil {
-			t.Errorf("%s: behind the end came %s, %v", format, out, err)
+			t.Errorf("%s: after the end: %s, %v", format, out, err)
 		}
 	}
 }
@@ -366,7 +368,7 @@ func TestOnlyOneFormatHasAHeader(t *testing.T) {
 	}
 }
 
-// Whatever an agent writes stays inside the JSON of one line.
+// Any text of an agent stays within the JSON of one line.
 func FuzzText(f *testing.F) {
 	for _, seed := range []string{"a", "\n\ndata: [DONE]\n\n", "\r\nid: 9.9\r\n", "\u2028</script>", "\x00\x1b[2J", `"}],"`, "\ufeff", strings.Repeat("x", 5000)} {
 		f.Add(seed)
@@ -391,12 +393,12 @@ func FuzzText(f *testing.F) {
 				}
 				data, ok := strings.CutPrefix(frame, "data: ")
 				if err := json.Unmarshal([]byte(data), &c); err != nil || !ok || strings.ContainsAny(frame, "\r\n") {
-					t.Fatalf("%q is no frame: %v", frame, err)
+					t.Fatalf("%q is not a frame: %v", frame, err)
 				}
 				eventData += c.Delta
 			}
 			if eventData != text {
-				t.Fatalf("%s: told %q of %q", format, eventData, text)
+				t.Fatalf("%s: sent %q, want %q", format, eventData, text)
 			}
 		}
 	})

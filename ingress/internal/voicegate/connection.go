@@ -253,7 +253,7 @@ func (c *connection) reportWritten() {
 // openLine starts to open a voice session, or another one after a loss.
 func (c *connection) openLine(ctx context.Context, within time.Duration) {
 	if err := c.line.open(ctx, c.conversation.Resume(), within); err != nil {
-		c.gate.deps.Log.Error().Err(err).Msg("a voice line cannot be described")
+		c.gate.deps.Log.Error().Err(err).Msg("cannot encode a voice session")
 		c.end(endNoWorker)
 	}
 }
@@ -275,7 +275,7 @@ func (c *connection) reopen(ctx context.Context, now time.Time, leaving bool) {
 // opened handles the result of an opening.
 func (c *connection) opened(came opening) {
 	if came.err != nil {
-		c.gate.deps.Log.Warn().Err(came.err).Str("session_id", c.a.Conversation.SessionID).Msg("no voice line")
+		c.gate.deps.Log.Warn().Err(came.err).Str("session_id", c.a.Conversation.SessionID).Msg("cannot open a voice session")
 		c.line.failed()
 		c.end(endNoWorker)
 		return

@@ -31,7 +31,7 @@ var (
 	endClient = end{reason: "client"} // the client has closed it
 	endGone   = end{reason: "gone"}   // the client is gone without a close frame
 	endSlow   = end{
-		"slow", "client_too_slow", "the client does not read what it is sent",
+		"slow", "client_too_slow", "the client does not read its messages",
 		closing(websocket.StatusPolicyViolation, "the client does not read"), true,
 	}
 	endMute = end{
@@ -39,40 +39,40 @@ var (
 		closing(websocket.StatusPolicyViolation, "the client does not answer pings"), true,
 	}
 	endRevoked = end{
-		"revoked", "credential_revoked", "the credential of this connection does not hold any more",
-		closing(websocket.StatusPolicyViolation, "the credential does not hold any more"), true,
+		"revoked", "credential_revoked", "the credential of this connection is no longer valid",
+		closing(websocket.StatusPolicyViolation, "the credential is no longer valid"), true,
 	}
 	endFlood = end{
 		"flood", "rate_limit_exceeded",
-		fmt.Sprintf("too many events: beside audio there may be %d a second, and %d at once", eventRate, eventBurst),
+		fmt.Sprintf("too many events: in addition to audio, %d per second are allowed, in bursts of %d", eventRate, eventBurst),
 		closing(websocket.StatusPolicyViolation, "too many events"), true,
 	}
 	endTooLarge = end{
-		"too_large", "message_too_large", fmt.Sprintf("a message may have %d bytes", maxMessage),
+		"too_large", "message_too_large", fmt.Sprintf("a message must have at most %d bytes", maxMessage),
 		closing(websocket.StatusMessageTooBig, "the message is too large"), true,
 	}
 	endBinary = end{
-		"binary", "binary_message", "messages must be text: audio travels in events, as base64",
+		"binary", "binary_message", "messages must be text: send audio in events, as base64",
 		closing(websocket.StatusUnsupportedData, "messages must be text"), true,
 	}
 	endProtocol = end{
-		"protocol", "protocol_error", "what was sent is no frame of the WebSocket protocol",
-		closing(websocket.StatusProtocolError, "this is no WebSocket frame"), true,
+		"protocol", "protocol_error", "invalid WebSocket frame",
+		closing(websocket.StatusProtocolError, "invalid WebSocket frame"), true,
 	}
 	endExpired = end{
-		"expired", "session_expired", "the connection has reached its maximum duration; connect again with the same session_id to go on",
+		"expired", "session_expired", "the connection has reached its maximum duration; connect again with the same session_id to continue",
 		closing(websocket.StatusNormalClosure, "the maximum duration is reached"), false,
 	}
 	endIdle = end{
-		"idle", "session_idle", "nothing was said for too long; connect again with the same session_id to go on",
+		"idle", "session_idle", "nothing was said for too long; connect again with the same session_id to continue",
 		closing(websocket.StatusNormalClosure, "nothing was said for too long"), false,
 	}
 	endDrain = end{
-		"drain", "service_restarting", "the service restarts; connect again with the same session_id to go on",
+		"drain", "service_restarting", "the service restarts; connect again with the same session_id to continue",
 		closing(websocket.StatusServiceRestart, "the service restarts"), false,
 	}
 	endNoWorker = end{
-		"no_worker", "voice_unavailable", "speech cannot be understood or spoken at the moment; try again later",
+		"no_worker", "voice_unavailable", "no speech service is available; try again later",
 		closing(websocket.StatusTryAgainLater, "voice is unavailable"), false,
 	}
 )
@@ -203,5 +203,5 @@ func coded(err error) *apierr.Error {
 	if known, ok := errors.AsType[*apierr.Error](err); ok {
 		return known
 	}
-	return apierr.Wrap(apierr.Unavailable, err, "the run cannot be begun; try again")
+	return apierr.Wrap(apierr.Unavailable, err, "the run cannot be started; try again")
 }

@@ -32,10 +32,10 @@ import (
 	"parley/shared/testkit"
 )
 
-// patience is how long a test waits for what has to come.
+// patience is how long a test waits for an expected event.
 const patience = 10 * time.Second
 
-// testEnv is a gate behind a real HTTP server, on a real bus. Workers and runs are the test's.
+// testEnv is a gate behind a real HTTP server, on a real bus. The test controls workers and runs.
 type testEnv struct {
 	*testing.T
 	gate    *Gate
@@ -46,9 +46,9 @@ type testEnv struct {
 	log     *syncBuffer
 	metrics *prometheus.Registry
 	holds   atomic.Bool
-	deaf    atomic.Bool // lines are, at first
-	served  chan error  // what Serve gave
-	lines   chan *wire  // that workers were asked to serve
+	deaf    atomic.Bool      // whether new lines report no progress
+	served  chan error       // results of Serve
+	lines   chan *workerLine // lines opened with workers
 }
 
 type syncBuffer struct {
@@ -72,7 +72,7 @@ func newTestEnv(t *testing.T, cfg Config, change func(*times)) *testEnv {
 	t.Helper()
 	r := &testEnv{
 		T: t, runs: newScriptedRuns(), nats: testkit.NATS(t), log: &syncBuffer{}, metrics: prometheus.NewRegistry(),
-		served: make(chan error, 100), lines: make(chan *wire, 100),
+		served: make(chan error, 100), lines: make(chan *workerLine, 100),
 	}
 	r.holds.Store(true)
 	var err error
@@ -105,7 +105,8 @@ func (r *testEnv) dial() *bus.Bus {
 	return b
 }
 
-// listen serves the gate by gin, as the ingress does, with timeouts that a connection outlives.
+// listen serves the gate with gin, as the ingress does. The server's timeouts are shorter than a
+// connection.
 func (r *testEnv) listen() {
 	gin.SetMode(gin.ReleaseMode)
 	engine := gin.New()
@@ -129,7 +130,7 @@ func newID() func(string) string {
 	return func(prefix string) string { return fmt.Sprintf("%s_%d", prefix, last.Add(1)) }
 }
 
-// ended waits for the end of a connection, and gives the line that was logged of it.
+// ended waits for the end of a connection and returns the log.
 func (r *testEnv) ended() string {
 	r.Helper()
 	select {
@@ -150,7 +151,7 @@ func (r *testEnv) wantReason(reason string) {
 	}
 }
 
-// client is a client.
+// client is a client's end of a voice connection.
 type client struct {
 	*testEnv
 	socket *websocket.Conn
@@ -192,11 +193,11 @@ func (e event) pcm(t *testing.T) []byte {
 	return pcm
 }
 
-// connect opens a connection that is not read.
+// connect opens a connection without reading from it.
 func (r *testEnv) connect() *client {
 	r.Helper()
 	offered := &websocket.DialOptions{Subprotocols: []string{"openai-insecure-api-key.x", "realtime"}}
-	socket, _, err := websocket.Dial(r.Context(), r.address, offered) //nolint:bodyclose // an upgrade has none
+	socket, _, err := websocket.Dial(r.Context(), r.address, offered) //nolint:bodyclose // an upgrade has no body
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -208,7 +209,7 @@ func (r *testEnv) connect() *client {
 	return &client{r, socket, make(chan event, 10_000), make(chan websocket.CloseError, 1)}
 }
 
-// open opens a connection, and reads what comes.
+// open opens a connection, reads its events and expects session.created.
 func (r *testEnv) open() *client {
 	r.Helper()
 	c := r.connect()
@@ -255,14 +256,14 @@ func (c *client) append(pcm []byte) {
 	c.sendf(`{"type":"input_audio_buffer.append","audio":%q}`, base64.StdEncoding.EncodeToString(pcm))
 }
 
-// ask writes a message, and wants an answer.
+// ask sends a message and requests a response.
 func (c *client) ask(message string) {
 	c.Helper()
 	c.sendf(`{"type":"conversation.item.create","item":{"type":"message","role":"user","content":[{"type":"input_text","text":%q}]}}`, message)
 	c.sendf(`{"type":"response.create"}`)
 }
 
-// next gives the next event, whatever it is.
+// next returns the next event of any type.
 func (c *client) next() event {
 	c.Helper()
 	select {
@@ -272,12 +273,12 @@ func (c *client) next() event {
 		}
 		return e
 	case <-time.After(patience):
-		c.Fatal("nothing comes")
+		c.Fatal("no event arrived")
 	}
 	return event{}
 }
 
-// want passes over events until one of a type comes.
+// want skips events until one of this type arrives.
 func (c *client) want(kind string) event {
 	c.Helper()
 	var others []string
@@ -289,15 +290,15 @@ func (c *client) want(kind string) event {
 			}
 			others = append(others, e.Type+" "+e.Error.Message)
 			if !ok {
-				c.Fatalf("the connection has ended before %s, behind %q", kind, others)
+				c.Fatalf("the connection ended before %s, after %q", kind, others)
 			}
 		case <-time.After(patience):
-			c.Fatalf("no %s comes, but %q", kind, others)
+			c.Fatalf("no %s arrived, but %q", kind, others)
 		}
 	}
 }
 
-// wantClose wants an error event, then the close frame.
+// wantClose expects an error event with the code, then the close frame.
 func (c *client) wantClose(code string, status websocket.StatusCode) {
 	c.Helper()
 	for {
@@ -320,14 +321,14 @@ func (c *client) wantClosed(status websocket.StatusCode) {
 	}
 }
 
-// worker is a voice worker whose lines the test has.
+// worker is a voice worker whose lines the test controls.
 type worker struct {
 	*testEnv
 	bus  *bus.Bus
 	stop func(context.Context)
 }
 
-// work has a voice worker take lines.
+// work starts a voice worker that accepts lines.
 func (r *testEnv) work() *worker {
 	r.Helper()
 	w := &worker{testEnv: r, bus: r.dial()}
@@ -354,25 +355,25 @@ func (r *testEnv) work() *worker {
 	return w
 }
 
-// kill takes the worker away, without a word.
+// kill disconnects the worker without a report.
 func (w *worker) kill() { w.bus.Close() }
 
-// wire is a worker's end of a line.
-type wire struct {
+// workerLine is the worker's end of a line.
+type workerLine struct {
 	*testEnv
 	open     contract.VoiceOpen
 	end      *bus.VoiceEnd
 	commands chan contract.VoiceCommand
-	deaf     atomic.Bool   // it listens to nothing
-	keep     atomic.Bool   // it needs all that it has heard
-	quit     chan struct{} // closed: it gives the line up
+	deaf     atomic.Bool   // reports no progress
+	keep     atomic.Bool   // needs all audio again if it is lost
+	quit     chan struct{} // closed by the test to end the line
 
 	mu    sync.Mutex
 	heard []byte
 }
 
 func (w *worker) serve(ctx context.Context, body []byte, end *bus.VoiceEnd) {
-	l := &wire{testEnv: w.testEnv, end: end, commands: make(chan contract.VoiceCommand, 1000), quit: make(chan struct{})}
+	l := &workerLine{testEnv: w.testEnv, end: end, commands: make(chan contract.VoiceCommand, 1000), quit: make(chan struct{})}
 	if err := json.Unmarshal(body, &l.open); err != nil {
 		w.Error(err)
 		return
@@ -393,7 +394,7 @@ func (w *worker) serve(ctx context.Context, body []byte, end *bus.VoiceEnd) {
 				l.commands <- *frame.Control
 			}
 		case <-alive.C:
-			l.tellAlive()
+			l.reportAlive()
 		case <-l.quit:
 			return
 		case <-ctx.Done():
@@ -402,7 +403,7 @@ func (w *worker) serve(ctx context.Context, body []byte, end *bus.VoiceEnd) {
 	}
 }
 
-func (l *wire) tellAlive() {
+func (l *workerLine) reportAlive() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	report := contract.VoiceReport{Type: contract.VoiceAlive, Heard: l.open.Position, Needs: l.open.Position}
@@ -412,20 +413,20 @@ func (l *wire) tellAlive() {
 	if !l.keep.Load() {
 		report.Needs = report.Heard
 	}
-	_ = l.end.Report(report) // without success the line has ended
+	_ = l.end.Report(report) // an error means that the line has ended
 }
 
-func (l *wire) hear(a *contract.VoiceAudio) {
+func (l *workerLine) hear(a *contract.VoiceAudio) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if at := l.open.Position + int64(len(l.heard)/2); a.At != at {
-		l.Errorf("audio of %d came at %d", a.At, at)
+		l.Errorf("audio at %d arrived, want %d", a.At, at)
 	}
 	l.heard = append(l.heard, a.PCM...)
 }
 
-// wantHeard waits until the line was sent some input, and gives it.
-func (l *wire) wantHeard(samples int) []byte {
+// wantHeard waits until the line has received this many samples, and returns its audio.
+func (l *workerLine) wantHeard(samples int) []byte {
 	l.Helper()
 	for deadline := time.Now().Add(patience); ; <-time.After(5 * time.Millisecond) {
 		l.mu.Lock()
@@ -435,13 +436,13 @@ func (l *wire) wantHeard(samples int) []byte {
 			return slices.Clone(got)
 		}
 		if time.Now().After(deadline) {
-			l.Fatalf("%d samples came, want %d", len(got)/2, samples)
+			l.Fatalf("%d samples arrived, want %d", len(got)/2, samples)
 		}
 	}
 }
 
-// line gives the next line that a worker was asked to serve.
-func (r *testEnv) line() *wire {
+// line returns the next line that was opened with a worker.
+func (r *testEnv) line() *workerLine {
 	r.Helper()
 	select {
 	case l := <-r.lines:
@@ -452,8 +453,8 @@ func (r *testEnv) line() *wire {
 	}
 }
 
-// want passes over commands until one of a type comes.
-func (l *wire) want(kind string) contract.VoiceCommand {
+// want skips commands until one of this type arrives.
+func (l *workerLine) want(kind string) contract.VoiceCommand {
 	l.Helper()
 	for {
 		select {
@@ -462,22 +463,24 @@ func (l *wire) want(kind string) contract.VoiceCommand {
 				return c
 			}
 		case <-time.After(patience):
-			l.Fatalf("no %s comes", kind)
+			l.Fatalf("no %s arrived", kind)
 		}
 	}
 }
 
-func (l *wire) report(r contract.VoiceReport) {
+func (l *workerLine) report(r contract.VoiceReport) {
 	l.Helper()
 	if err := l.end.Report(r); err != nil {
 		l.Error(err)
 	}
 }
 
-// perByte is how many samples a byte of an answer becomes: then it can be told from the samples whether one is missing or doubled.
+// perByte is the number of samples for each byte of an answer. A comparison with speech detects
+// missing and repeated samples.
 const perByte = 480
 
-// speech is what an answer's bytes from start to end sound like: each sample is the place of its byte and its own.
+// speech returns the audio of an answer's bytes from start to end. Each sample encodes its own
+// position.
 func speech(start, end int) []byte {
 	var pcm []byte
 	for at := start * perByte; at < end*perByte; at++ {
@@ -486,8 +489,9 @@ func speech(start, end int) []byte {
 	return pcm
 }
 
-// say speaks a segment of an answer, behind the samples that are to be passed over, in frames of 100 ms; and ends it when that is wanted.
-func (l *wire) say(c contract.VoiceCommand, start, end int, skip int64, whole bool) {
+// say sends the audio of a segment in frames of 100 ms, without its first skip samples. If whole is
+// set, it then reports the segment as finished.
+func (l *workerLine) say(c contract.VoiceCommand, start, end int, skip int64, whole bool) {
 	l.Helper()
 	pcm := speech(start, end)[2*skip:]
 	for at := skip; len(pcm) > 0; {
@@ -506,22 +510,22 @@ func (l *wire) say(c contract.VoiceCommand, start, end int, skip int64, whole bo
 	}
 }
 
-func (l *wire) said(answer string) {
+func (l *workerLine) said(answer string) {
 	l.Helper()
 	l.report(contract.VoiceReport{Type: contract.VoiceSaid, Answer: answer})
 }
 
-// scriptedRuns are the runs of a test.
+// scriptedRuns records the calls of the gate and starts runs that the test controls.
 type scriptedRuns struct {
 	mu        sync.Mutex
 	refusal   error
 	broken    bool
-	wait      chan struct{} // before a run is begun; nil: none
-	did       []string      // begin, cancel, heard
+	wait      chan struct{} // delays Begin until it is closed, unless nil
+	did       []string      // names of the calls: begin, cancel, heard, lost
 	begun     chan *scriptedRun
 	cancelled chan string
 	heard     chan domain.Heard
-	saving    chan error // what comes of keeping what was heard, once for each attempt; nil: it is kept at once
+	saving    chan error // results of attempts to save the heard text; nil: saving always succeeds
 	open      atomic.Int64
 }
 
@@ -615,20 +619,20 @@ func (r *scriptedRun) Next(ctx context.Context, until time.Time) ([]domain.Event
 	}
 }
 
-// begun gives the next run that was begun.
+// begun returns the next run that the gate started.
 func (r *testEnv) begun() *scriptedRun {
 	r.Helper()
 	select {
 	case run := <-r.runs.begun:
 		return run
 	case <-time.After(patience):
-		r.Fatal("no run is begun")
+		r.Fatal("no run was started")
 		return nil
 	}
 }
 
-// tells has the run tell some of its answer.
-func (r *scriptedRun) tells(t *testing.T, text string) {
+// addText adds text to the run's answer.
+func (r *scriptedRun) addText(t *testing.T, text string) {
 	t.Helper()
 	data, err := domain.DeltaData(text)
 	if err != nil {
@@ -638,8 +642,8 @@ func (r *scriptedRun) tells(t *testing.T, text string) {
 	r.feed <- []domain.Event{{ID: domain.EventID{Fence: 1, N: r.n + 1}, Type: domain.EventMessageDelta, Data: data}}
 }
 
-// completes ends the run with its whole answer.
-func (r *scriptedRun) completes(t *testing.T, answer string) {
+// complete finishes the run with its whole answer.
+func (r *scriptedRun) complete(t *testing.T, answer string) {
 	t.Helper()
 	run := domain.Run{ID: r.id, Status: domain.RunCompleted, Message: &answer}
 	raw, err := run.Render()
@@ -668,7 +672,7 @@ func (r *testEnv) wantHeardText() domain.Heard {
 	case h := <-r.runs.heard:
 		return h
 	case <-time.After(patience):
-		r.Fatal("what was heard is not kept")
+		r.Fatal("no heard text was saved")
 		return domain.Heard{}
 	}
 }
@@ -685,8 +689,8 @@ func (r *testEnv) panics() {
 	r.runs.broken = true
 }
 
-// counted gives a metric's value.
-func (r *testEnv) counted(name, label string) float64 {
+// metric returns the value of a metric.
+func (r *testEnv) metric(name, label string) float64 {
 	r.Helper()
 	families, err := r.metrics.Gather()
 	if err != nil {

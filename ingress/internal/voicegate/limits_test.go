@@ -45,7 +45,7 @@ func TestTooMuchIsRefusedWithItsReason(t *testing.T) {
 				}
 			}
 		}, "rate_limit_exceeded", websocket.StatusPolicyViolation, "flood"},
-		"what is no JSON": {func(c *client) {
+		"invalid JSON": {func(c *client) {
 			for range 50 {
 				if c.writef(`{"type`) != nil {
 					return
@@ -65,14 +65,14 @@ func TestTooMuchIsRefusedWithItsReason(t *testing.T) {
 	}
 }
 
-// Frames that are no messages are read no faster than others, and a connection that sends them can be closed.
+// Empty frames are rate-limited like messages, and a connection that sends them can be closed.
 func TestAFloodOfEmptyFramesIsReadSlowly(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, Config{MaxDuration: 2 * time.Second}, func(may *times) { may.end = 500 * time.Millisecond })
 	r.work()
 	conn := r.raw()
 	sent := 0
-	if _, err := conn.Write([]byte{0x01, 0x80, 0, 0, 0, 0}); err != nil { // a text that goes on
+	if _, err := conn.Write([]byte{0x01, 0x80, 0, 0, 0, 0}); err != nil { // an unfinished text message
 		t.Fatal(err)
 	}
 	empty := bytes.Repeat([]byte{0x00, 0x80, 0, 0, 0, 0}, 10_000)
@@ -84,13 +84,14 @@ func TestAFloodOfEmptyFramesIsReadSlowly(t *testing.T) {
 		}
 	}
 	if limit := byteBurst + 6*byteRate; sent > limit {
-		t.Errorf("%d bytes were taken, want %d at most", sent, limit)
+		t.Errorf("%d bytes were accepted, want at most %d", sent, limit)
 	}
 	r.wantReason("expired")
 }
 
-// A client that has announced more than it sends holds the connection's end up for a moment only.
-func TestAnAnnouncedMessageIsNotWaitedFor(t *testing.T) {
+// A client that announces a longer message than it sends delays the close of the connection only
+// briefly.
+func TestAnIncompleteMessageDoesNotDelayTheClose(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, Config{}, func(may *times) { may.end = 300 * time.Millisecond })
 	r.work()
@@ -106,7 +107,7 @@ func TestAnAnnouncedMessageIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoFrameClosesTheConnection(t *testing.T) {
+func TestInvalidFramesCloseTheConnection(t *testing.T) {
 	t.Parallel()
 	for name, frame := range map[string][]byte{
 		"unmasked":       {0x81, 0x02, '{', '}'},
@@ -124,15 +125,15 @@ func TestWhatIsNoFrameClosesTheConnection(t *testing.T) {
 				t.Fatal(err)
 			}
 			got, err := io.ReadAll(conn)
-			if err != nil || !bytes.Contains(got, []byte{0x03, 0xea}) { // 1002
-				t.Errorf("%v, and what came was %q", err, got)
+			if err != nil || !bytes.Contains(got, []byte{0x03, 0xea}) { // close code 1002
+				t.Errorf("%v, received %q", err, got)
 			}
 			r.wantReason("protocol")
 		})
 	}
 }
 
-// raw opens a connection by hand.
+// raw opens a WebSocket connection without the client library.
 func (r *testEnv) raw() net.Conn {
 	r.Helper()
 	conn, err := new(net.Dialer).DialContext(r.Context(), "tcp", strings.TrimPrefix(r.address, "http://"))
@@ -161,8 +162,9 @@ func TestAMessageMayHaveAMebibyte(t *testing.T) {
 	c.want("input_audio_buffer.cleared")
 }
 
-// A client that does not read is closed once its queue is full: what the gate holds for it is bounded.
-func TestAClientThatDoesNotReadIsClosed(t *testing.T) {
+// A client that does not read is closed once its queue is full. The gate stores only a limited
+// amount for it.
+func TestAFullQueueClosesTheConnection(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, Config{}, func(may *times) { may.end = 500 * time.Millisecond })
 	r.work()
@@ -171,7 +173,7 @@ func TestAClientThatDoesNotReadIsClosed(t *testing.T) {
 	c.ask("tell me everything")
 	run := r.begun()
 	text := strings.Repeat("words and words ", 100)
-	run.tells(t, text)
+	run.addText(t, text)
 	say := l.want(contract.VoiceSay)
 	taken := make(chan int, 1)
 	go func() {
@@ -183,16 +185,16 @@ func TestAClientThatDoesNotReadIsClosed(t *testing.T) {
 		taken <- seconds
 	}()
 	r.wantReason("slow")
-	if seconds := <-taken; seconds > 300 { // of which the queue holds 16, and the system some
+	if seconds := <-taken; seconds > 300 { // the queue takes 16 s, the socket buffers some
 		t.Errorf("%d s of speech were taken from the worker", seconds)
 	}
 	if r.wantHeardText(); strings.Contains(r.runs.all(), "cancel") {
-		t.Errorf("what was done: %s", r.runs.all())
+		t.Errorf("calls: %s", r.runs.all())
 	}
 }
 
-// A client that begins to read again in time is told why it is closed.
-func TestASlowClientIsToldWhy(t *testing.T) {
+// A client that resumes reading before the timeout receives the reason of the close.
+func TestASlowClientReceivesTheReason(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, Config{}, nil)
 	r.work()
@@ -200,7 +202,7 @@ func TestASlowClientIsToldWhy(t *testing.T) {
 	l := r.line()
 	c.ask("tell me everything")
 	text := strings.Repeat("words and words ", 100)
-	r.begun().tells(t, text)
+	r.begun().addText(t, text)
 	say := l.want(contract.VoiceSay)
 	for l.end.Audio(contract.VoiceAudio{Answer: say.Answer, End: len(text), PCM: make([]byte, 48_000)}) == nil {
 		<-time.After(time.Millisecond)
@@ -210,8 +212,9 @@ func TestASlowClientIsToldWhy(t *testing.T) {
 	r.wantReason("slow")
 }
 
-// A worker that does not listen makes the client wait: it is not read from, and goes on where it was.
-func TestAClientWaitsForTheWorker(t *testing.T) {
+// If a worker makes no progress, the gate stops reading from the client. It continues later without
+// losing audio.
+func TestAStalledWorkerStopsReadingFromTheClient(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, Config{}, func(may *times) { may.ping, may.pong = 50*time.Millisecond, testkit.Within(400*time.Millisecond) })
 	r.work()
@@ -235,7 +238,7 @@ func TestAClientWaitsForTheWorker(t *testing.T) {
 	got := len(l.heard) / 2
 	l.mu.Unlock()
 	if got > maxUnprocessed+2*contract.VoiceRate {
-		t.Errorf("%d samples came though nobody listened", got)
+		t.Errorf("%d samples arrived at a stalled worker", got)
 	}
 	l.deaf.Store(false)
 	l.wantHeard(60 * contract.VoiceRate)
@@ -246,8 +249,8 @@ func TestAClientWaitsForTheWorker(t *testing.T) {
 	r.wantReason("client")
 }
 
-// Audio in more messages than anybody needs is slowed down, and nothing of it is lost.
-func TestAFloodOfAudioHasToWait(t *testing.T) {
+// Appends beyond the rate limit are delayed. No audio is lost.
+func TestAFloodOfAppendsIsDelayed(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, Config{}, nil)
 	r.work()
@@ -259,7 +262,7 @@ func TestAFloodOfAudioHasToWait(t *testing.T) {
 	}
 	l.wantHeard(appendBurst + appendRate)
 	if took := time.Since(began); took < 900*time.Millisecond {
-		t.Errorf("it took %s only", took)
+		t.Errorf("it took only %s", took)
 	}
 }
 
@@ -269,7 +272,7 @@ func TestAClientThatDoesNotAnswerPingsIsClosed(t *testing.T) {
 		may.ping, may.pong, may.end = 50*time.Millisecond, 200*time.Millisecond, 300*time.Millisecond
 	})
 	r.work()
-	r.connect() // and does not read, so that it answers nothing
+	r.connect() // does not read, so it answers no ping
 	r.line()
 	r.wantReason("mute")
 }
@@ -288,7 +291,7 @@ func TestPingsOfTheClientAreAnswered(t *testing.T) {
 	c.want("input_audio_buffer.cleared")
 }
 
-func TestAPermitThatIsGoneEndsTheConnection(t *testing.T) {
+func TestARevokedCredentialEndsTheConnection(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, Config{}, func(may *times) { may.permit = 50 * time.Millisecond })
 	r.work()
@@ -299,11 +302,11 @@ func TestAPermitThatIsGoneEndsTheConnection(t *testing.T) {
 	r.wantReason("revoked")
 }
 
-func TestAConnectionLastsSoLong(t *testing.T) {
+func TestAConnectionEndsAfterMaxDuration(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, Config{MaxDuration: 2 * time.Second, IdleTimeout: time.Minute}, nil)
 	r.work()
-	began := time.Now() // it is opened within it
+	began := time.Now() // before open, because the duration includes it
 	c := r.open()
 	c.wantClose("session_expired", websocket.StatusNormalClosure)
 	r.wantReason("expired")
@@ -319,11 +322,11 @@ func TestASilentConnectionIsClosed(t *testing.T) {
 	c := r.open()
 	r.line()
 	began := time.Now()
-	for range 6 { // a client that says something every now and then is not silent
+	for range 6 { // events from the client reset the idle time
 		<-time.After(200 * time.Millisecond)
 		c.sendf(`{"type":"input_audio_buffer.clear"}`)
 	}
-	go func() { // sound alone is nothing
+	go func() { // audio without speech does not
 		for c.writef(`{"type":"input_audio_buffer.append","audio":"AAAA"}`) == nil {
 			<-time.After(20 * time.Millisecond)
 		}
@@ -335,7 +338,7 @@ func TestASilentConnectionIsClosed(t *testing.T) {
 	}
 }
 
-func TestDrainingWaitsForWhatIsBeingSaid(t *testing.T) {
+func TestDrainingWaitsForSpokenAnswers(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, Config{}, nil)
 	r.work()
@@ -354,17 +357,17 @@ func TestDrainingWaitsForWhatIsBeingSaid(t *testing.T) {
 		r.gate.Drain(ctx)
 	}()
 	idle.wantClose("service_restarting", websocket.StatusServiceRestart)
-	if _, _, err := websocket.Dial(t.Context(), r.address, nil); err == nil { //nolint:bodyclose // a piece of it is in memory already
+	if _, _, err := websocket.Dial(t.Context(), r.address, nil); err == nil { //nolint:bodyclose // an upgrade has no body to close
 		t.Error("a connection was opened while the gate drained")
 	}
-	run.tells(t, "That is it.")
+	run.addText(t, "That is it.")
 	say := l.want(contract.VoiceSay)
-	run.completes(t, "That is it.")
+	run.complete(t, "That is it.")
 	l.want(contract.VoiceSay)
 	l.say(say, 0, len("That is it."), 0, true)
 	l.said(say.Answer)
 	if got := busy.heardUntilDone(); !bytes.Equal(got, speech(0, len("That is it."))) {
-		t.Errorf("%d bytes of speech came", len(got))
+		t.Errorf("%d bytes of speech arrived", len(got))
 	}
 	busy.wantClose("service_restarting", websocket.StatusServiceRestart)
 	select {
@@ -372,10 +375,10 @@ func TestDrainingWaitsForWhatIsBeingSaid(t *testing.T) {
 	case <-time.After(patience):
 		t.Error("the gate does not drain")
 	}
-	r.gate.Drain(t.Context()) // again: at once
+	r.gate.Drain(t.Context()) // a second call returns immediately
 }
 
-func TestDrainingHasAnEnd(t *testing.T) {
+func TestDrainingEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, Config{}, nil)
 	r.work()

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// No connection may leave a goroutine behind, however it ended.
+// TestMain checks that no connection leaks a goroutine, however it ends.
 func TestMain(m *testing.M) {
 	code := m.Run()
 	for deadline := time.Now().Add(5 * time.Second); ; <-time.After(20 * time.Millisecond) {
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// leftBehind gives the goroutines of connections.
+// leftBehind returns the stacks of goroutines that belong to connections.
 func leftBehind() string {
 	stacks := make([]byte, 4<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]

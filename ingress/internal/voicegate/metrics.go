@@ -18,7 +18,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 			Name: "parley_voice_closed_total", Help: "Voice connections that have ended, by the reason.",
 		}, []string{"reason"}),
 		lost: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "parley_voice_lines_lost_total", Help: "Lines to voice workers that were lost, and opened anew elsewhere.",
+			Name: "parley_voice_lines_lost_total", Help: "Voice sessions that lost their worker and were reopened on another.",
 		}),
 		turn: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "parley_voice_turn_seconds", Help: "Time from the end of speech to the first audio of its answer.",

@@ -12,8 +12,9 @@ import (
 	"parley/shared/testkit"
 )
 
-// A client that does not wait for the session loses nothing: what it sends before a worker is there is worked on then, and not before.
-func TestWhatComesBeforeAWorkerIsKept(t *testing.T) {
+// Events that a client sends before a worker is connected are kept. They are processed once there
+// is a worker, and not earlier.
+func TestEventsBeforeAWorkerAreKept(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, Config{}, func(may *times) { may.open = patience })
 	c := r.connect()
@@ -26,9 +27,9 @@ func TestWhatComesBeforeAWorkerIsKept(t *testing.T) {
 	}
 	select {
 	case e := <-c.events:
-		t.Errorf("%s came before a worker", e.Type)
+		t.Errorf("%s arrived before a worker was connected", e.Type)
 	case <-r.runs.begun:
-		t.Error("a run was begun before a worker was there")
+		t.Error("a run was started before a worker was connected")
 	case <-time.After(300 * time.Millisecond):
 	}
 	r.work()
@@ -36,15 +37,16 @@ func TestWhatComesBeforeAWorkerIsKept(t *testing.T) {
 		t.Errorf("the first event is %+v", first)
 	}
 	if run := r.begun(); run.turn.Message != "hello" {
-		t.Errorf("the run was asked %q", run.turn.Message)
+		t.Errorf("the input of the run is %q", run.turn.Message)
 	}
 	c.want("response.created")
 	if got := r.line().wantHeard(len(spoken) / 2); !bytes.Equal(got, spoken) {
-		t.Error("the worker heard other samples than were spoken")
+		t.Error("the worker received different samples")
 	}
 }
 
-// Of a client that sends on and on no more is taken than the system holds, until there is a worker.
+// Before a worker is connected, the gate does not read from a client. The client can send only what
+// the socket buffers take.
 func TestAClientIsNotReadBeforeAWorker(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, Config{}, func(may *times) {
@@ -60,20 +62,21 @@ func TestAClientIsNotReadBeforeAWorker(t *testing.T) {
 		}
 	}
 	if limit := 16 << 20; sent > limit {
-		t.Errorf("%d bytes were taken", sent)
+		t.Errorf("%d bytes were accepted", sent)
 	}
-	r.wantReason("no_worker") // it answers no ping either: nobody reads that it does
+	r.wantReason("no_worker") // the missing pong does not end it first: nothing reads pongs yet
 }
 
-// The session is told of as soon as a worker has it, and once: not again when another one takes it over.
-func TestTheSessionIsToldOfOnce(t *testing.T) {
+// session.created is sent once, as soon as a worker is connected. It is not sent again when another
+// worker takes over.
+func TestSessionCreatedIsSentOnce(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, Config{}, nil)
 	r.work()
 	began := time.Now()
 	c := r.open()
 	took := time.Since(began)
-	t.Logf("the session was told of after %s", took)
+	t.Logf("session.created arrived after %s", took)
 	if took > testkit.Within(time.Second) {
 		t.Errorf("it took %s", took)
 	}
@@ -81,7 +84,7 @@ func TestTheSessionIsToldOfOnce(t *testing.T) {
 	r.line()
 	c.sendf(`{"type":"input_audio_buffer.clear"}`)
 	if next := c.next(); next.Type != "input_audio_buffer.cleared" {
-		t.Errorf("%s came", next.Type)
+		t.Errorf("got %s", next.Type)
 	}
 	_ = c.socket.Close(websocket.StatusNormalClosure, "")
 	r.wantReason("client")

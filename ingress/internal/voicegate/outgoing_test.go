@@ -51,7 +51,7 @@ func TestTheQueueIsBounded(t *testing.T) {
 	}
 	o.finish([]realtime.Event{{Body: []byte("why")}}, true, realtime.Close{Reason: "closed"})
 	if !o.push([]realtime.Event{{Body: []byte("late")}}) {
-		t.Error("a queue that ends is full")
+		t.Error("a finished queue is full")
 	}
 	if got := bodies(o); got != "why closed" {
 		t.Errorf("queued: %s", got)
@@ -64,7 +64,7 @@ func TestTheQueueIsBounded(t *testing.T) {
 	}
 }
 
-func TestBucketsFillWithTime(t *testing.T) {
+func TestBucketsRefill(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1, 0)
 	b := newBucket(10, 3, now)
@@ -74,7 +74,7 @@ func TestBucketsFillWithTime(t *testing.T) {
 		}
 	}
 	if b.take(now) || b.take(now.Add(99*time.Millisecond)) || !b.take(now.Add(101*time.Millisecond)) {
-		t.Error("one a tenth of a second passes, and no other")
+		t.Error("want one every 100 ms")
 	}
 	b = newBucket(10, 1, now)
 	for i, want := range []time.Duration{0, 100 * time.Millisecond, 200 * time.Millisecond} {

@@ -16,26 +16,28 @@ import (
 	"parley/shared/testkit"
 )
 
-// answered has an answer be said whole, so that it can be corrected, and gives its name.
-func (c *client) answered(l *wire, text string) string {
+// playAnswer plays a complete answer, so that the client can truncate it, and returns the answer's
+// ID.
+func (c *client) playAnswer(l *workerLine, text string) string {
 	c.Helper()
 	c.ask("tell me")
 	run := c.begun()
-	run.completes(c.T, text)
+	run.complete(c.T, text)
 	say := l.want(contract.VoiceSay)
 	l.say(say, 0, len(text), 0, true)
 	l.said(say.Answer)
 	return say.Answer
 }
 
-// A client that has more to be done for its turns than can be done is not read from, until some of it is.
-func TestAClientWaitsForWhatItHasBegun(t *testing.T) {
+// The gate stops reading a client with too many unfinished jobs, such as corrections, until some
+// have finished.
+func TestUnfinishedJobsStopReadingFromTheClient(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, Config{}, nil)
 	r.runs.saving = make(chan error)
 	r.work()
 	c := r.open()
-	answer := c.answered(r.line(), "one two three four")
+	answer := c.playAnswer(r.line(), "one two three four")
 	c.want("response.done")
 	const corrections = maxJobs + 30
 	for range corrections {
@@ -46,7 +48,7 @@ func TestAClientWaitsForWhatItHasBegun(t *testing.T) {
 	}
 	select {
 	case e := <-c.events:
-		t.Errorf("%s came behind %d corrections that were not carried out", e.Type, maxJobs)
+		t.Errorf("%s arrived after %d unfinished corrections", e.Type, maxJobs)
 	case <-time.After(300 * time.Millisecond):
 	}
 	go func() {
@@ -62,12 +64,13 @@ func TestAClientWaitsForWhatItHasBegun(t *testing.T) {
 	}
 }
 
-// A worker is sent no more than it can take, however much has to be sent again to it, and in however small pieces; and then all of it.
-func TestAWorkerIsGivenTime(t *testing.T) {
+// The gate sends a worker only a limited amount of audio ahead of its reports, however small the
+// pieces are. It sends the rest as the worker progresses.
+func TestAudioAheadOfAWorkerIsLimited(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		pieces, samples int // that wait for the worker
-		limit           int // samples that it gets as long as it does not listen
+		pieces, samples int // sent by the client
+		limit           int // samples sent while the worker reports no progress
 	}{
 		"minutes":          {60, contract.VoiceRate, aheadSamples},
 		"the least pieces": {1500, 100, aheadFrames * 100},
@@ -83,9 +86,9 @@ func TestAWorkerIsGivenTime(t *testing.T) {
 			if tc.samples == contract.VoiceRate {
 				c.appendAll(tc.pieces, tc.samples)
 				first.kill()
-			} else { // while there is no line they wait as they came
+			} else { // while there is no worker, the pieces are stored as they arrive
 				first.kill()
-				for r.counted("parley_voice_lines_lost_total", "") == 0 {
+				for r.metric("parley_voice_lines_lost_total", "") == 0 {
 					<-time.After(5 * time.Millisecond)
 				}
 				c.appendAll(tc.pieces, tc.samples)
@@ -99,7 +102,7 @@ func TestAWorkerIsGivenTime(t *testing.T) {
 			got := len(l.heard) / 2
 			l.mu.Unlock()
 			if got > tc.limit+contract.MaxVoiceFrame {
-				t.Errorf("%d samples came though nobody listened, want %d", got, tc.limit)
+				t.Errorf("%d samples arrived at a stalled worker, want %d", got, tc.limit)
 			}
 			l.deaf.Store(false)
 			l.wantHeard(tc.pieces * tc.samples)
@@ -107,7 +110,7 @@ func TestAWorkerIsGivenTime(t *testing.T) {
 	}
 }
 
-// appendAll sends audio, and waits until all of it was taken.
+// appendAll sends audio and waits until the gate has processed all of it.
 func (c *client) appendAll(pieces, samples int) {
 	c.Helper()
 	piece := base64.StdEncoding.EncodeToString(make([]byte, 2*samples))
@@ -120,8 +123,8 @@ func (c *client) appendAll(pieces, samples int) {
 	}
 }
 
-// Pings cost an answer each: beyond some they have none.
-func TestPingsBeyondSomeAreNotAnswered(t *testing.T) {
+// Each ping costs the gate a pong. Pings beyond the rate limit get none.
+func TestPongsAreRateLimited(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, Config{}, nil)
 	r.work()
@@ -133,7 +136,7 @@ func TestPingsBeyondSomeAreNotAnswered(t *testing.T) {
 		t.Fatal(err)
 	}
 	in := bufio.NewReader(conn)
-	for line := "-"; line != "\r\n"; { // the upgrade
+	for line := "-"; line != "\r\n"; { // the response to the upgrade
 		var err error
 		if line, err = in.ReadString('\n'); err != nil {
 			t.Fatal(err)
@@ -154,7 +157,7 @@ func TestPingsBeyondSomeAreNotAnswered(t *testing.T) {
 	}
 }
 
-// serverFrame reads a frame as servers write them.
+// serverFrame reads an unmasked frame.
 func serverFrame(t *testing.T, in *bufio.Reader) (kind byte, body string) {
 	t.Helper()
 	var head [2]byte
@@ -176,16 +179,16 @@ func serverFrame(t *testing.T, in *bufio.Reader) (kind byte, body string) {
 	return head[0], string(raw)
 }
 
-// A client that takes nothing for too long is closed, though its queue is not full.
-func TestAClientThatTakesNothingIsClosed(t *testing.T) {
+// A client that takes no data for too long is closed, even if its queue is not full.
+func TestAClientThatStallsForTooLongIsClosed(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, Config{}, func(may *times) { may.write = 500 * time.Millisecond })
 	r.work()
 	c := r.connect()
 	l := r.line()
 	c.ask("tell me")
-	story := strings.Repeat("once upon a time ", 35) // 14 s, of which the system takes some, and the queue the rest
-	r.begun().tells(t, story)
+	story := strings.Repeat("once upon a time ", 35) // 14 s of speech: the socket buffers take some, the queue the rest
+	r.begun().addText(t, story)
 	began := time.Now()
 	l.say(l.want(contract.VoiceSay), 0, len(story), 0, false)
 	r.wantReason("slow")
@@ -195,28 +198,30 @@ func TestAClientThatTakesNothingIsClosed(t *testing.T) {
 	r.wantHeardText()
 }
 
-// Whoever hangs up behind response.done has all of the answer, and may play it later.
-func TestHangingUpBehindTheEndKeepsTheWholeAnswer(t *testing.T) {
+// A client that disconnects after response.done has received the whole answer and may play it
+// later, so the answer is not truncated.
+func TestHangingUpAfterResponseDoneKeepsTheWholeAnswer(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, Config{}, nil)
 	r.work()
 	c := r.open()
 	text := strings.Repeat("and so on ", 15) // 3 s
-	c.answered(r.line(), text)
+	c.playAnswer(r.line(), text)
 	c.want("response.done")
 	_ = c.socket.CloseNow()
 	r.wantReason("gone")
 	if did := r.runs.all(); strings.Contains(did, "cancel") || strings.Contains(did, "heard") {
-		t.Errorf("what was done: %s", did)
+		t.Errorf("calls: %s", did)
 	}
 }
 
-// What was heard is not lost with a database that is away for a moment; what it refuses is not asked for again.
-func TestWhatWasHeardIsKeptInTheEnd(t *testing.T) {
+// Saving the heard text is retried while the database is unavailable. It is not retried if the
+// database rejects it.
+func TestSavingHeardTextIsRetried(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		comes []error
-		lost  int // attempts
+		lost  int // failed attempts
 		kept  bool
 	}{
 		"away for a moment": {[]error{errors.New("no connection"), apierr.New(apierr.Unavailable, "away"), nil}, 2, true},
@@ -232,15 +237,15 @@ func TestWhatWasHeardIsKeptInTheEnd(t *testing.T) {
 			}
 			r.work()
 			c := r.open()
-			answer := c.answered(r.line(), "one two three four")
+			answer := c.playAnswer(r.line(), "one two three four")
 			c.want("response.done")
 			c.sendf(`{"type":"conversation.item.truncate","item_id":%q,"content_index":0,"audio_end_ms":100}`, answer)
 			c.want("conversation.item.truncated")
-			_ = c.socket.Close(websocket.StatusNormalClosure, "") // what is left to do is done
+			_ = c.socket.Close(websocket.StatusNormalClosure, "") // pending jobs are finished first
 			r.wantReason("client")
 			did := r.runs.all()
 			if strings.Count(did, "lost") != tc.lost || strings.Contains(did, "heard:one") != tc.kept || len(r.runs.saving) > 0 {
-				t.Errorf("what was done: %s", did)
+				t.Errorf("calls: %s", did)
 			}
 		})
 	}

@@ -26,17 +26,17 @@ func TestAConnectionIsOpenedAndClosed(t *testing.T) {
 	if l := r.line(); l.open.Line == "" || l.open.Position != 0 || l.open.Config.Detection == nil {
 		t.Errorf("the line was opened with %+v", l.open)
 	}
-	if got := r.counted("parley_voice_connections", ""); got != 1 {
+	if got := r.metric("parley_voice_connections", ""); got != 1 {
 		t.Errorf("%v connections are counted", got)
 	}
-	<-time.After(1200 * time.Millisecond) // longer than the server gives requests
+	<-time.After(1200 * time.Millisecond) // longer than the server's timeouts
 	c.sendf(`{"type":"input_audio_buffer.clear"}`)
 	c.want("input_audio_buffer.cleared")
 	if err := c.socket.Close(websocket.StatusNormalClosure, ""); err != nil {
 		t.Error(err)
 	}
 	r.wantReason("client")
-	if open, closed := r.counted("parley_voice_connections", ""), r.counted("parley_voice_closed_total", "client"); open != 0 || closed != 1 {
+	if open, closed := r.metric("parley_voice_connections", ""), r.metric("parley_voice_closed_total", "client"); open != 0 || closed != 1 {
 		t.Errorf("%v connections are open, %v closed", open, closed)
 	}
 	for _, key := range []string{`"org_id":"org_1"`, `"agent_id":"ag_1"`, `"session_id":"rt_1"`, `"took_ms"`} {
@@ -46,7 +46,7 @@ func TestAConnectionIsOpenedAndClosed(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoUpgradeIsNotServed(t *testing.T) {
+func TestRequestsWithoutAnUpgradeAreRefused(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, Config{}, nil)
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.address, http.NoBody)
@@ -67,7 +67,7 @@ func TestWhatIsNoUpgradeIsNotServed(t *testing.T) {
 	}
 	session := Admission{Conversation: realtime.Settings{Session: []byte(`{"type":"transcription"}`), NewID: newID()}}
 	if err := r.gate.Serve(nil, request, session); apierr.CodeFor(err) != apierr.InvalidRequest {
-		t.Errorf("a session that does not hold gave %v", err)
+		t.Errorf("an invalid session: %v", err)
 	}
 }
 
@@ -77,13 +77,13 @@ func TestSpeechIsCarriedBothWays(t *testing.T) {
 	r.work()
 	c := r.open()
 	l := r.line()
-	spoken := make([]byte, 4*contract.VoiceRate) // 2 s
+	spoken := make([]byte, 4*contract.VoiceRate) // 2 s of 16-bit samples
 	_, _ = rand.Read(spoken)
 	for at := 0; at < len(spoken); at += 9600 {
 		c.append(spoken[at : at+9600])
 	}
 	if got := l.wantHeard(len(spoken) / 2); !bytes.Equal(got, spoken) {
-		t.Error("the worker heard other samples than were spoken")
+		t.Error("the worker received different samples")
 	}
 	l.report(contract.VoiceReport{Type: contract.VoiceStarted, Item: "item_a", From: 4800})
 	if got := c.want("input_audio_buffer.speech_started"); got.AudioMS != 200 {
@@ -92,26 +92,26 @@ func TestSpeechIsCarriedBothWays(t *testing.T) {
 	l.report(contract.VoiceReport{Type: contract.VoiceStopped, Item: "item_a", From: 4800, To: 40_000})
 	l.report(contract.VoiceReport{Type: contract.VoiceTranscript, Item: "item_a", Text: "hello there"})
 	if got := c.want("conversation.item.input_audio_transcription.completed"); got.Transcript != "hello there" {
-		t.Errorf("understood %q", got.Transcript)
+		t.Errorf("the transcript is %q", got.Transcript)
 	}
 	run := r.begun()
 	if run.turn.Message != "hello there" {
-		t.Errorf("the run was asked %q", run.turn.Message)
+		t.Errorf("the input of the run is %q", run.turn.Message)
 	}
 	if got := c.want("response.created"); got.Response.Metadata["run_id"] != run.id {
 		t.Errorf("the response is of %q", got.Response.Metadata["run_id"])
 	}
 	answer := "Good morning. "
-	run.tells(t, answer)
+	run.addText(t, answer)
 	say := l.want(contract.VoiceSay)
-	run.completes(t, answer)
+	run.complete(t, answer)
 	l.want(contract.VoiceSay)
 	l.say(say, 0, len(answer), 0, true)
 	l.said(say.Answer)
 	if got := c.heardUntilDone(); !bytes.Equal(got, speech(0, len(answer))) {
-		t.Errorf("%d bytes of speech came, want %d, or others", len(got), len(speech(0, len(answer))))
+		t.Errorf("%d bytes of speech arrived, want %d, or the bytes differ", len(got), len(speech(0, len(answer))))
 	}
-	if got := r.counted("parley_voice_turn_seconds", ""); got != 1 {
+	if got := r.metric("parley_voice_turn_seconds", ""); got != 1 {
 		t.Errorf("%v turns are counted", got)
 	}
 	_ = c.socket.Close(websocket.StatusNormalClosure, "")
@@ -120,11 +120,11 @@ func TestSpeechIsCarriedBothWays(t *testing.T) {
 		t.Errorf("%d runs are still followed", open)
 	}
 	if strings.Contains(r.log.String(), "hello") || strings.Contains(r.log.String(), "morning") {
-		t.Errorf("what was said is in the log:\n%s", r.log)
+		t.Errorf("the log contains the conversation:\n%s", r.log)
 	}
 }
 
-// heardUntilDone gives the audio that comes until the response is done.
+// heardUntilDone returns the audio that arrives until the response is done.
 func (c *client) heardUntilDone() []byte {
 	c.Helper()
 	var pcm []byte
@@ -141,8 +141,9 @@ func (c *client) heardUntilDone() []byte {
 	}
 }
 
-// Whoever speaks while the agent does interrupts it at once: 3.9 s of its speech are queued, and no more leaves.
-func TestBargeInStopsTheAnswerAtOnce(t *testing.T) {
+// If the user speaks during an answer, the answer stops immediately. No more of its 3.9 s of queued
+// speech is sent.
+func TestBargeInStopsTheAnswerImmediately(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, Config{}, nil)
 	r.work()
@@ -151,7 +152,7 @@ func TestBargeInStopsTheAnswerAtOnce(t *testing.T) {
 	c.ask("tell me a story")
 	run := r.begun()
 	story := strings.Repeat("once upon a time ", 12)
-	run.tells(t, story)
+	run.addText(t, story)
 	say := l.want(contract.VoiceSay)
 	l.say(say, 0, len(story)-9, 0, false)
 	c.want("response.output_audio.delta")
@@ -164,7 +165,7 @@ func TestBargeInStopsTheAnswerAtOnce(t *testing.T) {
 	for {
 		e := c.next()
 		if e.Type == "response.output_audio.delta" {
-			t.Fatalf("speech came %s after the interruption was reported, and told", e.at.Sub(reported))
+			t.Fatalf("speech arrived %s after the interruption was reported", e.at.Sub(reported))
 		}
 		if e.Type == "response.done" {
 			if e.Response.Status != "cancelled" || e.Response.Details.Reason != "turn_detected" {
@@ -173,20 +174,20 @@ func TestBargeInStopsTheAnswerAtOnce(t *testing.T) {
 			break
 		}
 	}
-	t.Logf("the client knew after %s, the worker stopped after %s", started, cancelled)
-	if started > testkit.Within(time.Second) { // how long it takes on a machine that does nothing else is the bench's to say
+	t.Logf("the client was notified after %s, the worker stopped after %s", started, cancelled)
+	if started > testkit.Within(time.Second) { // the benchmark measures the time on an idle machine
 		t.Errorf("it took %s", started)
 	}
 	if got := r.wantCancelled(); got != run.id {
 		t.Errorf("the run %s was cancelled", got)
 	}
 	if heard := r.wantHeardText(); heard.AudioMS > 3000 || len(heard.Text) > len(story)/2 {
-		t.Errorf("heard was %+v", heard)
+		t.Errorf("the heard text is %+v", heard)
 	}
 }
 
-// What was queued for a client that reads slowly does not leave any more, either.
-func TestSpeechThatWasInterruptedIsNotSent(t *testing.T) {
+// After an interruption, speech that is queued for a slow client is not sent, either.
+func TestInterruptedSpeechIsNotSent(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, Config{}, nil)
 	r.work()
@@ -194,10 +195,10 @@ func TestSpeechThatWasInterruptedIsNotSent(t *testing.T) {
 	l := r.line()
 	c.ask("tell me a story")
 	story := strings.Repeat("once upon a time ", 30)
-	r.begun().tells(t, story)
+	r.begun().addText(t, story)
 	l.say(l.want(contract.VoiceSay), 0, len(story), 0, false)
-	l.tellAlive()
-	<-time.After(200 * time.Millisecond) // what the system takes is written
+	l.reportAlive()
+	<-time.After(200 * time.Millisecond) // the socket buffers are full
 	l.report(contract.VoiceReport{Type: contract.VoiceStarted, Item: "item_b", From: 0})
 	l.want(contract.VoiceStop)
 	go c.read()
@@ -210,14 +211,14 @@ func TestSpeechThatWasInterruptedIsNotSent(t *testing.T) {
 	}
 }
 
-func TestTurnsAreCarriedOutInOrder(t *testing.T) {
+func TestTurnsAreExecutedInOrder(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, Config{}, nil)
 	r.work()
 	r.runs.wait = make(chan struct{})
 	c := r.open()
 	c.ask("first")
-	c.sendf(`{"type":"response.cancel"}`) // while its run is being begun
+	c.sendf(`{"type":"response.cancel"}`) // while Begin waits
 	c.sendf(`{"type":"input_audio_buffer.clear"}`)
 	c.want("input_audio_buffer.cleared")
 	close(r.runs.wait)
@@ -233,7 +234,7 @@ func TestTurnsAreCarriedOutInOrder(t *testing.T) {
 	r.wantCancelled()
 	c.want("response.done")
 	if did := r.runs.all(); !strings.HasPrefix(did, "begin:first cancel") || strings.Count(did, "begin") != 2 {
-		t.Errorf("what was done: %s", did)
+		t.Errorf("calls: %s", did)
 	}
 	r.refuse(apierr.RateLimited)
 	c.ask("third")
@@ -247,7 +248,7 @@ func TestTurnsAreCarriedOutInOrder(t *testing.T) {
 	}
 }
 
-// A client that is gone cancels nothing; what it heard is kept.
+// A client that disconnects does not cancel its run. The heard text is saved.
 func TestARunOutlivesItsConnection(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, Config{}, nil)
@@ -256,25 +257,26 @@ func TestARunOutlivesItsConnection(t *testing.T) {
 	l := r.line()
 	c.ask("a long story")
 	run := r.begun()
-	run.tells(t, "once upon a time, and so on")
+	run.addText(t, "once upon a time, and so on")
 	l.say(l.want(contract.VoiceSay), 0, 20, 0, false)
 	c.want("response.output_audio.delta")
 	<-time.After(200 * time.Millisecond)
 	_ = c.socket.CloseNow()
 	r.wantReason("gone")
 	if heard := r.wantHeardText(); len(heard.Text) > 20 || heard.AudioMS < 200 || heard.AudioMS > 400 {
-		t.Errorf("heard was %+v", heard)
+		t.Errorf("the heard text is %+v", heard)
 	}
 	if did := r.runs.all(); strings.Contains(did, "cancel") {
-		t.Errorf("what was done: %s", did)
+		t.Errorf("calls: %s", did)
 	}
 	if open := r.runs.open.Load(); open != 0 {
 		t.Errorf("%d runs are still followed", open)
 	}
 }
 
-// Of an answer of which nothing was heard, nothing is kept: the session has all of it.
-func TestAnAnswerThatNobodyHeardStaysWhole(t *testing.T) {
+// If the client heard nothing of an answer, no heard text is saved, and the session keeps the whole
+// answer.
+func TestAnUnheardAnswerIsKeptWhole(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, Config{}, nil)
 	r.work()
@@ -285,12 +287,13 @@ func TestAnAnswerThatNobodyHeardStaysWhole(t *testing.T) {
 	_ = c.socket.CloseNow()
 	r.wantReason("gone")
 	if did := r.runs.all(); did != "begin:a long story" {
-		t.Errorf("what was done: %s", did)
+		t.Errorf("calls: %s", did)
 	}
 }
 
-// A worker that dies in the middle of an answer is replaced: not a sample is missing or doubled, neither of what is said nor of what is heard.
-func TestAnotherWorkerGoesOnWhereOneDied(t *testing.T) {
+// If a worker dies in the middle of an answer, another one takes over. No sample of the input or
+// the answer is lost or repeated.
+func TestAnotherWorkerContinuesAnAnswer(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, Config{}, nil)
 	first := r.work()
@@ -304,17 +307,17 @@ func TestAnotherWorkerGoesOnWhereOneDied(t *testing.T) {
 	c.ask("tell me")
 	run := r.begun()
 	answer := "One sentence. And another one."
-	run.tells(t, answer)
+	run.addText(t, answer)
 	say := l.want(contract.VoiceSay)
 	l.say(say, 0, 13, 0, true)
-	l.say(say, 13, 23, 0, false) // a third of the second sentence
+	l.say(say, 13, 23, 0, false) // a part of the second sentence
 	var pcm []byte
 	for len(pcm) < 2*23*perByte {
 		pcm = append(pcm, c.want("response.output_audio.delta").pcm(t)...)
 	}
 	first.kill()
 	died := time.Now()
-	c.append(spoken[20_000:]) // nobody is there
+	c.append(spoken[20_000:]) // no worker is connected
 	r.work()
 	again := r.line()
 	t.Logf("the line was open again after %s", time.Since(died))
@@ -323,20 +326,20 @@ func TestAnotherWorkerGoesOnWhereOneDied(t *testing.T) {
 	}
 	say = again.want(contract.VoiceSay)
 	if say.Start != 13 || say.Skip != 10*perByte || say.Text != answer[13:] {
-		t.Fatalf("it was told to say %+v", say)
+		t.Fatalf("the command is %+v", say)
 	}
 	again.say(say, 13, len(answer), say.Skip, true)
-	run.completes(t, answer)
+	run.complete(t, answer)
 	again.want(contract.VoiceSay)
 	again.said(say.Answer)
 	if pcm = append(pcm, c.heardUntilDone()...); !bytes.Equal(pcm, speech(0, len(answer))) {
-		t.Errorf("%d samples came of %d, or others", len(pcm)/2, len(answer)*perByte)
+		t.Errorf("%d of %d samples arrived, or the samples differ", len(pcm)/2, len(answer)*perByte)
 	}
 	needed := int(again.open.Position)
 	if got := again.wantHeard(len(spoken)/2 - needed); !bytes.Equal(got, spoken[2*needed:]) {
-		t.Error("the second worker heard other samples than were spoken")
+		t.Error("the second worker received different samples")
 	}
-	if lost := r.counted("parley_voice_lines_lost_total", ""); lost != 1 {
+	if lost := r.metric("parley_voice_lines_lost_total", ""); lost != 1 {
 		t.Errorf("%v lines were lost", lost)
 	}
 }
@@ -359,12 +362,12 @@ func TestALeavingWorkerIsReplaced(t *testing.T) {
 	<-stopped
 	c.append(make([]byte, 4800))
 	again.wantHeard(2400)
-	if lost := r.counted("parley_voice_lines_lost_total", ""); lost != 0 {
+	if lost := r.metric("parley_voice_lines_lost_total", ""); lost != 0 {
 		t.Errorf("%v lines were lost", lost)
 	}
 }
 
-func TestWithoutAWorkerThereIsNoVoice(t *testing.T) {
+func TestVoiceIsUnavailableWithoutAWorker(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, Config{}, func(may *times) { may.open, may.reopen = 2*time.Second, time.Second })
 	c := r.connect()
@@ -382,8 +385,8 @@ func TestWithoutAWorkerThereIsNoVoice(t *testing.T) {
 	r.wantReason("no_worker")
 }
 
-// What loses one worker after the other is not given to all that there are.
-func TestALineThatIsLostAgainAndAgainIsGivenUp(t *testing.T) {
+// A line that loses its worker repeatedly is closed, so that it cannot take down all workers.
+func TestALineLostRepeatedlyIsClosed(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, Config{}, nil)
 	r.work()
@@ -391,7 +394,7 @@ func TestALineThatIsLostAgainAndAgainIsGivenUp(t *testing.T) {
 	for range maxLosses {
 		l := r.line()
 		c.append(make([]byte, 4800))
-		l.wantHeard(2400) // else it may be given up before the gate has it: then another is opened, and none was lost
+		l.wantHeard(2400) // the line is open on both ends, so its loss counts
 		close(l.quit)
 	}
 	c.wantClose("voice_unavailable", websocket.StatusTryAgainLater)

@@ -181,7 +181,7 @@ func (t *turns) follow(ctx context.Context, answer string, run Run) {
 		}
 		if err != nil {
 			if !errors.Is(err, io.EOF) {
-				t.log.Debug().Err(err).Str("run_id", run.ID()).Msg("a voice turn's run can be followed no further")
+				t.log.Debug().Err(err).Str("run_id", run.ID()).Msg("cannot follow the run of a voice turn any further")
 			}
 			t.sendAndWait(ctx, news{answer: answer, cut: true, done: done}, done)
 			return
@@ -205,7 +205,7 @@ func (t *turns) settle(ctx context.Context, ended realtime.Ended) {
 	}
 	if ended.Heard != nil {
 		if err := t.save(within, ended.RunID, *ended.Heard); err != nil {
-			t.log.Warn().Err(err).Str("run_id", ended.RunID).Msg("cannot keep what was heard of a voice turn")
+			t.log.Warn().Err(err).Str("run_id", ended.RunID).Msg("cannot store the playback offset of a voice turn")
 		}
 	}
 }

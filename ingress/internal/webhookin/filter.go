@@ -87,7 +87,7 @@ func parseFilter(f domain.HookFilter) (c condition, field string, err error) {
 		return c, "path", err
 	}
 	if c.name == ofPayload {
-		return c, "path", fmt.Errorf("%s cannot be filtered by", ofPayload)
+		return c, "path", fmt.Errorf("%s cannot be used in a filter", ofPayload)
 	}
 	value := bytes.TrimSpace(f.Value)
 	switch f.Op {

@@ -33,7 +33,7 @@ func NewSecret(source domain.HookSource) string {
 // CheckSecret reports why a user's own secret is invalid for a source.
 func CheckSecret(source domain.HookSource, secret string) error {
 	if strings.TrimSpace(secret) != secret || strings.ContainsFunc(secret, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-		return fmt.Errorf("must not begin or end with a space, nor hold control characters")
+		return fmt.Errorf("must not begin or end with a space or contain control characters")
 	}
 	if source != domain.HookStandard {
 		return nil

@@ -72,7 +72,7 @@ func parseTemplate(text string) ([]piece, error) {
 			return nil, err
 		}
 		if places++; places > maxPlaces {
-			return nil, fmt.Errorf("it has more than %d {{places}}", maxPlaces)
+			return nil, fmt.Errorf("it has more than %d {{placeholders}}", maxPlaces)
 		}
 		out, text = append(out, p), after
 	}
@@ -102,7 +102,7 @@ func parsePath(text string) ([]string, error) {
 	}
 	for _, name := range path {
 		if name == "" || strings.ContainsFunc(name, func(r rune) bool { return !inPath(r) }) {
-			return nil, fmt.Errorf("%s is no path: it is names and numbers with dots between, such as pull_request.labels.0.name", shown)
+			return nil, fmt.Errorf("%s is not a path: use names and numbers separated by dots, such as pull_request.labels.0.name", shown)
 		}
 	}
 	return path, nil

@@ -15,17 +15,18 @@ import (
 	"parley/shared/domain"
 )
 
-// vector is a delivery as a source's own documentation shows it, with the secret that it was signed with.
+// vector is a delivery as the source's documentation shows it, with the secret that signed it.
 type vector struct {
 	source domain.HookSource
 	secret string
-	at     int64 // seconds, 0: the source signs no time
+	at     int64 // Unix time in seconds; 0: the source signs no time
 	header map[string]string
 	body   string
 }
 
-// GitHub, "Validating webhook deliveries"; Slack, "Verifying requests from Slack"; Standard Webhooks, the tests of its libraries.
-// Stripe publishes its scheme and no secret: its vector was made with openssl.
+// vectors are published examples: GitHub, "Validating webhook deliveries"; Slack, "Verifying
+// requests from Slack"; Standard Webhooks, tests of its libraries. Stripe publishes no example with
+// a secret, so its vector was created with openssl.
 var vectors = map[string]vector{
 	"github": {
 		source: domain.HookGitHub, secret: "It's a Secret to Everybody", body: "Hello, World!",
@@ -71,7 +72,7 @@ func (v *vector) now() time.Time {
 	return time.Unix(v.at, 0)
 }
 
-// verify checks the vector with changes.
+// verify verifies the vector after change has modified its header.
 func (v *vector) verify(body string, now time.Time, change func(http.Header), secrets ...string) error {
 	header := v.headers()
 	if change != nil {
@@ -108,7 +109,7 @@ func (v *vector) headersChanged(t *testing.T) {
 		wantErr(t, name+" missing", v.verify(v.body, v.now(), func(h http.Header) { h.Del(name) }, v.secret), ErrUnsigned)
 		wantErr(t, name+" doubled", v.verify(v.body, v.now(), func(h http.Header) { h.Add(name, value) }, v.secret), ErrDoubled)
 		if v.verify(v.body, v.now(), func(h http.Header) { h.Set(name, "0"+value) }, v.secret) == nil {
-			t.Errorf("%s changed: taken", name)
+			t.Errorf("%s changed: accepted", name)
 		}
 	}
 }
@@ -130,7 +131,7 @@ func (v *vector) atOtherTimes(t *testing.T) {
 			}
 		}
 		if v.verify(v.body, v.now(), change, v.secret) == nil {
-			t.Errorf("the time %q was taken", at)
+			t.Errorf("the time %q was accepted", at)
 		}
 	}
 }
@@ -142,7 +143,8 @@ func wantErr(t *testing.T, what string, got, want error) {
 	}
 }
 
-// While a source rotates its secret it sends signatures by both, and others that we do not know.
+// A source may send several signatures: with its old and new secret while it rotates them, and of
+// schemes that Parley does not support.
 func TestSeveralSignatures(t *testing.T) {
 	t.Parallel()
 	v := vectors["stripe"]
@@ -180,7 +182,8 @@ func TestSeveralSignatures(t *testing.T) {
 	}
 }
 
-// What the library of Standard Webhooks signs is taken, and what is signed here the library takes.
+// Deliveries signed by the library of Standard Webhooks verify here, and deliveries signed here
+// verify with the library.
 func TestStandardLibrary(t *testing.T) {
 	t.Parallel()
 	secret, body, now := NewSecret(domain.HookStandard), []byte(`{"type":"user.created"}`), time.Now()
@@ -231,7 +234,7 @@ func TestPlainSourcesVerify(t *testing.T) {
 	wantErr(t, "an unknown source", Verify("ftp", "X-Sig", []string{secret}, http.Header{"X-Sig": {secret}}, body, time.Now()), ErrUnsigned)
 }
 
-// What is signed for a test is what the source would send.
+// Test deliveries are signed exactly as the source would sign them.
 func TestSignedVerifies(t *testing.T) {
 	t.Parallel()
 	for _, source := range domain.HookSources {
@@ -254,7 +257,7 @@ func TestSignedVerifies(t *testing.T) {
 		"whsec_" + base64.StdEncoding.EncodeToString(make([]byte, 23)): domain.HookStandard,
 	} {
 		if CheckSecret(source, secret) == nil {
-			t.Errorf("%q was taken for %s", secret, source)
+			t.Errorf("%q was accepted for %s", secret, source)
 		}
 	}
 }

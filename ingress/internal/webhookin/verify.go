@@ -18,11 +18,11 @@ import (
 // The reasons for refusing a delivery. They help the person who configures the source, and reveal
 // nothing to one who guesses.
 var (
-	ErrUnsigned  = errors.New("the delivery carries no signature of this kind of source")
+	ErrUnsigned  = errors.New("the delivery has no signature of this source")
 	ErrDoubled   = errors.New("a header of the signature was sent more than once")
 	ErrMalformed = errors.New("a header of the signature is malformed")
-	ErrStale     = errors.New("the time of the signature is more than five minutes off")
-	ErrSignature = errors.New("the signature does not belong to this body and the hook's secret")
+	ErrStale     = errors.New("the time of the signature differs by more than five minutes")
+	ErrSignature = errors.New("the signature does not match the body and the hook's secret")
 )
 
 const (

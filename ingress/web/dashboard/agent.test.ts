@@ -2,7 +2,7 @@ import { equal, type Test } from "../kit/check";
 import { draftOf, faultsOf, newEndpoint, newServer, type Draft } from "./pages/agent/draft";
 import { policy } from "./pages/agent/examples";
 import { originOf, originsOf } from "./pages/agent/origin";
-import { placeOf, told } from "./pages/agent/words";
+import { placeOf, faultText } from "./pages/agent/words";
 import type { Agent } from "./types";
 
 const agent: Agent = {
@@ -18,7 +18,7 @@ const draft: Draft = {
 
 export const tests: Test[] = [
   {
-    name: "origins as people type them become what browsers send",
+    name: "typed origins are converted to the form that browsers send",
     run: () => {
       const good = {
         "https://www.example.com": "https://www.example.com", "https://www.example.com/": "https://www.example.com", "HTTPS://Www.Example.com:443": "https://www.example.com",
@@ -30,7 +30,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "what is no origin is none",
+    name: "invalid origins are rejected",
     run: () => {
       const bad = [
         "not", "", "an origin", "*", "*.example.com", "https://*.example.com", "https://a.example/path", "a.example/x", "https://a.example?x", "https://a.example#x", "https://u:p@a.example",
@@ -41,20 +41,20 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "one that is none keeps all from being added",
+    name: "an invalid origin prevents the others from being added",
     run: () => {
       equal(originsOf("a.example, https://b.example").origins, ["https://a.example", "https://b.example"]);
       const { origins, fault } = originsOf("not an origin a.example");
-      equal([origins, fault], [[], "Not an origin: not, an, origin. Give a scheme and a host, and no path, such as https://www.example.com."]);
-      equal(originsOf("*.a.example").fault, "Not an origin: *.a.example. Patterns are not possible: name each origin, such as https://www.example.com.");
+      equal([origins, fault], [[], "Not an origin: not, an, origin. Use a scheme and a host, without a path, for example https://www.example.com."]);
+      equal(originsOf("*.a.example").fault, "Not an origin: *.a.example. Patterns are not supported. Add each origin, for example https://www.example.com.");
     },
   },
   {
-    name: "the policy is one line of a header",
+    name: "the security policy is a single header line",
     run: () => equal(policy("https://p.example"), "Content-Security-Policy: script-src https://p.example; connect-src https://p.example"),
   },
   {
-    name: "fields are told by the form's words",
+    name: "fields are named by the form's labels",
     run: () => {
       const places: Record<string, string> = {
         name: "Name", systemPrompt: "System prompt", "fallbackModels[1]": "Fallback model 2", "allowedCallers[0]": "Who may call it", "tools.httpRequest.endpoints[0].name": "Endpoint 1: Name",
@@ -68,12 +68,12 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "faults are sentences with a subject",
+    name: "field errors are sentences with the field's label",
     run: () => {
-      equal(told({ field: "name", message: "must not be empty" }, draft), "Name must not be empty");
-      equal(told({ field: "widget.identitySecret", message: "there is no secret to keep" }, draft), "Identity secret: there is no secret to keep");
+      equal(faultText({ field: "name", message: "must not be empty" }, draft), "Name must not be empty");
+      equal(faultText({ field: "widget.identitySecret", message: "there is no secret to keep" }, draft), "Identity secret: there is no secret to keep");
       const [fault] = faultsOf(draft);
-      equal(fault && told(fault, draft).startsWith("Endpoint “getOrder”: Arguments must be JSON: "), true);
+      equal(fault && faultText(fault, draft).startsWith("Endpoint “getOrder”: Arguments must be valid JSON: "), true);
     },
   },
 ];

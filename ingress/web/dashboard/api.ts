@@ -1,4 +1,4 @@
-// Requests to the API: the same one that everybody uses, with the browser's session cookie.
+// Requests to the API. The dashboard uses the public API, with the browser's session cookie.
 
 export interface FieldError {
   field: string;
@@ -6,7 +6,10 @@ export interface FieldError {
   message: string;
 }
 
-/** What the service, or the way to it, said instead of answering. Status 0: the service was not reached. */
+/**
+ * An error response of the service, or a failure to reach it. Status 0 means that the service was
+ * not reached.
+ */
 export class ApiError extends Error {
   constructor(
     readonly status: number,
@@ -14,7 +17,7 @@ export class ApiError extends Error {
     readonly detail: string,
     readonly errors: FieldError[] = [],
     readonly requestId = "",
-    /** Seconds, when the service names them. */
+    /** Seconds, if the service sent Retry-After. */
     readonly retryAfter: number | null = null,
   ) {
     super(detail);
@@ -31,37 +34,39 @@ function stored(): string | null {
   try {
     return localStorage.getItem(chosen);
   } catch {
-    return null; // storage is closed to us: the oldest membership it is
+    return null; // the browser blocks storage: use the oldest membership
   }
 }
 
-/** Acts in another organization from the next request on; null is the oldest membership. */
+/**
+ * Selects the organization of the following requests. Null selects the person's oldest membership.
+ */
 export function chooseOrganization(id: string | null): void {
   organization = id;
   try {
     if (id === null) localStorage.removeItem(chosen);
     else localStorage.setItem(chosen, id);
   } catch {
-    // it holds until the page is left
+    // the choice lasts until the page is left
   }
 }
 
 export const chosenOrganization = (): string | null => organization;
 
-/** Sends what follows as a visitor of the demo, without anybody's cookie. */
+/** Switches between the demo, which sends no cookie, and the signed-in person. */
 export function enterDemo(on: boolean): void {
   demo = on;
 }
 
 export const inDemo = (): boolean => demo;
 
-/** The headers that say who acts and where. */
+/** Returns the headers that identify the caller and the organization. */
 export function identity(): Record<string, string> {
   if (demo) return { "x-tenant-id": "tenant_demo" };
   return organization === null ? {} : { "x-organization-id": organization };
 }
 
-/** Whether cookies go along. */
+/** Whether requests send cookies. */
 export const credentials = (): RequestCredentials => (demo ? "omit" : "same-origin");
 
 export function address(path: string, params: Params = {}): string {
@@ -78,6 +83,10 @@ export const post = <T>(path: string, body?: unknown, params?: Params, signal?: 
 export const put = <T>(path: string, body: unknown, params?: Params): Promise<T> => send<T>("PUT", address(path, params), body);
 export const del = <T>(path: string, params?: Params): Promise<T> => send<T>("DELETE", address(path, params));
 
+/**
+ * Sends a request and returns its JSON. It throws an ApiError if the service refuses or cannot be
+ * reached.
+ */
 async function send<T>(method: string, url: string, body?: unknown, signal?: AbortSignal): Promise<T> {
   const headers: Record<string, string> = identity();
   if (body !== undefined) headers["content-type"] = "application/json";
@@ -89,12 +98,19 @@ async function send<T>(method: string, url: string, body?: unknown, signal?: Abo
   return reached(ask, signal, method === "GET" ? askAgain : lookFirst);
 }
 
-const askAgain = "The service cannot be reached. Check the connection and try again.";
+const askAgain = "Can't reach the service. Check the connection and try again.";
 
-/** Of what was to be done, and nobody says whether it was: browsers do not tell a service that is away from an answer that is lost. */
-export const lookFirst = "The service cannot be reached, or its answer was lost. See whether it was done before you try again.";
+/**
+ * The message for a failed change. A browser cannot distinguish an unreachable service from a lost
+ * response, so the change may have been made.
+ */
+export const lookFirst = "Can't reach the service, or its response was lost. Check whether the change was made before you try again.";
 
-/** What asking brings. Where nothing answers, the way breaks while an answer comes, or a good answer is not the service's, it was not reached. */
+/**
+ * Returns the result of ask. It throws an ApiError with status 0 and the message otherwise if there
+ * is no response, the connection breaks during the response, or the response is not the service's
+ * JSON.
+ */
 export async function reached<T>(ask: () => Promise<T>, signal?: AbortSignal, otherwise = askAgain): Promise<T> {
   try {
     return await ask();
@@ -104,21 +120,24 @@ export async function reached<T>(ask: () => Promise<T>, signal?: AbortSignal, ot
   }
 }
 
-/** Reads a refusal; one for want of a session leads to the login page. */
+/** Reads an error response. A 401 leads to the login page. */
 export async function problemOf(response: Response): Promise<ApiError> {
   const wait = Number(response.headers.get("retry-after"));
   const problem: Record<string, unknown> = await response.json().catch(() => ({}));
-  const foreign = (problem["error"] ?? {}) as Record<string, unknown>; // as OpenAI's clients read it
+  const foreign = (problem["error"] ?? {}) as Record<string, unknown>; // the shape of the OpenAI-compatible API
+
   const error = new ApiError(
     response.status,
     String(problem["code"] ?? foreign["code"] ?? "unknown"),
-    String(problem["detail"] ?? problem["title"] ?? foreign["message"] ?? `The service answered ${response.status}.`),
+    String(problem["detail"] ?? problem["title"] ?? foreign["message"] ?? `The service responded with status ${response.status}.`),
     Array.isArray(problem["errors"]) ? (problem["errors"] as FieldError[]) : [],
     response.headers.get("x-request-id") ?? "",
     wait > 0 ? wait : null,
   );
+
   if (error.status === 401 && !demo) toLogin();
   if (error.status === 403 && organization !== null && error.code === "permission_denied") void forgetLostOrganization().catch(() => undefined);
+
   return error;
 }
 
@@ -126,7 +145,10 @@ export function toLogin(): void {
   location.assign("/login?next=" + encodeURIComponent(location.pathname + location.search));
 }
 
-/** Somebody who was removed from the chosen organization would be refused everywhere. */
+/**
+ * Returns to the oldest membership if the person was removed from the chosen organization, where
+ * every request would be refused.
+ */
 async function forgetLostOrganization(): Promise<void> {
   const response = await fetch("/api/auth/session", { credentials: "same-origin" });
   if (!response.ok) return;

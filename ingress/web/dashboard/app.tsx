@@ -1,4 +1,4 @@
-// The frame around all pages, and which page an address shows.
+// The frame around all pages, and the table of pages.
 import { Component, type ComponentChildren, type ComponentType } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { chooseOrganization, chosenOrganization, enterDemo, post } from "./api";
@@ -27,11 +27,11 @@ const OrgPage = administration((pages) => pages.OrgPage);
 interface Page {
   path: string;
   show: ComponentType<Record<string, string>>;
-  demo?: boolean; // open to visitors of the demo
+  demo?: boolean; // available in the demo
   wide?: boolean;
 }
 
-/** Every page there is. What a path's :name stands for is handed to the page. */
+/** All pages. A page receives the value of each :name of its path as a parameter. */
 const pages: Page[] = [
   { path: "/dashboard", show: AgentsPage },
   { path: "/dashboard/agents", show: AgentsPage },
@@ -70,14 +70,17 @@ export function App({ boot }: { boot: Boot }) {
   const place = usePlace();
   const session = boot.session === null ? null : chosen(boot.session);
   const demo = session === null || (place.path.startsWith("/dashboard/templates") && place.query.get("token") === "demo");
+
   enterDemo(demo);
   const found = find(place.path);
   const main = useRef<HTMLElement>(null);
   const first = useRef(true);
+
   useEffect(() => {
     if (first.current) first.current = false;
-    else main.current?.focus(); // a new page begins at its beginning, for readers of screens too
+    else main.current?.focus(); // a new page starts at its top, for screen readers too
   }, [place.path]);
+
   const Shown = found && (!demo || found.page.demo) ? found.page.show : null;
   return (
     <BootContext.Provider value={{ ...boot, session: demo ? null : session }}>
@@ -98,7 +101,7 @@ export function App({ boot }: { boot: Boot }) {
   );
 }
 
-/** Keeps a fault of a page within it: the frame around it goes on. */
+/** Limits a rendering error to the page: the frame around it keeps working. */
 class Boundary extends Component<{ children: ComponentChildren }, { broken: boolean }> {
   override state = { broken: false };
 
@@ -114,9 +117,9 @@ class Boundary extends Component<{ children: ComponentChildren }, { broken: bool
     if (!this.state.broken) return this.props.children;
     return (
       <>
-        <PageHeader title="This page broke" />
-        <Empty title="Something in it could not be shown" action={<Button look="primary" onClick={() => location.reload()}>Load it again</Button>}>
-          Nothing was lost: what the service has, it keeps. If it breaks again, the browser’s console says where.
+        <PageHeader title="This page failed" />
+        <Empty title="Couldn't show this page" action={<Button look="primary" onClick={() => location.reload()}>Reload the page</Button>}>
+          Your saved data is safe. Reload the page. If it fails again, the browser’s console shows the error.
         </Empty>
       </>
     );
@@ -131,7 +134,10 @@ function find(path: string): { page: Page; params: Record<string, string> } | nu
   return null;
 }
 
-/** The session with the organization that was chosen on this machine, if it is still one of the person's. */
+/**
+ * Returns the session in the organization chosen in this browser, if the person is still a member
+ * of it.
+ */
 function chosen(session: Session): Session {
   const id = chosenOrganization();
   const other = session.organizations.find((o) => o.id === id);
@@ -149,7 +155,7 @@ function Navigation({ path, role }: { path: string; role: Role }) {
     const nav = strip.current;
     const now = nav?.querySelector("[aria-current]");
     if (!nav || !now) return;
-    const sized = new ResizeObserver(() => { // at once, too; in wide windows nothing scrolls
+    const sized = new ResizeObserver(() => { // also called immediately; a wide window does not scroll
       const [around, link] = [nav.getBoundingClientRect(), now.getBoundingClientRect()];
       nav.scrollLeft += link.left + link.width / 2 - around.left - around.width / 2;
     });
@@ -209,9 +215,9 @@ function Visitor({ signedIn }: { signedIn: boolean }) {
 function Nowhere({ demo }: { demo: boolean }) {
   return (
     <>
-      <PageHeader title={demo ? "Not part of the demo" : "There is no such page"} />
-      <Empty title={demo ? "The demo chats with templates" : "Nothing is here"} action={<LinkButton href={demo ? "/dashboard/templates?token=demo" : "/dashboard"} look="primary">{demo ? "To the templates" : "To the agents"}</LinkButton>}>
-        {demo ? "With an account of your own you can make agents, give them documents, and run them by a schedule." : "The link may be incomplete, or what it led to may have been deleted."}
+      <PageHeader title={demo ? "Not available in the demo" : "Page not found"} />
+      <Empty title={demo ? "The demo offers chats with templates only" : "There is nothing at this address"} action={<LinkButton href={demo ? "/dashboard/templates?token=demo" : "/dashboard"} look="primary">{demo ? "Go to templates" : "Go to agents"}</LinkButton>}>
+        {demo ? "Sign up to create agents, give them documents and run them on a schedule." : "The link may be incomplete, or the item was deleted."}
       </Empty>
     </>
   );

@@ -24,13 +24,13 @@ const all = (events: ServerEvent[], from: Turn = newTurn("hello", "k")): Turn =>
 const created = told("run.created", { createdAt: "2026-11-21T09:00:00.000Z" });
 const begun = [created, told("run.started", {}), told("message.delta", { text: "One " }), told("tool.started", { toolCall: call("c1", "running") }), told("citation.added", { citation })];
 
-/** A run as lists show it. */
+/** A run as in lists. */
 const inShort = (whole: Run) => ({
   ...whole, output: undefined, message: whole.message?.slice(0, 4), messageCut: true, citations: whole.citations.length,
   toolCalls: whole.toolCalls.map(({ name, status, durationMs }) => ({ name, status, durationMs })),
 });
 
-/** A service that accepts messages, and tells of sessions, when it is told to. */
+/** A fake service that accepts messages and sends events when a test asks for it. */
 class Service {
   asked: string[] = [];
   runs: Run[] = [];
@@ -54,14 +54,14 @@ class Service {
     };
   }
 
-  /** Answers whoever asks, once somebody does. */
+  /** Answers the pending request, or the next one. */
   async answer(path: string, answer: Response): Promise<void> {
     while (!this.waiting.has(path)) await new Promise((resolve) => setTimeout(resolve));
     this.waiting.get(path)?.(answer);
     this.waiting.delete(path);
   }
 
-  /** Begins the stream of a message, which stays open. */
+  /** Starts the stream of a message, which stays open. */
   async tell(...events: ServerEvent[]): Promise<void> {
     const text = events.map((e) => `id: ${e.id}\nevent: ${e.event}\ndata: ${e.data}\n\n`).join("");
     const body = new ReadableStream({ start: (to) => to.enqueue(new TextEncoder().encode(text)) });
@@ -74,7 +74,7 @@ class Service {
   }
 }
 
-/** Runs a test with a session whose service does nothing by itself. */
+/** Runs a test with a session whose service does nothing automatically. */
 async function withService(body: (service: Service, session: ChatSession) => Promise<void>): Promise<void> {
   const service = new Service();
   const session = new ChatSession({ agentId: "ag_1" }, "s");
@@ -86,7 +86,7 @@ async function withService(body: (service: Service, session: ChatSession) => Pro
   }
 }
 
-/** Waits until the session has changed to what is wanted. */
+/** Waits until the session reaches a state. */
 const until = (session: ChatSession, wanted: () => boolean): Promise<void> => new Promise((resolve, reject) => {
   const late = setTimeout(() => reject(new Error(`it never was so: ${wanted}`)), 10_000);
   const look = () => {
@@ -106,7 +106,7 @@ const only = (session: ChatSession): Turn => {
 
 export const tests: Test[] = [
   {
-    name: "answers are those of the messages, and tool calls those of the runs: lists cut both",
+    name: "answers come from the messages and tool calls from the runs, because lists truncate both",
     run: () => withService(async (service, session) => {
       service.runs = [run()];
       const said = (role: Message["role"], content: string): Message => ({
@@ -121,7 +121,7 @@ export const tests: Test[] = [
     }),
   },
   {
-    name: "the second click of a double click stops nothing",
+    name: "the second click of a double click does not stop the run",
     run: () => withService(async (service, session) => {
       session.send("hello");
       await session.stop(only(session));
@@ -133,7 +133,7 @@ export const tests: Test[] = [
     }),
   },
   {
-    name: "what is stopped before it is accepted stays, and is cancelled then",
+    name: "a message that is stopped before it is accepted is cancelled after it is accepted",
     run: () => withService(async (service, session) => {
       session.send("hello");
       session.sentAt = 0; // long ago
@@ -152,7 +152,7 @@ export const tests: Test[] = [
     }),
   },
   {
-    name: "a message that is sent while its session is read stays",
+    name: "a message that is sent while its session loads stays",
     run: () => withService(async (service, session) => {
       const opened = session.open(true);
       session.send("second");
@@ -164,7 +164,7 @@ export const tests: Test[] = [
     }),
   },
   {
-    name: "something stands there at once while nothing has come",
+    name: "activity is shown before the first event",
     run: () => withService(async (_, session) => {
       const began = performance.now();
       session.send("hello");
@@ -180,7 +180,7 @@ export const tests: Test[] = [
     }),
   },
   {
-    name: "a limit ends when the service said, also over a reload",
+    name: "a limit ends at the service's time, also after a reload",
     run: () => withService(async (service, session) => {
       const before = Date.now();
       session.send("hello");
@@ -197,7 +197,7 @@ export const tests: Test[] = [
     }),
   },
   {
-    name: "what was refused waits for a person, also over a reload",
+    name: "a refused message waits for a person, also after a reload",
     run: () => withService(async (service, session) => {
       session.send("hello");
       await service.answer("/api/agents", Response.json({ code: "budget_exceeded", detail: "Used up." }, { status: 429, headers: { "retry-after": "30" } }));
@@ -223,9 +223,9 @@ export const tests: Test[] = [
     }),
   },
   {
-    name: "who is to wait long may ask before, and reads when it ends",
+    name: "a long wait can be ended by a retry, and its end is shown",
     run: () => withService(async (service, session) => {
-      const detail = "the agent's (ag_1) budget of 0 runs a month is used up; it begins anew at 2026-12-01T00:00:00Z (bud_1)";
+      const detail = "the agent's (ag_1) budget of 0 runs per month is used up; its next period starts at 2026-12-01T00:00:00Z (bud_1)";
       const box = document.createElement("div");
       const shown = async (seconds: number): Promise<[string, boolean | undefined]> => {
         const answer = Response.json({ code: "budget_exceeded", detail }, { status: 429, headers: { "retry-after": String(seconds) } });
@@ -238,7 +238,7 @@ export const tests: Test[] = [
       };
       session.send("hello");
       const [long, heldLong] = await shown(8 * 86_400 - 60);
-      ok(/is used up\.This ends in 7 days\. .*Send againDiscard/.test(long), long);
+      ok(/The agent's budget of 0 runs a month is used up\. Ask an admin to raise it\.The limit ends in 7 days\. .*Send againDiscard/.test(long), long);
       session.resend(only(session));
       const [brief, heldBrief] = await shown(60);
       ok(/Send again in (60|59) s/.test(brief), brief);
@@ -246,7 +246,7 @@ export const tests: Test[] = [
     }),
   },
   {
-    name: "what is written is kept under its session's name",
+    name: "a draft is stored under its session's name",
     run: () => {
       keepDraft("a.new", "half a sen");
       equal([draftOf("a.new"), draftOf("b.new")], ["half a sen", ""]);
@@ -255,7 +255,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "an answer that cannot be rendered stands there as it was written",
+    name: "an answer that cannot be rendered is shown as plain text",
     run: async () => {
       const { error } = console;
       const said: unknown[] = [];
@@ -275,7 +275,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "a turn grows by its events",
+    name: "events extend a turn",
     run: () => {
       const turn = all([...begun, told("message.delta", { text: "two" }), told("tool.completed", { toolCall: call("c1", "completed") })]);
       equal([turn.runId, turn.status, turn.text, turn.toolCalls.map((c) => c.status), turn.citations.length], ["run_1", "running", "One two", ["completed"], 1]);
@@ -283,21 +283,21 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "a new attempt makes void what was told",
+    name: "a new attempt voids the events of the previous one",
     run: () => {
       const turn = all([...begun, told("run.requires_action", { requiredAction: { kind: "approval" } }), told("run.restarted", { afterStep: 1 }), told("message.delta", { text: "Anew" })]);
       equal([turn.status, turn.text, turn.toolCalls, turn.citations, turn.requiredAction], ["running", "Anew", [], [], null]);
     },
   },
   {
-    name: "a turn waits for a person",
+    name: "a turn can require an action",
     run: () => {
       const turn = all([...begun, told("run.requires_action", { requiredAction: { kind: "approval", name: "refund" } })]);
       equal([turn.status, turn.requiredAction?.name], ["requires_action", "refund"]);
     },
   },
   {
-    name: "the end is the run as it ended",
+    name: "the last event contains the finished run",
     run: () => {
       const turn = all([...begun, told("run.completed", { run: run() })]);
       equal([turn.status, turn.text, turn.run?.usage.outputTokens, ended(turn.status), underWay(turn)], ["completed", "Done [1].", 2, true, false]);
@@ -306,14 +306,14 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "events that are not known change nothing",
+    name: "unknown events change nothing",
     run: () => {
       const before = all(begun);
       equal(after(before, told("run.dreamt", { text: "x" })), before);
     },
   },
   {
-    name: "messages become turns",
+    name: "messages are converted to turns",
     run: () => {
       const message = (role: Message["role"], content: string, runId: string, status: Run["status"]): Message => ({ id: role + runId, role, content, runId, status, createdAt: "2026-11-21T09:00:00.000Z" });
       const turns = turnsOf([message("user", "a", "run_1", "completed"), message("assistant", "A", "run_1", "completed"), message("user", "b", "run_2", "running")], new Map([["run_1", run()]]));
@@ -322,7 +322,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "cited words are found in their text",
+    name: "cited words are located in their text",
     run: () => {
       equal(place("before words behind", "words"), [7, 12]);
       equal(place("before two\n  words behind", "two words"), [7, 18], "with other white space");
@@ -332,7 +332,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "addresses of pages of the web are followed, and no others",
+    name: "only web addresses become links",
     run: () => {
       equal(webAddress("https://a.example/x"), "https://a.example/x");
       for (const url of ["javascript:alert(1)", "data:text/html,x", " https://a.example", "//a.example", "/api/files", "https://", ""]) equal(webAddress(url), null, url);

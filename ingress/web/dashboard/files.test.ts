@@ -2,7 +2,7 @@ import { equal, type Test } from "../kit/check";
 import { lookFirst, type ApiError } from "./api";
 import { upload } from "./files";
 
-/** A request that ends as it is told to. */
+/** A request that ends as the test demands. */
 class Request {
   static whole = false;
   static answer: { status: number; body: string } | null = null;
@@ -29,16 +29,16 @@ const sending = (): Promise<unknown> =>
 
 export const tests: Test[] = [
   {
-    name: "an upload says how far it came when the way breaks",
+    name: "an upload that breaks reports whether the whole file was sent",
     run: async () => {
       const real = globalThis.XMLHttpRequest;
       globalThis.XMLHttpRequest = Request as unknown as typeof XMLHttpRequest;
       try {
-        equal(await sending(), "0 The connection broke before the whole file was sent.");
+        equal(await sending(), "0 Connection lost before the whole file was sent. Try again.");
         Request.whole = true;
-        equal(await sending(), `0 ${lookFirst}`, "the answer was lost");
+        equal(await sending(), `0 ${lookFirst}`, "the response was lost");
         Request.answer = { status: 200, body: "<p>Sign in to this network</p>" };
-        equal(await sending(), `0 ${lookFirst}`, "somebody else answered");
+        equal(await sending(), `0 ${lookFirst}`, "another server responded");
         Request.answer = { status: 409, body: `{"code":"document_exists","detail":"There is one."}` };
         equal(await sending(), "409 There is one.");
         Request.answer = { status: 201, body: `{"id":"doc_1"}` };

@@ -1,4 +1,5 @@
-// Contents of documents and files. They are fetched with the headers that say where somebody acts, which a plain link cannot send.
+// Downloads and uploads of documents and files. They send the identity headers, which a plain link
+// cannot.
 import { useEffect, useState } from "preact/hooks";
 import { ApiError, address, credentials, identity, lookFirst, problemOf, reached, type Params } from "./api";
 
@@ -9,7 +10,7 @@ const read = (path: string, params?: Params, signal?: AbortSignal): Promise<Blob
     return response.blob();
   }, signal);
 
-/** Saves a content under a name on the reader's machine. */
+/** Saves the content of a path as a file on the person's machine. */
 export async function download(path: string, params: Params, name: string): Promise<void> {
   const url = URL.createObjectURL(await read(path, params));
   const link = document.createElement("a");
@@ -21,7 +22,10 @@ export async function download(path: string, params: Params, name: string): Prom
 
 const pictures = /^image\/(png|jpeg|gif|webp)$/;
 
-/** The address of a picture to show, while it is shown; null until it is there, or when the content is no picture. */
+/**
+ * Returns an object URL of a picture while it is shown. It is null until the picture has loaded,
+ * and if the content is not a picture.
+ */
 export function usePicture(path: string): string | null {
   const [url, setUrl] = useState<string | null>(null);
   useEffect(() => {
@@ -31,7 +35,7 @@ export function usePicture(path: string): string | null {
       if (stop.signal.aborted || !pictures.test(blob.type)) return;
       made = URL.createObjectURL(blob);
       setUrl(made);
-    }, () => undefined); // without the picture its name is left
+    }, () => undefined); // on failure the name is shown
     return () => {
       stop.abort();
       if (made) URL.revokeObjectURL(made);
@@ -40,19 +44,22 @@ export function usePicture(path: string): string | null {
   return url;
 }
 
-/** Sends a file, telling how much of it has gone (0 to 1). */
-export function upload<T>(method: "POST" | "PUT", path: string, params: Params, file: File, told: (part: number) => void, signal: AbortSignal): Promise<T> {
+/** Sends a file, and calls progress with the part sent so far (0 to 1). */
+export function upload<T>(method: "POST" | "PUT", path: string, params: Params, file: File, progress: (part: number) => void, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
-    const request = new XMLHttpRequest(); // fetch does not tell how much has gone
+    const request = new XMLHttpRequest(); // fetch does not report progress
     request.open(method, address(path, params));
     for (const [name, value] of Object.entries(identity())) request.setRequestHeader(name, value);
+
     request.upload.onprogress = (event) => {
-      if (event.lengthComputable) told(event.loaded / event.total);
+      if (event.lengthComputable) progress(event.loaded / event.total);
     };
+
     let gone = false;
     request.upload.onload = () => { gone = true; };
-    request.onerror = () => reject(new ApiError(0, "unreachable", gone ? lookFirst : "The connection broke before the whole file was sent."));
-    request.onabort = () => reject(new ApiError(0, "stopped", "Sending was stopped."));
+    request.onerror = () => reject(new ApiError(0, "unreachable", gone ? lookFirst : "Connection lost before the whole file was sent. Try again."));
+    request.onabort = () => reject(new ApiError(0, "stopped", "Upload cancelled."));
+
     request.onload = () => {
       const headers = new Headers();
       for (const name of ["retry-after", "x-request-id"]) {
@@ -63,6 +70,7 @@ export function upload<T>(method: "POST" | "PUT", path: string, params: Params, 
       if (response.ok) reached<T>(() => response.json(), undefined, lookFirst).then(resolve, reject);
       else problemOf(response).then(reject, reject);
     };
+
     signal.addEventListener("abort", () => request.abort());
     const form = new FormData();
     form.append("file", file, file.name);

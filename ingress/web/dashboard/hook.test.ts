@@ -20,14 +20,14 @@ const hook: Hook = {
 
 export const tests: Test[] = [
   {
-    name: "paths lead to values, and nowhere else",
+    name: "a path returns the payload's value, or nothing",
     run: () => {
       equal(valueAt(payload, "issue.labels.0.name"), "bug");
       for (const path of ["issue.labels.1.name", "issue.labels.00", "issue.labels.length", "toString", "__proto__", "issue.title.0", "", "a.b"]) equal(valueAt(payload, path), undefined, path);
     },
   },
   {
-    name: "a template becomes what the service makes of it",
+    name: "a template is rendered as by the service",
     run: () => {
       equal(messageOf("{{ action }} #{{issue.number}} {{issue.title}}{{issue.body}}{{none}}: {{issue.labels}} {{draft}}", sample), '⟦opened⟧ #⟦17⟧ ⟦A lamp⟧: ⟦[{"name":"bug"}]⟧ ⟦false⟧');
       equal(messageOf("{{@event}} {{@deliveryId}}", sample), "⟦issues⟧ ⟦d-1⟧");
@@ -39,7 +39,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "the fields of a sample are those that a template can name",
+    name: "the fields of a sample are those that a template can contain",
     run: () => {
       equal(pathsOf(payload), ["action", "issue.number", "issue.title", "issue.labels.0.name", "draft"]);
       equal(pathsOf(Object.fromEntries(Array.from({ length: 200 }, (_, i) => [`k${i}`, i]))).length, 60);
@@ -47,7 +47,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "filters hold as they do in the service",
+    name: "filters are evaluated as by the service",
     run: () => {
       const cases: [HookFilter, boolean][] = [
         [{ path: "@event", op: "eq", value: "issues" }, true], [{ path: "issue.number", op: "eq", value: 17 }, true], [{ path: "issue.number", op: "eq", value: "17" }, false],
@@ -58,7 +58,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "a hook that is opened and saved is what it was",
+    name: "opening and saving a webhook does not change it",
     run: () => {
       const draft = draftOf(hook);
       equal(filtersOf(draft.filter), hook.filter);
@@ -68,7 +68,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "every source has an example that its own template and filter fit",
+    name: "the example of every source matches its template and filter",
     run: () => {
       for (const source of sourceIds) {
         const { example, template, filter, key } = sources[source];
@@ -82,7 +82,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "a new key goes with a hook that was refused, and stays where nobody knows",
+    name: "a new key is deleted with a refused webhook, and kept if the outcome is unknown",
     run: async () => {
       const real = globalThis.fetch;
       const asked: string[] = [];

@@ -4,7 +4,7 @@ import { later } from "./later";
 
 export const tests: Test[] = [
   {
-    name: "a page is shown whose code comes between its drawing and its effects",
+    name: "a page is shown if its code arrives between rendering and effects",
     run: async () => {
       let come = () => {};
       const code = new Promise<Record<"first" | "second", string>>((resolve) => {
@@ -17,7 +17,7 @@ export const tests: Test[] = [
       document.body.append(root);
       try {
         render(h(First, {}), root);
-        await new Promise((resolve) => setTimeout(resolve, 300)); // it waits
+        await new Promise((resolve) => setTimeout(resolve, 300)); // it waits for the click
         render(h(Second, {}), root);
         come();
         await new Promise((resolve) => setTimeout(resolve, 1000));

@@ -1,4 +1,4 @@
-// Pages whose code comes when somebody first goes to one of them, so that the others are there sooner.
+// Pages whose code is loaded on the first visit, so that the other pages load faster.
 import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { Button } from "./ui/button";
@@ -7,8 +7,8 @@ import { Empty, PageHeader, Waiting } from "./ui/parts";
 type Shown = ComponentType<Record<string, string>>;
 
 /**
- * Gives what makes a page of pages that come together: it stands in for the page until load has brought them, and shows it
- * at once from then on.
+ * Returns a function that makes components of pages that share a bundle. Each component loads the
+ * bundle when it is first shown, and then renders its page.
  */
 export function later<Pages>(load: () => Promise<Pages>): (pick: (pages: Pages) => Shown) => Shown {
   let pages: Pages | null = null;
@@ -20,7 +20,7 @@ export function later<Pages>(load: () => Promise<Pages>): (pick: (pages: Pages) 
     useEffect(() => {
       let here = true;
       const done = () => here && setTried(true);
-      bring().then(done, done); // also where the pages came since this was drawn
+      bring().then(done, done); // the bundle may have arrived since this was rendered
       return () => {
         here = false;
       };
@@ -37,19 +37,22 @@ function Missing() {
   const [again, setAgain] = useState(false);
   return (
     <div role="alert">
-      <PageHeader title="This page did not come" />
-      <Empty title={again ? "It did not come this time either" : "A part of the dashboard could not be loaded"} action={
+      <PageHeader title="Couldn't load this page" />
+      <Empty title={again ? "Still couldn't load" : "Part of the dashboard couldn't be loaded"} action={
         <Button look="primary" onClick={() => loadAnew().catch(() => setAgain(true))}>Try again</Button>
       }>
-        The service may be away, or it was upgraded since you opened the dashboard.
+        The service may be down, or was upgraded after you opened the dashboard. Check the connection and try again.
       </Empty>
     </div>
   );
 }
 
-/** Loads the dashboard anew once the service is there: many browsers never ask again for code that did not come. */
+/**
+ * Reloads the dashboard if the service responds. A reload is needed, because many browsers never
+ * request failed code again.
+ */
 async function loadAnew(): Promise<void> {
   const page = await fetch(location.href, { cache: "no-store" });
-  if (!page.ok) throw new Error(`the service answered ${page.status}`);
+  if (!page.ok) throw new Error(`the service responded with status ${page.status}`);
   location.reload();
 }

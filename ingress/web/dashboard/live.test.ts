@@ -13,7 +13,7 @@ const foreign: Answer = () => Promise.resolve(new Response("<p>Sign in to this n
 const cut: Answer = () => Promise.resolve(new Response(new ReadableStream({ start: (to) => to.error(new TypeError("cut")) })));
 const found: Answer = () => Promise.resolve(Response.json({ name: "here" }));
 
-/** A stream that tells that it is ready, and the way to break it. */
+/** A stream that reports that it is ready, and a function that breaks it. */
 function stream(): { answer: Answer; end: () => void } {
   let end = () => {};
   const body = new ReadableStream<Uint8Array>({
@@ -25,7 +25,10 @@ function stream(): { answer: Answer; end: () => void } {
   return { answer: () => Promise.resolve(new Response(body, { headers: { "Content-Type": "text/event-stream" } })), end: () => end() };
 }
 
-/** Runs a test with a page and a service that gives these answers, the last of each again and again. */
+/**
+ * Runs a test with a page and a service that returns these responses in order, and repeats the last
+ * one.
+ */
 async function withService(answers: Record<string, Answer[]>, test: (page: HTMLElement, asked: (path: string) => number) => Promise<void>, Page: ComponentType): Promise<void> {
   const real = globalThis.fetch;
   const asked = new Map<string, number>();
@@ -45,11 +48,11 @@ async function withService(answers: Record<string, Answer[]>, test: (page: HTMLE
   } finally {
     render(null, page);
     page.remove();
-    await until(() => streams.every((s) => s.aborted)).finally(() => (globalThis.fetch = real)); // soon, as nobody listens
+    await until(() => streams.every((s) => s.aborted)).finally(() => (globalThis.fetch = real)); // soon, because nothing listens
   }
 }
 
-/** Waits until the page says something; the browser tells of each change. */
+/** Waits until the page shows a text, observing each change. */
 const says = (page: HTMLElement, words: string): Promise<void> =>
   new Promise((resolve, reject) => {
     const look = () => {
@@ -64,7 +67,7 @@ const says = (page: HTMLElement, words: string): Promise<void> =>
     look();
   });
 
-/** Waits until something is so, looking with each frame. */
+/** Waits until a condition is true, checking it on each frame. */
 async function until(so: () => boolean): Promise<void> {
   const end = performance.now() + 10_000;
   while (!so()) {
@@ -86,33 +89,33 @@ function Follower() {
 
 export const tests: Test[] = [
   {
-    name: "what failed while the service was away is read when the stream of changes is there again",
+    name: "a failed load is repeated when the stream of changes reconnects",
     run: () => withService({ "/thing": [away, found], "/api/events": [away, stream().answer] }, (page) => says(page, "here"), Shown),
   },
   {
-    name: "so is what the service could not answer",
+    name: "a load that the service refused with 503 is repeated, too",
     run: () => withService({ "/thing": [broken, found], "/api/events": [broken, stream().answer] }, (page) => says(page, "here"), Shown),
   },
   {
-    name: "and what broke off while it came",
+    name: "a load whose response was cut off is repeated, too",
     run: () => withService({ "/thing": [cut, found], "/api/events": [away, stream().answer] }, (page) => says(page, "here"), Shown),
   },
   {
-    name: "and what came from somebody else, such as a network that wants one to sign in",
+    name: "a load with a response of another server, for example a captive portal, is repeated, too",
     run: () => withService({ "/thing": [foreign, found], "/api/events": [away, stream().answer] }, (page) => says(page, "here"), Shown),
   },
   {
-    name: "and when the browser is online again",
+    name: "a failed load is repeated when the browser is online again",
     run: () =>
       withService({ "/thing": [away, found], "/api/events": [stream().answer] }, async (page) => {
-        await says(page, "cannot be reached");
+        await says(page, "Can't reach the service");
         await new Promise((resolve) => setTimeout(resolve, 200)); // until it listens
         dispatchEvent(new Event("online"));
         await says(page, "here");
       }, Shown),
   },
   {
-    name: "what was refused stays so, and asks for no stream",
+    name: "a load that was refused is not repeated and opens no stream",
     run: () =>
       withService({ "/thing": [refused, found], "/api/events": [stream().answer] }, async (page, asked) => {
         await says(page, "None");
@@ -122,7 +125,7 @@ export const tests: Test[] = [
       }, Shown),
   },
   {
-    name: "a page that follows changes says when it cannot, and reads again when it can",
+    name: "a page shows that it is disconnected, and reloads when it is connected again",
     run: async () => {
       const first = stream();
       await withService({ "/thing": [found], "/api/events": [first.answer, away, stream().answer] }, async (page, asked) => {
@@ -137,7 +140,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "what may have been done is not to be tried again at once",
+    name: "a change with an unknown outcome advises to check before a retry",
     run: async () => {
       for (const answer of [cut, away]) {
         await withService({ "/thing": [answer] }, async () => {

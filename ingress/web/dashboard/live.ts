@@ -1,4 +1,5 @@
-// What changes in the organization, told by the service: one stream for the whole page, opened while somebody listens.
+// Changes in the organization, pushed by the service. All listeners of a page share one stream,
+// which is open while there are listeners.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { address, credentials, identity, inDemo, type ApiError } from "./api";
 import { events } from "../kit/sse";
@@ -6,10 +7,10 @@ import { events } from "../kit/sse";
 export type Kind = "runs" | "documents" | "notifications";
 
 const listeners = new Map<Kind, Set<() => void>>([["runs", new Set()], ["documents", new Set()], ["notifications", new Set()]]);
-const stranded = new Set<() => void>(); // those that failed because the service was away: the stream tells them when it is back
+const stranded = new Set<() => void>(); // requests that failed because the service was unreachable; they are repeated when the stream reconnects
 const changed = new EventTarget();
-const again = 60_000; // milliseconds until a stream is asked for once more where it was refused
-const unasked = 15_000; // milliseconds between tries of what failed, when nothing says that the service is back
+const again = 60_000; // milliseconds before a refused stream is requested again
+const unasked = 15_000; // milliseconds between retries of a failed request while no event arrives
 let open: AbortController | null = null;
 let up = true;
 
@@ -23,7 +24,10 @@ function setUp(now: boolean): void {
   changed.dispatchEvent(new Event("change"));
 }
 
-/** After a break anything may have changed, and what failed meanwhile may be read now. */
+/**
+ * Notifies all listeners after a break: anything may have changed, and failed requests may succeed
+ * now.
+ */
 function back(): void {
   setUp(true);
   for (const tell of [...stranded, ...[...listeners.values()].flatMap((set) => [...set])]) tell();
@@ -37,7 +41,7 @@ async function follow(stop: AbortSignal): Promise<void> {
       for (const tell of listeners.get(event.event as Kind) ?? []) tell();
     }
   } catch {
-    setUp(false); // refused, such as for a session that has ended: pages stay as they are until they are read again
+    setUp(false); // refused, for example because the session ended; pages keep their data until they are loaded again
   }
 }
 
@@ -54,13 +58,16 @@ function arrange(): void {
   if (!listening() && open !== null) {
     open.abort();
     open = null;
-    setUp(true); // nobody knows, and nobody asks
+    setUp(true); // no listener needs the state
   }
 }
 
-const pace = 1000; // milliseconds between two readings
+const pace = 1000; // milliseconds between two calls of the same listener
 
-/** Calls reload when something of the kind has changed, not more often than the pace and not while the page is hidden. */
+/**
+ * Calls reload when something of the kind has changed, at most once per second and not while the
+ * page is hidden.
+ */
 export function useLive(kind: Kind, reload: () => void): void {
   const call = useRef(reload);
   call.current = reload;
@@ -77,28 +84,32 @@ export function useLive(kind: Kind, reload: () => void): void {
       last = Date.now();
       call.current();
     };
+
     const tell = () => {
       timer ??= setTimeout(run, Math.max(0, last + pace - Date.now()));
     };
+
     const shown = () => {
       if (!document.hidden && missed) {
         missed = false;
         tell();
       }
     };
+
     listeners.get(kind)?.add(tell);
     document.addEventListener("visibilitychange", shown);
     arrange();
+
     return () => {
       clearTimeout(timer);
       listeners.get(kind)?.delete(tell);
       document.removeEventListener("visibilitychange", shown);
-      setTimeout(arrange, 0); // the next page may listen at once
+      setTimeout(arrange, 0); // the next page may listen immediately
     };
   }, [kind]);
 }
 
-/** Whether the stream of changes is there, as far as is known. */
+/** Whether the stream of changes is connected, as far as known. */
 export function useConnected(): boolean {
   const [is, setIs] = useState(up);
   useEffect(() => {
@@ -110,7 +121,7 @@ export function useConnected(): boolean {
   return is;
 }
 
-/** Calls reload when the service is back, as long as error says that it was away. */
+/** Calls reload when the service is reachable again, while error says that it was not. */
 export function useComeback(error: ApiError | undefined, reload: () => void): void {
   const call = useRef(reload);
   call.current = reload;
@@ -121,14 +132,14 @@ export function useComeback(error: ApiError | undefined, reload: () => void): vo
     stranded.add(tell);
     addEventListener("online", tell);
     arrange();
-    const timer = setInterval(() => { // the stream may be there all the time, and tell nothing
+    const timer = setInterval(() => { // the stream may stay connected and deliver no event
       if (!document.hidden) tell();
     }, unasked);
     return () => {
       clearInterval(timer);
       stranded.delete(tell);
       removeEventListener("online", tell);
-      setTimeout(arrange, 0); // what is read next may fail at once
+      setTimeout(arrange, 0); // the next request may fail immediately
     };
   }, [away]);
 }

@@ -1,4 +1,4 @@
-// Reading what pages show: once, again when asked to, and page by page.
+// Loads the data of pages: single objects, and paginated lists.
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { get, type ApiError, type Params } from "./api";
 import { useComeback } from "./live";
@@ -9,13 +9,14 @@ export interface Query<T> {
   error: ApiError | undefined;
   loading: boolean;
   reload: () => void;
-  /** Shows this until the next reading. */
+  /** Replaces the data until the next load. */
   set: (data: T) => void;
 }
 
 /**
- * Loads when key changes, and when reload is called. Data stays while it is loaded anew under the same key; answers that
- * come too late are dropped. A null key loads nothing. What failed because the service was away is loaded when it is back.
+ * Loads data when key changes and when reload is called. The previous data of the same key stays
+ * until the new data has loaded. Responses of an earlier key are dropped. A null key loads nothing.
+ * A load that failed because the service was unreachable is repeated when the service is back.
  */
 export function useQuery<T>(key: string | null, load: (signal: AbortSignal) => Promise<T>): Query<T> {
   const [state, setState] = useState<{ key: string | null; data?: T; error?: ApiError }>({ key: null });
@@ -59,7 +60,10 @@ interface ListQuery<T> extends Query<T[]> {
   more: () => void;
 }
 
-/** Reads a list of the API; more appends its next page. Reload reads as many entries anew as are shown, up to 100. */
+/**
+ * Loads a list of the API. more appends the next page. reload loads as many entries as are shown,
+ * up to 100.
+ */
 export function useList<T>(path: string | null, params: Params = {}): ListQuery<T> {
   const key = path === null ? null : path + JSON.stringify(params);
   const [rest, setRest] = useState<{ key: string | null; pages: List<T>[] }>({ key: null, pages: [] });

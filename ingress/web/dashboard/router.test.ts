@@ -7,7 +7,7 @@ const asksAtClose = () => !dispatchEvent(new Event("beforeunload", { cancelable:
 
 export const tests: Test[] = [
   {
-    name: "nobody is asked about a page that is gone already",
+    name: "a page that is no longer shown asks nothing",
     run: () => {
       const asked: string[] = [];
       const Page = ({ dirty }: { dirty: boolean }) => {

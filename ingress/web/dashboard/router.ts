@@ -1,4 +1,5 @@
-// Which page an address shows. Links are ordinary ones; those to the dashboard's own pages are followed without loading it anew.
+// Maps addresses to pages. Links are ordinary links; those to the dashboard's pages are followed
+// without reloading it.
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 export interface Place {
@@ -9,14 +10,17 @@ export interface Place {
 const here = (): Place => ({ path: location.pathname.replace(/\/+$/, "") || "/", query: new URLSearchParams(location.search) });
 const changed = new EventTarget();
 
-/** Says whether the page may be left for to; when somebody has to be asked first it says no, and calls leave later. */
+/**
+ * Returns whether the page may be left for to. It returns false if the person must be asked first,
+ * and calls leave later.
+ */
 type Guard = (to: string, leave: () => void) => boolean;
 
 let guard: Guard | null = null;
 
 /**
- * Has asks asked before another of the dashboard's pages is gone to, while on is true; where the dashboard itself is left, the
- * browser asks.
+ * Calls asks before the dashboard shows another page, while on is true. The browser asks before the
+ * dashboard itself is left.
  */
 export function useGuard(on: boolean, asks: Guard): void {
   const now = useRef(asks);
@@ -33,8 +37,9 @@ export function useGuard(on: boolean, asks: Guard): void {
 }
 
 /**
- * Has the browser ask before the dashboard is left, while on is true. As a layout effect it begins and ends with what is shown:
- * another effect ends only after the next page was painted, and whoever leaves that one at once would be asked.
+ * Makes the browser ask before the dashboard is left, while on is true. It is a layout effect,
+ * because an ordinary effect ends only after the next page is painted, and would ask a person who
+ * leaves that page immediately.
  */
 export function useStay(on: boolean): void {
   useLayoutEffect(() => {
@@ -45,7 +50,7 @@ export function useStay(on: boolean): void {
   }, [on]);
 }
 
-/** Goes to one of the dashboard's pages. */
+/** Shows a page of the dashboard. */
 export function go(to: string, options: { replace?: boolean; keepScroll?: boolean } = {}): void {
   if (guard !== null && !options.replace && !guard(to, () => show(to, options))) return;
   show(to, options);
@@ -58,7 +63,7 @@ function show(to: string, options: { replace?: boolean; keepScroll?: boolean }):
   changed.dispatchEvent(new Event("change"));
 }
 
-/** Changes parameters of the address in place; null takes one away. */
+/** Changes query parameters of the address in place. Null removes a parameter. */
 export function setQuery(params: Record<string, string | null>): void {
   const query = new URLSearchParams(location.search);
   for (const [name, value] of Object.entries(params)) {
@@ -81,10 +86,10 @@ function follow(event: MouseEvent): void {
 addEventListener("popstate", () => changed.dispatchEvent(new Event("change")));
 document.addEventListener("click", follow);
 
-/** Where the reader is. */
+/** Returns the current path and query. */
 export function usePlace(): Place {
   const [place, setPlace] = useState(here);
-  useLayoutEffect(() => { // an effect begins only after painting, and misses where somebody goes meanwhile
+  useLayoutEffect(() => { // an ordinary effect starts after painting and would miss a navigation before it
     const update = () => setPlace(here());
     changed.addEventListener("change", update);
     return () => changed.removeEventListener("change", update);
@@ -92,7 +97,10 @@ export function usePlace(): Place {
   return place;
 }
 
-/** The parts of path that pattern names, such as {id} of /dashboard/runs/:id, or null when it is another one. */
+/**
+ * Returns the parameters of a path that matches a pattern like /dashboard/runs/:id, or null if it
+ * does not match.
+ */
 export function match(pattern: string, path: string): Record<string, string> | null {
   const want = pattern.split("/");
   const have = path.split("/");

@@ -15,7 +15,7 @@ const run: Run = {
 
 export const tests: Test[] = [
   {
-    name: "moments have as many digits as it takes",
+    name: "times have as many digits as needed",
     run: () => {
       equal(momentsOf([0, 100, 200]), ["0", "+100 ms", "+200 ms"]);
       equal(momentsOf([0, 1000, 1500]), ["0", "+1.0 s", "+1.5 s"]);
@@ -27,7 +27,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "ticks behind a long wait are told apart",
+    name: "ticks after a long wait have different labels",
     run: () => {
       const t = trace(span("queue", 0, 6100), span("turn", 6100, 6126), span("tool", 6126, 6140));
       const said = momentsOf(scaleOf(t, 0, false).ticks.map((tick) => tick.ms));
@@ -36,14 +36,14 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "each moment counts once",
+    name: "overlapping work counts once",
     run: () => {
       const t = trace(span("queue", 0, 79), span("attempt", 79, 612), span("turn", 79, 105), span("tool", 100, 400, "a"), span("tool", 110, 380, "b"), span("wait", 400, 500), span("tool", 390, 520, "c"));
       equal(spentOf(partsOf(t, 0)), { queue: 79, turn: 26, wait: 100, tool: 315 });
     },
   },
   {
-    name: "tools have one name everywhere",
+    name: "tools have the same name everywhere",
     run: () => {
       const t = trace(span("tool", 0, 1, "webSearch"), span("tool", 1, 2, "knowledge"), span("tool", 2, 3, "codeExecution"), span("tool", 3, 4, "getOrder"), span("wait", 4, 5, "codeExecution"));
       equal(partsOf(t, 0).map((p) => p.name), ["Web search", "Knowledge", "Code execution", "getOrder", "Decision on Code execution"]);
@@ -51,7 +51,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "a row begins with the answer, not with a note on it",
+    name: "a row starts with the answer, not with a note on it",
     run: () => {
       const of = (message: string) => gist({ ...run, message });
       equal(of("(Offline model: fixed rules, no language model.)\n\n**Hello.** What can I do?"), "Hello. What can I do?");
@@ -60,7 +60,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "a row says what the answer says: only marks of Markdown are gone",
+    name: "a row contains the answer's text without Markdown marks",
     run: () => {
       const of = (message: string) => gist({ ...run, message });
       const same = ["12 * 12 = 144", "3 > 2 | C# #1 * 5*", "2026. That was the year.", "1. Tea 2. Milk", "- Tea", "It costs `5 as of now."];

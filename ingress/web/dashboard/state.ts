@@ -1,11 +1,11 @@
-// What all parts of the page know: who is signed in, and where.
+// The page's context: the signed-in person and the address of the service.
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
 import type { Boot, Role, Session } from "./types";
 
 export const BootContext = createContext<Boot>({ session: null, baseUrl: "" });
 
-/** The address that people and scripts reach the service at. */
+/** Returns the public address of the service. */
 export const useBaseUrl = (): string => useContext(BootContext).baseUrl;
 
 /** The signed-in person's session, or null for a visitor of the demo. */
@@ -13,7 +13,7 @@ export const useSession = (): Session | null => useContext(BootContext).session;
 
 const rank: Record<Role, number> = { member: 1, admin: 2, owner: 3 };
 
-/** Whether the signed-in person may do what takes that role in the chosen organization. */
+/** Whether the signed-in person has at least a role in the chosen organization. */
 export function useMay(role: Role): boolean {
   const session = useSession();
   return session !== null && rank[session.caller.role] >= rank[role];

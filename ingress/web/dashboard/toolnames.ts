@@ -1,4 +1,4 @@
-// What tools are called, wherever people read of them.
+// The names of tools, as people read them.
 import type { Tools } from "./types";
 
 export type ToolName = keyof Tools;
@@ -9,5 +9,8 @@ export const toolWords: Record<ToolName, string> = {
 
 const called: Record<string, string> = { webSearch: toolWords.webSearch, knowledge: toolWords.knowledge, codeExecution: toolWords.codeExecution };
 
-/** What a tool that was called is named: those of the service by their words, endpoints and tools of servers by their own names. */
+/**
+ * Returns the displayed name of a called tool. Endpoints and tools of MCP servers keep their own
+ * names.
+ */
 export const toolNamed = (name: string): string => called[name] ?? name;

@@ -1,4 +1,4 @@
-// The API's objects as the dashboard reads them: what openapi.yaml says, as far as a page uses it.
+// The API's objects, with the fields of openapi.yaml that the dashboard uses.
 import type { Citation } from "../kit/markdown";
 
 export type Role = "owner" | "admin" | "member";
@@ -6,13 +6,13 @@ export type Role = "owner" | "admin" | "member";
 export interface Session {
   caller: { kind: string; userId?: string; organizationId: string; role: Role };
   user?: { id: string; name: string; email: string };
-  /** Whether invitations to the person's address are listed. */
+  /** Whether the API lists invitations to the person's address. */
   emailProven?: boolean;
   organization: { id: string; name: string };
   organizations: { id: string; name: string; role: Role }[];
 }
 
-/** What the shell tells the page before its first request. */
+/** The data that the page contains before its first request. */
 export interface Boot {
   session: Session | null;
   baseUrl: string;
@@ -122,7 +122,10 @@ export interface Run {
   expiresAt: string | null;
 }
 
-/** A run as lists show it: the message cut, and tool calls without what they were given and gave. A run is one, too. */
+/**
+ * A run in lists: its message is truncated, and its tool calls have no input and output. A Run is
+ * one, too.
+ */
 export interface RunSummary extends Omit<Run, "output" | "citations" | "toolCalls"> {
   toolCalls: Pick<ToolCall, "name" | "status" | "durationMs">[];
 }
@@ -166,7 +169,7 @@ export interface Message {
   status: RunStatus;
   createdAt: string;
   citations?: Citation[];
-  /** The content is what was heard of a spoken answer until somebody interrupted it. */
+  /** Whether the person interrupted a spoken answer. The content is then its heard part. */
   interrupted?: boolean;
 }
 
@@ -195,7 +198,7 @@ export interface Document {
   updatedAt: string;
 }
 
-/** A piece of a document, as searches find it. */
+/** A passage of a document, as found by a search. */
 export interface Found {
   documentId: string;
   name: string;
@@ -218,7 +221,7 @@ export interface Key {
   createdAt: string;
   lastUsedAt: string | null;
   expiresAt: string | null;
-  /** Of a new one, once. */
+  /** Only present when the key was just created. */
   key?: string;
 }
 
@@ -229,12 +232,12 @@ export interface Member {
   role: Role;
   status: "active" | "invited";
   createdAt: string;
-  /** Of a new invitation, once. */
+  /** Only present when the invitation was just created. */
   url?: string;
   expiresAt?: string;
 }
 
-/** An invitation to the reader's own address. */
+/** An invitation to the person's own address. */
 export interface OwnInvitation {
   id: string;
   organization: { id: string; name: string };
@@ -263,16 +266,16 @@ export interface UsagePoint {
   outputTokens: number;
   costMicros: number;
   sandboxSeconds: number;
-  /** From acceptance to the end, in milliseconds; null when nothing ended. */
+  /** From acceptance to the end, in milliseconds; null if no run finished. */
   p50Ms: number | null;
   p95Ms: number | null;
 }
 
-/** What one agent, key or automation consumed. */
+/** The use of an agent, a key or an automation. */
 export interface UsageGroup extends Omit<UsagePoint, "startsAt" | "p50Ms" | "p95Ms"> {
-  /** null of runs that have none, and of others. */
+  /** Null for runs without one, and for the sum of the others. */
   id: string | null;
-  /** All together that are not shown by themselves. */
+  /** The sum of all groups that are not listed. */
   others: boolean;
 }
 
@@ -282,7 +285,7 @@ export interface Usage {
   to: string;
   data: UsagePoint[];
   totals: Omit<UsagePoint, "startsAt">;
-  /** When it was asked for by agent, key or automation: the costliest first. */
+  /** Present if usage is grouped by agent, key or automation; the costliest group first. */
   groups?: UsageGroup[];
 }
 
@@ -303,7 +306,7 @@ export interface Source {
   [more: string]: unknown;
 }
 
-/** What runs under one automation id, and how it went last. */
+/** An automation id and the state of its last run. */
 export interface Automation {
   id: string;
   agentId: string | null;
@@ -326,7 +329,7 @@ export interface HookCoalesce {
   maxWaitSeconds: number;
 }
 
-/** Where another service sends what happens there; each delivery starts a run. */
+/** A webhook: an address for another service's events. Each delivery starts a run. */
 export interface Hook {
   id: string;
   name: string;
@@ -334,7 +337,7 @@ export interface Hook {
   keyId: string;
   source: HookSource;
   url: string;
-  /** *** but of one that was just made or rotated. */
+  /** "***", except for a webhook that was just created or rotated. */
   secret: string;
   previousSecretUntil: string | null;
   signatureHeader: string;
@@ -357,16 +360,16 @@ export interface Delivery {
   event: string;
   runId: string | null;
   bytes: number;
-  /** Its body is kept, so that it can be delivered again. */
+  /** Whether the payload is stored, so that it can be redelivered. */
   kept: boolean;
   error: { code: string; message: string } | null;
   receivedAt: string;
   duplicates: number;
-  /** Its payload, when one delivery is asked for and it is kept. */
+  /** The payload, if a single delivery is read and the payload is stored. */
   body?: string | null;
 }
 
-/** What a delivery is answered with. */
+/** The response to a delivery. */
 export interface Received {
   deliveryId: string;
   status: DeliveryStatus;
@@ -377,7 +380,7 @@ export interface Received {
 
 export type NotificationEvent = "run.completed" | "run.failed" | "run.requires_action" | "knowledge.ready" | "knowledge.failed";
 
-/** An address that is told what happens here. */
+/** An address that receives notifications. */
 export interface NotificationEndpoint {
   id: string;
   url: string;
@@ -406,7 +409,7 @@ export interface Notification {
   nextAttemptAt: string | null;
   createdAt: string;
   deliveredAt: string | null;
-  /** When one is asked for. */
+  /** Only present when a single message is read. */
   payload?: unknown;
 }
 
@@ -414,7 +417,7 @@ export type BudgetScope = "organization" | "agent" | "key" | "automation";
 export type BudgetMetric = "costMicros" | "tokens" | "runs" | "sandboxSeconds";
 export type BudgetPeriod = "day" | "month";
 
-/** A cap on what is consumed in a day or a month. */
+/** A cap on the use per day or month. */
 export interface Budget {
   id: string;
   scope: BudgetScope;
@@ -423,7 +426,7 @@ export interface Budget {
   period: BudgetPeriod;
   limit: number;
   used: number;
-  /** For calls under way, on top. */
+  /** The amount reserved for calls in progress, in addition to used. */
   reserved: number;
   resetsAt: string;
   createdAt: string;

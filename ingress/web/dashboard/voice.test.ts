@@ -28,7 +28,7 @@ const answering = [...asked, created("r1", "run_1"), words("r1", "a1", "It is ")
 /** Samples of a tone. */
 const tone = (hertz: number, samples: number, of: number): Float32Array => Float32Array.from({ length: samples }, (_, i) => 0.5 * Math.sin((2 * Math.PI * hertz * i) / of));
 
-/** What a resampler makes of a tone that it is given in uneven pieces. */
+/** Returns the output of a resampler for a tone in chunks of different sizes. */
 function resampled(hertz: number, from: number): Float32Array {
   const resampler = new Resampler(from, rate);
   const source = tone(hertz, from, from); // a second
@@ -37,7 +37,7 @@ function resampled(hertz: number, from: number): Float32Array {
   return Float32Array.from(out);
 }
 
-/** A call whose connection stands, with a loudspeaker that stops where it is told to, and what is sent over it. */
+/** A connected call, with a loudspeaker that stops on command, and the sent events. */
 function calling(session: ChatSession, stops: Played | null) {
   const call = new Call(session);
   const sent: { type: string; audio_end_ms?: number }[] = [];
@@ -48,7 +48,7 @@ function calling(session: ChatSession, stops: Played | null) {
   return { call, sent, tell: (...events: VoiceEvent[]) => { for (const event of events) call["take"](event); }, isClosed: () => closed };
 }
 
-/** A session without a service; it notes of which answers it would read what was heard. */
+/** A session without a service. It records the answers whose heard part it would read. */
 class Alone extends ChatSession {
   readonly cuts: string[] = [];
   constructor() {
@@ -68,7 +68,7 @@ const soon = () => new Promise((resolve) => setTimeout(resolve, 20));
 
 const ones = (n: number): Float32Array => new Float32Array(n).fill(1);
 
-/** Reads so many samples, as the audio thread does, and counts those that are not silent. */
+/** Reads samples like the audio thread, and counts the ones that are not silent. */
 function sounding(playback: Playback, samples: number): number {
   let heard = 0;
   for (let n = 0; n < samples; n += 128) {
@@ -81,7 +81,7 @@ function sounding(playback: Playback, samples: number): number {
 
 export const tests: Test[] = [
   {
-    name: "samples go to text and back",
+    name: "samples survive encoding and decoding",
     run: () => {
       const samples = Float32Array.from({ length: 20_001 }, (_, i) => Math.sin(i));
       const back = decode(encode(toPCM(samples)));
@@ -103,7 +103,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "a microphone's own rate becomes the service's",
+    name: "a microphone's rate is converted to the service's",
     run: () => {
       for (const from of [48_000, 44_100, 16_000, 24_000]) {
         const out = resampled(440, from);
@@ -118,7 +118,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "a resampler goes on for hours",
+    name: "a resampler stays exact for hours",
     run: () => {
       const resampler = new Resampler(44_100, rate);
       let made = 0;
@@ -127,7 +127,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "pieces are played one behind the other, and counted",
+    name: "chunks are played in order and counted",
     run: () => {
       const playback = new Playback();
       playback.push("a", ones(1000));
@@ -141,7 +141,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "a short answer begins at its end",
+    name: "a short answer starts when it is complete",
     run: () => {
       const playback = new Playback();
       playback.push("a", ones(100));
@@ -152,7 +152,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "what is stopped falls silent at once",
+    name: "a stopped answer falls silent immediately",
     run: () => {
       const playback = new Playback();
       equal(playback.stop(), null, "nothing was played");
@@ -171,7 +171,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "what is said becomes a turn",
+    name: "speech becomes a turn",
     run: () => {
       const heard = all(asked.slice(0, 1));
       equal([heard.length, heard[0]?.message, heard[0]?.spoken?.phase], [1, "", "hearing"]);
@@ -184,7 +184,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "noise is no turn",
+    name: "noise does not become a turn",
     run: () => {
       equal(all([started("u1"), transcript("u1", " ")]), []);
       equal(all([started("u1"), { type: "conversation.item.input_audio_transcription.failed", item_id: "u1" }]), []);
@@ -193,7 +193,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "what was said in pieces is answered together",
+    name: "several utterances are answered together",
     run: () => {
       const turns = all([started("u1"), transcript("u1", "One."), started("u2"), transcript("u2", "Two."), created("r1", "run_1")]);
       equal(turns.map((t) => [t.message, t.name, t.runId]), [["One.\n\nTwo.", "u2", "run_1"]]);
@@ -201,7 +201,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "an answer that is interrupted is marked",
+    name: "an interrupted answer is marked",
     run: () => {
       const [cancelled] = all([...answering, done("r1", "cancelled", { status_details: { reason: "turn_detected" } })]);
       equal([cancelled?.heard, cancelled && shownText({ ...cancelled, text: "It is a lamp, and more." })], ["It is a lamp.", "It is a lamp."]);
@@ -213,7 +213,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "what was played is known of each answer",
+    name: "the played part of each answer is counted",
     run: () => {
       const turns = withLatency(withPlayed(withPlayed(all(answering), "a1", 900), "a1", 400), "a1", 250);
       equal([turns[0]?.spoken?.played, withLatency(turns, "a1", 999)[0]?.spoken?.latency], [900, 250], "the most, and the first");
@@ -221,7 +221,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "what was not accepted says why",
+    name: "a refused message shows the reason",
     run: () => {
       const refused = done("r1", "failed", { metadata: {}, status_details: { error: { type: "rate_limit_error", code: "rate_limit_exceeded", message: "Later." } } });
       const [turn] = all([...asked, created("r1"), refused]);
@@ -230,7 +230,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "a lost connection leaves what has a run or words",
+    name: "a lost connection keeps the turns that have a run or words",
     run: () => {
       const turns = afterLoss(all([...answering, started("u2"), transcript("u2", "And then?"), started("u3")]));
       equal(turns.map((t) => [t.message, t.spoken?.phase, t.problem?.code ?? null]), [["What is it?", "over", null], ["And then?", "over", "connection_lost"]]);
@@ -240,7 +240,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "the end waits until it is known what was heard",
+    name: "ending waits until the heard part is known",
     run: async () => {
       const session = new Alone();
       const { call, sent, tell, isClosed } = calling(session, { item: "a1", samples: 24_000 });
@@ -256,7 +256,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "the end does not wait for ever, nor for nothing",
+    name: "ending does not wait forever, and does not wait without need",
     run: async () => {
       const session = new Alone();
       const late = calling(session, { item: "a1", samples: 24_000 });
@@ -273,17 +273,17 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "an answer that is not said aloud is not said to have been",
+    name: "an answer without speech is marked as not spoken",
     run: () => {
       const thinking = [...asked, created("r1", "run_1")];
       const [left] = afterLoss(all(thinking), true);
       if (!left) throw new Error("the turn is gone");
       equal([left.problem, left.spoken?.silent, left.heard, spokenWords(left)], [null, true, null, "The agent is answering."]);
       const answered = { ...left, status: "completed" as const, text: "It is a lamp." };
-      equal(spokenWords(answered), "The answer is: It is a lamp.");
+      equal(spokenWords(answered), "Answer: It is a lamp.");
       const box = document.createElement("div");
       render(h(TurnView, { turn: answered, session: new Alone(), onAsk: () => {}, last: true }), box);
-      ok(/It is a lamp\..*This was not said aloud\./.test(box.textContent ?? ""), box.textContent ?? "");
+      ok(/It is a lamp\..*This answer was not spoken\./.test(box.textContent ?? ""), box.textContent ?? "");
       render(null, box);
       equal(all([...thinking, done("r1", "failed")])[0]?.spoken?.silent, true, "nor one that could not be");
       equal(withPlayed(all([...answering, done("r1", "failed")]), "a1", 20)[0]?.spoken?.silent, false, "but one that was heard in part");
@@ -291,7 +291,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "an answer that cannot be said says why",
+    name: "an answer that cannot be spoken shows the reason",
     run: () => {
       const fails = done("r1", "failed", { status_details: { error: { type: "server_error", code: "unavailable", message: "SPEECH_MODEL is off" } } });
       const { call, tell } = calling(new Alone(), null);
@@ -303,7 +303,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "messages that were interrupted are marked in the history",
+    name: "interrupted messages are marked in the history",
     run: () => {
       const message = (role: Message["role"], content: string, more: Partial<Message> = {}): Message => ({ id: role, role, content, runId: "run_1", status: "cancelled", createdAt: "2026-11-21T09:00:00.000Z", ...more });
       const [turn] = turnsOf([message("user", "a"), message("assistant", "It is", { interrupted: true })], new Map());
@@ -315,7 +315,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "a turn that is spoken says what goes on",
+    name: "a spoken turn shows its state",
     run: () => {
       const box = document.createElement("div");
       const session = new ChatSession({ agentId: "ag_1" }, "s");
@@ -331,7 +331,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "the state is a word or two",
+    name: "the call's state is described in a few words",
     run: () => {
       const call = { status: "on" as const, tries: 0, sounding: false, muted: false };
       const [hearing] = all(asked.slice(0, 1));
@@ -340,12 +340,12 @@ export const tests: Test[] = [
         [stateOf(call, undefined), stateOf(call, hearing), stateOf(call, thinking), stateOf({ ...call, sounding: true }, thinking), stateOf({ ...call, muted: true }, undefined)],
         ["Listening", "You are speaking", "Thinking", "The agent is speaking", "Muted"],
       );
-      equal(stateOf({ ...call, status: "again", tries: 2 }, hearing), "Connection lost, trying again (2/3)");
+      equal(stateOf({ ...call, status: "again", tries: 2 }, hearing), "Connection lost, reconnecting (2/3)");
       equal([stateOf({ ...call, status: "connecting" }, undefined), stateOf({ ...call, status: "ending" }, thinking)], ["Connecting", "Ending"]);
     },
   },
   {
-    name: "the second click of a double click presses nothing in the panel",
+    name: "the second click of a double click does not reach the panel",
     run: async () => {
       const box = document.createElement("div");
       const { call } = calling(new Alone(), null);
@@ -363,17 +363,17 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "people are told why they cannot speak",
+    name: "people see the reason that speaking failed",
     run: () => {
       const of = (name: string) => microphoneTrouble(new DOMException("", name), true).head;
-      equal([of("NotAllowedError"), of("NotFoundError"), of("NotReadableError")], ["The browser does not let this page hear you", "There is no microphone", "The microphone cannot be used"]);
+      equal([of("NotAllowedError"), of("NotFoundError"), of("NotReadableError")], ["Microphone blocked by the browser", "No microphone found", "Microphone unavailable"]);
       ok(/https/.test(microphoneTrouble(null, false).words) && !microphoneTrouble(null, false).again, "an address that is not safe");
       equal(refusal(new ApiError(429, "rate_limit_exceeded", "Too many.", [], "", 5)).words, "Too many. Try again in 5 s.");
       ok(!refusal(new ApiError(400, "voice_not_enabled", "x")).again && refusal(new ApiError(500, "internal", "x")).again, "only what may pass is tried again");
     },
   },
   {
-    name: "ends are told, and losses are not ends",
+    name: "ends are explained, and losses lead to a reconnection",
     run: () => {
       equal([endTrouble(1006, null, ""), endTrouble(1012, null, ""), endTrouble(1000, null, "")], [null, null, null], "these are taken up again");
       equal([endTrouble(1013, null, "")?.again, endTrouble(1000, "voice_unavailable", "")?.again], [true, true]);

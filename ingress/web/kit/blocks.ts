@@ -1,9 +1,9 @@
-// Markdown's blocks: headings, lists, quotes, tables, code. Every step looks at a line a bounded number of times, so that
-// a hostile text costs no more than a friendly one of its length.
+// The block structure of Markdown: headings, lists, quotes, tables, code. The time per line is
+// bounded, so that a hostile text takes no longer than a harmless one of the same length.
 
 export interface Leaf {
   text: string;
-  /** The text goes on: it is the last of an answer that is still being written. */
+  /** Whether the text continues: it is the end of an answer that is still being written. */
   open: boolean;
 }
 export type Align = "left" | "center" | "right" | undefined;
@@ -16,21 +16,21 @@ export type Block =
   | { type: "table"; line: number; align: Align[]; head: Leaf[]; rows: Leaf[][] }
   | { type: "rule" };
 export interface Item {
-  /** Of a task list: whether it is done. */
+  /** In a task list, whether the task is done. */
   done: boolean | null;
-  /** The line that it begins with. */
+  /** The line on which the item starts. */
   line: number;
   blocks: Block[];
 }
 
-/** Quotes and lists inside each other beyond this are text. */
+/** Quotes and lists nested deeper than this are plain text. */
 const deepest = 12;
 const mostColumns = 100;
 
 const indentOf = (line: string): number => line.length - line.trimStart().length;
 const blank = (line: string): boolean => line.trim() === "";
 
-/** Tabs before a line's text become spaces: columns are counted in them. */
+/** Expands the tabs before a line's text to spaces, because columns count spaces. */
 function untabbed(line: string): string {
   const width = indentOf(line);
   if (!line.slice(0, width).includes("\t")) return line;
@@ -59,7 +59,7 @@ function closes(line: string, fence: Fence): boolean {
 interface Marker {
   kind: string;
   number: number | null;
-  /** Where the item's text begins. */
+  /** The column at which the item's text starts. */
   width: number;
   empty: boolean;
 }
@@ -83,7 +83,7 @@ function rule(line: string): boolean {
 const heading = (line: string): RegExpExecArray | null => /^ {0,3}(#{1,6})(?=[ \t]|$)/.exec(line);
 const quoted = (line: string): boolean => /^ {0,3}>/.test(line);
 
-/** Whether a line ends the paragraph before it. */
+/** Whether a line ends the preceding paragraph. */
 function interrupts(line: string): boolean {
   if (quoted(line) || heading(line) || fenceOf(line) || rule(line)) return true;
   const marker = markerOf(line);
@@ -107,7 +107,7 @@ function cellsOf(line: string): string[] {
   return cells;
 }
 
-/** The columns of a table that begins with these two lines. */
+/** Returns the columns of a table that starts with these two lines, or null if they start none. */
 function columnsOf(head: string, line: string | undefined): Align[] | null {
   if (line === undefined || !head.includes("|") || !/^[ \t|:-]+$/.test(line) || indentOf(line) > 3) return null;
   const cells = cellsOf(line);
@@ -118,12 +118,12 @@ function columnsOf(head: string, line: string | undefined): Align[] | null {
   });
 }
 
-/** One container's lines: the answer's, a quote's, or an item's. */
+/** Reads the lines of one container: the answer, a quote, or a list item. */
 class Reader {
   at = 0;
-  /** Where the newest block begins. */
+  /** The first line of the newest block. */
   first = 0;
-  /** A blank line stood between two blocks. */
+  /** Whether a blank line separates two blocks. */
   spaced = false;
 
   constructor(
@@ -132,7 +132,7 @@ class Reader {
     readonly depth: number,
   ) {}
 
-  /** The next block, null behind the last one. */
+  /** Returns the next block, or null after the last one. */
   next(): Block | null {
     const from = this.at;
     while (this.at < this.lines.length && blank(this.lines[this.at]!)) this.at++;
@@ -149,7 +149,7 @@ class Reader {
     return blocks;
   }
 
-  /** Whether the last line taken was the last of what is still being written. */
+  /** Whether the last line read is the last line of an unfinished text. */
   private get ending(): boolean {
     return this.open && this.at >= this.lines.length;
   }
@@ -224,12 +224,15 @@ class Reader {
     for (let marker: Marker | null = first; marker && marker.kind === first.kind; ) {
       const line = this.at;
       const inner = this.item(marker);
+
       let gap = 0;
       while (inner.length > 1 && blank(inner.at(-1)!)) gap += inner.pop() === "" ? 1 : 0;
       const task = /^\[([ xX])\](?=[ \t])/.exec(inner[0]!);
       if (task) inner[0] = inner[0]!.slice(task[0].length).trimStart();
+
       const reader = new Reader(inner, this.ending, this.depth + 1);
       items.push({ done: task ? task[1] !== " " : null, line, blocks: reader.rest() });
+
       const next: string | undefined = this.lines[this.at];
       marker = next === undefined ? null : markerOf(next);
       loose ||= reader.spaced || (gap > 0 && marker?.kind === first.kind);
@@ -237,7 +240,7 @@ class Reader {
     return { type: "list", start: first.number, loose, items };
   }
 
-  /** The lines of the item that begins here, without its mark and indentation. */
+  /** Returns the lines of the item that starts here, without its marker and indentation. */
   private item(marker: Marker): string[] {
     let width = marker.width;
     const inner = [untabbed(this.lines[this.at]!.slice(width))];
@@ -245,7 +248,7 @@ class Reader {
     for (this.at++; this.at < this.lines.length; this.at++) {
       const line = this.lines[this.at]!;
       const indent = indentOf(line);
-      // bullets under a number are often indented by two, where the rules want three
+      // Models often indent bullets under a number by two, although the rules want three.
       if (marker.number !== null && indent > 1 && indent < width && markerOf(line)?.number === null) width = indent;
       if (!blank(line) && indent < width) {
         const before = inner.at(-1)!;
@@ -265,7 +268,7 @@ class Reader {
     const line = this.at;
     const head = this.lines[line]!;
     let align = columnsOf(head, this.lines[this.at + 1]);
-    // a header whose second line is yet to come would be shown as a paragraph for a moment
+    // A table's header without its second line yet would appear as a paragraph for a moment.
     if (!align && this.open && this.at === this.lines.length - 1 && head.trimStart().startsWith("|")) {
       align = cellsOf(head).slice(0, mostColumns).map(() => undefined);
     }
@@ -297,6 +300,7 @@ class Reader {
       if (this.open && this.at === this.lines.length - 1 && line.trimStart().startsWith("|")) break;
       text.push(line.trimStart());
     }
+
     const open = this.ending;
     return { type: "paragraph", leaf: { text: open ? text.join("\n") : text.join("\n").trimEnd(), open } };
   }
@@ -304,30 +308,33 @@ class Reader {
 
 const closesAny = (line: string): boolean => /^ {0,3}(?:```|~~~)/.test(line);
 
-/** What of an answer that is still being written is shown: not the marks of a line of which nothing else has come. */
+/**
+ * Returns the part of an unfinished text that is shown. It omits a last line that contains only
+ * markers.
+ */
 function settled(text: string): string {
   const from = text.lastIndexOf("\n") + 1;
   return /^[-+*=_~#|:>` \t]*(?:\d{1,9}[.)]?)?$/.test(text.slice(from)) ? text.slice(0, Math.max(0, from - 1)) : text;
 }
 
-/** The blocks of a text, and what of them stays as it is, whatever is added. */
+/** The blocks of a text, and the part of them that later text cannot change. */
 interface Outline {
   blocks: Block[];
-  /** So many blocks stay; the text behind them begins at from. */
+  /** The number of final blocks. The remaining text starts at from. */
   final: number;
   from: number;
-  /** So many items or rows of the block behind them stay, too; the text behind those begins at inner. */
+  /** The number of final items or rows of the next block. The text after them starts at inner. */
   kept: number;
   inner: number;
 }
 
-/** The lines that the items of a list, or the rows of a table, begin with. */
+/** Returns the first lines of a list's items or a table's rows. */
 function partsOf(block: Block | undefined): number[] {
   if (block?.type === "list") return block.items.map((item) => item.line);
   return block?.type === "table" ? block.rows.map((_, i) => block.line + 2 + i) : [];
 }
 
-/** Reads a text. */
+/** Parses a text. With open, it is still being written. */
 export function blocksOf(text: string, open: boolean): Outline {
   const source = open ? settled(text) : text;
   const raw = source.split("\n");
@@ -340,13 +347,15 @@ export function blocksOf(text: string, open: boolean): Outline {
     start = reader.at;
   }
   let final = Math.max(0, blocks.length - 1);
-  // what the newest two lines begin may yet turn out to belong to the block before
+  // the last two lines may still turn out to belong to the previous block
   if (final > 0 && reader.first >= raw.length - 2) final--;
+
   const offset = (line: number): number => {
     let length = 0;
     for (let i = 0; i < line; i++) length += raw[i]!.length + 1;
     return length;
   };
+
   const parts = partsOf(blocks[final]);
   const kept = Math.max(0, parts.findLastIndex((line) => line < raw.length - 2));
   return { blocks, final, from: offset(starts[final] ?? 0), kept, inner: offset(parts[kept] ?? 0) };

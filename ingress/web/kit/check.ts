@@ -1,4 +1,4 @@
-// For tests: what throws when something is not so.
+// Assertions for tests. They throw if a condition is not met.
 
 export interface Test {
   name: string;
@@ -15,7 +15,7 @@ export function ok(so: boolean, what: string): void {
   if (!so) throw new Error(what);
 }
 
-/** The error that is thrown. */
+/** Returns the error that a function throws. */
 export async function thrown(by: () => unknown): Promise<unknown> {
   try {
     await by();
@@ -25,7 +25,9 @@ export async function thrown(by: () => unknown): Promise<unknown> {
   throw new Error("nothing was thrown");
 }
 
-/** What a machine, as busy as it is, takes for a good twentieth of a second's work of one that is idle. */
+/**
+ * Returns the milliseconds of a fixed amount of work, which takes about 50 ms on an idle machine.
+ */
 function measure(): number {
   const began = performance.now();
   const node = document.createElement("div");
@@ -33,7 +35,9 @@ function measure(): number {
   return performance.now() - began;
 }
 
-/** Runs something that must take less than a second, or less than one would take on a machine as busy as this. */
+/**
+ * Runs a function that must take less than a second, or proportionally longer on a busy machine.
+ */
 export function quick(what: string, run: () => void): void {
   let took = 0;
   let most = 1000;

@@ -6,7 +6,7 @@ const shown = (text: string, language: string): HTMLElement => h("code", null, h
 
 export const tests: Test[] = [
   {
-    name: "marks words of the languages that answers hold, by their names and nicknames",
+    name: "highlights the languages of answers, by their names and aliases",
     run() {
       const samples: Record<string, string> = {
         bash: "if true; then echo hi; fi", c: "int main(void) { return 0; }", cpp: "class A { public: int x; };", css: "a { color: red; }", go: "func main() {}",
@@ -21,7 +21,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "shows unknown languages and long code plain, and hostile code as text",
+    name: "shows unknown languages and long code without highlighting, and hostile code as text",
     run() {
       equal(shown("a b", "klingon").innerHTML, "a b");
       equal(shown("a b", "").innerHTML, "a b");
@@ -33,7 +33,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "20 KB of nested code is marked within a second",
+    name: "20 KB of nested code is highlighted within a second",
     run() {
       for (const [language, text] of [["js", "`${".repeat(6000)], ["json", "[".repeat(19_000)], ["markdown", "*_".repeat(9000)], ["python", 'f"{'.repeat(5000)]] as const) {
         quick(language, () => equal(shown(text, language).textContent, text, language));

@@ -1,4 +1,4 @@
-// Code with its words marked, as nodes. Import it lazily: the languages are bigger than the page that needs them.
+// Syntax highlighting. Import it lazily: the languages are larger than the page that needs them.
 /// <reference path="../third_party/highlight.js/types/index.d.ts" />
 import bash from "highlight.js/lib/languages/bash";
 import c from "highlight.js/lib/languages/c";
@@ -18,9 +18,9 @@ import yaml from "highlight.js/lib/languages/yaml";
 import { createLowlight } from "../third_party/lowlight/lib/index.js";
 import type { Child, Make } from "./markdown";
 
-/** Longer code is shown plain: its colours are not worth the wait. */
+/** Longer code is not highlighted, because it would take too long. */
 const longest = 20_000;
-/** Marks inside each other beyond this are text. */
+/** Marks nested deeper than this become plain text. */
 const deepest = 24;
 
 const lowlight = createLowlight({ bash, c, cpp, css, go, java, javascript, json, markdown, python, rust, sql, typescript, xml, yaml });
@@ -51,7 +51,10 @@ function nodes<N>(h: Make<N>, trees: Tree[], depth: number): Child<N>[] {
   });
 }
 
-/** Whether brackets are open inside each other beyond what people write: reading those takes their number squared. */
+/**
+ * Whether brackets are nested deeper than in real code. Highlighting such text takes quadratic
+ * time.
+ */
 function tangled(text: string): boolean {
   let open = 0;
   for (const c of text) {
@@ -62,7 +65,10 @@ function tangled(text: string): boolean {
   return false;
 }
 
-/** The children of a code element: spans with highlight.js's classes; plain text for unknown languages and long code. */
+/**
+ * Returns the children of a code element: spans with highlight.js's classes, or plain text for an
+ * unknown language or long code.
+ */
 export function highlight<N>(h: Make<N>, text: string, language: string): Child<N>[] {
   if (text.length > longest || !lowlight.registered(language) || tangled(text)) return [text];
   return nodes(h, lowlight.highlight(language, text).children as Tree[], 0);

@@ -1,18 +1,18 @@
-// Markdown's text: emphasis, code, links, citations. The result is flat - pieces that open and close spans - and what is
-// nested in it is told by the order: no text can make it deep for those that read it.
+// The inline structure of Markdown: emphasis, code, links, citations. The result is a flat list of
+// pieces that open and close spans, so that no text can cause deep recursion in its readers.
 
 type Tag = "em" | "strong" | "del" | "link" | "image";
 export interface Span {
   tag: Tag;
-  /** Of a link or an image; null while it is still being written. */
+  /** The address of a link or an image; null while it is still being written. */
   address: string | null;
 }
 export interface Piece {
   kind: "text" | "code" | "break" | "cite";
   text: string;
-  /** Before the text: how many spans end. */
+  /** The number of spans that end before the text. */
   closes: number;
-  /** Behind the text: the spans that begin, the innermost first. */
+  /** The spans that begin after the text, the innermost first. */
   opens: Span[];
 }
 
@@ -47,7 +47,7 @@ class Reader {
   private readonly brackets: Bracket[] = [];
   private newest: Run | null = null;
   private counted = 0;
-  /** Where runs of backticks of a length begin, and how many of them lie behind. */
+  /** The positions of runs of backticks by their length, in descending order. */
   private ticks: Map<number, number[]> | null = null;
 
   constructor(
@@ -140,7 +140,7 @@ class Reader {
     const length = this.runLength("`");
     const from = this.at + length;
     this.ticks ??= ticksOf(this.text);
-    const ends = this.ticks.get(length) ?? []; // behind a backslash it is one shorter than any that was counted
+    const ends = this.ticks.get(length) ?? []; // a run after a backslash is one shorter than counted
     while (ends.length > 0 && ends.at(-1)! < from) ends.pop();
     let end = ends.at(-1);
     if (end === undefined) {
@@ -148,7 +148,7 @@ class Reader {
         this.literal(length);
         return;
       }
-      end = this.text.length; // its end is yet to come
+      end = this.text.length; // its end is not written yet
     }
     let text = this.text.slice(from, end).replace(/\n/g, " ");
     if (text.startsWith(" ") && text.endsWith(" ") && text.trim() !== "") text = text.slice(1, -1);
@@ -160,9 +160,11 @@ class Reader {
     const length = this.runLength(mark);
     const before = this.at === 0 ? "" : charBefore(this.text, this.at);
     const after = this.at + length < this.text.length ? String.fromCodePoint(this.text.codePointAt(this.at + length)!) : "";
+
     if (mark === "~" && length !== 2) {
       this.literal(length);
       return;
+
     }
     const piece = this.put("text", mark.repeat(length));
     this.at += length;
@@ -191,11 +193,12 @@ class Reader {
     const begin = this.pieces[bracket.index]!;
     if (target) {
       begin.text = "";
+
       begin.opens.push({ tag: bracket.image ? "image" : "link", address: target.address });
       this.put("text", "").closes = 1;
       this.at = target.end;
       this.pair(bracket.run);
-      this.brackets.length = 0; // a link is in no other
+      this.brackets.length = 0; // links do not nest
       return;
     }
     const inner = this.text.slice(bracket.from, Math.min(this.at, bracket.from + 6));
@@ -209,11 +212,11 @@ class Reader {
     this.literal(1);
   }
 
-  /** Takes away, or ends, what an unfinished text has begun. */
+  /** Completes or removes the markup that an unfinished text has begun. */
   private unfinished(): void {
     if (!this.open) return;
     for (const bracket of this.brackets) {
-      if (this.text.length - bracket.from > 500) continue; // no link any more
+      if (this.text.length - bracket.from > 500) continue; // too long for a link
       const digits = /^\d{0,5}$/.test(this.text.slice(bracket.from));
       if (digits) this.pieces.length = bracket.index + 1;
       this.pieces[bracket.index]!.text = "";
@@ -221,7 +224,7 @@ class Reader {
     }
   }
 
-  /** Makes spans of the runs behind bottom, which are gone then. */
+  /** Turns the runs after bottom into spans, and removes them. */
   private pair(bottom: Run | null): void {
     const floor: Record<string, number> = {};
     let closer = this.newest;
@@ -237,6 +240,7 @@ class Reader {
       if (opener) {
         closer = this.join(opener, closer);
         continue;
+
       }
       floor[key] = closer.at;
       const next: Run | null = closer.after;
@@ -248,7 +252,7 @@ class Reader {
     if (bottom) bottom.after = null;
   }
 
-  /** Pairs two runs and gives the closer to go on with. */
+  /** Pairs two runs, and returns the closer to continue with. */
   private join(opener: Run, closer: Run): Run | null {
     const marks = opener.count > 1 && closer.count > 1 ? 2 : 1;
     opener.piece.opens.push(spanOf(opener.mark, marks));
@@ -269,7 +273,7 @@ class Reader {
     else this.newest = run.before;
   }
 
-  /** Closes at the text's end what is open there. */
+  /** Closes the spans that are open at the end of an unfinished text. */
   private end(): void {
     let first = this.newest;
     while (first?.before) first = first.before;
@@ -291,7 +295,7 @@ function charBefore(text: string, at: number): string {
   return low >= 0xdc00 && low <= 0xdfff && at > 1 ? text.slice(at - 2, at) : text[at - 1]!;
 }
 
-/** The places of the runs of backticks by their length, the last one first. */
+/** Returns the positions of runs of backticks by their length, in descending order. */
 function ticksOf(text: string): Map<number, number[]> {
   const places = new Map<number, number[]>();
   for (const m of text.matchAll(/`+/g)) {
@@ -316,13 +320,17 @@ function openerOf(closer: Run, bottom: Run | null, floor: number): Run | null {
   return null;
 }
 
-// What stands behind a link's text: an address, in angle brackets or without, and a title, which is not shown. Alternatives begin
-// with different characters, so that no text is read more than twice.
+// The part of a link after its text: an address, with or without angle brackets, and an optional
+// title, which is not shown. Alternatives start with different characters, so that no text is read
+// more than twice.
 const addressPart = /(?:<((?:[^<>\n\\]|\\.)*)>|((?:[^\s()<\\]|\\.|\((?:[^\s()\\]|\\.)*\))*))/.source;
 const titlePart = /(?:"(?:[^"\\]|\\[^])*"|'(?:[^'\\]|\\[^])*')/.source;
 const linkEnd = new RegExp(`^[ \\n]{0,3}${addressPart}(?:[ \\n]{1,3}${titlePart})?[ \\n]{0,3}\\)`);
 
-/** The address behind a link's text, and where the link ends. A half-written one is none yet, and goes to the text's end. */
+/**
+ * Returns the address of a link and the link's end. The address of an unfinished link is null, and
+ * its end is the end of the text.
+ */
 function addressAt(text: string, from: number, open: boolean): { address: string | null; end: number } | null {
   const part = text.slice(from, from + longestAddress + 1024);
   const m = linkEnd.exec(part);
@@ -335,10 +343,13 @@ function addressAt(text: string, from: number, open: boolean): { address: string
   return unfinished ? { address: null, end: text.length } : null;
 }
 
-/** The pieces of a text; open: it is still being written, and what it has begun is taken for what it will be. */
+/**
+ * Parses the pieces of a text. With open, the text is still being written, and unfinished markup is
+ * treated as if it were complete.
+ */
 export function inline(text: string, open = false): Piece[] {
   if (!open) return new Reader(text, false).read();
   let end = text.length;
-  while (end > 0 && "*_~".includes(text[end - 1]!)) end--; // they may become anything
+  while (end > 0 && "*_~".includes(text[end - 1]!)) end--; // they may still turn into any marker
   return new Reader(text.slice(0, end).trimEnd(), true).read();
 }

@@ -11,10 +11,10 @@ function shown(text: string, options: Partial<MarkdownOptions<Node>> = {}): HTML
   return h("div", null, markdown<Node>(text, { h, ...options }));
 }
 
-/** HTML without what only tells how to show it. */
+/** Removes attributes that only affect the presentation. */
 const html = (node: Element): string => node.innerHTML.replace(/ (dir|tabindex|role|aria-label|class|loading|title|target|rel)="[^"]*"/g, "");
 
-/** Nothing of an answer may load, run or lead anywhere. */
+/** Checks that nothing of an answer loads, runs or leads anywhere. */
 function harmless(node: Element, what: string): void {
   const allowed = /^(P|H[2-6]|UL|OL|LI|BLOCKQUOTE|PRE|CODE|EM|STRONG|DEL|BR|HR|SUP|DIV|TABLE|THEAD|TBODY|TR|TH|TD|INPUT)$/;
   for (const element of node.querySelectorAll("*")) {
@@ -35,13 +35,13 @@ function deepestOf(node: Element): number {
 
 export const tests: Test[] = [
   {
-    name: "Markdown as it is written",
+    name: "Markdown is rendered",
     run() {
       for (const [text, want] of pairs) equal(html(shown(text)), want, text);
     },
   },
   {
-    name: "hostile texts are text",
+    name: "hostile texts are rendered as text",
     run() {
       for (const text of hostile) {
         const node = shown(text, { citations: [citation(1)], path: () => null, image: () => null });
@@ -56,7 +56,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "links lead to cited addresses and to paths that the caller gives, and nowhere else",
+    name: "links lead only to cited addresses and to paths of the caller",
     run() {
       const options = { citations: [citation(1), citation(2, { type: "document", documentId: "doc_1", url: "/api/knowledge?id=doc_1" }), citation(3, { url: "javascript:alert(1)" })] };
       const cited = shown("[a *b*](https://cited.example/1)", options).querySelector("a")!;
@@ -77,7 +77,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "markers become references, each to its own passage, beyond the BMP too",
+    name: "markers become references to their passages, also outside the BMP",
     run() {
       const citations = [citation(1, { citedText: "first" }), citation(12), citation(1, { citedText: "second" })];
       const cite = (c: Citation): Node => h("a", { class: "ref" }, `${c.id}:${c.citedText}`);
@@ -92,7 +92,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "every prefix of an answer is harmless, has no stray marks, and comes to the same as the whole",
+    name: "every prefix of an answer is harmless, has no stray marks, and leads to the same result as the whole",
     run() {
       for (const text of [...answers, ...turning, ...hostile.filter((t) => t.length < 300)]) {
         const citations = [citation(1), citation(1, { citedText: "another" }), citation(2)];
@@ -112,7 +112,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "no order of marks throws, does harm, or grows to something else than the whole",
+    name: "no order of marks throws, does harm, or leads to another result than the whole",
     run() {
       const citations = [citation(1), citation(1, { citedText: "another" })];
       const options = { citations, cite: (c: Citation): Node => h("sup", null, c.citedText) };
@@ -122,7 +122,7 @@ export const tests: Test[] = [
           const whole = shown(text, options);
           for (const a of whole.querySelectorAll("a")) {
             equal(a.getAttribute("href"), "https://cited.example/1", what);
-            a.replaceWith(...a.childNodes); // the rest is held against what is harmless
+            a.replaceWith(...a.childNodes); // the rest is compared with the harmless text
           }
           harmless(whole, what);
           ok(!/[\u202A-\u202E\u2066-\u2069\0]/.test(whole.textContent), `${what} turns the order of reading`);
@@ -136,7 +136,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "blocks that are over stay the same nodes",
+    name: "finished blocks keep their nodes",
     run() {
       const growing = new Growing<Node>({ h });
       const before = growing.update("# One\n\ntwo\n\n- three\n\nfour\n\nfive", true);
@@ -146,7 +146,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "unfinished things look like what they will be",
+    name: "unfinished markup is rendered as if complete",
     run() {
       const open = (text: string) => html(h("div", null, new Growing<Node>({ h, citations: [citation(1)] }).update(text, true)));
       const cases: [string, string][] = [
@@ -175,7 +175,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "an answer that grows costs about what it is long",
+    name: "rendering a growing answer takes linear time",
     run() {
       const text = answers.join("\n\n").repeat(12);
       quick("growing", () => {
@@ -185,7 +185,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "a long list or table that grows costs about what it is long",
+    name: "rendering a growing list or table takes linear time",
     run() {
       const long = {
         list: "- item one two three [1] four five six\n".repeat(2700),
@@ -210,7 +210,7 @@ export const tests: Test[] = [
     },
   },
   ...Object.entries(huge()).map(([name, text]): Test => ({
-    name: `200 KB are rendered within a second, and never deep: ${name}`,
+    name: `200 KB are rendered within a second, without deep nesting: ${name}`,
     run() {
       quick(name, () => {
         const node = shown(text);

@@ -1,16 +1,17 @@
-// Answers as they are shown: Markdown becomes nodes, made by whoever calls, and never HTML. What an answer names is shown
-// as text: HTML, addresses, images of others. A link is one only to a source that the run cites, or to a path of ours.
+// Renders answers: Markdown becomes nodes, created by the caller, and never HTML. HTML, addresses
+// and foreign images in an answer appear as text. A link works only if it leads to a source that
+// the run cites, or to a path of this host.
 import { blocksOf, type Align, type Block, type Leaf } from "./blocks";
 import { inline, type Span } from "./inline";
 
-/** One marker's source, as the API tells it. */
+/** A source that a marker refers to, as the API returns it. */
 export interface Citation {
   id: number;
   type: string;
   title: string;
   url: string;
   citedText: string;
-  /** In Unicode code points of the answer. */
+  /** Indexes count Unicode code points of the answer. */
   startIndex: number;
   endIndex: number;
   documentId: string | null;
@@ -19,39 +20,57 @@ export interface Citation {
 }
 
 export type Child<N> = N | string | Child<N>[];
-/** Makes a node: Preact's h, or one that makes elements. Properties are HTML's names; what is true or false is boolean. */
+/**
+ * Creates a node: Preact's h, or a function that creates elements. Properties have their HTML
+ * names. Boolean attributes have boolean values.
+ */
 export type Make<N> = (tag: string, props: Record<string, string | number | boolean> | null, ...children: Child<N>[]) => N;
 
 export interface MarkdownOptions<N> {
   h: Make<N>;
-  /** Of the run, in their order: one for each marker of the answer. */
+  /** The run's citations in order, one per marker of the answer. */
   citations?: readonly Citation[];
-  /** Makes the reference to a source; it should be named "Source 1: title". Without it: a number, in square brackets. */
+  /**
+   * Creates the reference to a source. Its accessible name should be "Source 1: title". The default
+   * is a number in brackets.
+   */
   cite?: (citation: Citation) => N;
-  /** The address on this host that a link of the answer leads to, or null if it is none of ours. */
+  /** Returns the address on this host that a link of the answer leads to, or null. */
   path?: (address: string) => string | null;
-  /** The address on this host of an image of the answer, such as a file of the run, or null. */
+  /**
+   * Returns the address on this host of an image of the answer, for example a file of the run, or
+   * null.
+   */
   image?: (address: string) => string | null;
-  /** Makes a code block; open: more of it is to come. Without it, or when it gives null: pre and code. */
+  /**
+   * Creates a code block; with open, more code follows. If it is missing or returns null, the block
+   * is pre and code.
+   */
   code?: (text: string, language: string, open: boolean) => N | null;
-  /** By how much headings are lowered; at least 1, for an answer is never a page's title. */
+  /**
+   * How many levels headings are lowered, at least 1, because an answer never contains the page's
+   * title.
+   */
   lower?: number;
 }
 
 type List = Extract<Block, { type: "list" }>;
 type Table = Extract<Block, { type: "table" }>;
 
-/** Spans inside each other beyond this are not marked. */
+/** Spans nested deeper than this are not marked. */
 const deepest = 12;
 
-/** Characters that make text be read in another order than it stands are shown as what they are: something odd. */
+/**
+ * Replaces characters that change the reading direction with U+FFFD, so that text cannot disguise
+ * itself.
+ */
 export const plain = (text: string): string => text.replace(/[\u202A-\u202E\u2066-\u2069\0]/g, "\uFFFD");
 
 const ours = (address: string | null | undefined): address is string => address != null && /^\/(?![/\\])/.test(address);
 
 class Frame<N> {
   readonly children: Child<N>[] = [];
-  /** What of them is text. */
+  /** The text of the children. */
   text = "";
 
   constructor(
@@ -69,7 +88,7 @@ class Frame<N> {
 }
 
 class Writer<N> {
-  /** How often each source was referred to. */
+  /** How many times each source was referred to. */
   seen = new Map<number, number>();
   private readonly numbered = new Map<number, Citation[]>();
   private readonly links = new Set<string>();
@@ -85,7 +104,8 @@ class Writer<N> {
     return list.map((block) => this.block(block));
   }
 
-  // No dir="auto": with it browsers look for a paragraph's direction anew with each child. The style sheets say it.
+  // Blocks have no dir="auto", because browsers would determine a paragraph's direction again for
+  // each child. The style sheets set it.
   block(block: Block): N {
     const { h } = this.o;
     switch (block.type) {
@@ -122,7 +142,7 @@ class Writer<N> {
     });
   }
 
-  /** A list, behind what of it is made already. */
+  /** Renders a list after its finished items. */
   list(block: List, before: N[] = []): N {
     const { start } = block;
     const items = before.concat(this.items(block));
@@ -143,14 +163,14 @@ class Writer<N> {
     return rows.map((cells) => this.row("td", cells, align));
   }
 
-  /** A table, behind what of it is made already. */
+  /** Renders a table after its finished rows. */
   table(block: Table, top: N = this.top(block), before: N[] = []): N {
     const { h } = this.o;
     const table = h("table", null, [top, h("tbody", null, before.concat(this.rows(block)))]);
     return h("div", { class: "table-box", role: "region", "aria-label": "Table", tabindex: 0 }, table);
   }
 
-  /** A leaf's text. What is nested too deep is told without its marks. */
+  /** Renders the text of a leaf. Spans that are nested too deeply lose their marks. */
   private leaf({ text, open }: Leaf): Child<N>[] {
     const { h } = this.o;
     const frames = [new Frame<N>(null, false)];
@@ -163,6 +183,7 @@ class Writer<N> {
     const close = () => {
       if (skipped > 0) skipped--;
       else if (frames.length > 1) this.end(frames.pop()!, frames.at(-1)!);
+
     };
     for (const piece of inline(text, open)) {
       if (piece.closes > 0 || piece.kind !== "text") flush();
@@ -206,17 +227,17 @@ class Writer<N> {
     if (this.links.has(address)) return [h("a", { href: address, title: plain(address), target: "_blank", rel: "noopener noreferrer" }, children)];
     const local = path?.(address);
     if (ours(local)) return [h("a", { href: local }, children)];
-    return this.told(children, text, address);
+    return this.unlinked(children, text, address);
   }
 
   private image({ children, text }: Frame<N>, address: string): Child<N>[] {
     const src = this.o.image?.(address);
     if (ours(src)) return [this.o.h("img", { src, alt: text, loading: "lazy" })];
-    return this.told(children, text, address);
+    return this.unlinked(children, text, address);
   }
 
-  /** Something that leads nowhere: its text, and its address unless that is the text. */
-  private told(children: Child<N>[], text: string, address: string): Child<N>[] {
+  /** Renders a link that leads nowhere: its text, and its address if it differs from the text. */
+  private unlinked(children: Child<N>[], text: string, address: string): Child<N>[] {
     const shown = plain(address);
     if (text === "") return [shown];
     return text === address || address === "" ? children : [...children, ` (${shown})`];
@@ -230,32 +251,35 @@ class Writer<N> {
       this.seen.set(id, nth + 1);
       const citation = all[Math.min(nth, all.length - 1)]!;
       top.children.push(this.o.cite?.(citation) ?? this.o.h("sup", null, `[${id}]`));
-    } else if (open) top.children.push(this.o.h("sup", { class: "cite-pending" }, number)); // its source is told later
+    } else if (open) top.children.push(this.o.h("sup", { class: "cite-pending" }, number)); // its source arrives later
     else top.say(`[${number}]`);
   }
 }
 
-/** An answer's nodes. */
+/** Renders a complete answer. */
 export function markdown<N>(text: string, options: MarkdownOptions<N>): N[] {
   const writer = new Writer(options);
   return blocksOf(text, false).blocks.map((block) => writer.block(block));
 }
 
-/** A list or a table that is still being written: what of it is over. */
+/** The finished part of a list or table that is still being written. */
 interface Part<N> {
-  /** Where it begins in the text, and how often each source was referred to before. */
+  /** The start of the part in the text, and the reference counts before it. */
   begin: number;
   seen: Map<number, number>;
   made: N[];
-  /** Of a list, as it began. */
+  /** The list's start number and looseness. */
   start: number | null;
   loose: boolean;
-  /** Of a table: the lines without which rows are none, and what was made of them. */
+  /** A table's header lines, which its later rows need, and its rendered header. */
   head: string;
   top: N | null;
 }
 
-/** An answer while it is being written: blocks, items and rows that are over are made once, and stay the same nodes. */
+/**
+ * Renders an answer while it is being written. Finished blocks, items and rows are rendered once
+ * and keep their nodes.
+ */
 export class Growing<N> {
   private text = "";
   private done: N[] = [];
@@ -267,7 +291,10 @@ export class Growing<N> {
     this.writer = new Writer(options);
   }
 
-  /** The nodes of the text so far; open: more of it is to come. A text that does not begin with the last one starts anew. */
+  /**
+   * Returns the nodes of the text so far. With open, more text follows. A text that does not extend
+   * the previous one is rendered from its start.
+   */
   update(text: string, open: boolean): N[] {
     if (!text.startsWith(this.text)) {
       this.done = [];
@@ -276,29 +303,33 @@ export class Growing<N> {
       this.writer = new Writer(this.options);
     }
     this.text = text;
+
     const head = this.part?.head ?? "";
     const at = this.from - head.length;
     const source = head + text.slice(this.from);
     const { blocks, final, from, kept, inner } = blocksOf(source, open);
+
     if (this.part && !this.goesOn(this.part, blocks)) return this.again(this.part, open);
     for (const block of blocks.slice(0, final)) {
       this.done.push(this.make(block, this.part));
       this.part = null;
     }
+
     if (final > 0) this.from = at + from;
     const live = blocks.slice(final);
     if (kept > 0 && live[0]) {
       live[0] = this.keep(live[0], kept, source);
       this.from = at + inner;
     }
+
     const { seen } = this.writer;
-    this.writer.seen = new Map(seen); // what is written here is written again
+    this.writer.seen = new Map(seen); // the unfinished nodes are rendered again
     const nodes = live.map((block, i) => this.make(block, i === 0 ? this.part : null));
     this.writer.seen = seen;
     return [...this.done, ...nodes];
   }
 
-  /** Whether the first block is the rest of the part, which is then given what the part knows. */
+  /** Whether the first block continues the part. The block then inherits the part's properties. */
   private goesOn(part: Part<N>, blocks: Block[]): boolean {
     const first = blocks[0];
     if (part.top) return first?.type === "table";
@@ -308,7 +339,7 @@ export class Growing<N> {
     return true;
   }
 
-  /** Reads a part from its beginning: its items have become paragraphs. */
+  /** Renders a part again from its start, because its items have turned into paragraphs. */
   private again({ begin, seen }: Part<N>, open: boolean): N[] {
     this.part = null;
     this.from = begin;
@@ -323,7 +354,7 @@ export class Growing<N> {
     return writer.block(block);
   }
 
-  /** Makes so many of a block's items or rows for good, and gives the block without them. */
+  /** Renders the first kept items or rows of a block permanently, and returns the rest of the block. */
   private keep(block: Block, kept: number, source: string): Block {
     const { writer } = this;
     const begin = { begin: this.from, seen: new Map(writer.seen), made: [], start: null, loose: false, head: "", top: null };
@@ -332,6 +363,7 @@ export class Growing<N> {
       this.part.made = this.part.made.concat(writer.items({ ...block, items: block.items.slice(0, kept) }));
       return { ...block, items: block.items.slice(kept) };
     }
+
     if (block.type !== "table") return block;
     const head = source.split("\n").slice(block.line, block.line + 2).join("\n");
     this.part ??= { ...begin, head: `${head}\n`, top: writer.top(block) };

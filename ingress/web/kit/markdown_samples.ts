@@ -7,7 +7,7 @@ export const answers: string[] = [
   "Line one  \nline two\\\nline three\n\n* a\n  * b\n    * c\n\n      deep\n\nAfter **bold with `code` and *em* in it**, done.",
 ];
 
-/** Of which a prefix looks like something else. */
+/** Texts whose prefixes parse differently from the whole. */
 export const turning: string[] = [
   "text\n| no table\nmore\n\nend",
   "text\n| a | b |\n|---|---|---|\nmore",
@@ -88,7 +88,7 @@ const marks =
     .split(" ");
 const lines = ["\n", "\n", "\n\n", "  \n", "\\\n", "\r\n", "\n- ", "\n- ", "\n\n- ", "\n  - ", "\n1. ", "\n2. ", "\n* [x] ", "\n> ", "\n# ", "\n```\n", "\n|a|b|\n|-|-|\n", "\n|a|b[1]|", "\n|a|b|", "\n    ", "\t", " "];
 
-/** Texts made of marks, in an order of which nobody thought; always the same ones. */
+/** Yields pseudo-random texts of markers. The sequence is always the same. */
 export function* muddles(count: number): Generator<string> {
   let state = 20_261_121;
   const below = (n: number): number => {
@@ -105,7 +105,7 @@ export function* muddles(count: number): Generator<string> {
   }
 }
 
-/** Texts of about 200 KB, each the worst for one way of reading Markdown. */
+/** Returns texts of about 200 KB, each the worst case of one part of the parser. */
 export function huge(): Record<string, string> {
   const fill = (part: string): string => part.repeat(Math.ceil(200_000 / part.length));
   return {

@@ -3,7 +3,7 @@ import { EventParser, events, StreamProblem, type ServerEvent, type StreamOption
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
 
-/** A stream's answer that comes in these pieces, and breaks behind them when it is to. */
+/** A response that streams these chunks, and then optionally breaks. */
 function stream(pieces: Uint8Array[], breaks = false): Response {
   const body = new ReadableStream<Uint8Array>({
     start(control) {
@@ -29,7 +29,7 @@ interface Asked {
   body: unknown;
 }
 
-/** A fetch that gives these answers in turn, and what it was asked. */
+/** A fetch that returns these responses in order, and its requests. */
 function answers(...list: (Response | Error)[]): { fetch: typeof fetch; asked: Asked[] } {
   const asked: Asked[] = [];
   const give = (input: RequestInfo | URL, init?: RequestInit): Promise<Response> => {
@@ -66,7 +66,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "a byte order mark, an id with NUL, and a frame that was cut off",
+    name: "a byte order mark, an id with NUL, and a truncated frame",
     run() {
       const parser = new EventParser();
       equal(parser.push("\uFEFFid: a\ndata: x\n\nid: b\0\ndata: y\n\nid: c\ndata: z\n"), [
@@ -77,7 +77,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "a long frame in small pieces costs no more than its length",
+    name: "a long frame in small chunks takes linear time",
     run() {
       quick("200,000 pieces", () => {
         const parser = new EventParser();
@@ -110,7 +110,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "goes on where the caller says",
+    name: "continues after the caller's last event",
     async run() {
       const { fetch, asked } = answers(stream([bytes("id: 7\ndata: last\n\n")]));
       await all("/x", { fetch, lastEventId: "6", resume: true, last });
@@ -118,7 +118,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "without leave to repeat, a broken stream is an error",
+    name: "a broken stream is an error if it must not resume",
     async run() {
       const { fetch, asked } = answers(stream([bytes("id: 1\ndata: x\n\n")], true));
       const cause = await thrown(() => all("/x", { fetch }));
@@ -138,7 +138,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "a refused token is asked for anew, once",
+    name: "a refused token is renewed once",
     async run() {
       let asks = 0;
       const refused = (p: StreamProblem) => p.status === 401 && ++asks > 0;
@@ -150,7 +150,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "gives up after as many connections as it may try, and obeys Retry-After",
+    name: "gives up after the maximum number of connections, and obeys Retry-After",
     async run() {
       const { fetch, asked } = answers(new TypeError("1"), new TypeError("2"), new TypeError("3"));
       await thrown(() => all("/x", { fetch, resume: true, pause: 1, attempts: 3 }));
@@ -171,7 +171,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "stops when told to: in a pause, in a stream, and before",
+    name: "stops on abort: in a pause, in a stream, and before",
     async run() {
       const stop = new AbortController();
       stop.abort();
@@ -192,7 +192,7 @@ export const tests: Test[] = [
       };
       for await (const event of events("/x", { fetch: endless as typeof fetch, signal: during.signal, resume: true })) {
         equal(event.data, "x");
-        break; // leaving the loop leaves the connection
+        break; // leaving the loop closes the connection
       }
       ok(left, "the connection is still open");
     },

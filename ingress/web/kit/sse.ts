@@ -1,13 +1,14 @@
-// Server-sent events over fetch: with a method, headers and a body, which EventSource has not, and resumed by itself.
+// Server-sent events over fetch. Unlike EventSource it supports methods, headers and bodies. It
+// resumes automatically.
 
-/** One event as it was told; an event without a name is a "message". */
+/** An event. The name of an event without one is "message". */
 export interface ServerEvent {
   id: string;
   event: string;
   data: string;
 }
 
-/** What was answered instead of a stream: the problem's fields, or status 0 when nothing answered. */
+/** The error of a request for a stream. Status 0 means that there was no response. */
 export class StreamProblem extends Error {
   constructor(
     readonly status: number,
@@ -15,7 +16,7 @@ export class StreamProblem extends Error {
     detail: string,
     readonly errors: { field: string; code: string; message: string }[] = [],
     readonly requestId = "",
-    /** Seconds, when the service names them. */
+    /** Seconds, if the service sent Retry-After. */
     readonly retryAfter: number | null = null,
   ) {
     super(detail);
@@ -25,33 +26,44 @@ export class StreamProblem extends Error {
 
 export interface StreamOptions {
   method?: "GET" | "POST";
-  /** A function is asked again for every connection. */
+  /** A function is called for every connection. */
   headers?: Record<string, string> | (() => Record<string, string> | Promise<Record<string, string>>);
   body?: string;
   credentials?: RequestCredentials;
   signal?: AbortSignal;
-  /** Repeating the request does no harm (a GET, or an Idempotency-Key): broken connections are taken up again. */
+  /**
+   * Reconnects after a break. The request must be safe to repeat: a GET, or one with an
+   * Idempotency-Key.
+   */
   resume?: boolean;
-  /** Where to go on. */
+  /** The id of the event to continue after. */
   lastEventId?: string;
-  /** The event behind which nothing comes; without it a stream that is resumed never ends. */
+  /** Whether an event is the last one. Without it, a resumed stream never ends. */
   last?: (event: ServerEvent) => boolean;
-  /** Told of an answer that is no stream; true to ask at once, one more time, as with a new token; throws to give up. */
+  /**
+   * Called with a response that is not a stream. It returns true to retry once immediately, for
+   * example with a new token, and throws to give up.
+   */
   refused?: (problem: StreamProblem) => boolean | Promise<boolean>;
-  /** How many connections in a row may bring nothing; without it there is no end to trying. */
+  /** The maximum number of consecutive connections without an event. The default is no limit. */
   attempts?: number;
-  /** Told with false when a connection is lost, and with true when there is one again. */
+  /**
+   * Called with false when a connection is lost, and with true when the next one delivers an event.
+   */
   connected?: (up: boolean) => void;
-  /** Milliseconds without a byte after which a connection counts as broken; the service says something every 10 s. */
+  /**
+   * Milliseconds without a byte after which a connection counts as broken. The service sends
+   * something every 10 s.
+   */
   silence?: number;
-  /** Milliseconds of the first pause, which doubles up to thirty times that. */
+  /** Milliseconds of the first pause. It doubles up to thirty times that. */
   pause?: number;
   fetch?: typeof fetch;
 }
 
-/** Turns the bytes of a stream, in whatever pieces they come, into events. */
+/** Parses the bytes of a stream, in chunks of any size, into events. */
 export class EventParser {
-  /** Of the last event that was complete. */
+  /** The id of the last complete event. */
   lastEventId = "";
   private line = "";
   private afterCR = false;
@@ -62,14 +74,17 @@ export class EventParser {
 
   push(text: string): ServerEvent[] {
     const found: ServerEvent[] = [];
+
     if (this.first && text !== "") {
       this.first = false;
       if (text.startsWith("\uFEFF")) text = text.slice(1);
     }
+
     if (this.afterCR && text !== "") {
       this.afterCR = false;
       if (text.startsWith("\n")) text = text.slice(1);
     }
+
     let from = 0;
     for (const end of text.matchAll(/\r\n|\n|\r/g)) {
       const whole = this.line + text.slice(from, end.index);
@@ -91,6 +106,7 @@ export class EventParser {
       this.data = [];
       return;
     }
+
     const colon = line.indexOf(":");
     const name = colon < 0 ? line : line.slice(0, colon);
     const value = colon < 0 ? "" : line.slice(line[colon + 1] === " " ? colon + 2 : colon + 1);
@@ -100,7 +116,7 @@ export class EventParser {
   }
 }
 
-/** What waits between two connections: until the time is over, the network is back, or nobody wants to know any more. */
+/** Waits until the time has passed, the network is back, or the signal aborts. */
 function rest(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {
@@ -116,36 +132,40 @@ function rest(ms: number, signal?: AbortSignal): Promise<void> {
   });
 }
 
-/** The problem that an answer tells. */
+/** Reads the problem of an error response. */
 export async function problem(answer: Response): Promise<StreamProblem> {
   let told: Record<string, unknown> = {};
   try {
     told = Object(await answer.json()) as Record<string, unknown>;
   } catch {
-    // not ours: a proxy's page; its status is what is known
+    // not the service's JSON, for example a proxy's page: only the status is known
   }
   const text = (name: string, other: string) => (typeof told[name] === "string" ? told[name] : other);
+
   const after = Number.parseInt(answer.headers.get("Retry-After") ?? "", 10);
   return new StreamProblem(
     answer.status,
     text("code", "unavailable"),
-    text("detail", text("title", `The service answered ${answer.status}.`)),
+    text("detail", text("title", `The service responded with status ${answer.status}.`)),
     Array.isArray(told.errors) ? (told.errors as StreamProblem["errors"]) : [],
     text("requestId", answer.headers.get("X-Request-Id") ?? ""),
     Number.isNaN(after) ? null : after,
   );
 }
 
-/** Whether trying again later may help. */
+/** Whether a later retry may succeed. */
 const passing = (status: number): boolean => status === 0 || status === 408 || status === 429 || status >= 500;
 
-/** How far a stream was read, over all its connections. */
+/** The position in a stream, over all its connections. */
 interface Place {
   lastEventId: string;
   over: boolean;
 }
 
-/** One connection's events. Throws StreamProblem where there is no stream, and whatever breaks one. */
+/**
+ * Yields the events of one connection. It throws StreamProblem if the response is not a stream, and
+ * any error that breaks the connection.
+ */
 async function* connection(url: string, options: StreamOptions, place: Place): AsyncGenerator<ServerEvent> {
   const { method = "GET", body, credentials, signal, silence = 35_000 } = options;
   const headers = typeof options.headers === "function" ? await options.headers() : options.headers;
@@ -153,7 +173,8 @@ async function* connection(url: string, options: StreamOptions, place: Place): A
   const abort = () => stop.abort();
   signal?.addEventListener("abort", abort);
   if (signal?.aborted) abort();
-  let watch = setTimeout(abort, silence * 2); // a first byte may wait for the answer's acceptance
+
+  let watch = setTimeout(abort, silence * 2); // the first byte may take longer, because the service accepts the message first
   try {
     const answer = await (options.fetch ?? fetch)(url, {
       method,
@@ -168,11 +189,13 @@ async function* connection(url: string, options: StreamOptions, place: Place): A
         ...headers,
       },
     });
+
     if (answer.status === 204) {
-      place.over = true; // ended, and all of it is known
+      place.over = true; // the stream has ended, and all of it was read
       return;
     }
     if (!answer.ok || !answer.body || !/^text\/event-stream\b/i.test(answer.headers.get("Content-Type") ?? "")) throw await problem(answer);
+
     const reader = answer.body.getReader();
     const decoder = new TextDecoder();
     const parser = new EventParser();
@@ -187,18 +210,22 @@ async function* connection(url: string, options: StreamOptions, place: Place): A
   } finally {
     clearTimeout(watch);
     signal?.removeEventListener("abort", abort);
-    abort(); // whoever leaves the loop early leaves the connection
+    abort(); // closes the connection if the caller leaves the loop early
   }
 }
 
-/** The events of a stream, over as many connections as it takes. Ends behind its last event, and when the signal aborts. */
+/**
+ * Yields the events of a stream over as many connections as needed. It ends after the last event,
+ * and when the signal aborts.
+ */
 export async function* events(url: string, options: StreamOptions = {}): AsyncGenerator<ServerEvent> {
   const { signal, refused, connected, resume = false, attempts = Infinity, pause = 500 } = options;
   const place: Place = { lastEventId: options.lastEventId ?? "", over: false };
+
   let failures = 0;
   let asked = false;
   while (!signal?.aborted) {
-    let trouble = new StreamProblem(0, "unreachable", "The connection broke.");
+    let trouble = new StreamProblem(0, "unreachable", "Connection lost.");
     try {
       for await (const event of connection(url, options, place)) {
         if (failures > 0) connected?.(true);
@@ -212,16 +239,19 @@ export async function* events(url: string, options: StreamOptions = {}): AsyncGe
       if (!resume || place.over) return;
     } catch (cause) {
       if (signal?.aborted) return;
-      trouble = cause instanceof StreamProblem ? cause : new StreamProblem(0, "unreachable", "The service cannot be reached.");
+      trouble = cause instanceof StreamProblem ? cause : new StreamProblem(0, "unreachable", "Can't reach the service.");
     }
+
     const again = trouble.status > 0 && (await refused?.(trouble));
     if (again && !asked) {
       asked = true;
       continue;
     }
+
     failures++;
     if (!resume || !passing(trouble.status) || failures >= attempts) throw trouble;
     connected?.(false);
+
     const most = Math.min(pause * 2 ** (failures - 1), pause * 30);
     await rest(Math.max((trouble.retryAfter ?? 0) * 1000, most / 2 + (Math.random() * most) / 2), signal);
   }

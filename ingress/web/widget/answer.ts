@@ -1,11 +1,11 @@
-// One entry of the transcript as it is shown.
+// Renders an entry of the transcript.
 import { Growing, plain, type Citation } from "../kit/markdown";
 import { h } from "./dom";
 import type { Entry } from "./record";
 
 const web = (c: Citation): boolean => /^https?:\/\//i.test(c.url) && URL.canParse(c.url) && c.documentId === null;
 
-/** An answer's text and its sources; it may still be growing. */
+/** An answer's text and its sources. The text may still be growing. */
 export class Answer {
   readonly node = h("div", { class: "entry agent" }, h("span", { class: "unseen" }, "Answer:"));
   private readonly text = h("div", { class: "answer" });
@@ -17,12 +17,12 @@ export class Answer {
     this.node.append(this.text);
   }
 
-  /** Shows the text so far; open: more of it is to come. A note says why no more does. */
+  /** Shows the text so far. With open, more text follows. A note explains an incomplete answer. */
   show(text: string, citations: Citation[], open: boolean, note = ""): void {
     try {
       this.draw(text, citations, open);
     } catch (cause) {
-      console.error("agent-chat: an answer is shown as plain text:", cause); // a mistake of ours must not end the chat
+      console.error("agent-chat: an answer is shown as plain text:", cause); // a rendering error must not end the chat
       this.known = -1;
       this.sources.remove();
       this.text.replaceChildren(h("p", { class: "plain" }, text));
@@ -39,7 +39,7 @@ export class Answer {
     this.exchange(this.growing!.update(text, open));
   }
 
-  /** Puts the nodes in place; those that are there already stay untouched. */
+  /** Replaces the nodes. Nodes that are already in place stay untouched. */
   private exchange(nodes: Node[]): void {
     let same = 0;
     while (same < nodes.length && this.text.childNodes[same] === nodes[same]) same++;
@@ -48,7 +48,7 @@ export class Answer {
   }
 
   private reference(c: Citation): Node {
-    // a link, not a button: those are broken off from the word before them
+    // a link, because browsers may separate a button from the preceding word with a line break
     const link = h("a", { href: "#", class: "cite", "aria-label": `Source ${c.id}: ${c.title}` }, String(c.id));
     link.onclick = (event) => {
       event.preventDefault();
@@ -83,7 +83,7 @@ function source(all: Citation[]): Node {
   return h("li", { tabindex: -1, "data-source": c.id }, children);
 }
 
-/** What somebody wrote, or was answered. */
+/** Renders a visitor's message or an answer. */
 export function entry({ from, text, citations = [], note }: Entry): HTMLElement {
   if (from === "visitor") return h("div", { class: "entry visitor" }, h("span", { class: "unseen" }, "You:"), h("p", null, text));
   const answer = new Answer();
@@ -93,9 +93,9 @@ export function entry({ from, text, citations = [], note }: Entry): HTMLElement 
 
 const doing: Record<string, string> = {
   webSearch: "Searching the web",
-  knowledge: "Looking into the documents",
+  knowledge: "Searching the documents",
   codeExecution: "Running code",
 };
 
-/** What a tool call is, in a line. */
+/** Describes a tool call in one line. */
 export const activity = (tool: string): string => doing[tool] ?? `Using ${tool}`;

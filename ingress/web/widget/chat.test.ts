@@ -11,7 +11,7 @@ interface Told {
   detail: Record<string, unknown>;
 }
 
-/** A chat that is answered with these events; until is over when it told so much. */
+/** A chat that receives these events. until resolves after that many announcements. */
 function chatting(events: [string, unknown][], store = new Store("sessionStorage", unguessable())) {
   const view = new View({ title: "T", greeting: "", inline: true }, { send: () => false, renew: () => {}, opened: () => {} });
   const told: Told[] = [];
@@ -29,7 +29,7 @@ function chatting(events: [string, unknown][], store = new Store("sessionStorage
   return { chat: made, told, ended, log, store };
 }
 
-/** What is said on the console while something runs is not for the console. */
+/** Captures console output while a function runs. */
 async function quietly(run: () => void | Promise<void>): Promise<number> {
   const { error } = console;
   let said = 0;
@@ -44,7 +44,7 @@ async function quietly(run: () => void | Promise<void>): Promise<number> {
 
 export const tests: Test[] = [
   {
-    name: "of tools it needs a name and a status, and nothing of what they cost",
+    name: "it needs only the name and status of tools",
     async run() {
       const { chat, told, ended, log } = chatting([
         ["run.started", {}],
@@ -62,7 +62,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "an answer that cannot be rendered is shown as it was written, and the next one is sent",
+    name: "an answer that cannot be rendered is shown as plain text, and the next message is sent",
     async run() {
       const answer = new Answer();
       const said = await quietly(() => {
@@ -81,7 +81,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "a stream that ends without an end does not leave the chat waiting",
+    name: "a stream without a last event does not leave the chat waiting",
     async run() {
       const { chat, told, ended, store } = chatting([["message.delta", { text: "Half" }]]);
       chat.send("1");
@@ -92,7 +92,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "drawing what grows leaves the page most of its time, and shows the newest in the end",
+    name: "drawing a growing answer leaves the page most of its time, and finally shows the newest text",
     async run() {
       const view = new View({ title: "T", greeting: "", inline: true }, { send: () => false, renew: () => {}, opened: () => {} });
       const began: number[] = [];
@@ -115,7 +115,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "a record that cannot be shown is dropped, and the chat begins anew",
+    name: "a transcript that cannot be shown is deleted, and the chat starts again",
     async run() {
       const store = new Store("sessionStorage", unguessable());
       store.set("transcript", { session: "w_1", entries: [{ from: "agent", text: "old" }], pending: null });

@@ -1,4 +1,4 @@
-// A chat with an agent: what is said goes to the service, what comes back is shown and kept.
+// A chat with an agent: it sends messages, and shows and stores the answers.
 import { StreamProblem, type ServerEvent } from "../kit/sse";
 import type { Citation } from "../kit/markdown";
 import { activity, Answer } from "./answer";
@@ -8,7 +8,7 @@ import type { View } from "./view";
 
 export type Tell = (name: "message" | "answer" | "error", detail: Record<string, unknown>) => void;
 
-/** What is read of an event: of tools their names, and of a run what it said. Visitors are told little else. */
+/** The fields of an event that the widget reads. Visitors receive few others. */
 interface Told {
   text?: string;
   citation?: Citation;
@@ -17,9 +17,9 @@ interface Told {
 }
 
 const failures: Record<string, string> = {
-  "run.failed": "There was no answer. Send your message again.",
-  "run.cancelled": "The answer was cancelled.",
-  "run.timed_out": "The answer took too long. Send your message again.",
+  "run.failed": "No answer. Send your message again.",
+  "run.cancelled": "The answer was cancelled. Send your message again.",
+  "run.timed_out": "The answer timed out. Send your message again.",
 };
 
 export class Chat {
@@ -39,13 +39,13 @@ export class Chat {
     this.takeUp();
   }
 
-  /** Leaves the chat: what is awaited is taken up by whoever opens it next. */
+  /** Leaves the chat. The next page that opens it resumes an unfinished answer. */
   leave(): void {
     removeEventListener("storage", this.elsewhere);
     this.stop.abort();
   }
 
-  /** Says something; false while an answer is awaited. */
+  /** Sends a message. It returns false while an answer is pending. */
   send(text: string): boolean {
     if (this.busy || text.trim() === "") return false;
     const pending = { key: unguessable(), text, answer: "", citations: [], lastEventId: "" };
@@ -58,7 +58,7 @@ export class Chat {
     return true;
   }
 
-  /** Begins a new session; what was said before is forgotten here. */
+  /** Starts a new session, and deletes the old transcript from the browser. */
   renew(): void {
     this.stop.abort();
     this.stop = new AbortController();
@@ -68,19 +68,19 @@ export class Chat {
     this.view.show([]);
   }
 
-  /** Another page of the visitor's went on with it. */
+  /** Loads the transcript after another page of the visitor changed it. */
   private readonly elsewhere = (event: StorageEvent): void => {
     if (event.key !== this.store.name("transcript") || this.busy) return;
     this.transcript = load(this.store);
     this.takeUp();
   };
 
-  /** Shows what was said, and goes on with the answer that is awaited. */
+  /** Shows the transcript, and resumes the pending answer. */
   private takeUp(): void {
     try {
       this.view.show(this.transcript.entries);
     } catch (cause) {
-      console.error("agent-chat: what was said cannot be shown, and is dropped:", cause);
+      console.error("agent-chat: the stored transcript cannot be shown and is deleted:", cause);
       this.renew();
     }
     if (this.transcript.pending) void this.follow(this.transcript.pending);
@@ -93,13 +93,15 @@ export class Chat {
 
   private async follow(pending: Pending): Promise<void> {
     const { signal } = this.stop;
+
     const answer = new Answer();
     this.set(true);
     this.view.status("Thinking");
     const grow = this.view.growing(answer.node, () => answer.show(pending.answer, pending.citations, true));
     if (pending.answer !== "") grow();
+
     try {
-      const connected = (up: boolean) => this.view.status(up ? "Thinking" : "Connecting again");
+      const connected = (up: boolean) => this.view.status(up ? "Thinking" : "Reconnecting");
       for await (const event of this.service.chat(this.transcript.session, pending, signal, connected)) {
         if (this.take(event, pending)) {
           this.finish(event, pending, answer);
@@ -108,15 +110,16 @@ export class Chat {
         if (event.event === "message.delta" || event.event === "run.restarted") grow();
         this.keep(500);
       }
+
       if (signal.aborted) return;
-      Object.assign(pending, { answer: "", citations: [], lastEventId: "" }); // it ended, and we missed how: all of it is asked for again
+      Object.assign(pending, { answer: "", citations: [], lastEventId: "" }); // the stream ended without its last event: read it again from the start
       this.fail(null, pending, answer);
     } catch (cause) {
       if (!signal.aborted) this.fail(cause, pending, answer);
     }
   }
 
-  /** Takes an event in; true for the last one. */
+  /** Applies an event. It returns true for the last one. */
   private take(event: ServerEvent, pending: Pending): boolean {
     const told = JSON.parse(event.data) as Told;
     pending.lastEventId = event.id;
@@ -125,7 +128,7 @@ export class Chat {
         pending.answer += told.text ?? "";
         this.view.status("");
         break;
-      case "run.restarted": // what came so far is void
+      case "run.restarted": // the text so far is void
         pending.answer = "";
         pending.citations = [];
         this.view.status("Thinking");
@@ -150,12 +153,15 @@ export class Chat {
 
   private finish(event: ServerEvent, pending: Pending, answer: Answer): void {
     const { run } = JSON.parse(event.data) as Told;
+
     const text = run?.message ?? pending.answer;
     const citations = run?.citations ? citationsOf(run.citations) : pending.citations;
     const note = failures[event.event];
+
     this.transcript.entries.push({ from: "agent", text, citations, note });
     this.transcript.pending = null;
     save(this.store, this.transcript);
+
     this.view.status("");
     this.set(false);
     this.view.settle(answer.node, () => answer.show(text, citations, false, note));
@@ -164,18 +170,21 @@ export class Chat {
   }
 
   private fail(cause: unknown, pending: Pending, answer: Answer): void {
-    const problem = cause instanceof StreamProblem ? cause : new StreamProblem(0, "unreachable", "The service cannot be reached.");
+    const problem = cause instanceof StreamProblem ? cause : new StreamProblem(0, "unreachable", "Can't reach the service.");
+
     const { text, again } = advice(problem);
     answer.node.remove();
     this.view.status("");
     this.set(false);
+
     if (!again) this.transcript.pending = null;
     save(this.store, this.transcript);
+
     this.view.problem(text, again ? () => void this.follow(pending) : null, problem.retryAfter ?? 0);
     this.tell("error", { code: problem.code, detail: text });
   }
 
-  /** Keeps how far the answer has come, not more often than every so many milliseconds. */
+  /** Saves the progress of the answer, at most once per interval in milliseconds. */
   private keep(every: number): void {
     const now = Date.now();
     if (now - this.kept < every) return;

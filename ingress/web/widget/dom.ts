@@ -1,4 +1,5 @@
-// Elements without HTML strings: pages may forbid those, and nothing we are told may become one.
+// Creates elements without HTML strings, which pages may forbid, and which would turn text into
+// markup.
 import type { Child } from "../kit/markdown";
 import { own } from "./origin";
 
@@ -11,7 +12,7 @@ function fill(node: Element, children: Child<Node>[]): void {
   }
 }
 
-/** Makes an element. */
+/** Creates an element. */
 export function h<K extends keyof HTMLElementTagNameMap>(tag: K, props?: Props, ...children: Child<Node>[]): HTMLElementTagNameMap[K];
 export function h(tag: string, props?: Props, ...children: Child<Node>[]): HTMLElement;
 export function h(tag: string, props: Props = null, ...children: Child<Node>[]): HTMLElement {
@@ -29,7 +30,7 @@ const drawn = {
   send: "M12 19V5M6 11l6-6 6 6",
 };
 
-/** A drawing that says nothing to those who do not see it. */
+/** Returns an icon, hidden from screen readers. */
 export function icon(name: keyof typeof drawn): Node {
   const space = "http://www.w3.org/2000/svg";
   const picture = own("createElementNS").call(document, space, "svg");

@@ -1,4 +1,5 @@
-// <agent-chat agent-id="ag_…">: a chat in a page of somebody else's, under whatever policy that page has.
+// The element <agent-chat agent-id="ag_…">: a chat in another site's page, under any security
+// policy.
 import { StreamProblem } from "../kit/sse";
 import { Chat, type Tell } from "./chat";
 import { h } from "./dom";
@@ -11,13 +12,13 @@ import { View } from "./view";
 type Name = "ready" | "open" | "close" | Parameters<Tell>[0];
 type Handler = (detail: Record<string, unknown>) => void;
 
-/** The page's script element for this file. */
+/** The script element of this file in the page. */
 export const script = ownScript();
 const base = baseOf(script);
 
 const handlers = new Map<string, Set<Handler>>();
 
-/** Calls a function whenever something of that name happens in a chat of the page. */
+/** Registers a function that is called for each event of that name, in any chat of the page. */
 export function on(name: string, call: Handler): void {
   handlers.set(name, (handlers.get(name) ?? new Set()).add(call));
 }
@@ -27,7 +28,7 @@ function emit(name: Name, detail: Record<string, unknown>): void {
     try {
       call(detail);
     } catch (cause) {
-      setTimeout(() => { throw cause; }); // the page's own mistake: told where the page looks for it
+      setTimeout(() => { throw cause; }); // an error of the page's handler: report it as uncaught
     }
   }
 }
@@ -42,7 +43,7 @@ function styles(): CSSStyleSheet {
   return sheet;
 }
 
-/** Black or white, whichever can be read on a colour given as #rrggbb. */
+/** Returns black or white, whichever is readable on a colour given as #rrggbb. */
 function readableOn(colour: string): string {
   const [r, g, b] = [1, 3, 5].map((i) => (Number.parseInt(colour.slice(i, i + 2), 16) / 255) ** 2.2) as [number, number, number];
   return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.179 ? "#000" : "#fff";
@@ -54,7 +55,7 @@ export class AgentChat extends HTMLElement {
   private view: View | null = null;
   private era = 0;
   private wanted = false;
-  private unsaid: string[] = []; // messages that came before the chat was there
+  private unsaid: string[] = []; // messages sent before the chat was ready
   private readonly root = this.attachShadow({ mode: "open" });
 
   connectedCallback(): void {
@@ -81,7 +82,10 @@ export class AgentChat extends HTMLElement {
     this.view?.close();
   }
 
-  /** Says something in the visitor's name, once the chat is there; false while an answer is awaited. */
+  /**
+   * Sends a message in the visitor's name as soon as the chat is ready. It returns false while an
+   * answer is pending.
+   */
   send(text: string): boolean {
     if (this.chat) return this.chat.send(text);
     if (text.trim() === "") return false;
@@ -89,7 +93,7 @@ export class AgentChat extends HTMLElement {
     return true;
   }
 
-  /** Says the next message that waited, when none is under way. */
+  /** Sends the next waiting message, if no answer is pending. */
   private sayNext(): void {
     const [next] = this.unsaid;
     if (next !== undefined && this.chat?.send(next)) this.unsaid.shift();
@@ -109,12 +113,15 @@ export class AgentChat extends HTMLElement {
 
   private async begin(): Promise<void> {
     const era = ++this.era;
-    await Promise.resolve(); // attributes that are set one after the other are one change
+    await Promise.resolve(); // several attribute changes in a row count as one
     const agent = this.getAttribute("agent-id");
+
     if (era !== this.era || !agent) return;
+
     const prefix = `agent-chat:${base}:${agent}:${this.identity?.id ?? ""}`;
     const lasting = new Store("localStorage", prefix);
     const passing = new Store("sessionStorage", prefix);
+
     const service = new Service(base, agent, this.identity, lasting, passing);
     try {
       await service.token();
@@ -122,17 +129,17 @@ export class AgentChat extends HTMLElement {
       const problem = cause instanceof StreamProblem ? cause : new StreamProblem(0, "unreachable", String(cause));
       if (![429, 503].includes(problem.status)) {
         if (era === this.era) this.refused(agent, problem, era);
-        return; // on a page that is not listed nothing is shown
+        return; // a page whose origin is not allowed shows nothing
       }
     }
     if (era === this.era) this.build(agent, service, lasting, passing);
   }
 
   private refused(agent: string, problem: StreamProblem, era: number): void {
-    const cause = problem.status === 0 ? "it cannot be reached, or does not serve this page" : problem.message;
+    const cause = problem.status === 0 ? "the service cannot be reached, or does not allow this page" : problem.message;
     console.warn(
-      `agent-chat: no chat with ${agent} on ${location.origin}: ${cause}. ` +
-        "An admin can list this origin in the agent's widget.allowedOrigins, with widget.enabled true.",
+      `agent-chat: chat with agent ${agent} unavailable on ${location.origin}: ${cause}. ` +
+        `Switch on the widget and add this origin at ${base}dashboard/agents/${agent}/embed.`,
     );
     emit("error", { agent, code: problem.code, detail: problem.message });
     addEventListener("online", () => era === this.era && void this.begin(), { once: true });
@@ -154,25 +161,28 @@ export class AgentChat extends HTMLElement {
       },
     );
     this.view = view;
+
     this.root.replaceChildren(...view.nodes);
     this.tint();
     this.chat = new Chat(service, lasting, view, (name, detail) => {
       emit(name, { agent, ...detail });
       if (name !== "message") queueMicrotask(() => this.sayNext());
     });
+
     emit("ready", { agent });
     this.sayNext();
     if (this.wanted) view.open(true);
     else if (passing.get("open") === true && innerWidth > 480) view.open(false);
   }
 
-  /** Gives the accent the page asks for, with text on it that can be read. */
+  /** Applies the page's accent colour, with a readable text colour on it. */
   private tint(): void {
     const accent = this.getAttribute("accent") ?? "";
     const brush = h("canvas").getContext("2d");
+
     if (!brush || !CSS.supports("color", accent)) return;
     brush.fillStyle = accent;
-    const colour = brush.fillStyle; // hexadecimal, whichever way it was given
+    const colour = brush.fillStyle; // hexadecimal, in whichever form it was given
     if (!/^#[\da-f]{6}$/.test(colour)) return;
     this.style.setProperty("--chat-accent", colour);
     this.style.setProperty("--chat-on-accent", readableOn(colour));

@@ -1,4 +1,5 @@
-// widget.js: <script async src="https://…/widget.js" data-agent="ag_…">. Loading it twice is like loading it once.
+// widget.js: <script async src="https://…/widget.js" data-agent="ag_…">. A second copy of the
+// script has no effect.
 import { h } from "./dom";
 import { AgentChat, on, script } from "./element";
 import { own } from "./origin";
@@ -19,7 +20,7 @@ const page = window as unknown as { agentChat?: Queued };
 let options: Options = {};
 let chat: AgentChat | null = null;
 let arranged = false;
-let waiting: (() => unknown)[] = []; // commands for a chat that is about to be in the page
+let waiting: (() => unknown)[] = []; // commands for a chat that is about to be added to the page
 
 const attributes = (o: Options): Record<string, string | undefined> => ({
   "agent-id": o.agent,
@@ -32,7 +33,10 @@ const attributes = (o: Options): Record<string, string | undefined> => ({
   "visitor-signature": o.visitor?.signature,
 });
 
-/** Puts the chat that the options ask for into the page, and does what waited for it; what is asked for in one go is done once. */
+/**
+ * Adds the chat that the options describe to the page, then runs the waiting commands. Several
+ * changes in a row cause one update.
+ */
 function mount(): void {
   arranged = false;
   place();
@@ -78,7 +82,7 @@ const commands: Record<string, (...rest: never[]) => unknown> = {
   },
 };
 
-/** What is asked for before the chat is in the page waits for it. */
+/** Delays a command until the chat is in the page. */
 function afterMount(call: () => unknown): unknown {
   if (!arranged) return call();
   waiting.push(call);
@@ -87,23 +91,25 @@ function afterMount(call: () => unknown): unknown {
 
 const run: Queued = (name, ...rest) => {
   const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
-  if (!command) console.warn(`agentChat: there is no command ${String(name)}; there are ${Object.keys(commands).join(", ")}.`);
+  if (!command) console.warn(`agentChat: unknown command ${String(name)}; use ${Object.keys(commands).join(", ")}.`);
   return command?.(...(rest as never[]));
 };
 
-/** What a script element's data attributes ask for. */
+/** Returns the options in a script element's data attributes. */
 function asked({ dataset: d }: HTMLScriptElement): Options {
   const visitor = d.visitorId ? { id: d.visitorId, signature: d.visitorSignature ?? "" } : undefined;
   return { agent: d.agent, title: d.title, greeting: d.greeting, accent: d.accent, position: d.position, scheme: d.scheme, visitor };
 }
 
 function start(): void {
-  const before = typeof page.agentChat === "function" ? page.agentChat : undefined; // not an element of that id
-  if (before?.ready) return; // loaded twice: the first one goes on
+  const before = typeof page.agentChat === "function" ? page.agentChat : undefined; // not an element with that id
+  if (before?.ready) return; // the script was loaded twice: the first copy stays
+
   if (!script) {
-    console.warn("agentChat: there is no chat, for no script element of this page says where it came from. Load it with <script src=\"…/widget.js\">.");
+    console.warn("agentChat: the chat cannot start, because the address of this script is unknown. Load it with <script src=\"…/widget.js\">.");
     return;
   }
+
   run.ready = true;
   page.agentChat = run;
   if (!customElements.get("agent-chat")) customElements.define("agent-chat", AgentChat);

@@ -2,7 +2,7 @@ import { equal, type Test } from "../kit/check";
 import { h, icon } from "./dom";
 import { own, ownScript } from "./origin";
 
-/** Puts nodes into the page for as long as a check takes. */
+/** Adds nodes to the page during a check. */
 function holding(nodes: Element[], check: () => void): void {
   own("body").append(...nodes);
   try {
@@ -12,12 +12,12 @@ function holding(nodes: Element[], check: () => void): void {
   }
 }
 
-/** A script that is not loaded: its type is none that runs. */
+/** A script that is not executed, because its type is unknown. */
 const script = (src: string, data: Record<string, string> = {}): HTMLScriptElement => h("script", { type: "text/none", src, ...data });
 
 export const tests: Test[] = [
   {
-    name: "elements of the page do not stand before what the document has",
+    name: "elements of the page do not shadow properties of the document",
     run() {
       const names = ["currentScript", "body", "createElement", "createElementNS", "querySelectorAll", "documentElement"];
       holding([...names.map((name) => h("img", { name, alt: "" })), script("https://chat.example/widget.js")], () => {
@@ -28,7 +28,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "the script that runs is the one, whatever others are there",
+    name: "the running script is found among others",
     run() {
       const running = script("https://chat.example/other/name.js");
       const before = Object.getOwnPropertyDescriptor(Document.prototype, "currentScript")!;
@@ -41,7 +41,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "without it only a script of our name is taken, and none when there are two places",
+    name: "otherwise only a script named widget.js is used, and none if there are two folders",
     run() {
       const none = [
         script("https://evil.example/x.js?/widget.js"),

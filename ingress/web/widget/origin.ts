@@ -1,19 +1,21 @@
-// Where widget.js came from, and with it the API. Pages hold elements of strangers, and one that is named like what a document
-// has - <img name="currentScript"> - stands before it: the document is asked where no name reaches.
+// The address of widget.js, and of the API next to it. An element of the page, for example <img
+// name="currentScript">, can shadow a property of the document. The properties are therefore read
+// from the document's prototype.
 
-/** What the document itself has of that name, whatever elements of the page are called. */
+/** Returns a property of the document, even if an element of the page has the same name. */
 export const own = <K extends keyof Document>(name: K): Document[K] => Reflect.get(Document.prototype, name, document) as Document[K];
 
 const folder = (script: HTMLScriptElement): string => new URL(".", script.src).href;
 
-/** Whether this is a script that was loaded from an address. */
+/** Whether a node is a script that was loaded from an address. */
 function loaded(node: unknown): node is HTMLScriptElement {
   return node instanceof HTMLScriptElement && /^https?:/i.test(node.src) && URL.canParse(node.src);
 }
 
 /**
- * The script element that loaded this file, null if it cannot be told. In a module or a shadow tree the browser does not say
- * which one is running: there it is one whose address ends in /widget.js, provided that all of those lead to the same place.
+ * Returns the script element that loaded this file, or null if it is unknown. In a module or a
+ * shadow tree the browser does not report the current script. Then it is a script whose address
+ * ends in /widget.js, if all such scripts have the same folder.
  */
 export function ownScript(): HTMLScriptElement | null {
   const current: unknown = own("currentScript");
@@ -23,5 +25,5 @@ export function ownScript(): HTMLScriptElement | null {
   return named.find((s) => s.dataset.agent) ?? named[0] ?? null;
 }
 
-/** The address that the API's paths are behind: the folder of the script. */
+/** Returns the base address of the API: the folder of the script. */
 export const baseOf = (script: HTMLScriptElement | null): string => (script ? folder(script) : "");

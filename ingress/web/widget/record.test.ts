@@ -9,7 +9,7 @@ function forget(store: Store): void {
 
 export const tests: Test[] = [
   {
-    name: "a transcript comes back as it was kept",
+    name: "a transcript is loaded as stored",
     run() {
       const store = named();
       const transcript = begun();
@@ -22,7 +22,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "what is kept is bounded: the newest of it",
+    name: "the stored transcript is bounded to its newest part",
     run() {
       const store = named();
       const transcript = begun();
@@ -38,7 +38,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "what others wrote there is no transcript",
+    name: "data of other programs is not a transcript",
     run() {
       const store = named();
       for (const text of ["{", "null", '{"session":"w","entries":[7,{"text":1},{"text":"no name"}]}', "7", '{"session":1}', '{"session":"w","entries":[null]}', '{"session":"w","entries":[{}]}']) {
@@ -49,7 +49,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "what of a transcript cannot be shown is left out",
+    name: "invalid entries of a transcript are omitted",
     run() {
       const store = named();
       const keep = (value: unknown): void => localStorage.setItem(store.name("transcript"), JSON.stringify(value));
@@ -68,7 +68,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "storage that is denied or full is done without",
+    name: "the chat works with blocked or full storage",
     run() {
       const { getItem, setItem } = Storage.prototype;
       const denied = (): never => {

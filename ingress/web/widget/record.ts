@@ -1,14 +1,15 @@
-// What the browser keeps of a chat, so that a reload loses nothing. Storage may be denied: then it lasts as long as the page.
+// The chat's data in the browser, so that a reload loses nothing. If storage is blocked, the data
+// lasts as long as the page.
 import type { Citation } from "../kit/markdown";
 
 export interface Entry {
   from: "visitor" | "agent";
   text: string;
   citations?: Citation[];
-  /** Why there is no answer, or no whole one. */
+  /** The reason that there is no answer, or only a part. */
   note?: string;
 }
-/** An answer that is awaited: by this key its run is found again, and from this event on it is told. */
+/** A pending answer: the idempotency key of its run, and the id of the last event read. */
 export interface Pending {
   key: string;
   text: string;
@@ -26,12 +27,12 @@ const mostEntries = 60;
 const mostCharacters = 300_000;
 const longestQuote = 600;
 
-/** A name that nobody guesses; randomUUID is there on secure pages only. */
+/** Returns an unguessable id. crypto.randomUUID exists on secure pages only. */
 export function unguessable(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (b) => b.toString(16).padStart(2, "0")).join("");
 }
 
-/** One of the browser's two stores, or the page's memory where that is closed. */
+/** One of the browser's two stores. If it is blocked, the data is in memory. */
 export class Store {
   private readonly memory = new Map<string, string>();
 
@@ -49,12 +50,12 @@ export class Store {
     try {
       text ??= window[this.kind].getItem(this.name(of)) ?? undefined;
     } catch {
-      // closed to us
+      // blocked
     }
     try {
       return text === undefined ? null : JSON.parse(text);
     } catch {
-      return null; // somebody else's, or cut off
+      return null; // written by another program, or truncated
     }
   }
 
@@ -64,14 +65,14 @@ export class Store {
       window[this.kind].setItem(this.name(of), text);
       this.memory.delete(of);
     } catch {
-      this.memory.set(of, text); // closed to us, or full
+      this.memory.set(of, text); // blocked or full
     }
   }
 }
 
 export const begun = (): Transcript => ({ session: `w_${unguessable()}`, entries: [], pending: null });
 
-/** Those of what is said to be citations that are some: others would stop what shows them. */
+/** Returns the valid citations of a list. Invalid ones would break the rendering. */
 export function citationsOf(told: unknown): Citation[] {
   if (!Array.isArray(told)) return [];
   return told.filter((c: Citation | null) => typeof c?.id === "number" && [c.title, c.url, c.citedText].every((text) => typeof text === "string"));
@@ -79,7 +80,7 @@ export function citationsOf(told: unknown): Citation[] {
 
 const texts = (...all: unknown[]): boolean => all.every((text) => typeof text === "string");
 
-/** The transcript that is kept, or a new one; what in it cannot be shown is left out. */
+/** Returns the stored transcript without invalid entries, or a new one. */
 export function load(store: Store): Transcript {
   const kept = store.get("transcript") as Transcript | null;
   if (!texts(kept?.session) || !Array.isArray(kept?.entries)) return begun();
@@ -91,7 +92,7 @@ export function load(store: Store): Transcript {
   return { session: kept.session, entries, pending };
 }
 
-/** Keeps a transcript: its newest part, if it has become long. */
+/** Stores a transcript. Only the newest part of a long one is stored. */
 export function save(store: Store, transcript: Transcript): void {
   const { entries } = transcript;
   for (const { citations } of entries) citations?.forEach((c) => (c.citedText = c.citedText.slice(0, longestQuote)));

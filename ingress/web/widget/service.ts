@@ -1,4 +1,4 @@
-// The way to the service: a token that lasts ten minutes, and chats with it.
+// The widget's requests: a token that is valid for ten minutes, and chats.
 import { events, problem, StreamProblem, type ServerEvent } from "../kit/sse";
 import type { Pending, Store } from "./record";
 
@@ -8,7 +8,7 @@ export interface Identity {
 }
 interface Pass {
   token: string;
-  /** By this browser's clock, which may be wrong: a 401 is what counts. */
+  /** By this browser's clock, which may be wrong. A 401 renews the token in any case. */
   until: number;
   name: string;
 }
@@ -17,7 +17,7 @@ const minutes = 60_000;
 const ends = /^run\.(completed|failed|cancelled|timed_out)$/;
 
 export class Service {
-  /** The agent's. */
+  /** The agent's name. */
   name = "";
   private asking: Promise<Pass> | null = null;
 
@@ -29,9 +29,10 @@ export class Service {
     private readonly passing: Store,
   ) {}
 
-  /** A token that is good for a while. Throws StreamProblem. */
+  /** Returns a valid token. It throws StreamProblem. */
   async token(): Promise<string> {
     let pass = this.passing.get("pass") as Pass | null;
+
     if (typeof pass?.token !== "string" || !(pass.until > Date.now())) {
       this.asking ??= this.ask().finally(() => (this.asking = null));
       pass = await this.asking;
@@ -49,20 +50,23 @@ export class Service {
       headers: { "Content-Type": "application/json" },
       body: JSON.stringify({ agentId: this.agent, visitor }),
     }).catch(() => {
-      throw new StreamProblem(0, "unreachable", "The service cannot be reached.");
+      throw new StreamProblem(0, "unreachable", "Can't reach the service.");
     });
+
     if (!answer.ok) throw await problem(answer);
     const given = (await answer.json()) as { token: string; expiresAt: string; visitor: string; agent: { name: string } };
     const now = Date.now();
+
     const left = Date.parse(given.expiresAt) - now;
     const lasts = left > minutes ? Math.min(left, 10 * minutes) - minutes : 9 * minutes;
     const pass = { token: given.token, until: now + lasts, name: given.agent.name };
+
     if (!this.identity) this.lasting.set("visitor", given.visitor);
     this.passing.set("pass", pass);
     return pass;
   }
 
-  /** The events of the answer to a message. The same key always gives the same run. */
+  /** Yields the events of the answer to a message. The same key always returns the same run. */
   chat(session: string, pending: Pending, signal: AbortSignal, connected: (up: boolean) => void): AsyncGenerator<ServerEvent> {
     const { key, text, lastEventId } = pending;
     return events(`${this.base}api/agents?action=chat&id=${encodeURIComponent(this.agent)}`, {
@@ -77,7 +81,7 @@ export class Service {
       attempts: 8,
       last: (event) => ends.test(event.event),
       refused: (p) => {
-        if (p.status === 429) throw p; // who writes should know at once, and when to go on
+        if (p.status === 429) throw p; // the visitor should see the limit immediately
         if (p.status === 401) this.passing.set("pass", null);
         return p.status === 401;
       },
@@ -85,15 +89,15 @@ export class Service {
   }
 }
 
-/** What to do about a problem, and whether the same may be sent again. */
+/** Returns the advice for a problem, and whether the same message may be sent again. */
 export function advice(p: StreamProblem): { text: string; again: boolean } {
   const when = p.retryAfter ? `in ${p.retryAfter} ${p.retryAfter === 1 ? "second" : "seconds"}` : "in a moment";
-  if (p.code === "budget_exceeded") return { text: "This chat has used its budget for now. Try again later.", again: true };
-  if (p.status === 429) return { text: `Too many messages at once. Try again ${when}.`, again: true };
-  if (p.status === 0) return { text: "The service cannot be reached. Check your connection, then try again.", again: true };
-  if (p.status >= 500 || p.status === 408) return { text: `The service is busy. Try again ${when}.`, again: true };
+  if (p.code === "budget_exceeded") return { text: "This chat has used up its budget. Try again later.", again: true };
+  if (p.status === 429) return { text: `Too many messages. Try again ${when}.`, again: true };
+  if (p.status === 0) return { text: "Can't reach the service. Check your connection and try again.", again: true };
+  if (p.status >= 500 || p.status === 408) return { text: `Service busy. Try again ${when}.`, again: true };
   if ([401, 403, 404].includes(p.status)) {
-    return { text: "This chat is not available here any more. Reload the page to try again.", again: false };
+    return { text: "This chat is no longer available here. Reload the page to try again.", again: false };
   }
   return { text: p.message, again: false };
 }

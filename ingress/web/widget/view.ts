@@ -1,4 +1,4 @@
-// What is seen of a chat: a button and a panel, or the panel alone in the page.
+// The visible chat: a button with a panel, or only the panel, inside the page.
 import { entry } from "./answer";
 import { h, icon } from "./dom";
 import type { Entry } from "./record";
@@ -39,19 +39,23 @@ export class View {
     const head = h("header", null, h("h2", { id: "title" }, look.title), renew);
     const props = { class: look.inline ? "panel inline" : "panel", id: "panel", "aria-labelledby": "title" };
     this.panel = h(look.inline ? "section" : "dialog", props, head, this.log, this.state, form, this.said);
+
     renew.onclick = () => {
       wishes.renew();
       this.field.focus();
     };
+
     form.onsubmit = (event) => {
       event.preventDefault();
       this.submit();
     };
+
     this.field.onkeydown = (event) => {
       if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
       event.preventDefault();
       this.submit();
     };
+
     this.field.oninput = () => this.measure();
     if (!look.inline) this.float(head);
     this.name();
@@ -84,12 +88,12 @@ export class View {
     };
   }
 
-  /** Opens the panel; over the whole of a narrow window, where nothing beside it can be reached. */
+  /** Opens the panel. In a narrow window it covers the whole window and is modal. */
   open(focus: boolean): void {
     const { dialog } = this;
     if (!dialog || dialog.open) return;
     if (narrow.matches) dialog.showModal();
-    else dialog.open = true; // show() would take the focus, which is the page's until somebody asks
+    else dialog.open = true; // show() would take the focus from the page
     this.unread = 0;
     this.name();
     this.log.scrollTop = this.log.scrollHeight;
@@ -134,7 +138,7 @@ export class View {
     this.log.scrollTop = this.log.scrollHeight;
   }
 
-  /** Adds what the visitor said. */
+  /** Adds the visitor's message. */
   add(said: Entry): void {
     this.append(entry(said));
     this.log.scrollTop = this.log.scrollHeight;
@@ -145,12 +149,14 @@ export class View {
     this.log.append(node);
   }
 
-  /** Shows an answer that is whole now: it is read out, and counted while the panel is closed. */
+  /** Shows a complete answer. It is announced, and counted as unread while the panel is closed. */
   settle(node: HTMLElement, draw: () => void): void {
     const near = this.near();
     if (!node.isConnected) this.append(node);
+
     draw();
     if (near) this.log.scrollTop = Math.max(this.log.scrollTop, node.offsetTop - 48);
+
     this.said.textContent = node.textContent;
     if (this.dialog && !this.dialog.open) this.unread++;
     this.name();
@@ -161,8 +167,8 @@ export class View {
   }
 
   /**
-   * Gives what to call when a node that grows has to be drawn again. However often that is, it is drawn once a frame, and less
-   * often the longer it takes: drawing has a quarter of the page's time at most.
+   * Returns a function that redraws a growing node. The node is drawn at most once per frame, and
+   * less often the longer drawing takes: drawing uses at most a quarter of the page's time.
    */
   growing(node: HTMLElement, draw: () => void): () => void {
     let waiting = false;
@@ -186,7 +192,7 @@ export class View {
     };
   }
 
-  /** While an answer is awaited nothing can be sent. */
+  /** Disables sending while an answer is pending. */
   wait(on: boolean): void {
     clearTimeout(this.pause);
     cancelAnimationFrame(this.frame);
@@ -194,7 +200,7 @@ export class View {
     this.log.setAttribute("aria-busy", String(on));
   }
 
-  /** One quiet line: what is going on. */
+  /** Shows the current activity in one line. */
   status(text: string): void {
     if (this.state.textContent === text) return;
     this.state.textContent = text;
@@ -202,7 +208,7 @@ export class View {
     if (text !== "" && text !== "Thinking") this.said.textContent = text;
   }
 
-  /** Says what went wrong, with a button to try again once some seconds are over. */
+  /** Shows an error, with a retry button that is enabled after some seconds. */
   problem(text: string, again: (() => void) | null, seconds: number): void {
     const box = h("div", { class: "problem" }, h("p", null, text));
     if (again) {

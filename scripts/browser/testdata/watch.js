@@ -1,4 +1,4 @@
-// Runs in the tests' own world of each document, before the document's scripts.
+// Runs in the tests' isolated world of each document, before the document's scripts.
 
 // tell is a function of the harness.
 document.addEventListener("securitypolicyviolation", (e) => {
@@ -15,7 +15,7 @@ new PerformanceObserver((list) => {
   }
 }).observe({ type: "layout-shift", buffered: true });
 
-// shown is the text that stands in a node, open shadow trees included.
+// shown returns the text of a node, including open shadow trees.
 globalThis.shown = (node) => {
   const root = node.nodeType === Node.DOCUMENT_NODE ? node.body : node;
   if (!root) return "";
@@ -33,17 +33,18 @@ globalThis.shown = (node) => {
   return texts.join("\n");
 };
 
-// focused is the element that has the focus, in open shadow trees too.
+// focused returns the focused element, also within open shadow trees.
 globalThis.focused = () => {
   let element = document.activeElement;
   while (element?.shadowRoot?.activeElement) element = element.shadowRoot.activeElement;
   return element;
 };
 
-// Where elements were when one wanted to click them.
+// Positions of elements at the previous attempt to click them.
 const places = new WeakMap();
 
-// target gives the point where one would click an element, or says why one cannot: people do not hit what moves.
+// target returns the point to click an element, or the reason why it cannot be clicked, because
+// users cannot hit a moving element.
 globalThis.target = (element) => {
   if (element.disabled || element.getAttribute("aria-disabled") === "true") return { Why: "it is disabled" };
   const [box] = [...element.getClientRects()].filter((r) => r.width > 0 && r.height > 0);

@@ -1,4 +1,4 @@
-// Runs agents with AG-UI's own client, which checks the order and the shape of every event.
+// Runs agents with AG-UI's client, which checks the order and the shape of every event.
 import assert from "node:assert/strict";
 import { HttpAgent } from "@ag-ui/client";
 
@@ -14,7 +14,7 @@ const ask = (agent, content, parameters, subscriber) => {
   return agent.runAgent(parameters, subscriber);
 };
 
-// Two messages of a thread, each with a tool: no id comes twice.
+// Two messages of a thread, each with a tool call. No ID is repeated.
 const agent = agentOf(AGENT_ID, "agui-1");
 const events = [];
 const first = await ask(agent, "What is 12 * 12?", { runId: "mine" }, { onEvent: ({ event }) => { events.push(event); } });
@@ -32,12 +32,12 @@ assert.equal(agent.messages[1].toolCalls[0].function.name, "codeExecution");
 assert.equal(new Set(agent.messages.map((message) => message.id)).size, agent.messages.length);
 assert.equal(agent.messages[2].toolCallId, agent.messages[1].toolCalls[0].id);
 
-// Citations are told as they come.
+// Citations are sent as they arise.
 const cited = [];
 await ask(agentOf(ASKING_ID, "agui-2"), QUESTION, {}, { onCustomEvent: ({ event }) => { if (event.name === "citation") cited.push(event.value); } });
 assert.ok(cited.length > 0 && cited[0].citedText);
 
-// A run that fails, and requests that are refused.
+// A failing run, and rejected requests.
 const failures = [];
 await ask(agentOf(FAILING_ID, "agui-3"), "fault 400: no", {}, { onRunErrorEvent: ({ event }) => { failures.push(event); } }).catch(() => {});
 assert.equal(failures.length, 1);

@@ -1,4 +1,4 @@
-// Reads Parley's streams with the AI SDK: its transport as it comes, its chunks' own schema, its messages.
+// Reads Parley's streams with the AI SDK: its default transport, its chunk schema, its messages.
 import assert from "node:assert/strict";
 import { AbstractChat, DefaultChatTransport, parseJsonEventStream, readUIMessageStream, uiMessageChunkSchema } from "ai";
 
@@ -9,7 +9,7 @@ const transport = (agent) => new DefaultChatTransport({ api: chatURL(agent), hea
 const user = (text) => ({ id: crypto.randomUUID(), role: "user", parts: [{ type: "text", text }] });
 const textOf = (message) => message.parts.filter((part) => part.type === "text").map((part) => part.text).join("");
 
-// What useChat keeps, without a page.
+// The state of useChat without a page.
 class Chat extends AbstractChat {
   constructor(options) {
     const state = {
@@ -23,7 +23,7 @@ class Chat extends AbstractChat {
   }
 }
 
-// A chat with two messages, a tool, and a session that holds what was said.
+// A chat with two messages, a tool, and a session with its history.
 const errors = [];
 const toolCalls = [];
 const chat = new Chat({
@@ -44,7 +44,7 @@ await chat.sendMessage({ text: "And 13 * 13?" });
 assert.equal(chat.messages.length, 4);
 assert.match(textOf(chat.messages[3]), /169/);
 
-// Every chunk is as the SDK's own schema wants it, and the whole is what the run says.
+// Every chunk matches the SDK's schema, and together they equal the run.
 async function chunksOf(response) {
   assert.equal(response.status, 200);
   assert.equal(response.headers.get("x-vercel-ai-ui-message-stream"), "v1");
@@ -61,7 +61,7 @@ const cited = await chunksOf(await fetch(chatURL(ASKING_ID), {
 assert.ok(cited.some((chunk) => chunk.type === "source-document" && chunk.title), JSON.stringify(cited.map((chunk) => chunk.type)));
 assert.ok(cited.some((chunk) => chunk.type === "data-citation" && chunk.data.citedText));
 
-// A run is read again, whole, and from its middle.
+// Read a run again, from the beginning and from the middle.
 const read = (more) => fetch(`${PARLEY_BASE_URL}/api/runs?id=${runId}&format=ai-sdk`, { headers: { ...headers, ...more } });
 const whole = await (await read()).text();
 let message;
@@ -78,7 +78,7 @@ async function readStream(text) {
   return stream.pipeThrough(new TransformStream({ transform: (chunk, to) => to.enqueue(chunk.value) }));
 }
 
-// A page that comes back reads the run anew.
+// A reloaded page reads the run from the beginning.
 const returned = new Chat({
   id: "aisdk-1",
   transport: new DefaultChatTransport({
@@ -88,7 +88,7 @@ const returned = new Chat({
 await returned.resumeStream();
 assert.equal(textOf(returned.messages.at(-1)), textOf(answer));
 
-// What goes wrong is an error of the chat.
+// Failures become errors of the chat.
 const failing = new Chat({ id: "aisdk-3", transport: transport(FAILING_ID) });
 await failing.sendMessage({ text: "fault 400: no" });
 assert.equal(failing.status, "error");
@@ -96,7 +96,7 @@ const refused = new Chat({ id: "aisdk-4", transport: transport("ag_0000000000000
 await refused.sendMessage({ text: "hello" });
 assert.match(refused.error.message, /not_found/);
 
-// A run that waits for a person says so while its stream stays open.
+// A run that waits for a person reports that while its stream stays open.
 const stream = await transport(PARKING_ID).sendMessages({
   chatId: "aisdk-5", messages: [user("Use bookBill with {\"bill\": \"AISDK-1\"}")], trigger: "submit-message", abortSignal: undefined,
 });

@@ -1,4 +1,4 @@
-// Prints what a script is given, as its test looks at it: the environment, and that packages and the service can be reached.
+// Prints its environment for the test, and checks that packages and the service are available.
 import { readFile } from "node:fs/promises";
 
 const { PARLEY_BASE_URL, PARLEY_API_KEY, AGENT_ID, EXTRA } = process.env;

@@ -1,4 +1,5 @@
-// Connects the protocol's own client to /mcp: lists the agents, calls one with its progress, goes on with the session, meets errors.
+// Connects MCP's client to /mcp: lists the agents, calls one with progress, continues the session,
+// and causes errors.
 import assert from "node:assert/strict";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";

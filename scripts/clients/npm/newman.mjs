@@ -1,10 +1,12 @@
-// Runs the Postman collection as Postman would, and prints what each request was answered: {answers: [{folder, name, method, path, …, status}], failures}.
+// Runs the Postman collection with newman, and prints the response of each request: {answers:
+// [{folder, name, method, path, …, status}], failures}.
 import newman from "newman";
 import { readFile } from "node:fs/promises";
 
 const collection = JSON.parse(await readFile(process.env.COLLECTION, "utf8"));
 
-// An event stream of the organization has no end, so nobody waits for it. Whoever logs in does so first, and logs out last.
+// The organization's event stream has no end, so it is skipped. Logging in comes first, logging out
+// last.
 const endless = ["/api/events"];
 const first = ["Sign up", "Log in"];
 const last = ["Log out"];

@@ -1,5 +1,6 @@
-// OpenAI's own client against Parley: what its users do on their first day, and what they run into. Each part throws when something is
-// not as it should be, so that this script ends with a code other than 0; what only the test can see is printed for it.
+// Tests OpenAI's client against Parley: its main operations and typical errors. Each part throws if
+// something is wrong, so that the script exits with a code other than 0. Values that only the test
+// can check are printed.
 import assert from "node:assert/strict";
 import OpenAI from "openai";
 
@@ -13,7 +14,7 @@ const report = {};
 const user = (content) => ({ role: "user", content });
 const session = (name) => `${name}-${Date.now()}`;
 
-// api asks Parley's own API, of what the protocol does not show.
+// api calls Parley's API for data that the protocol does not contain.
 async function api(path, options = {}) {
   const answer = await fetch(PARLEY_BASE_URL + path, { ...options, headers: { "x-api-key": PARLEY_API_KEY } });
   assert.ok(answer.ok, `${path}: ${answer.status}`);
@@ -27,10 +28,10 @@ async function collect(stream) {
   return all;
 }
 
-// put gives the text of a stream's chunks together.
+// put concatenates the text of a stream's chunks.
 const put = (chunks) => chunks.map((c) => c.choices[0]?.delta.content ?? "").join("");
 
-// refused gives the error of a call that must fail with one of the client's own types.
+// refused returns the error of a call that must fail with one of the client's error types.
 async function refused(kind, call) {
   try {
     await call();
@@ -211,7 +212,8 @@ const parts = {
     assert.equal(nowhere.status, 405);
   },
 
-  // A run that failed is no fault of the request's: it must not be sent again by itself, which would run the agent again.
+  // A failed run is not the request's fault. The client must not retry it automatically, because
+  // that would run the agent again.
   async failures() {
     const recording = at(RECORDING_URL, { maxRetries: 2 });
     const failing = { model: STUB_ID, messages: [user("fault 400: no")] };
@@ -243,7 +245,8 @@ const parts = {
     assert.equal((await client.responses.retrieve(id)).status, "completed");
   },
 
-  // The connection breaks once the service has the request: the client's own retry, with the same key, finds the run.
+  // The connection breaks after the service has received the request. The client's retry with the
+  // same key finds the run.
   async retries() {
     const dropping = at(DROPPING_URL, { maxRetries: 2 });
     const key = (name) => ({ headers: { "Idempotency-Key": `${name}-${Date.now()}` } });
@@ -265,7 +268,7 @@ const parts = {
     assert.equal(reused.code, "idempotency_key_reused");
   },
 
-  // Who leaves a stream ends its own reading, not the run.
+  // Leaving a stream does not end the run.
   async leaving() {
     const stream = await client.responses.create({ model: STUB_ID, input: "slowly: one two three four five six seven eight nine ten", stream: true });
     let runId;

@@ -1,5 +1,6 @@
-// OpenAI's own Realtime clients against Parley: speech goes in, and what comes out is listened to. Each part throws when something is not
-// as it should be, so that this script ends with a code other than 0; what only the test can see is printed for it.
+// Tests OpenAI's Realtime clients against Parley with speech in both directions. Each part throws
+// if something is wrong, so that the script exits with a code other than 0. Values that only the
+// test can check are printed.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import OpenAI from "openai";
@@ -7,19 +8,19 @@ import { OpenAIRealtimeWebSocket } from "openai/realtime/websocket";
 import { OpenAIRealtimeWS } from "openai/realtime/ws";
 import WebSocket from "ws";
 
-globalThis.WebSocket ??= WebSocket; // of Node 20, which has none of its own
+globalThis.WebSocket ??= WebSocket; // Node 20 has none
 
 const { PARLEY_BASE_URL, PARLEY_API_KEY, TLS_URL, ECHO_ID, SAYS_ID, MUTE_ID } = process.env;
-const SPEECH = JSON.parse(process.env.SPEECH); // by name: the text that is spoken, and the file with its samples
+const SPEECH = JSON.parse(process.env.SPEECH); // by name: the spoken text, and the path of its samples
 
 const RATE = 24_000;
-const second = 2 * RATE; // bytes
+const second = 2 * RATE; // bytes per second of audio
 const seen = []; // the events of all conversations
 const report = {};
 
 const at = (base, apiKey = PARLEY_API_KEY) => new OpenAI({ apiKey, baseURL: `${base}/v1`, dangerouslyAllowBrowser: true });
 const client = at(PARLEY_BASE_URL);
-const secure = (apiKey) => at(TLS_URL, apiKey); // the clients insist on wss
+const secure = (apiKey) => at(TLS_URL, apiKey); // the clients require wss
 const kinds = { OpenAIRealtimeWS, OpenAIRealtimeWebSocket };
 
 async function api(path) {
@@ -30,7 +31,7 @@ async function api(path) {
 
 const wait = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
 
-// Talk is one of the clients, with its events in a queue that parts take them from.
+// Talk is one of the clients with a queue of its events.
 class Talk {
   constructor(realtime) {
     this.realtime = realtime;
@@ -47,7 +48,7 @@ class Talk {
     });
   }
 
-  // until gives the events up to the first of a type, that one last.
+  // until returns the events up to and including the first one of a type.
   async until(...types) {
     const events = [];
     const over = Date.now() + 60_000;
@@ -74,7 +75,7 @@ class Talk {
 
   append(samples) { this.send({ type: "input_audio_buffer.append", audio: samples.toString("base64") }); }
 
-  // speak appends sound at the pace of speech.
+  // speak appends audio in real time.
   async speak(samples) {
     const piece = second / 20;
     const began = Date.now();
@@ -117,7 +118,7 @@ class Talk {
     };
   }
 
-  // played waits until an answer has been played, as it came: whoever speaks before that interrupts it.
+  // played waits until an answer would have been played, because earlier speech interrupts it.
   async played({ events, sound }) {
     const first = events.find((e) => e.type === "response.output_audio.delta");
     await wait(first.at + (sound.length / second) * 1000 + 500 - Date.now());
@@ -137,7 +138,7 @@ async function connect(kind, { model = ECHO_ID, apiKey } = {}) {
 
 const words = (text) => text.toLowerCase().match(/[\p{L}\p{N}']+/gu) ?? [];
 
-// hasWords checks that all words of a text are in what was understood, in their order.
+// hasWords checks that the transcript contains all words of a text in their order.
 function hasWords(understood, text) {
   const rest = words(understood);
   for (const word of words(text)) {
@@ -147,7 +148,7 @@ function hasWords(understood, text) {
   }
 }
 
-// understood listens to sound by saying it to Parley, as a turn of its own.
+// understood transcribes audio by sending it to Parley as a separate turn.
 async function understood(sound) {
   const talk = await connect("OpenAIRealtimeWS");
   await talk.update({ audio: { input: { turn_detection: null } } });
@@ -162,7 +163,7 @@ const silence = (seconds) => Buffer.alloc(Math.round(seconds * RATE) * 2);
 const spoken = {};
 for (const [name, { file }] of Object.entries(SPEECH)) spoken[name] = Buffer.concat([silence(0.5), await readFile(file), silence(1)]);
 
-// checkAnswer checks the order and the sums of a spoken answer's events.
+// checkAnswer checks the order and the totals of a spoken answer's events.
 function checkAnswer({ events, response, sound, transcript }) {
   const types = events.map((e) => e.type);
   const first = ["response.created", "response.output_item.added", "conversation.item.added", "response.content_part.added"];
@@ -184,7 +185,8 @@ function checkAnswer({ events, response, sound, transcript }) {
 }
 
 const parts = {
-  // A conversation of three spoken turns, of which one is spoken faster than anybody can and one ends by command, and a typed one.
+  // A conversation of three spoken turns and a typed one. One turn is sent faster than real time,
+  // and one ends by a commit.
   async conversation(kind) {
     const talk = await connect(kind);
     assert.equal(talk.session.object, "realtime.session");
@@ -236,7 +238,7 @@ const parts = {
     (report.understood ??= []).push(first, next, transcript, heard);
   },
 
-  // An answer whose words the recognizer knows, whoever asks for it.
+  // An answer with words that the recognizer knows, in all ways of requesting it.
   async answersWords(kind) {
     const talk = await connect(kind, { model: SAYS_ID });
     talk.say(`say: ${SPEECH.answer.text}`);
@@ -247,7 +249,7 @@ const parts = {
     talk.close();
   },
 
-  // Who speaks while the agent does is listened to at once. What was heard is what the client says.
+  // Speech during an answer interrupts it immediately. The client reports how much was played.
   async bargeIn(kind) {
     const talk = await connect(kind);
     const long = "This is the first sentence of a long answer. " + "And it goes on and on, sentence by sentence, until somebody says stop. ".repeat(8);
@@ -267,7 +269,7 @@ const parts = {
     const answer = await talk.answer();
     assert.equal(answer.transcript, `echo: ${next.transcript}`);
     await speaking;
-    await talk.played(answer); // who leaves before that has not heard all of it
+    await talk.played(answer); // leaving earlier would cut the answer
     talk.send({ type: "conversation.item.truncate", item_id: item, content_index: 0, audio_end_ms: 3_600_000 });
     const refusal = await talk.event("error");
     assert.equal(refusal.error.param, "audio_end_ms");
@@ -296,7 +298,7 @@ const parts = {
     talk.close();
   },
 
-  // A page's credential: for one agent, for its own session, for nothing else.
+  // A page's credential is limited to one agent and its own session.
   async clientSecrets(kind) {
     const secret = await client.realtime.clientSecrets.create({
       expires_after: { anchor: "created_at", seconds: 60 },
@@ -324,7 +326,7 @@ const parts = {
     await assert.rejects(client.realtime.clientSecrets.create({ session: { type: "realtime", model: MUTE_ID } }), OpenAI.BadRequestError);
   },
 
-  // What is refused before there is a conversation, and what is told in one.
+  // Errors before a conversation exists, and errors within one.
   async errors(kind) {
     await refused(kind, { apiKey: "ak_none" }, 401);
     await refused(kind, { model: "ag_00000000000000000000000000" }, 404);
@@ -355,7 +357,7 @@ const parts = {
     talk.close();
   },
 
-  // What was said can be looked at, and answers go by what a client adds.
+  // Items can be retrieved, and answers depend on items that a client adds.
   async items(kind) {
     const talk = await connect(kind);
     const item = { type: "message", role: "user", content: [{ type: "input_text", text: "Look at me." }], id: "item_mine" };
@@ -375,7 +377,8 @@ const parts = {
   },
 };
 
-// refused checks that there is no conversation; `ws` tells the status, a browser's WebSocket does not.
+// refused checks that no conversation starts. `ws` reports the status; a browser's WebSocket does
+// not.
 async function refused(kind, options, status) {
   const talk = new Talk(await kinds[kind].create(secure(options.apiKey), { model: options.model ?? ECHO_ID }));
   while (talk.errors.length === 0) {
@@ -385,7 +388,8 @@ async function refused(kind, options, status) {
   if (kind === "OpenAIRealtimeWS" && status) assert.match(talk.errors[0].message, new RegExp(`${status}`));
 }
 
-// Both clients at a time, each in its own conversations: the first part, which lasts the longest, beside the others.
+// Both clients run simultaneously in separate conversations: the first part, which takes longest,
+// in parallel with the others.
 const chosen = process.argv.slice(2);
 const run = async (name, kind) => {
   try {
@@ -395,7 +399,8 @@ const run = async (name, kind) => {
     throw error;
   }
 };
-// Understanding what is said costs the most: when time is short each part in which somebody speaks is for one of the clients.
+// Speech recognition is the slowest step. When time is short, each spoken part runs with only one
+// of the clients.
 const spokenBy = { conversation: "OpenAIRealtimeWS", answersWords: "OpenAIRealtimeWebSocket", bargeIn: "OpenAIRealtimeWebSocket" };
 const clientsOf = (name) => Object.keys(kinds).filter((kind) => !process.env.SHORT || kind === (spokenBy[name] ?? kind));
 const inTurn = async (names) => {
@@ -408,4 +413,4 @@ assert.equal(new Set(seen.map((e) => e.event_id)).size, seen.length, "an event's
 assert.ok(seen.every((e) => e.event_id && e.type));
 report.types = [...new Set(seen.map((e) => e.type))].sort();
 console.log(JSON.stringify({ ...report, parts: Object.keys(parts).length }));
-process.exit(0); // sockets that were refused may linger
+process.exit(0); // rejected sockets may linger

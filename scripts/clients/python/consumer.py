@@ -1,4 +1,4 @@
-"""What a program that uses the client looks like to a type checker: this is checked, never run."""
+"""A program that uses the client. A type checker checks it; it never runs."""
 
 from typing import assert_type
 

@@ -1,4 +1,4 @@
-"""Calls through a door that loses the first answer to each of them: the retry attaches to the run that there is."""
+"""Makes calls through a door that drops the first response to each. The retry attaches to the existing run."""
 
 import asyncio
 import json

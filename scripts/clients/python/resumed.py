@@ -1,4 +1,4 @@
-"""Reads a run's events through a door that cuts streams, in one way of the client's, and prints what came."""
+"""Reads a run's events through a door that cuts streams, with one of the client's methods, and prints them."""
 
 import asyncio
 import json

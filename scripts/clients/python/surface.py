@@ -1,4 +1,4 @@
-"""Every call of the client against the service."""
+"""Makes every call of the client against the service."""
 
 import io
 import os
@@ -9,7 +9,7 @@ import parley
 from parley import Parley
 
 word = uuid.uuid4().hex
-books = os.environ["BOOKS_WITH_APPROVAL"]  # an agent that asks before it books
+books = os.environ["BOOKS_WITH_APPROVAL"]  # an agent that needs approval before it books
 with Parley() as client:
     # Agents.
     agent = client.agents.create(

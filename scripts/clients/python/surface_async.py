@@ -1,4 +1,4 @@
-"""Every call of the asynchronous client against the service."""
+"""Makes every call of the asynchronous client against the service."""
 
 import asyncio
 import io

@@ -1,4 +1,4 @@
-"""What the transport does with a service that misbehaves, by a script, on loopback. No pause of it is waited out."""
+"""Tests the transport with a scripted misbehaving service on loopback. Pauses take no time."""
 
 import asyncio
 import builtins
@@ -63,7 +63,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class Service(ThreadingHTTPServer):
-    """Answers the n-th request by the n-th step of a script, and all further ones by its last."""
+    """Answers the n-th request with the n-th step of a script, and later ones with the last step."""
 
     daemon_threads = True
     request_queue_size = 128
@@ -105,7 +105,7 @@ def drop(handler):
 
 
 def events(*frames, stay=False):
-    """Tells these, and ends in order without the stream's end; with stay it waits until the client has left."""
+    """Sends these events, and closes without a final event. With stay it first waits until the client has left."""
 
     def step(handler):
         handler.send_response(200)
@@ -148,7 +148,7 @@ class Retries(Case):
         self.assertEqual(self.pauses[0], 7)
         self.assertTrue(28 <= self.pauses[1] <= 30, self.pauses)
 
-    def test_who_asks_for_long_is_not_kept_waiting_for(self):
+    def test_a_long_retry_after_is_not_obeyed(self):
         service = self.service(refuse(429, "budget_exceeded", True, Retry_After="3600"))
         with self.assertRaises(parley.RateLimitError) as caught:
             self.client(service).agents.get("ag_1")
@@ -161,9 +161,9 @@ class Retries(Case):
         self.assertEqual(len(self.pauses), 6)
         for pause, most in zip(self.pauses, (0.5, 1, 2, 4, 8, 8)):
             self.assertTrue(0.75 * most <= pause <= most, self.pauses)
-        self.assertNotEqual(self.pauses, [0.5, 1, 2, 4, 8, 8])  # clients that failed together do not come back together
+        self.assertNotEqual(self.pauses, [0.5, 1, 2, 4, 8, 8])  # with jitter, so that clients which failed together do not retry together
 
-    def test_what_is_sent_again(self):
+    def test_which_requests_are_retried(self):
         for status, code, retryable, attempts in [
             (408, "timeout", True, 3), (409, "busy", True, 3), (409, "version_conflict", False, 1), (429, "rate_limited", True, 3),
             (500, "internal", False, 1), (503, "unavailable", True, 3), (400, "invalid_request", False, 1), (404, "not_found", False, 1),
@@ -177,12 +177,12 @@ class Retries(Case):
                 self.assertEqual(len(service.requests), attempts)
                 self.assertEqual(len({request.headers["Idempotency-Key"] for request in service.requests}), 1)
 
-    def test_what_answers_in_place_of_the_service(self):
+    def test_responses_of_a_proxy(self):
         service = self.service(answer(502, b"<h1>Bad gateway</h1>", X_Request_Id="proxy-1"), answer(500, b"<h1>Oh</h1>"))
         with self.assertRaises(parley.ServerError) as caught:
             self.client(service).agents.get("ag_1")
         self.assertEqual((caught.exception.status, caught.exception.code, caught.exception.errors, len(service.requests)), (500, None, [], 2))
-        with self.assertRaisesRegex(parley.ParleyError, "no JSON"):
+        with self.assertRaisesRegex(parley.ParleyError, "not JSON"):
             self.client(self.service(answer(200, b"<h1>Welcome</h1>"))).agents.get("ag_1")
         with self.assertRaises(parley.APIError):
             self.client(self.service(answer(302, b"", Location="/login"))).agents.get("ag_1")
@@ -193,7 +193,7 @@ class Retries(Case):
         self.assertEqual(len({request.headers["Idempotency-Key"] for request in service.requests}), 1)
         self.assertEqual(len(service.requests), 2)
 
-    def test_what_must_not_happen_twice(self):
+    def test_unsafe_requests_are_not_retried(self):
         service = self.service(drop, answer(201, AGENT))
         client = self.client(service)
         with self.assertRaises(parley.ConnectionError):
@@ -214,7 +214,7 @@ class Retries(Case):
         with self.assertRaises(parley.NotFoundError):
             self.client(self.service(refuse(404, "not_found", False))).agents.delete("ag_1")
 
-    def test_nobody_there(self):
+    def test_an_unreachable_service(self):
         service = self.service(drop)
         service.shutdown()
         service.server_close()
@@ -223,7 +223,7 @@ class Retries(Case):
             client.agents.create(name="one", system_prompt="x")
         self.assertIsInstance(caught.exception, parley.ConnectionError)
         self.assertIn(service.url, str(caught.exception))
-        self.assertEqual(len(self.pauses), 2)  # it was never sent, so it may be
+        self.assertEqual(len(self.pauses), 2)  # it was never sent, so a retry is safe
 
     def test_timeouts(self):
         over = threading.Event()
@@ -245,7 +245,7 @@ class Retries(Case):
             client.chat(agent_id="ag_1", message="x", timeout=3)
         self.assertEqual((caught.exception.run_id, caught.exception.document_id), ("run_1", None))
         self.assertIsInstance(caught.exception, builtins.TimeoutError)
-        self.assertNotIsInstance(caught.exception, builtins.ConnectionError)  # the service is not away
+        self.assertNotIsInstance(caught.exception, builtins.ConnectionError)  # the service is reachable
         self.assertEqual(now[0], 3)
         self.assertEqual([service.requests[0].headers["Prefer"], service.requests[1].path], ["wait=3", "/behind/api/runs?id=run_1&wait=3"])
 
@@ -285,7 +285,7 @@ class Retries(Case):
         failed = parley.RunFailedError({"id": "run_1", "status": "failed", "error": {"code": "turn_limit", "message": "too many"}})
         self.assertEqual(str(pickle.loads(pickle.dumps(failed))), "run run_1 failed: turn_limit: too many")
 
-    def test_what_is_refused_before_it_is_sent(self):
+    def test_invalid_arguments(self):
         service = self.service(answer(200, AGENT))
         client = self.client(service)
         for call in (
@@ -313,7 +313,7 @@ class Retries(Case):
                 parley.Parley(api_key=key)
         self.assertEqual(service.requests, [])
 
-    def test_whom_a_request_comes_from(self):
+    def test_credentials_of_a_request(self):
         service = self.service(answer(200, AGENT))
         for options, name, value in (
             ({"api_key": " ak_1 ", "organization_id": "org_1"}, "x-api-key", "ak_1"), ({"api_key": "ps_1"}, "Authorization", "Bearer ps_1"),
@@ -326,7 +326,7 @@ class Retries(Case):
 
 
 class Connections(Case):
-    def test_one_is_used_again(self):
+    def test_a_connection_is_reused(self):
         service = self.service(answer(200, AGENT), refuse(404, "not_found", False), answer(200, AGENT))
         client = self.client(service)
         client.agents.get("ag_1")
@@ -335,7 +335,7 @@ class Connections(Case):
         client.agents.get("ag_1")
         self.assertEqual(len(service.connections), 1)
 
-    def test_one_that_the_service_has_closed(self):
+    def test_a_connection_closed_by_the_service(self):
         def once(handler):
             answer(200, AGENT)(handler)
             handler.close_connection = True
@@ -346,8 +346,8 @@ class Connections(Case):
             client.agents.get("ag_1")
         self.assertEqual((len(service.requests), self.pauses), (20, []))
 
-    def test_one_on_which_something_came_unasked(self):
-        def late(handler):  # as proxies do that end a connection which rests
+    def test_a_connection_with_unexpected_data(self):
+        def late(handler):  # like proxies that close an idle connection
             answer(200, AGENT)(handler)
             read.wait(10)
             handler.wfile.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
@@ -361,7 +361,7 @@ class Connections(Case):
         self.assertEqual(client.agents.get("ag_1"), AGENT)
         self.assertEqual(len(service.connections), 2)
 
-    def test_one_that_breaks_when_it_is_used_again(self):
+    def test_a_connection_that_breaks_when_it_is_reused(self):
         service = self.service(answer(200, AGENT), drop, answer(200, AGENT))
         client = self.client(service, max_retries=0)
         client.agents.get("ag_1")
@@ -389,7 +389,7 @@ class Connections(Case):
         self.assertEqual((wrong, len(service.requests)), ([], 300))
         self.assertLessEqual(len(service.connections), 12)
 
-    def test_a_forked_child_has_connections_of_its_own(self):
+    def test_a_forked_child_opens_new_connections(self):
         service = self.service(answer(200, AGENT))
         client = self.client(service)
         client.agents.get("ag_1")
@@ -398,7 +398,7 @@ class Connections(Case):
             os._exit(0 if client.agents.get("ag_1") == AGENT else 1)
         self.assertEqual(os.waitpid(child, 0)[1], 0)
         client.agents.get("ag_1")
-        self.assertEqual(len(service.connections), 2)  # the child's, and the parent's, which it has still
+        self.assertEqual(len(service.connections), 2)  # the child's, and the parent's, which is still open
 
     def test_a_closed_client(self):
         service = self.service(answer(200, AGENT))
@@ -422,7 +422,7 @@ class Streams(Case):
         self.assertEqual([event for n in range(len(whole)) for event in parser.feed(whole[n : n + 1])], want)
         self.assertEqual(list(Parser().feed(b"id:1.1\nevent:x\ndata:{\ndata: }\n\n")), [{"id": "1.1", "event": "x", "data": {}}])
 
-    def test_text_that_was_told_comes_once(self):
+    def test_replayed_text_is_not_repeated(self):
         def told(*texts):
             teller = Told()
             frames = [frame("1.1", "run.restarted") if text is None else frame("1.1", "message.delta", text=text) for text in texts]
@@ -449,7 +449,7 @@ class Streams(Case):
         self.assertEqual("".join(self.client(service).runs.stream("run_1").text()), "1234567")
         self.assertEqual(self.pauses, [])
 
-    def test_a_connection_that_held_is_no_failure(self):
+    def test_a_long_lived_connection_resets_the_retries(self):
         quiet = events(b": ping\n\n")
         service = self.service(events(frame("0.1", "run.created")), quiet, quiet, quiet, quiet, events(ended("1.1", "a")))
         client = self.client(service)
@@ -483,7 +483,7 @@ class Streams(Case):
         with self.assertRaises(parley.AuthenticationError):
             list(self.client(refused).runs.stream("run_1"))
 
-    def test_events_that_come_again_are_passed_over(self):
+    def test_repeated_events_are_skipped(self):
         service = self.service(events(frame("1.1", "a"), frame("1.2", "b")), events(frame("1.2", "b"), frame("1.10", "c"), ended("2.1", "")))
         self.assertEqual([event["id"] for event in self.client(service).runs.stream("run_1")], ["1.1", "1.2", "1.10", "2.1"])
 
@@ -492,7 +492,7 @@ class Streams(Case):
         service = self.service(ended_before, answer(200, {"id": "run_1", "status": "completed"}))
         stream = self.client(service).runs.stream("run_1", last_event_id="1.9")
         self.assertEqual((list(stream), stream.final_run()["id"]), ([], "run_1"))
-        with self.assertRaisesRegex(parley.ParleyError, "no stream"):
+        with self.assertRaisesRegex(parley.ParleyError, "not an event stream"):
             list(self.client(self.service(answer(200, AGENT))).runs.stream("run_1"))
 
     def leaves(self, service):
@@ -508,7 +508,7 @@ class Streams(Case):
         with client.runs.stream("run_1") as stream:
             self.assertEqual(next(iter(stream))["id"], "1.1")
         self.leaves(service)
-        self.assertEqual(list(stream), [])  # it is closed for good
+        self.assertEqual(list(stream), [])  # it is closed permanently
         with self.assertRaises(ZeroDivisionError):
             for _ in client.runs.stream("run_1"):
                 raise ZeroDivisionError
@@ -518,7 +518,7 @@ class Streams(Case):
             break
         self.leaves(service)
         self.assertEqual((event["id"], stream.last_event_id), ("1.1", "1.1"))
-        self.assertEqual([event["id"] for event in stream], ["1.2", "1.3"])  # what was read before the break is there still
+        self.assertEqual([event["id"] for event in stream], ["1.2", "1.3"])  # events read before the break are still available
 
     def test_closing_from_another_thread(self):
         service = self.service(events(frame("1.1", "a"), stay=True))
@@ -576,7 +576,7 @@ class Async(Case):
 
                 task = asyncio.create_task(read())
                 await reading.wait()
-                await asyncio.sleep(0)  # the task waits for the next event now
+                await asyncio.sleep(0)  # the task now waits for the next event
                 task.cancel()
                 with self.assertRaises(asyncio.CancelledError):
                     await task
@@ -586,7 +586,7 @@ class Async(Case):
 
         asyncio.run(main())
 
-    def test_a_cancelled_call_closes_its_connection_and_is_not_sent_again(self):
+    def test_a_cancelled_call_closes_its_connection_and_is_not_retried(self):
         def hold(handler):
             with contextlib.suppress(OSError):
                 handler.connection.recv(1)
@@ -597,7 +597,7 @@ class Async(Case):
         async def main():
             async with self.client(service, parley.AsyncParley) as client:
                 with self.assertRaises(builtins.TimeoutError):
-                    async with asyncio.timeout(2):  # by which it has been sent
+                    async with asyncio.timeout(2):  # it has been sent within this time
                         await client.agents.get("ag_1")
                 self.assertTrue(await asyncio.to_thread(service.left.acquire, timeout=10), "the connection is still open")
 
@@ -616,7 +616,7 @@ class Async(Case):
 
         asyncio.run(main())
 
-    def test_closing_ends_what_goes_on(self):
+    def test_closing_cancels_pending_calls(self):
         service = self.service(events(frame("1.1", "a"), stay=True))
 
         async def main():

@@ -1,4 +1,4 @@
-// What a program that uses the client looks like to the compiler: this is checked, never run.
+// A program that uses the client. The compiler checks it; it never runs.
 import {
   APIError, orThrow, Parley, RunFailedError, WaitEndedError,
   type Agent, type CompletedRun, type Document, type NewAgent, type Page, type Run, type RunEvent, type RunStatus, type RunStream,
@@ -63,18 +63,18 @@ export async function wrong(): Promise<void> {
   await client.automations.run({ target: "ag_x" });
   // @ts-expect-error not both
   await client.automations.run({ target: "ag_x", message: "x", input: { message: "x" } });
-  // @ts-expect-error a caller that is none
+  // @ts-expect-error an unknown caller
   await client.agents.create({ name: "a", systemPrompt: "b", allowedCallers: ["robot"] });
-  // @ts-expect-error a state that is none
+  // @ts-expect-error an unknown status
   await client.runs.list({ status: "done" });
-  // @ts-expect-error cancelling has its own method
+  // @ts-expect-error cancel is a separate method
   await client.runs.act("run_x", "cancel", "call_x");
-  // @ts-expect-error bytes have no name of their own
+  // @ts-expect-error bytes need a name
   await client.knowledge.upload({ file: new Uint8Array(1) });
   // @ts-expect-error the answer may be missing
   (await client.runs.get("run_x")).message.toUpperCase();
   // @ts-expect-error only some events have a text
   for await (const event of client.runs.stream("run_x")) event.data.text;
-  // @ts-expect-error an option that is none
+  // @ts-expect-error an unknown option
   new Parley({ key: "ak_x" });
 }

@@ -1,4 +1,4 @@
-// Streams that are cut again and again, against what was said and against a stream that nobody cuts.
+// Compares streams that are cut repeatedly to the expected text and to an uncut stream.
 import assert from "node:assert/strict";
 import { Parley } from "parley-sdk";
 

@@ -1,4 +1,4 @@
-// Calls whose first answers are lost: the retries attach to the runs that there are.
+// Makes calls whose first responses are lost. The retries attach to the existing runs.
 import assert from "node:assert/strict";
 import { Parley } from "parley-sdk";
 

@@ -1,4 +1,4 @@
-// All that the client can do, against the service.
+// Makes every call of the client against the service.
 import assert from "node:assert/strict";
 import { openAsBlob } from "node:fs";
 import { writeFile } from "node:fs/promises";
@@ -115,7 +115,7 @@ async function decisions() {
 }
 
 async function waits() {
-  // The service waits a second at a time here: a slow answer takes more than one request.
+  // The service's wait is one second here, so a slow answer takes more than one request.
   let requests = 0;
   const counted = new Parley({ timeout: 6_000, fetch: (url, init) => (requests++, fetch(url, init)) });
   const run = await counted.chat({ agentId: process.env.STUB_ID, message: "sleep 2500ms: hello" }).orThrow();
@@ -125,7 +125,7 @@ async function waits() {
 async function aborts() {
   const controller = new AbortController();
   const watched = new Parley({ fetch: (url, init) => {
-    if (init.method === "GET") controller.abort(); // the run was accepted, and is waited for now
+    if (init.method === "GET") controller.abort(); // the run was accepted, and the client waits for it
     return fetch(url, init);
   } });
   const question = { agentId: process.env.STUB_ID, message: "sleep 1500ms: hello" };
@@ -177,7 +177,7 @@ async function demo() {
   assert.equal((await visitor.chat({ templateId: "tpl_support", message: "hello" })).status, "completed");
   const stream = visitor.chat.stream({ templateId: "tpl_support", message: "hello" });
   for await (const event of stream) if (event.event === "message.delta") break;
-  assert.equal((await stream.finalRun()).status, "completed"); // goes on where it was left
+  assert.equal((await stream.finalRun()).status, "completed"); // continues where the iteration stopped
 }
 
 const agentId = await agents();

@@ -17,10 +17,11 @@ import (
 	"parley/shared/testkit"
 )
 
-// clockVariable is by how many seconds the clock of a program of Skewed is off.
+// clockVariable is the environment variable with the clock offset of a program built by Skewed, in
+// seconds.
 const clockVariable = "PARLEY_TEST_CLOCK_OFFSET"
 
-// clockSource goes into the standard library's package time.
+// clockSource is added to the standard library's package time.
 const clockSource = `package time
 
 import "syscall"
@@ -39,54 +40,63 @@ var parleyTestOffset = func() int64 {
 }()
 `
 
-// nowCall is where package time asks the system what time it is; there is one such place.
+// nowCall is the only place where package time reads the system clock.
 const nowCall = "sec, nsec, mono := runtimeNow()\n\tif mono == 0 {"
 
-// Skewed builds the worker with a wall clock that can be off: of all its sources only time.Now of the standard library is another, which
-// adds what Offset says. The monotonic clock stays right, as it does on a machine whose time was set wrongly. No preloaded library could
-// do that: Go asks the system itself.
+// Skewed builds the worker with an adjustable wall clock. Only time.Now of the standard library is
+// changed: it adds the offset of the environment. The monotonic clock stays right, as on a machine
+// whose time was set wrongly. A preloaded library could not do that, because Go reads the clock
+// without libc.
 func Skewed(tb testing.TB) (path string, err error) {
 	tb.Helper()
 	root, err := exec.CommandContext(tb.Context(), "go", "env", "GOROOT").Output()
 	if err != nil {
 		return "", err
 	}
+
 	original := filepath.Join(strings.TrimSpace(string(root)), "src", "time", "time.go")
 	source, err := os.ReadFile(original)
 	if err != nil {
 		return "", err
 	}
 	if strings.Count(string(source), nowCall) != 1 {
-		return "", errors.New("package time asks for the time in another way than it did: clock.go has to be told how")
+		return "", errors.New("package time reads the clock in a new way: update clock.go")
 	}
+
 	changed := strings.Replace(string(source), nowCall, strings.Replace(nowCall, "\n", "\n\tsec += parleyTestOffset\n", 1), 1)
-	// The same names each time, so that the build is remembered; for each checkout its own.
+	// Constant names per checkout, so that the build cache is used.
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return "", err
 	}
+
 	checkout := sha256.Sum256([]byte(testkit.Root(tb)))
 	dir := filepath.Join(cache, "parley-test", "skewed-"+hex.EncodeToString(checkout[:6]))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
+
 	unlock, err := lock(filepath.Join(dir, "lock"))
 	if err != nil {
 		return "", err
 	}
 	defer unlock()
+
 	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{
 		original: filepath.Join(dir, "time.go"), filepath.Join(filepath.Dir(original), "parley_test_offset.go"): filepath.Join(dir, "offset.go"),
 	}})
 	if err != nil {
 		return "", err
 	}
+
 	for name, content := range map[string]string{"time.go": changed, "offset.go": clockSource, "overlay.json": string(overlay)} {
 		err = errors.Join(err, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
 	}
+
 	if err != nil {
 		return "", err
 	}
+
 	path = filepath.Join(dir, "worker")
 	cmd := exec.CommandContext(tb.Context(), "go", "build", "-buildvcs=false", "-overlay", filepath.Join(dir, "overlay.json"), "-o", path, ".")
 	cmd.Dir = filepath.Join(testkit.Root(tb), "workers", "cmd", "worker")
@@ -96,22 +106,25 @@ func Skewed(tb testing.TB) (path string, err error) {
 	return path, nil
 }
 
-// lock waits until no other process holds a file.
+// lock waits until no other process holds the lock file.
 func lock(path string) (unlock func(), err error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}
+
 	for {
 		if err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX); !errors.Is(err, syscall.EINTR) {
 			break
 		}
 	}
+
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
 	return func() { _ = file.Close() }, nil
 }
 
-// Offset is the setting of a Skewed program whose clock is off by so much, in whole seconds.
+// Offset returns the environment setting for a Skewed program whose clock is off by this duration,
+// in whole seconds.
 func Offset(by time.Duration) string { return clockVariable + "=" + strconv.Itoa(int(by/time.Second)) }

@@ -32,7 +32,7 @@ const (
 )
 
 const (
-	// readyWithin bounds the start of all parts: machines are slow that carry out this beside other work.
+	// readyWithin bounds the start of all parts, generously for a slow or busy machine.
 	readyWithin  = 3 * time.Minute
 	readyPoll    = 20 * time.Millisecond
 	databaseName = "parley"
@@ -40,34 +40,36 @@ const (
 	secretsKey = "Y2x1c3RlcmNsdXN0ZXJjbHVzdGVyY2x1c3RlcmNsdXM="
 )
 
-// Options say what is started.
+// Options configure a cluster.
 type Options struct {
 	Ingresses, Agents, Tools, Sweepers int
 
-	// Settings are of every process, as in "KEY=value".
+	// Settings are environment variables of every process, as "KEY=value".
 	Settings []string
-	// PostgresSettings are the server's, by name, beside those that keep what was committed.
+	// PostgresSettings are additional server settings by name. They do not replace those that make
+	// commits durable.
 	PostgresSettings map[string]string
-	// PostgresDir and NATSDir are where the servers keep their data; empty: in directories of the test's own.
+	// PostgresDir and NATSDir are the servers' data directories. Empty means a directory of the
+	// test.
 	PostgresDir, NATSDir string
 }
 
 // Cluster is a running Parley.
 type Cluster struct {
-	Parts []*Part // all, in the order in which they were started
-	DB    *sql.DB // PostgreSQL, past all proxies
+	Parts []*Part // all, in the order of their start
+	DB    *sql.DB // PostgreSQL, directly
 	Store string  // directory of JetStream's data
 
 	options  Options
 	dir      string        // of logs
-	enlist   func(p *Part) // keeps a part up until the test ends
+	add      func(p *Part) // keeps a part running until the test ends
 	wg       sync.WaitGroup
 	natsPort int
 	pgPort   int
 	dsn      string
 }
 
-// Start starts a cluster and returns when all of it is ready; it ends with the test.
+// Start starts a cluster and returns when all parts are ready. The cluster stops with the test.
 func Start(tb testing.TB, options Options) *Cluster {
 	tb.Helper()
 	c := &Cluster{options: options, dir: tb.TempDir()}
@@ -76,10 +78,12 @@ func Start(tb testing.TB, options Options) *Cluster {
 		cancel()
 		c.wg.Wait()
 	})
-	c.enlist = func(p *Part) {
+
+	c.add = func(p *Part) {
 		c.Parts = append(c.Parts, p)
-		c.wg.Go(func() { p.keep(ctx) })
+		c.wg.Go(func() { p.keepRunning(ctx) })
 	}
+
 	c.startPostgres(tb)
 	c.startNATS(tb)
 	ingress, worker := testkit.BuildBinary(tb, "ingress/cmd/ingress"), testkit.BuildBinary(tb, "workers/cmd/worker")
@@ -96,6 +100,7 @@ func Start(tb testing.TB, options Options) *Cluster {
 			c.startProcess(tb, fmt.Sprintf("%s %d", crew.kind, n+1), crew.kind, crew.program, crew.ready)
 		}
 	}
+
 	if slow := c.AwaitReady(tb.Context(), readyWithin); len(slow) > 0 {
 		for _, p := range slow {
 			tb.Errorf("%s is not ready: %s\n%s", p.Name, p.Told().LastFailure, tail(readFrom(p.log, 0)))
@@ -105,7 +110,7 @@ func Start(tb testing.TB, options Options) *Cluster {
 	return c
 }
 
-// Of gives the parts of some kinds.
+// Of returns the parts of some kinds.
 func (c *Cluster) Of(kinds ...string) (found []*Part) {
 	for _, p := range c.Parts {
 		for _, kind := range kinds {
@@ -117,10 +122,11 @@ func (c *Cluster) Of(kinds ...string) (found []*Part) {
 	return found
 }
 
-// AwaitReady waits until all parts are ready, and gives those that are not in time.
+// AwaitReady waits until all parts are ready, and returns those that are not ready in time.
 func (c *Cluster) AwaitReady(ctx context.Context, within time.Duration) (slow []*Part) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
+
 	for {
 		slow = nil
 		for _, p := range c.Parts {
@@ -135,7 +141,7 @@ func (c *Cluster) AwaitReady(ctx context.Context, within time.Duration) (slow []
 	}
 }
 
-// Count gives how many lines with a text the parts of a kind have written.
+// Count returns the number of log lines of a kind's parts that contain text.
 func (c *Cluster) Count(kind, text string) (lines int) {
 	for _, p := range c.Of(kind) {
 		lines += strings.Count(string(readFrom(p.log, 0)), text)
@@ -154,14 +160,16 @@ func (c *Cluster) startPostgres(tb testing.TB) {
 	if dir == "" {
 		dir = tb.TempDir()
 	}
+
 	c.pgPort = testkit.FreePort(tb)
 	config := postgresConfig(filepath.Join(dir, "postgres"), c.pgPort, c.options.PostgresSettings)
 	first, server, err := launchPostgres(tb.Context(), config)
 	if err != nil {
 		tb.Fatalf("starting PostgreSQL: %v", err)
 	}
+
 	p := &Part{Name: Postgres, Kind: Postgres, log: filepath.Join(config.Dir, "server.log")}
-	p.launch = func(ctx context.Context, _ Extra) (*life, error) {
+	p.launch = func(ctx context.Context, _ Extra) (*instance, error) {
 		if started := first; started != nil {
 			first = nil
 			return started, nil
@@ -169,10 +177,12 @@ func (c *Cluster) startPostgres(tb testing.TB) {
 		l, _, err := launchPostgres(ctx, config)
 		return l, err
 	}
-	c.enlist(p)
+
+	c.add(p)
 	if err := c.migrate(tb.Context(), server); err != nil {
 		tb.Fatalf("making the database: %v", err)
 	}
+
 	tb.Cleanup(func() { _ = c.DB.Close() })
 }
 
@@ -193,16 +203,19 @@ func (c *Cluster) startNATS(tb testing.TB) {
 	if dir == "" {
 		dir = tb.TempDir()
 	}
+
 	c.Store, c.natsPort = filepath.Join(dir, "store"), testkit.FreePort(tb)
-	// The most that may be stored is named: else it is what the disk has left at the start, and a full one has no room for a stream.
+	// max_file_store is explicit because its default is the free disk space at the start, and a
+	// full disk then has no room for a stream.
 	config := fmt.Sprintf("listen: \"127.0.0.1:%d\"\njetstream { store_dir: %q, max_file_store: 1GB }\n", c.natsPort, c.Store)
 	path := filepath.Join(c.dir, "nats.conf")
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
 		tb.Fatal(err)
 	}
+
 	p := &Part{Name: NATS, Kind: NATS, log: filepath.Join(c.dir, "nats.log")}
 	p.launch = command{path: testkit.NATSBinary(tb), args: []string{"--config", path}, log: p.log, ready: "Server is ready"}.launch
-	c.enlist(p)
+	c.add(p)
 	if slow := c.AwaitReady(tb.Context(), readyWithin); len(slow) > 0 {
 		tb.Fatalf("nats-server is not ready: %s\n%s", p.Told().LastFailure, tail(readFrom(p.log, 0)))
 	}
@@ -215,6 +228,7 @@ func (c *Cluster) startProcess(tb testing.TB, name, kind, program, ready string)
 		Name: name, Kind: kind, DB: testkit.Proxy(tb, database), Bus: testkit.Proxy(tb, bus),
 		log: filepath.Join(c.dir, strings.ReplaceAll(name, " ", "-")+".log"),
 	}
+
 	env := append([]string{
 		"DATABASE_URL=" + strings.Replace(c.dsn, database, p.DB.Addr(), 1), "NATS_URL=nats://" + p.Bus.Addr(), "SECRETS_KEY=" + secretsKey,
 		"DEFAULT_MODEL=", "SANDBOX=off", "LOG_FORMAT=json", "LOG_LEVEL=info",
@@ -227,6 +241,7 @@ func (c *Cluster) startProcess(tb testing.TB, name, kind, program, ready string)
 	} else {
 		env = append(env, "ROLES="+kind)
 	}
+
 	p.launch = command{path: program, env: env, log: p.log, ready: ready}.launch
-	c.enlist(p)
+	c.add(p)
 }

@@ -11,19 +11,19 @@ import (
 	"parley/shared/testkit"
 )
 
-// startPause is what lies between a failed start and the next.
+// startPause is the delay between a failed start and the next attempt.
 const startPause = 200 * time.Millisecond
 
-// life is a part from one start to its end.
-type life struct {
+// instance is one run of a part, from its start to its end.
+type instance struct {
 	pid   int
 	done  <-chan struct{}
 	ready func() bool
-	why   func() string // how it ended
-	end   func()        // ends it for good
+	why   func() string // describes how it ended
+	end   func()        // stops it permanently
 }
 
-func (l *life) over() bool {
+func (l *instance) over() bool {
 	select {
 	case <-l.done:
 		return true
@@ -32,40 +32,41 @@ func (l *life) over() bool {
 	}
 }
 
-// Part is a process of the cluster, or one of its servers, that is started again whenever it has ended. Its methods may be used from any
-// goroutine.
+// Part is a process of the cluster or one of its servers. It is restarted whenever it ends. Its
+// methods may be called from any goroutine.
 type Part struct {
-	// Name is as in "agent 2", Kind as in "agent".
+	// Name is for example "agent 2", Kind "agent".
 	Name, Kind string
-	// URL is where an ingress is asked, through Front; empty of other parts.
+	// URL is the base URL of an ingress through Front, and empty for other parts.
 	URL string
-	// Front, DB and Bus are the links of a process: that of an ingress' clients, and those to the two servers. Of servers they are nil.
+	// Front, DB and Bus are the fault proxies of a process: for the ingress's clients, and for its
+	// connections to the two servers. They are nil for servers.
 	Front, DB, Bus *testkit.FaultProxy
 
-	launch func(ctx context.Context, extra Extra) (*life, error) // returns once it is started
-	log    string                                                // file of what it has written
+	launch func(ctx context.Context, extra Extra) (*instance, error) // returns when it is started
+	log    string                                                    // log file
 
 	mu        sync.Mutex
-	now       *life // nil while it is down
+	now       *instance // nil while the part is down
 	extra     Extra
-	struck    bool
+	killed    bool
 	frozen    bool
-	excused   bool   // it may end by itself
-	meanwhile func() // while it is down after a strike
+	excused   bool   // it may end without a kill
+	meanwhile func() // called while it is down after a kill
 	starts    int
-	failed    int // starts that failed, and ends before it was ready
+	failed    int // failed starts, and ends before it was ready
 	lastFail  string
-	ended     []string // ends of a ready part that no strike explains
+	ended     []string // unexpected ends after it was ready
 }
 
-// Extra is what a part's next starts have beside the cluster's settings.
+// Extra changes the next starts of a part.
 type Extra struct {
-	Path string   // of another program; empty: the usual one
-	Env  []string // as in "KEY=value"
+	Path string   // path of another program; empty: the default
+	Env  []string // additional variables, as "KEY=value"
 }
 
-// keep starts the part, and again whenever it has ended, until ctx ends.
-func (p *Part) keep(ctx context.Context) {
+// keepRunning starts the part and restarts it whenever it ends, until ctx ends.
+func (p *Part) keepRunning(ctx context.Context) {
 	for ctx.Err() == nil {
 		p.mu.Lock()
 		extra := p.extra
@@ -76,10 +77,10 @@ func (p *Part) keep(ctx context.Context) {
 			_ = lifecycle.Sleep(ctx, startPause)
 			continue
 		}
-		p.serving(l)
+		p.noteStart(l)
 		select {
 		case <-l.done:
-			p.gone(ctx, l)
+			p.noteEnd(ctx, l)
 		case <-ctx.Done():
 			l.end()
 		}
@@ -93,28 +94,28 @@ func (p *Part) failedToStart(why string) {
 	p.lastFail = why
 }
 
-func (p *Part) serving(l *life) {
+func (p *Part) noteStart(l *instance) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.now, p.struck, p.frozen, p.excused, p.meanwhile = l, false, false, false, nil
+	p.now, p.killed, p.frozen, p.excused, p.meanwhile = l, false, false, false, nil
 	p.starts++
 }
 
-// gone notes that the part is down, and does what is to be done before it is started again.
-func (p *Part) gone(ctx context.Context, l *life) {
+// noteEnd records that the part is down, and calls the function to run before the restart.
+func (p *Part) noteEnd(ctx context.Context, l *instance) {
 	p.mu.Lock()
-	struck, meanwhile, excused := p.struck, p.meanwhile, p.excused
+	killed, meanwhile, excused := p.killed, p.meanwhile, p.excused
 	p.now = nil
 	p.mu.Unlock()
 	switch {
-	case struck && meanwhile != nil:
+	case killed && meanwhile != nil:
 		meanwhile()
-	case struck:
+	case killed:
 	case excused:
 		_ = lifecycle.Sleep(ctx, startPause)
 	case l.ready():
 		p.mu.Lock()
-		p.ended = append(p.ended, fmt.Sprintf("%s ended without having been struck: %s", p.Name, l.why()))
+		p.ended = append(p.ended, fmt.Sprintf("%s exited unexpectedly: %s", p.Name, l.why()))
 		p.mu.Unlock()
 		_ = lifecycle.Sleep(ctx, startPause)
 	default:
@@ -123,72 +124,74 @@ func (p *Part) gone(ctx context.Context, l *life) {
 	}
 }
 
-// Kill9 ends the part as a crash would, and returns when it is gone; meanwhile, if not nil, is called before it is started again. False:
-// it was down or frozen, and nothing was done.
+// Kill9 kills the part and returns when it is gone. Before the restart it calls meanwhile, if that
+// is not nil. It returns false and does nothing if the part is down or frozen.
 func (p *Part) Kill9(meanwhile func()) bool {
 	p.mu.Lock()
 	l := p.now
-	if l == nil || p.frozen || p.struck || l.over() || syscall.Kill(l.pid, syscall.SIGKILL) != nil {
+	if l == nil || p.frozen || p.killed || l.over() || syscall.Kill(l.pid, syscall.SIGKILL) != nil {
 		p.mu.Unlock()
 		return false
 	}
-	p.struck, p.meanwhile = true, meanwhile
+	p.killed, p.meanwhile = true, meanwhile
 	p.mu.Unlock()
 	<-l.done
 	return true
 }
 
-// Term ends the part in order; it is started again. False: it was down or frozen, and nothing was done.
+// Term terminates the part gracefully; it is restarted. It returns false and does nothing if the
+// part is down or frozen.
 func (p *Part) Term() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.now == nil || p.frozen || p.struck || p.now.over() {
+	if p.now == nil || p.frozen || p.killed || p.now.over() {
 		return false
 	}
 	signal := syscall.SIGTERM
 	if p.Kind == Postgres {
-		signal = syscall.SIGINT // a fast shutdown: it does not wait for its clients to leave
+		signal = syscall.SIGINT // fast shutdown, which does not wait for clients to disconnect
 	}
-	p.struck = syscall.Kill(p.now.pid, signal) == nil
-	return p.struck
+	p.killed = syscall.Kill(p.now.pid, signal) == nil
+	return p.killed
 }
 
-// Excuse says that the part may end by itself from now on, until it is started again: its disk is full.
+// Excuse expects the part to end without a kill until its restart, for example because its disk is
+// full.
 func (p *Part) Excuse() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.excused = p.now != nil
 }
 
-// Stop freezes the part until Cont; false when it is down or frozen already.
+// Stop freezes the part until Cont. It returns false if the part is down or already frozen.
 func (p *Part) Stop() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.now == nil || p.frozen || p.struck || p.now.over() || syscall.Kill(p.now.pid, syscall.SIGSTOP) != nil {
+	if p.now == nil || p.frozen || p.killed || p.now.over() || syscall.Kill(p.now.pid, syscall.SIGSTOP) != nil {
 		return false
 	}
 	p.frozen = true
 	return true
 }
 
-// Cont lets a frozen part go on.
+// Cont resumes a frozen part.
 func (p *Part) Cont() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.now != nil && p.frozen && !p.now.over() {
-		_ = syscall.Kill(p.now.pid, syscall.SIGCONT) // it can only have ended
+		_ = syscall.Kill(p.now.pid, syscall.SIGCONT) // an error means that it has ended
 	}
 	p.frozen = false
 }
 
-// Next sets what the part's next starts have beside the cluster's settings.
+// Next sets changes for the part's next starts.
 func (p *Part) Next(extra Extra) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.extra = extra
 }
 
-// Ready tells whether the part is up and has said that it is ready.
+// Ready reports whether the part is up and has logged that it is ready.
 func (p *Part) Ready() bool {
 	p.mu.Lock()
 	l, frozen := p.now, p.frozen
@@ -196,7 +199,7 @@ func (p *Part) Ready() bool {
 	return l != nil && !frozen && !l.over() && l.ready()
 }
 
-// PID is the part's process id; 0 while it is down.
+// PID returns the part's process ID, or 0 while it is down.
 func (p *Part) PID() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -206,15 +209,15 @@ func (p *Part) PID() int {
 	return p.now.pid
 }
 
-// Told is how a part fared.
+// Told is a part's history.
 type Told struct {
 	Starts       int
-	FailedStarts int      // ends before it was ready that no strike explains: its servers were down
-	LastFailure  string   // why the last of them failed
-	Ended        []string // ends of a ready part that no strike explains
+	FailedStarts int      // ends before it was ready without a kill, because its servers were down
+	LastFailure  string   // the reason of the last one
+	Ended        []string // unexpected ends after it was ready
 }
 
-// Told gives how the part has fared until now.
+// Told returns the part's history.
 func (p *Part) Told() Told {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -18,30 +18,33 @@ import (
 	"parley/shared/store/pgserver"
 )
 
-// command is a program of the cluster.
+// command starts a program of the cluster.
 type command struct {
 	path  string
 	args  []string
-	env   []string // beside this process's environment
-	log   string   // file of its output, appended to
-	ready string   // a piece of what it writes once it is ready
+	env   []string // in addition to this process's environment
+	log   string   // path of the log file, to which output is appended
+	ready string   // output that signals readiness
 }
 
-// launch starts the command in a session of its own; it dies with this process.
-func (c command) launch(ctx context.Context, extra Extra) (*life, error) {
+// launch starts the command in a new session. It is killed when this process dies.
+func (c command) launch(ctx context.Context, extra Extra) (*instance, error) {
 	log, err := os.OpenFile(c.log, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("opening log: %w", err)
 	}
 	defer log.Close()
+
 	from, err := log.Seek(0, io.SeekEnd)
 	if err != nil {
 		return nil, fmt.Errorf("measuring log: %w", err)
 	}
+
 	path := c.path
 	if extra.Path != "" {
 		path = extra.Path
 	}
+
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), path, c.args...)
 	cmd.Env = append(append(os.Environ(), c.env...), extra.Env...)
 	cmd.Stdout, cmd.Stderr = log, log
@@ -50,8 +53,9 @@ func (c command) launch(ctx context.Context, extra Extra) (*life, error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting %s: %w", path, err)
 	}
+
 	var seen atomic.Bool
-	return &life{
+	return &instance{
 		pid: child.PID(), done: child.Done(),
 		ready: func() bool {
 			if !seen.Load() {
@@ -61,13 +65,13 @@ func (c command) launch(ctx context.Context, extra Extra) (*life, error) {
 		},
 		why: func() string { return fmt.Sprintf("%v: %s", child.Err(), tail(readFrom(c.log, from))) },
 		end: func() {
-			_ = child.Signal(syscall.SIGKILL) // it can only have ended already
+			_ = child.Signal(syscall.SIGKILL) // an error means that it has already ended
 			<-child.Done()
 		},
 	}, nil
 }
 
-// readFrom gives what a file has from an offset on.
+// readFrom returns the content of a file from an offset on.
 func readFrom(path string, from int64) []byte {
 	content, err := os.ReadFile(path)
 	if err != nil || int64(len(content)) < from {
@@ -76,26 +80,27 @@ func readFrom(path string, from int64) []byte {
 	return content[from:]
 }
 
-// tail is the end of a text.
+// tail returns the end of a text.
 func tail(text []byte) string {
 	const limit = 2000
 	trimmed := strings.TrimSpace(string(text))
 	return trimmed[max(0, len(trimmed)-limit):]
 }
 
-// launchPostgres starts the server, and returns once it has recovered.
-func launchPostgres(ctx context.Context, config pgserver.Config) (*life, *pgserver.Server, error) {
+// launchPostgres starts the server and returns when it has recovered.
+func launchPostgres(ctx context.Context, config pgserver.Config) (*instance, *pgserver.Server, error) {
 	server, err := pgserver.Start(ctx, config)
 	if err != nil {
 		return nil, nil, err
 	}
-	return &life{
+
+	return &instance{
 		pid: server.PID(), done: server.Done(), ready: func() bool { return true },
 		why: func() string { return fmt.Sprint(server.Err()) },
 		end: func() {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
 			defer cancel()
-			_ = server.Stop(ctx) // its data is thrown away
+			_ = server.Stop(ctx) // its data is deleted anyway
 		},
 	}, server, nil
 }

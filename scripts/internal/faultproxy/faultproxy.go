@@ -1,10 +1,10 @@
-// Package faultproxy is an HTTP proxy on loopback whose connections break where a test wants them to: after the service has taken a
-// request and before anything of its answer came back, or in the middle of an event stream. For tests of clients that must survive it.
+// Package faultproxy is an HTTP proxy on loopback that breaks connections at chosen points: after the service has executed a
+// request and before its response arrives, or in the middle of an event stream. Tests of clients use it.
 //
 //	client ──▶ http://127.0.0.1:port/<door> ──▶ proxy ──▶ service
 //	client ◀──────── what the door lets through ──────────┘
 //
-// Each door is a base URL for a client, with a rule and a record of its own.
+// Each door is a base URL with its own fault rule, and records its requests.
 package faultproxy
 
 import (
@@ -24,7 +24,7 @@ import (
 	"time"
 )
 
-// Proxy stands in front of one service.
+// Proxy is a fault proxy for one service.
 type Proxy struct {
 	tb     testing.TB
 	target *url.URL
@@ -35,9 +35,9 @@ type Proxy struct {
 	doors map[string]*Door
 }
 
-// Door is a base URL through which requests pass by a rule.
+// Door is a base URL with a fault rule.
 type Door struct {
-	URL string // the base URL for a client, without a slash at its end
+	URL string // base URL for a client, without a trailing slash
 
 	proxy *Proxy
 	rule  rule
@@ -47,30 +47,32 @@ type Door struct {
 	faults int
 }
 
-// Request is one attempt of a client, as it came through a door.
+// Request is one attempt of a client that came through a door.
 type Request struct {
-	Method, Path   string // the path with its query, without the door's part
+	Method, Path   string // path with query, without the door's prefix
 	IdempotencyKey string
 	LastEventID    string
-	Fault          string // what was done to it, "" when it passed
+	Fault          string // the fault that was applied, or ""
 }
 
-// rule decides what happens to a request.
+// rule decides about a request.
 type rule interface {
-	// before may answer itself, without asking the service.
+	// before may answer the request without calling the service.
 	before() *refusal
-	// after says how much of the service's answer passes.
+	// after decides how much of the service's response passes.
 	after(r *http.Request, answer *http.Response) cut
 }
 
-// Start makes a proxy to a service's base URL, until the test ends.
+// Start starts a proxy to a service's base URL. It stops when the test ends.
 func Start(tb testing.TB, target string) *Proxy {
 	tb.Helper()
 	to, err := url.Parse(target)
 	if err != nil || to.Host == "" {
 		tb.Fatalf("faultproxy: %q is no base URL: %v", target, err)
 	}
-	// Each request has a connection of its own, so that a fault strikes no other; and what is compressed cannot be cut by its bytes.
+
+	// Each request uses its own connection, so that a fault affects no other request. Compression
+	// is off, because a compressed body cannot be cut at a byte.
 	p := &Proxy{tb: tb, target: to, client: &http.Transport{DisableKeepAlives: true, DisableCompression: true}, doors: map[string]*Door{}}
 	p.server = httptest.NewServer(p)
 	tb.Cleanup(func() {
@@ -80,26 +82,30 @@ func Start(tb testing.TB, target string) *Proxy {
 	return p
 }
 
-// Pass is a door through which everything passes; it only records.
+// Pass returns a door that only records requests.
 func (p *Proxy) Pass() *Door { return p.door(pass{}) }
 
-// DropFirst is a door that closes the connection of every distinct POST (by method, path and Idempotency-Key) once, after the service
-// has answered and before a byte of the answer went out. The next attempt passes.
+// DropFirst returns a door that closes the connection of every distinct POST (by method, path and
+// Idempotency-Key) once, after the service has answered and before any byte of the response is
+// sent. The next attempt passes.
 func (p *Proxy) DropFirst() *Door { return p.door(&dropFirst{dropped: map[string]bool{}}) }
 
-// DropWhen is a door that closes the connection of every distinct POST once, as DropFirst does, but before the service has answered: as
-// soon as ready says so, which is asked every few milliseconds while the service works on the request.
+// DropWhen returns a door that closes the connection of every distinct POST once, as DropFirst
+// does, but before the service answers. It polls ready every few milliseconds while the service
+// handles the request.
 func (p *Proxy) DropWhen(ready func() bool) *Door {
 	return p.door(&dropWhen{dropFirst: dropFirst{dropped: map[string]bool{}}, ready: ready})
 }
 
-// CutStreams is a door that cuts the first n event streams in the middle of a frame, after at least so many bytes and at most twice
-// as many, where the seed says; half of the cuts end the connection in order, half reset it.
+// CutStreams returns a door that cuts the first n event streams in the middle of a frame. The seed
+// chooses the position: from after bytes up to twice as many. Half of the cuts close the connection
+// gracefully, half reset it.
 func (p *Proxy) CutStreams(n, after int, seed uint64) *Door {
 	return p.door(newCutStreams(n, after, seed))
 }
 
-// Refuse is a door that answers the first n requests itself, with this status, header and body: the service never hears of them.
+// Refuse returns a door that answers the first n requests itself with this status, header and body.
+// The service does not receive them.
 func (p *Proxy) Refuse(n, status int, header http.Header, body string) *Door {
 	return p.door(&refuse{left: n, with: refusal{status: status, header: header, body: body}})
 }
@@ -113,21 +119,21 @@ func (p *Proxy) door(with rule) *Door {
 	return d
 }
 
-// Faults is how many requests were not let through whole.
+// Faults returns the number of requests with a fault.
 func (d *Door) Faults() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.faults
 }
 
-// Requests are all attempts so far, in the order in which they came.
+// Requests returns all attempts so far, in the order of arrival.
 func (d *Door) Requests() []Request {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Clone(d.asked)
 }
 
-// Sent are the attempts with a method at a path, whatever its query.
+// Sent returns the attempts with a method at a path, with any query.
 func (d *Door) Sent(method, path string) []Request {
 	return slices.DeleteFunc(d.Requests(), func(r Request) bool {
 		bare, _, _ := strings.Cut(r.Path, "?")
@@ -135,7 +141,7 @@ func (d *Door) Sent(method, path string) []Request {
 	})
 }
 
-// ServeHTTP finds the door and lets the request through it.
+// ServeHTTP finds the door and applies its rule.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.EscapedPath(), "/"), "/")
 	p.mu.Lock()
@@ -152,48 +158,54 @@ func (d *Door) serve(w http.ResponseWriter, r *http.Request, path string) {
 	if r.URL.RawQuery != "" {
 		path += "?" + r.URL.RawQuery
 	}
+
 	n := d.record(r, path)
 	if refused := d.rule.before(); refused != nil {
 		d.fault(n, "refused")
 		refused.write(w)
 		return
 	}
+
 	r, unwatch := d.watch(r)
 	answer, err := d.forward(r, path)
 	if unwatch() {
 		if err == nil {
-			_ = answer.Body.Close() // it came just then
+			_ = answer.Body.Close() // it arrived simultaneously
 		}
 		d.fault(n, "dropped")
 		hangUp(w, false)
 		return
 	}
 	if err != nil {
-		if r.Context().Err() == nil { // else the client is gone, and nobody is to be told
+		if r.Context().Err() == nil { // otherwise the client is gone
 			d.proxy.tb.Logf("faultproxy: %s %s: %v", r.Method, path, err)
 			http.Error(w, "faultproxy: "+err.Error(), http.StatusBadGateway)
 		}
 		return
 	}
 	defer answer.Body.Close()
+
 	made := d.rule.after(r, answer)
 	broken := func(err error) {
-		if r.Context().Err() == nil { // else the client had gone before
+		if r.Context().Err() == nil { // otherwise the client was already gone
 			d.proxy.tb.Logf("faultproxy: the service broke its answer to %s %s off %v", r.Method, path, err)
 		}
 	}
-	strikes := func() { d.fault(n, made.name) } // before the client can know of it
+
+	strikes := func() { d.fault(n, made.name) } // recorded before the client can observe it
 	if !deliver(w, answer, made, strikes, broken) && made.spare != nil {
 		made.spare()
 	}
 }
 
-// watch has a request given up when the rule says so while the service works on it; unwatch reports whether it did.
+// watch cancels a request when the rule says so while the service handles it. unwatch reports
+// whether it did.
 func (d *Door) watch(r *http.Request) (watched *http.Request, unwatch func() bool) {
 	rule, ok := d.rule.(*dropWhen)
 	if !ok || !rule.first(r) {
 		return r, func() bool { return false }
 	}
+
 	ctx, giveUp := context.WithCancel(r.Context())
 	stop, gaveUp := make(chan struct{}), make(chan bool, 1)
 	go func() {
@@ -210,6 +222,7 @@ func (d *Door) watch(r *http.Request) (watched *http.Request, unwatch func() boo
 		giveUp()
 		gaveUp <- true
 	}()
+
 	return r.WithContext(ctx), func() bool {
 		close(stop)
 		return <-gaveUp
@@ -232,19 +245,21 @@ func (d *Door) fault(n int, name string) {
 	d.faults++
 }
 
-// forward asks the service.
+// forward calls the service.
 func (d *Door) forward(r *http.Request, path string) (*http.Response, error) {
 	address := d.proxy.target.String() + path
 	out, err := http.NewRequestWithContext(r.Context(), r.Method, address, r.Body) //nolint:gosec // G704: a test's own service
 	if err != nil {
-		return nil, fmt.Errorf("making request: %w", err)
+		return nil, fmt.Errorf("creating request: %w", err)
 	}
+
 	out.Header = r.Header.Clone()
 	out.Header.Del("Connection")
 	out.ContentLength = r.ContentLength
 	if r.ContentLength == 0 {
 		out.Body = nil
 	}
+
 	answer, err := d.proxy.client.RoundTrip(out)
 	if err != nil {
 		return nil, fmt.Errorf("asking the service: %w", err)
@@ -252,19 +267,21 @@ func (d *Door) forward(r *http.Request, path string) (*http.Response, error) {
 	return answer, nil
 }
 
-// deliver hands on what the cut lets through, and says whether it struck, of which strikes is told just before. What the service itself
-// breaks off is told to broken.
+// deliver sends the part of the response that the cut lets through, and returns whether it cut. It
+// calls strikes immediately before a cut, and broken if the service itself breaks off the response.
 func deliver(w http.ResponseWriter, answer *http.Response, made cut, strikes func(), broken func(error)) (struck bool) {
 	if made.at == 0 {
 		strikes()
 		hangUp(w, made.reset)
 		return true
 	}
+
 	for name, values := range answer.Header {
 		if name != "Connection" && name != "Transfer-Encoding" {
 			w.Header()[name] = values
 		}
 	}
+
 	w.WriteHeader(answer.StatusCode)
 	flush(w)
 	passed, last := 0, byte(0)
@@ -272,7 +289,7 @@ func deliver(w http.ResponseWriter, answer *http.Response, made cut, strikes fun
 	for {
 		n, err := answer.Body.Read(buffer)
 		piece := buffer[:n]
-		strike := made.at > 0 && passed+n >= made.at // at once: what was passed cannot be shortened any more
+		strike := made.at > 0 && passed+n >= made.at // immediately: bytes already sent cannot be withdrawn
 		if strike {
 			piece = inFrame(piece[:made.at-passed], last)
 		}
@@ -289,7 +306,7 @@ func deliver(w http.ResponseWriter, answer *http.Response, made cut, strikes fun
 			return false
 		case err != nil:
 			broken(fmt.Errorf("after %d bytes: %w", passed+n, err))
-			hangUp(w, false) // the service broke it off: so does the proxy
+			hangUp(w, false) // the service broke off, so the proxy does too
 			return false
 		}
 		passed += n
@@ -299,7 +316,7 @@ func deliver(w http.ResponseWriter, answer *http.Response, made cut, strikes fun
 	}
 }
 
-// inFrame shortens what is let through so that it does not end where a frame does.
+// inFrame shortens a piece so that it does not end at the end of a frame.
 func inFrame(piece []byte, before byte) []byte {
 	for len(piece) > 0 && piece[len(piece)-1] == '\n' && (len(piece) > 1 && piece[len(piece)-2] == '\n' || len(piece) == 1 && before == '\n') {
 		piece = piece[:len(piece)-1]
@@ -309,11 +326,12 @@ func inFrame(piece []byte, before byte) []byte {
 
 func flush(w http.ResponseWriter) { _ = http.NewResponseController(w).Flush() } // the client may be gone
 
-// hangUp ends the client's connection, in order or not, whatever was announced.
+// hangUp closes the client's connection gracefully or with a reset, even in the middle of a
+// response.
 func hangUp(w http.ResponseWriter, reset bool) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		panic(http.ErrAbortHandler) // nothing else breaks a connection that cannot be taken over
+		panic(http.ErrAbortHandler) // the fallback for a connection that cannot be hijacked
 	}
 	if tcp, ok := conn.(*net.TCPConn); ok && reset {
 		_ = tcp.SetLinger(0)

@@ -13,7 +13,7 @@ import (
 	"parley/scripts/internal/faultproxy"
 )
 
-// service answers what it is asked, streams at /events, and counts.
+// service answers requests, streams at /events, and counts.
 type service struct {
 	*httptest.Server
 
@@ -40,17 +40,18 @@ func newService(t *testing.T) *service {
 		w.WriteHeader(http.StatusAccepted)
 		_, _ = fmt.Fprintf(w, "%s %s %s key=%s", r.Method, r.URL.RequestURI(), body, r.Header.Get("Idempotency-Key"))
 	}))
+
 	t.Cleanup(s.Close)
 	return s
 }
 
-// answer is what came of a request; its status is 0 when nothing came.
+// answer is the outcome of a request. Its status is 0 if there was no response.
 type answer struct {
 	status int
 	header http.Header
 }
 
-// ask sends a request; err is what broke the connection, before the answer or in its midst.
+// ask sends a request. err is the error that broke the connection before or during the response.
 func ask(t *testing.T, method, url, key, body string) (got answer, text string, err error) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
@@ -60,13 +61,16 @@ func ask(t *testing.T, method, url, key, body string) (got answer, text string, 
 	if key != "" {
 		req.Header.Set("Idempotency-Key", key)
 	}
-	// A client that repeats nothing by itself: net/http does for requests with a key when a kept connection breaks.
+
+	// A client without automatic retries. net/http retries requests with an idempotency key when a
+	// persistent connection breaks.
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	res, err := client.Do(req)
 	if err != nil {
 		return answer{}, "", err
 	}
 	defer res.Body.Close()
+
 	raw, err := io.ReadAll(res.Body)
 	return answer{res.StatusCode, res.Header}, string(raw), err
 }
@@ -84,12 +88,13 @@ func TestPass(t *testing.T) {
 	if _, text, err := ask(t, http.MethodGet, door.URL+"/events", "", ""); err != nil || text != stream {
 		t.Errorf("stream %q, %v", text, err)
 	}
+
 	sent := door.Sent(http.MethodPost, "/a%2Fb")
 	if len(sent) != 1 || sent[0].IdempotencyKey != "k1" || sent[0].Fault != "" || door.Faults() != 0 {
 		t.Errorf("recorded %+v, %d faults", door.Requests(), door.Faults())
 	}
 	if got, _, err := ask(t, http.MethodGet, strings.TrimSuffix(door.URL, "1")+"7/x", "", ""); err != nil || got.status != http.StatusNotFound {
-		t.Errorf("a door that is none: %+v, %v", got, err)
+		t.Errorf("an unknown door: %+v, %v", got, err)
 	}
 }
 
@@ -117,15 +122,16 @@ func TestDropFirst(t *testing.T) {
 			t.Errorf("%d: %+v: answer %v, error %v", i, row, got, err)
 		}
 		if got := int(s.asked.Load()); got != i+1 {
-			t.Errorf("%d: the service was asked %d times", i, got)
+			t.Errorf("%d: the service was called %d times", i, got)
 		}
 	}
+
 	if door.Faults() != 5 || door.Requests()[0].Fault != "dropped" || door.Requests()[1].Fault != "" {
 		t.Errorf("recorded %+v", door.Requests())
 	}
 }
 
-// TestDropWhen gives a request up while the service works on it, once, and the service is told.
+// TestDropWhen cancels a request once while the service handles it. The service is notified.
 func TestDropWhen(t *testing.T) {
 	t.Parallel()
 	var working atomic.Int64
@@ -137,11 +143,13 @@ func TestDropWhen(t *testing.T) {
 			left <- struct{}{}
 		}
 	}))
+
 	t.Cleanup(slow.Close)
 	door := faultproxy.Start(t, slow.URL).DropWhen(func() bool { return working.Load() > 0 })
 	if got, _, err := ask(t, http.MethodPost, door.URL+"/runs", "k", "x"); err == nil {
 		t.Errorf("the first was answered: %+v", got)
 	}
+
 	<-left
 	if got, _, err := ask(t, http.MethodPost, door.URL+"/runs", "k", "x"); err != nil || got.status != http.StatusOK {
 		t.Errorf("the second: %+v, %v", got, err)
@@ -149,6 +157,7 @@ func TestDropWhen(t *testing.T) {
 	if sent := door.Requests(); len(sent) != 2 || sent[0].Fault != "dropped" || sent[1].Fault != "" || door.Faults() != 1 {
 		t.Errorf("recorded %+v", sent)
 	}
+
 	never := faultproxy.Start(t, slow.URL).DropWhen(func() bool { return false })
 	if got, _, err := ask(t, http.MethodPost, never.URL+"/runs", "k", "x"); err != nil || got.status != http.StatusOK || never.Faults() != 0 {
 		t.Errorf("what is answered before: %+v, %v", got, err)
@@ -178,12 +187,13 @@ func TestCutStreams(t *testing.T) {
 			t.Errorf("seed %d: %d faults", seed, door.Faults())
 		}
 	}
+
 	if len(places) < 5 {
 		t.Errorf("streams are cut at the same few places: %v", places)
 	}
 }
 
-// TestSpares keeps a cut for the next stream when one is over before.
+// TestSpares saves a cut for the next stream if a stream ends before the cut.
 func TestSpares(t *testing.T) {
 	t.Parallel()
 	door := faultproxy.Start(t, newService(t).URL).CutStreams(1, len(stream), 1)
@@ -197,7 +207,7 @@ func TestSpares(t *testing.T) {
 	}
 }
 
-// TestNeverAtFrames cuts one byte later each time, and never where a frame ends.
+// TestNeverAtFrames cuts one byte later each time, and never at the end of a frame.
 func TestNeverAtFrames(t *testing.T) {
 	t.Parallel()
 	proxy := faultproxy.Start(t, newService(t).URL)
@@ -224,7 +234,8 @@ func TestRefuse(t *testing.T) {
 	}
 }
 
-// TestStreams hands on each event when it comes, and tells the service when its client has gone.
+// TestStreams forwards each event immediately, and notifies the service when the client
+// disconnects.
 func TestStreams(t *testing.T) {
 	t.Parallel()
 	next, gone := make(chan struct{}), make(chan struct{})
@@ -238,19 +249,23 @@ func TestStreams(t *testing.T) {
 		<-r.Context().Done()
 		close(gone)
 	}))
+
 	t.Cleanup(slow.Close)
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, faultproxy.Start(t, slow.URL).Pass().URL+"/", http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	answer, err := new(http.Transport).RoundTrip(req)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	lines := bufio.NewReader(answer.Body)
 	if line, err := lines.ReadString('\n'); err != nil || line != "data: 1\n" {
 		t.Fatalf("%q, %v", line, err)
 	}
+
 	close(next)
 	if _, err := lines.ReadString('\n'); err != nil {
 		t.Fatal(err)
@@ -258,6 +273,7 @@ func TestStreams(t *testing.T) {
 	if line, err := lines.ReadString('\n'); err != nil || line != "data: 2\n" {
 		t.Fatalf("%q, %v", line, err)
 	}
+
 	_ = answer.Body.Close()
 	<-gone
 }

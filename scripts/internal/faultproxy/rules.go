@@ -9,17 +9,17 @@ import (
 	"sync"
 )
 
-// cut says where an answer ends.
+// cut is the position where a response ends.
 type cut struct {
-	at    int // bytes of the body that pass at most; 0: nothing, not even the headers; below 0: all
+	at    int // maximum of body bytes that pass; 0: nothing, not even the headers; negative: everything
 	reset bool
 	name  string
-	spare func() // called when the answer was over before
+	spare func() // called if the response ended before the cut
 }
 
 var everything = cut{at: -1}
 
-// refusal is an answer of the proxy itself.
+// refusal is a response of the proxy.
 type refusal struct {
 	status int
 	header http.Header
@@ -32,13 +32,13 @@ func (f refusal) write(w http.ResponseWriter) {
 	_, _ = io.WriteString(w, f.body) // the client may be gone
 }
 
-// pass lets everything through.
+// pass lets every request pass.
 type pass struct{}
 
 func (pass) before() *refusal                        { return nil }
 func (pass) after(*http.Request, *http.Response) cut { return everything }
 
-// dropFirst loses the first answer to every distinct POST.
+// dropFirst drops the first response to every distinct POST.
 type dropFirst struct {
 	pass
 
@@ -53,7 +53,7 @@ func (f *dropFirst) after(r *http.Request, _ *http.Response) cut {
 	return everything
 }
 
-// first reports whether a request is a POST of which there was none before.
+// first reports whether a request is the first POST of its kind.
 func (f *dropFirst) first(r *http.Request) bool {
 	if r.Method != http.MethodPost {
 		return false
@@ -66,7 +66,7 @@ func (f *dropFirst) first(r *http.Request) bool {
 	return !before
 }
 
-// dropWhen gives up every distinct POST while the service works on it.
+// dropWhen cancels every distinct POST while the service handles it.
 type dropWhen struct {
 	dropFirst
 
@@ -75,7 +75,7 @@ type dropWhen struct {
 
 func (f *dropWhen) after(*http.Request, *http.Response) cut { return everything }
 
-// cutStreams breaks event streams off.
+// cutStreams cuts event streams.
 type cutStreams struct {
 	pass
 
@@ -86,7 +86,7 @@ type cutStreams struct {
 }
 
 func newCutStreams(n, least int, seed uint64) *cutStreams {
-	return &cutStreams{left: n, least: max(1, least), random: rand.New(rand.NewPCG(seed, seed))} //nolint:gosec // G404: repeatable on purpose
+	return &cutStreams{left: n, least: max(1, least), random: rand.New(rand.NewPCG(seed, seed))} //nolint:gosec // G404: intentionally repeatable
 }
 
 func (f *cutStreams) after(_ *http.Request, answer *http.Response) cut {
@@ -103,14 +103,14 @@ func (f *cutStreams) after(_ *http.Request, answer *http.Response) cut {
 	return cut{at: f.least + f.random.IntN(f.least), reset: f.random.IntN(2) == 0, name: "cut", spare: f.spare}
 }
 
-// spare keeps a cut for the next stream.
+// spare saves a cut for the next stream.
 func (f *cutStreams) spare() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.left++
 }
 
-// refuse answers the first requests itself.
+// refuse answers the first requests without the service.
 type refuse struct {
 	pass
 

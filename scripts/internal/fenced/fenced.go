@@ -1,4 +1,4 @@
-// Package fenced reads the fenced blocks of Markdown documents: what documents show, and tests run.
+// Package fenced parses the fenced code blocks of Markdown documents, so that tests can run them.
 package fenced
 
 import (
@@ -10,28 +10,29 @@ import (
 
 // Block is a fenced block of a document.
 type Block struct {
-	Document string // relative to the repository
+	Document string // path relative to the repository
 	Line     int    // of the opening fence
 	Language string
-	File     string // what a comment in its first line names it; empty for none
+	File     string // file name in a comment on the first line, or ""
 	Text     string
 }
 
-// String says where the block is.
+// String returns the block's position.
 func (b Block) String() string { return fmt.Sprintf("%s:%d", b.Document, b.Line) }
 
-// fileNames finds the name in a first line that is a comment and nothing but a file's name: "// github.mjs", "# .github/workflows/x.yml".
+// fileNames matches a first line that is a comment with only a file name: "// github.mjs", "#
+// .github/workflows/x.yml".
 var fileNames = regexp.MustCompile(`^(?://|#|--)\s+([\w./-]+\.\w+)\s*$`)
 
-// commands finds what looks like one.
+// commands matches a command line.
 var commands = regexp.MustCompile(`(?m)^\s*(\$ |(bash|cat|cd|claude|cmp|curl|docker|export|git|helm|kubectl|make|node|np[mx]|parley|pip|psql|python3?|sh|sudo|` +
 	`(go (build|get|install|run|test))) )`)
 
-// Command gives what of a text looks like a command, to be run; empty for none.
+// Command returns the first shell command in a text, or "".
 func Command(text string) string { return commands.FindString(text) }
 
-// Read reads a document's blocks. Code that is written in another way than with backticks at the beginning of a line or a list's item is
-// an error: nobody would run it.
+// Read returns a document's blocks. Code blocks in another syntax than backticks at the beginning
+// of a line or list item are errors, because no test would run them.
 func Read(document, text string) ([]Block, error) {
 	r := reader{document: document}
 	for line := range strings.SplitSeq(text, "\n") {
@@ -46,7 +47,7 @@ func Read(document, text string) ([]Block, error) {
 	return r.blocks, nil
 }
 
-// reader is how far a document has been read.
+// reader is the state of parsing.
 type reader struct {
 	document string
 	line     int
@@ -54,8 +55,8 @@ type reader struct {
 	open     []string // lines of the open block
 	fence    string   // of the open block; empty between blocks
 	indent   string   // of the open block
-	blank    bool     // the last line was
-	item     bool     // within the items of a list, whose text may stand to the right
+	blank    bool     // the previous line was blank
+	item     bool     // within a list, whose text may be indented
 }
 
 var (
@@ -83,11 +84,13 @@ func (r *reader) read(line string) error {
 	case bare != "" && (bare == line || items.MatchString(line)):
 		r.item = items.MatchString(line)
 	}
+
 	r.blank = bare == ""
 	return nil
 }
 
-// fileName gives the name that a comment in a block's first line, or in its second one behind what runs it, says that it is.
+// fileName returns the file name in a comment on a block's first line, or on the second line after
+// a shebang.
 func fileName(lines []string) string {
 	if len(lines) > 1 && strings.HasPrefix(lines[0], "#!") {
 		lines = lines[1:]

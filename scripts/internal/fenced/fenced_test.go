@@ -15,6 +15,7 @@ func TestRead(t *testing.T) {
 	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) || len(got) != 2 || got[0] != want[0] || got[1] != want[1] {
 		t.Errorf("%+v, %v", got, err)
 	}
+
 	for name, text := range map[string]string{
 		"open": "```sh\necho", "tildes": "~~~sh\necho\n~~~", "quoted": "> ```sh\n> echo\n> ```", "indented": "So:\n\n    echo\n",
 	} {
@@ -22,6 +23,7 @@ func TestRead(t *testing.T) {
 			t.Errorf("%s: it was read", name)
 		}
 	}
+
 	if _, err := Read("x.md", "- item\n\n    its text\n\nend\n"); err != nil {
 		t.Error(err)
 	}

@@ -1,5 +1,5 @@
-// Package quickstart is `parley up` as somebody meets it who has just cloned the repository: what it is started with, and what
-// it leaves for scripts. For tests.
+// Package quickstart gives tests the environment of `parley up` in a fresh clone, and reads the
+// credentials it writes for scripts.
 package quickstart
 
 import (
@@ -12,10 +12,10 @@ import (
 	"strconv"
 )
 
-// BannerEnd is in the last line of what `parley up` prints once it answers.
-const BannerEnd = "Ctrl-C stops it."
+// BannerEnd is part of the banner's last line, which `parley up` prints when it is ready.
+const BannerEnd = "Press Ctrl-C to stop."
 
-// Environment is that of somebody who has set nothing but where and how.
+// Environment is a minimal environment: only the data directory and the port are set.
 func Environment(dir string, port int) []string {
 	return []string{
 		"DATA_DIR=" + dir, "HOST=127.0.0.1", "PORT=" + strconv.Itoa(port), "DATABASE_URL=", "NATS_URL=", "SECRETS_KEY=",
@@ -23,7 +23,7 @@ func Environment(dir string, port int) []string {
 	}
 }
 
-// Credentials is credentials.json.
+// Credentials is the content of credentials.json.
 type Credentials struct {
 	BaseURL        string `json:"baseUrl"`
 	APIKey         string `json:"apiKey"`
@@ -32,7 +32,8 @@ type Credentials struct {
 	LoginURL       string `json:"loginUrl"`
 }
 
-// ReadCredentials reads credentials.json of a data directory, which must be private and complete.
+// ReadCredentials reads credentials.json from a data directory. It fails unless the file is private
+// and complete.
 func ReadCredentials(dir string) (Credentials, error) {
 	var creds Credentials
 	path := filepath.Join(dir, "credentials.json")
@@ -43,6 +44,7 @@ func ReadCredentials(dir string) (Credentials, error) {
 	if mode := info.Mode().Perm(); mode != 0o600 {
 		return creds, fmt.Errorf("credentials.json has mode %o, want 600", mode)
 	}
+
 	raw, err := os.ReadFile(path)
 	if err != nil {
 		return creds, fmt.Errorf("reading credentials: %w", err)
@@ -50,6 +52,7 @@ func ReadCredentials(dir string) (Credentials, error) {
 	if err := json.Unmarshal(raw, &creds); err != nil {
 		return creds, fmt.Errorf("reading credentials.json: %w: %s", err, raw)
 	}
+
 	var missing []error
 	for field, value := range reflect.ValueOf(creds).Fields() {
 		if value.String() == "" {

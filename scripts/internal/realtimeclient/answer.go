@@ -7,27 +7,27 @@ import (
 	"time"
 )
 
-// Answer is a response as a listener has it.
+// Answer is a response as received by a client.
 type Answer struct {
-	Response   *Response // of response.done
+	Response   *Response // from response.done
 	ItemID     string
 	PCM        []byte
-	Transcript string // of the deltas
-	Text       string // of the deltas, of a response without audio
+	Transcript string // concatenated deltas
+	Text       string // concatenated deltas of a response without audio
 	Frames     []Frame
 	Events     []Event
 }
 
-// Frame is a piece of an answer's audio.
+// Frame is one delta of audio.
 type Frame struct {
 	At    time.Time
 	Bytes int
 }
 
-// ErrFault is an error event that came where an answer was waited for.
-var ErrFault = errors.New("the service tells of an error")
+// ErrFault reports an error event instead of an answer.
+var ErrFault = errors.New("the service sent an error event")
 
-// Answer reads up to the end of the response that comes next. An error event is an error: ErrFault.
+// Answer reads events up to the end of the next response. An error event becomes an ErrFault.
 func (c *Client) Answer(ctx context.Context) (Answer, error) {
 	var a Answer
 	for {
@@ -41,7 +41,7 @@ func (c *Client) Answer(ctx context.Context) (Answer, error) {
 	}
 }
 
-// Part reads up to so much audio of the response that comes next; Rest reads on.
+// Part reads so many bytes of audio of the next response. Rest reads the remainder.
 func (c *Client) Part(ctx context.Context, bytes int) (Answer, error) {
 	var a Answer
 	for len(a.PCM) < bytes {
@@ -59,7 +59,7 @@ func (c *Client) Part(ctx context.Context, bytes int) (Answer, error) {
 	return a, nil
 }
 
-// Rest reads the rest of an answer of which there is a part.
+// Rest reads the remainder of a partly read answer.
 func (c *Client) Rest(ctx context.Context, a Answer) (Answer, error) {
 	for a.Response == nil {
 		e, err := c.Next(ctx)
@@ -96,7 +96,7 @@ func (a *Answer) take(e Event) error {
 	return nil
 }
 
-// Longest is the longest pause between two pieces of audio, and how many pieces came before it.
+// Longest returns the longest pause between two audio deltas and the number of deltas before it.
 func (a *Answer) Longest() (pause time.Duration, behind int) {
 	for i := 1; i < len(a.Frames); i++ {
 		if d := a.Frames[i].At.Sub(a.Frames[i-1].At); d > pause {
@@ -106,13 +106,14 @@ func (a *Answer) Longest() (pause time.Duration, behind int) {
 	return pause, behind
 }
 
-// Starved is for how long a player that begins with the first piece had nothing to play in all.
+// Starved returns the total time without audio for a player that starts with the first delta.
 func (a *Answer) Starved() time.Duration {
 	if len(a.Frames) == 0 {
 		return 0
 	}
+
 	var starved time.Duration
-	until := a.Frames[0].At // where what there is has been played
+	until := a.Frames[0].At // when the audio received so far has been played
 	for _, f := range a.Frames {
 		if f.At.After(until) {
 			starved += f.At.Sub(until)

@@ -1,5 +1,5 @@
-// Package realtimeclient is a client of /v1/realtime, for tests and benches: what it sends is what they say, and each event keeps the
-// moment at which it came.
+// Package realtimeclient is a client of /v1/realtime for tests and benches. It sends exactly the
+// given messages, and keeps the arrival time of each event.
 package realtimeclient
 
 import (
@@ -17,12 +17,12 @@ import (
 	"github.com/coder/websocket"
 )
 
-// Options say where a connection goes, and as whom.
+// Options select the service, the caller and the agent.
 type Options struct {
-	BaseURL string // of the service: http://127.0.0.1:8080
-	Key     string // an API key, or a client secret
+	BaseURL string // for example http://127.0.0.1:8080
+	Key     string // an API key or a client secret
 	Model   string // the agent
-	Session string // "": one of the connection's own
+	Session string // "": a new session
 	Header  http.Header
 }
 
@@ -33,25 +33,27 @@ type Client struct {
 
 	mu     sync.Mutex
 	queue  []Event
-	ended  error         // why no more will come
-	notify chan struct{} // has a place for one: something is new
+	ended  error         // why the connection ended
+	notify chan struct{} // capacity one: signals a new event
 }
 
-// RefusedError is an answer that was no upgrade.
+// RefusedError is a response without an upgrade to WebSocket.
 type RefusedError struct {
 	Status int
 	Body   string
 }
 
-// Error says what was answered.
+// Error contains the status and the body.
 func (r *RefusedError) Error() string { return fmt.Sprintf("refused: %d %s", r.Status, r.Body) }
 
-// Dial opens a connection, for as long as ctx lasts. An answer that is no upgrade is a *RefusedError.
+// Dial opens a connection that lasts until ctx ends. A response without an upgrade becomes a
+// *RefusedError.
 func Dial(ctx context.Context, opts Options) (*Client, error) {
 	query := url.Values{"model": {opts.Model}}
 	if opts.Session != "" {
 		query.Set("session_id", opts.Session)
 	}
+
 	header := opts.Header.Clone()
 	if header == nil {
 		header = http.Header{}
@@ -59,11 +61,13 @@ func Dial(ctx context.Context, opts Options) (*Client, error) {
 	if opts.Key != "" {
 		header.Set("Authorization", "Bearer "+opts.Key)
 	}
+
 	address := "ws" + strings.TrimPrefix(opts.BaseURL, "http") + "/v1/realtime?" + query.Encode()
 	socket, res, err := websocket.Dial(ctx, address, &websocket.DialOptions{HTTPHeader: header})
 	if err != nil {
 		return nil, refusal(res, err)
 	}
+
 	socket.SetReadLimit(-1)
 	ctx, stop := context.WithCancel(ctx)
 	c := &Client{socket: socket, stop: stop, notify: make(chan struct{}, 1)}
@@ -78,12 +82,12 @@ func refusal(res *http.Response, err error) error {
 	defer res.Body.Close()
 	var body strings.Builder
 	raw := make([]byte, 4<<10)
-	n, _ := res.Body.Read(raw) // the library keeps the first KiB of it
+	n, _ := res.Body.Read(raw) // the library keeps its first KiB
 	body.Write(raw[:n])
 	return &RefusedError{Status: res.StatusCode, Body: body.String()}
 }
 
-// read takes events off the connection as they come, so that their times are those of their coming.
+// read receives events immediately, so that their times are accurate.
 func (c *Client) read(ctx context.Context) {
 	for {
 		_, raw, err := c.socket.Read(ctx)
@@ -112,7 +116,7 @@ func (c *Client) read(ctx context.Context) {
 	}
 }
 
-// Next gives the next event; the error is why the connection has ended, or ctx.
+// Next returns the next event, or the error that ended the connection or ctx.
 func (c *Client) Next(ctx context.Context) (Event, error) {
 	for {
 		c.mu.Lock()
@@ -135,7 +139,8 @@ func (c *Client) Next(ctx context.Context) (Event, error) {
 	}
 }
 
-// Until reads up to an event of one of the types, and gives it with those before it.
+// Until reads up to an event of one of the types. It returns that event, and all events including
+// it.
 func (c *Client) Until(ctx context.Context, types ...string) (last Event, all []Event, err error) {
 	for {
 		if last, err = c.Next(ctx); err != nil {
@@ -157,7 +162,7 @@ func (c *Client) Send(ctx context.Context, event any) error {
 	return c.SendRaw(ctx, websocket.MessageText, raw)
 }
 
-// SendRaw sends a message, whatever it is.
+// SendRaw sends any message.
 func (c *Client) SendRaw(ctx context.Context, kind websocket.MessageType, raw []byte) error {
 	if err := c.socket.Write(ctx, kind, raw); err != nil {
 		return fmt.Errorf("sending: %w", err)
@@ -165,16 +170,17 @@ func (c *Client) SendRaw(ctx context.Context, kind websocket.MessageType, raw []
 	return nil
 }
 
-// Append sends audio as it is: samples of 16 bit at 24 kHz.
+// Append sends audio immediately: 16-bit samples at 24 kHz.
 func (c *Client) Append(ctx context.Context, pcm []byte) error {
 	return c.Send(ctx, map[string]any{"type": "input_audio_buffer.append", "audio": base64.StdEncoding.EncodeToString(pcm)})
 }
 
-// Speak sends audio at the pace at which it would be spoken, 100 ms at a time, and returns when the last piece is out.
+// Speak sends audio in real time, 100 ms at a time, and returns after the last piece.
 func (c *Client) Speak(ctx context.Context, pcm []byte) error {
 	const piece = BytesPerSecond / 10
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
+
 	for len(pcm) > 0 {
 		n := min(piece, len(pcm))
 		if err := c.Append(ctx, pcm[:n]); err != nil {
@@ -190,7 +196,7 @@ func (c *Client) Speak(ctx context.Context, pcm []byte) error {
 	return nil
 }
 
-// Ask sends a text and has it answered.
+// Ask sends a text and requests a response.
 func (c *Client) Ask(ctx context.Context, text string) error {
 	item := map[string]any{"type": "message", "role": "user", "content": []any{map[string]any{"type": "input_text", "text": text}}}
 	if err := c.Send(ctx, map[string]any{"type": "conversation.item.create", "item": item}); err != nil {
@@ -205,7 +211,7 @@ func (c *Client) Update(ctx context.Context, session map[string]any) error {
 	return c.Send(ctx, map[string]any{"type": "session.update", "session": session})
 }
 
-// Close ends the connection as clients do that have said goodbye.
+// Close closes the connection with a WebSocket handshake.
 func (c *Client) Close() error {
 	defer c.stop()
 	if err := c.socket.Close(websocket.StatusNormalClosure, ""); err != nil {
@@ -214,11 +220,11 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// Leave ends the connection without a word.
+// Leave drops the connection without a handshake.
 func (c *Client) Leave() {
 	c.stop()
-	_ = c.socket.CloseNow() // there is nothing left to say
+	_ = c.socket.CloseNow() // no handshake
 }
 
-// CloseCode gives the status that the service closed the connection with, in an error of Next or Until; -1 when it did not.
+// CloseCode returns the service's close status in an error of Next or Until, or -1.
 func CloseCode(err error) int { return int(websocket.CloseStatus(err)) }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Event is what the service sent, as far as tests look at it; Raw is all of it.
+// Event is an event of the service with the fields that tests use. Raw is the complete JSON.
 type Event struct {
 	At  time.Time       `json:"-"`
 	Raw json.RawMessage `json:"-"`
@@ -26,7 +26,7 @@ type Event struct {
 	Error      *Error    `json:"error"`
 }
 
-// Session is a session as it is told.
+// Session is the session in an event.
 type Session struct {
 	ID string `json:"id"`
 }
@@ -42,7 +42,7 @@ type Item struct {
 	} `json:"content"`
 }
 
-// Response is a response as it is told.
+// Response is the response in an event.
 type Response struct {
 	ID      string  `json:"id"`
 	Status  string  `json:"status"`
@@ -54,7 +54,7 @@ type Response struct {
 	Metadata map[string]string `json:"metadata"`
 }
 
-// Error is an error as it is told.
+// Error is the error in an event.
 type Error struct {
 	Type    string  `json:"type"`
 	Code    string  `json:"code"`
@@ -63,7 +63,7 @@ type Error struct {
 	EventID *string `json:"event_id"`
 }
 
-// Reason is why a response ended as it did.
+// Reason returns the reason of a response's status.
 func (r *Response) Reason() string {
 	if r.Details == nil {
 		return ""
@@ -71,7 +71,7 @@ func (r *Response) Reason() string {
 	return r.Details.Reason
 }
 
-// PCM gives the audio of a response.output_audio.delta.
+// PCM decodes the audio of a response.output_audio.delta.
 func (e *Event) PCM() ([]byte, error) {
 	pcm, err := base64.StdEncoding.DecodeString(e.Delta)
 	if err != nil {
@@ -80,7 +80,7 @@ func (e *Event) PCM() ([]byte, error) {
 	return pcm, nil
 }
 
-// Types gives the events' types, one behind the other: a type that follows itself is told once.
+// Types lists the events' types in order. Repetitions are collapsed.
 func Types(events []Event) string {
 	var types []string
 	for _, e := range events {

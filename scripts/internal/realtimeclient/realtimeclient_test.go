@@ -16,7 +16,7 @@ import (
 	"github.com/coder/websocket"
 )
 
-// serve has a connection carried on by a function, and refuses whoever has no key.
+// serve passes connections to a function, and rejects clients without a key.
 func serve(t *testing.T, on func(ctx context.Context, socket *websocket.Conn)) Options {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -31,6 +31,7 @@ func serve(t *testing.T, on func(ctx context.Context, socket *websocket.Conn)) O
 		}
 		on(r.Context(), socket)
 	}))
+
 	t.Cleanup(server.Close)
 	return Options{BaseURL: server.URL, Key: "key", Model: "ag", Session: "s"}
 }
@@ -59,8 +60,9 @@ func TestAnswer(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		_ = socket.Close(websocket.StatusPolicyViolation, "enough") // the client has left by then, perhaps
+		_ = socket.Close(websocket.StatusPolicyViolation, "enough") // the client may have disconnected
 	})
+
 	c, err := Dial(t.Context(), opts)
 	if err != nil {
 		t.Fatal(err)
@@ -69,10 +71,12 @@ func TestAnswer(t *testing.T) {
 	if err := c.Ask(t.Context(), "Hello?"); err != nil {
 		t.Fatal(err)
 	}
+
 	part, err := c.Part(t.Context(), len(pcm))
 	if err != nil || part.Transcript != "Hel" {
 		t.Fatalf("%q %v", part.Transcript, err)
 	}
+
 	a, err := c.Rest(t.Context(), part)
 	if err != nil || a.Transcript != "Hello." || len(a.PCM) != 2*len(pcm) || len(a.Frames) != 2 || a.ItemID != "i" || a.Response.Metadata["run_id"] != "run" {
 		t.Errorf("%+v %v", a, err)
@@ -112,6 +116,7 @@ func TestFault(t *testing.T) {
 	if _, err := c.Answer(t.Context()); !errors.Is(err, ErrFault) {
 		t.Errorf("%v", err)
 	}
+
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	if _, err := c.Next(ctx); !errors.Is(err, context.DeadlineExceeded) {
@@ -128,6 +133,7 @@ func TestStarved(t *testing.T) {
 		}
 		return a
 	}
+
 	for _, c := range []struct {
 		name    string
 		answer  Answer
@@ -147,7 +153,7 @@ func TestStarved(t *testing.T) {
 	}
 }
 
-// TestResample keeps a tone where it is, and as loud.
+// TestResample checks that a tone keeps its frequency and loudness.
 func TestResample(t *testing.T) {
 	t.Parallel()
 	const from, tone, loud = 22_050, 440.0, 10_000.0
@@ -155,10 +161,12 @@ func TestResample(t *testing.T) {
 	for i := range in {
 		in[i] = int16(loud * math.Sin(2*math.Pi*tone*float64(i)/from))
 	}
+
 	out := resample(in, from, Rate)
 	if len(out) != Rate {
 		t.Fatalf("%d samples", len(out))
 	}
+
 	for i := 100; i < Rate-100; i++ {
 		if want := loud * math.Sin(2*math.Pi*tone*float64(i)/Rate); math.Abs(float64(out[i])-want) > loud/100 {
 			t.Fatalf("sample %d is %d, want %.0f", i, out[i], want)
@@ -171,10 +179,12 @@ func TestSpeech(t *testing.T) {
 	if _, err := exec.LookPath("espeak-ng"); err != nil {
 		t.Skipf("NOT TESTED: speech, because there is no espeak-ng (scripts/setup test installs it): %v", err)
 	}
+
 	pcm, err := Speech(t.Context(), "en-us+f5", "-v is no option here")
 	if err != nil || Lasts(len(pcm)) < time.Second || Lasts(len(pcm)) > 5*time.Second {
 		t.Errorf("%s %v", Lasts(len(pcm)), err)
 	}
+
 	again, err := Speech(t.Context(), "en-us+f5", "-v is no option here")
 	if err != nil || string(again) != string(pcm) {
 		t.Errorf("it says it differently: %v", err)

@@ -11,20 +11,20 @@ import (
 )
 
 const (
-	// Rate is how many samples a second of the protocol's audio has.
+	// Rate is the protocol's audio sample rate in Hz.
 	Rate = 24_000
-	// BytesPerSecond is how many bytes a second of the protocol's audio has.
+	// BytesPerSecond is the protocol's audio byte rate.
 	BytesPerSecond = 2 * Rate
 )
 
-// Lasts is how long audio of so many bytes takes to be heard.
+// Lasts returns the duration of so many bytes of audio.
 func Lasts(bytes int) time.Duration { return time.Duration(bytes) * time.Second / BytesPerSecond }
 
-// Silence is audio in which nothing is heard.
+// Silence returns silent audio.
 func Silence(d time.Duration) []byte { return make([]byte, 2*int(d.Seconds()*Rate)) }
 
-// Speech has espeak-ng say a text, as a person would before a microphone: the samples as the protocol has them. Of its voices, en-us+f5
-// is the one that pocketsphinx understands best.
+// Speech synthesizes a text with espeak-ng in the protocol's audio format. pocketsphinx understands
+// the voice en-us+f5 best.
 func Speech(ctx context.Context, voice, text string) ([]byte, error) {
 	const wordsAMinute = "155"
 	cmd := exec.CommandContext(ctx, "espeak-ng", "-v", voice, "-s", wordsAMinute, "--stdout", "--", text)
@@ -32,10 +32,12 @@ func Speech(ctx context.Context, voice, text string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("having espeak-ng speak: %w", err)
 	}
+
 	samples, rate, err := readWAV(wav)
 	if err != nil {
 		return nil, err
 	}
+
 	resampled := resample(samples, rate, Rate)
 	pcm := make([]byte, 0, 2*len(resampled))
 	for _, s := range resampled {
@@ -46,7 +48,8 @@ func Speech(ctx context.Context, voice, text string) ([]byte, error) {
 
 var errWAV = errors.New("reading WAV: it is not what espeak-ng writes")
 
-// readWAV reads what espeak-ng writes into a pipe: one chunk of format, one of samples whose length says nothing.
+// readWAV parses the piped output of espeak-ng: a format chunk and a sample chunk without a valid
+// length.
 func readWAV(wav []byte) (samples []int16, rate int, err error) {
 	const head = 44
 	if len(wav) < head || string(wav[:4]) != "RIFF" || string(wav[36:40]) != "data" || binary.LittleEndian.Uint16(wav[22:]) != 1 {
@@ -58,7 +61,7 @@ func readWAV(wav []byte) (samples []int16, rate int, err error) {
 	return samples, int(binary.LittleEndian.Uint32(wav[24:])), nil
 }
 
-// resample makes samples of another rate by windowed sinc.
+// resample converts the sample rate by windowed sinc interpolation.
 func resample(in []int16, from, to int) []int16 {
 	const lobes = 16
 	step, cut := float64(from)/float64(to), math.Min(1, float64(to)/float64(from))

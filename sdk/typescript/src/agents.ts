@@ -3,10 +3,10 @@ import { list, type PagePromise } from "./page.js";
 import type { RequestOptions, Transport } from "./transport.js";
 import type { Agent, AgentChange, Deleted, GetAgentsQuery, GetTemplatesQuery, NewAgent, Template } from "./types.js";
 
-/** Which agents to list; with `q` those with this text in their name. */
+/** A filter for agents. `q` is a part of their names. */
 export type AgentQuery = Omit<GetAgentsQuery, "id">;
 
-/** Which page of the templates to list. */
+/** A page of the templates. */
 export type TemplateQuery = GetTemplatesQuery;
 
 const path = "/api/agents";
@@ -20,7 +20,10 @@ export class Agents {
     this.#transport = transport;
   }
 
-  /** Creates an agent, from scratch or from a template. When it is not known whether the service did, it is not tried again. */
+  /**
+   * Creates an agent, from scratch or from a template. The request is not repeated if the service
+   * may have carried it out.
+   */
   create(agent: NewAgent, options?: RequestOptions): Promise<Agent> {
     return this.#transport.json({ method: "POST", path, body: agent, repeatable: false }, options);
   }
@@ -35,7 +38,10 @@ export class Agents {
     return list(this.#transport, path, { ...query }, options);
   }
 
-  /** Changes an agent: what is left out keeps its value. With `version`, only if the agent has it still. */
+  /**
+   * Changes an agent. Omitted fields keep their values. With `version`, the change fails if the
+   * agent has another version.
+   */
   async update(id: string, change: AgentChange, options?: RequestOptions): Promise<Agent> {
     return this.#transport.json({ method: "PUT", path, query: { id: idOf(id) }, body: change }, options);
   }
@@ -46,7 +52,7 @@ export class Agents {
   }
 }
 
-/** The ready-made agents that everybody may chat with. */
+/** The templates that everyone may chat with. */
 export class Templates {
   readonly #transport: Transport;
 

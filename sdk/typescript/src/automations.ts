@@ -5,14 +5,14 @@ import { random, type Runs } from "./runs.js";
 import type { RequestOptions } from "./transport.js";
 import type { AutomationTrigger } from "./types.js";
 
-/** A trigger: `message`, or `input` with a message and data beside it. */
+/** A trigger: `message`, or `input` with a message and further data. */
 export type AutomationParams = Omit<AutomationTrigger, "input"> &
   ({ message: string; input?: undefined } | { input: AutomationTrigger["input"]; message?: undefined }) & {
-    /** The caller's name for the automation; runs can be listed by it. */
+    /** The automation's name. Runs can be listed by it. */
     automationId?: string | undefined;
-    /** What kind of trigger calls, such as `schedule`; `api` unless given. */
+    /** The type of the trigger, for example `schedule`. The default is `api`. */
     triggerType?: string | undefined;
-    /** False: gives the run as soon as it was accepted. */
+    /** False returns the run as soon as it is accepted. */
     wait?: boolean | undefined;
   };
 
@@ -26,8 +26,9 @@ export class Automations {
   }
 
   /**
-   * Runs an agent and gives the run once it has ended, requires an action, or, with `wait: false`, was accepted. With the same
-   * `idempotencyKey` it never runs again, whoever asks; unless given, each call has its own.
+   * Runs an agent and returns the run, once the run has finished or requires an action. With `wait:
+   * false` it returns as soon as the run is accepted. Calls with the same `idempotencyKey`, from
+   * any process, return the same run. The default is a new key per call.
    */
   run(params: AutomationParams, options: RequestOptions = {}): RunPromise {
     return runPromise(async () => {
@@ -44,6 +45,6 @@ type Trigger = Omit<AutomationParams, "automationId" | "triggerType" | "wait">;
 
 function bodyOf({ message, input, target, idempotencyKey, ...trigger }: Trigger): AutomationTrigger & { idempotencyKey: string } {
   const text = message ?? input?.message;
-  if (input?.message !== undefined && input.message !== text) throw new ParleyError("give the message once: as message or in input");
+  if (input?.message !== undefined && input.message !== text) throw new ParleyError("message and input.message differ; pass only one of them");
   return { ...trigger, target: idOf(target), input: { ...input, message: text! }, idempotencyKey: idempotencyKey ?? random() };
 }

@@ -1,6 +1,9 @@
 import { ConnectionError, ParleyError, TimeoutError } from "./errors.js";
 
-/** What ends one exchange with the service before its time: the caller's signal, or a clock that every sign of life winds up anew. */
+/**
+ * Limits an exchange with the service: by the caller's signal, and by a timeout that each received
+ * chunk restarts.
+ */
 export class Bounds {
   readonly #caller: AbortSignal | undefined;
   readonly #controller = new AbortController();
@@ -13,41 +16,41 @@ export class Bounds {
     caller?.addEventListener("abort", this.#abort, { once: true });
   }
 
-  /** Ends the exchange when it is aborted. */
+  /** Aborts when the exchange must end. */
   get signal(): AbortSignal {
     return this.#controller.signal;
   }
 
-  /** Ends the exchange after so many milliseconds, counted from now. */
+  /** Restarts the timeout with a number of milliseconds. */
   wind(ms: number): void {
     this.unwind();
-    const silent = (): void => this.#controller.abort(new TimeoutError(`the service was silent for ${ms} ms`));
+    const silent = (): void => this.#controller.abort(new TimeoutError(`no data from the service for ${ms} ms`));
     this.#timer = setTimeout(silent, ms);
   }
 
-  /** Stops the clock. */
+  /** Stops the timeout. */
   unwind(): void {
     clearTimeout(this.#timer);
   }
 
-  /** Ends the exchange, if it goes on, and closes its connection. */
+  /** Ends the exchange and closes its connection. */
   close(): void {
     this.unwind();
     this.#caller?.removeEventListener("abort", this.#abort);
     this.#controller.abort();
   }
 
-  /** Gives the error that what was thrown in the exchange stands for. */
+  /** Returns the error to throw for an error of the exchange. */
   error(thrown: unknown): unknown {
     if (this.#caller?.aborted) return this.#caller.reason;
     if (this.signal.reason instanceof TimeoutError) return this.signal.reason;
     if (thrown instanceof ParleyError) return thrown;
-    return new ConnectionError(`the connection broke: ${told(thrown)}`, { cause: thrown });
+    return new ConnectionError(`connection lost: ${messageOf(thrown)}`, { cause: thrown });
   }
 }
 
-// Node says "fetch failed", and what failed in the cause.
-function told(thrown: unknown): string {
+// Node reports "fetch failed", with the reason in the cause.
+function messageOf(thrown: unknown): string {
   const { cause, message } = thrown as Error;
   return cause instanceof Error ? `${message}: ${cause.message || (cause as { code?: string }).code}` : message;
 }

@@ -6,28 +6,39 @@ import { random, type Runs } from "./runs.js";
 import type { Call, RequestOptions, Transport } from "./transport.js";
 import type { ChatMessage } from "./types.js";
 
-/** A message to exactly one agent or template. */
+/** A message to an agent or a template. */
 export type ChatParams = ({ agentId: string; templateId?: undefined } | { templateId: string; agentId?: undefined }) & {
-  /** What the person says. */
+  /** The person's message. */
   message: ChatMessage["message"];
-  /** The session that the message belongs to; one of its own, which its key names, unless given. The run's `sessionId` names it. */
+  /**
+   * The session of the message. By default each message has its own session, derived from its key.
+   * See the run's `sessionId`.
+   */
   sessionId?: ChatMessage["sessionId"] | undefined;
   /**
-   * Names this message: sent again with the same key it gives the same run. Made for each call unless given; without a `sessionId` it
-   * has 124 characters at most.
+   * Identifies this message: repeating it with the same key returns the same run. The default is a
+   * new key per call. Without a `sessionId`, the key has at most 124 characters.
    */
   idempotencyKey?: string | undefined;
 };
 
-/** Talks with agents and templates. */
+/** Chats with agents and templates. */
 export interface Chat {
-  /** Sends a message and gives its run once that has ended, requires an action, or, with `wait: false`, was accepted. */
+  /**
+   * Sends a message and returns its run, once the run has finished or requires an action. With
+   * `wait: false` it returns as soon as the run is accepted.
+   */
   (params: ChatParams & { wait?: boolean | undefined }, options?: RequestOptions): RunPromise;
-  /** Sends a message when reading begins, and gives the run's events as they happen. */
+  /**
+   * Returns the events of a message's run as they happen. The message is sent when reading starts.
+   */
   stream(params: ChatParams, options?: RequestOptions): RunStream;
 }
 
-/** Makes the part of a client that chats. Visitors may not read runs: theirs are waited for and resumed by the message itself. */
+/**
+ * Returns a client's chat. Visitors may not read runs, so their runs are awaited and resumed by
+ * repeating the message.
+ */
 export function chatOf(transport: Transport, runs: Runs, visitor: boolean): Chat {
   const chat = (params: ChatParams & { wait?: boolean | undefined }, options: RequestOptions = {}): RunPromise =>
     runPromise(async () => {
@@ -44,15 +55,15 @@ export function chatOf(transport: Transport, runs: Runs, visitor: boolean): Chat
 
 function messageOf(params: ChatParams, stream?: true): { call: Call; key: string } {
   const { agentId, templateId, sessionId, message, idempotencyKey } = paramsOf(params, "{ agentId, message } or { templateId, message }");
-  if (!agentId === !templateId) throw new ParleyError("give agentId or templateId");
+  if (!agentId === !templateId) throw new ParleyError("pass exactly one of agentId and templateId");
   const key = idempotencyKey ?? random();
   const body: ChatMessage = { sessionId: sessionId ?? sessionOf(key), message, ...(stream && { stream }) };
   const query = { action: "chat", id: agentId, template: templateId };
   return { call: { method: "POST", path: "/api/agents", query, headers: { "Idempotency-Key": key }, body }, key };
 }
 
-// A session is a part of the message: with another one, the same key would be another request's.
+// The session is part of the message: with another session, the same key would conflict.
 function sessionOf(key: string): string {
-  if ([...key].length > 124) throw new ParleyError("an idempotencyKey of more than 124 characters needs a sessionId");
+  if ([...key].length > 124) throw new ParleyError("sessionId is required with an idempotencyKey of more than 124 characters");
   return `key-${key}`;
 }

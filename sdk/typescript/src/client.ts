@@ -6,35 +6,41 @@ import { Knowledge } from "./knowledge.js";
 import { Runs } from "./runs.js";
 import { Transport, type Settings } from "./transport.js";
 
-/** How a client reaches the service. What is left out comes from the environment, where there is one. */
+/** The settings of a client. Missing settings come from the environment, if there is one. */
 export interface ParleyOptions {
-  /** An API key; `PARLEY_API_KEY` unless given. A session token or a widget token does as well. */
+  /** An API key, a session token or a widget token. The default is `PARLEY_API_KEY`. */
   apiKey?: string | undefined;
-  /** Where the service is; `PARLEY_BASE_URL` unless given, and without that http://127.0.0.1:8080. */
+  /** The address of the service. The default is `PARLEY_BASE_URL`, or http://127.0.0.1:8080. */
   baseUrl?: string | undefined;
-  /** The organization to act in, which a user's key needs; `PARLEY_ORGANIZATION_ID` unless given. */
+  /**
+   * The organization to act in, required with a user's key. The default is
+   * `PARLEY_ORGANIZATION_ID`.
+   */
   organizationId?: string | undefined;
-  /** Demo mode: lists templates and chats with them, without a key. */
+  /** Demo mode, without a key: lists templates and chats with them. */
   demo?: boolean | undefined;
-  /** How often a request that failed is sent again; 2 unless given. */
+  /** How many times a failed request is sent again. The default is 2. */
   maxRetries?: number | undefined;
-  /** Milliseconds that one request may take; 75,000 unless given. */
+  /** Maximum milliseconds per request. The default is 75,000. */
   timeout?: number | undefined;
-  /** What to fetch with, instead of the global `fetch`. */
+  /** A replacement for the global `fetch`. */
   fetch?: Settings["fetch"] | undefined;
 }
 
 /** A client of Parley. */
 export class Parley {
-  /** Agents: create, read, list, change, delete. */
+  /** Creates, reads, lists, changes and deletes agents. */
   readonly agents: Agents;
-  /** Ready-made agents. */
+  /** The templates of agents. */
   readonly templates: Templates;
-  /** `chat(…)` sends a message and gives its run, `chat.stream(…)` gives the run's events as they happen. */
+  /**
+   * `chat(…)` sends a message and returns its run. `chat.stream(…)` returns the run's events as
+   * they happen.
+   */
   readonly chat: Chat;
   /** Runs agents from schedulers and services. */
   readonly automations: Automations;
-  /** What came of messages and triggers. */
+  /** The runs of messages and triggers. */
   readonly runs: Runs;
   /** The documents that agents search and cite. */
   readonly knowledge: Knowledge;
@@ -54,7 +60,7 @@ export class Parley {
 function baseUrlOf({ baseUrl }: ParleyOptions): string {
   const address = baseUrl ?? environment("PARLEY_BASE_URL") ?? "http://127.0.0.1:8080";
   const web = /^https?:\/\//i.test(address) && URL.canParse(address);
-  if (!web) throw new ParleyError(`baseUrl is not an http or https address: ${address}`);
+  if (!web) throw new ParleyError(`baseUrl must be an http or https address, not ${address}`);
   return address.replace(/\/+$/, "");
 }
 
@@ -66,19 +72,19 @@ function headersOf(options: ParleyOptions): Record<string, string> {
 function credentialOf(options: ParleyOptions): Record<string, string> {
   const key = credential(options);
   if (options.demo) {
-    if (key) throw new ParleyError("demo mode takes no apiKey");
+    if (key) throw new ParleyError("apiKey is not allowed with demo");
     return { "x-tenant-id": "tenant_demo" };
   }
   if (key) return key.startsWith("ak_") ? { "x-api-key": key } : { Authorization: `Bearer ${key}` };
-  // A page's own cookie may be its credential.
+  // A page may authenticate with its own cookie.
   if ("document" in globalThis || "WorkerGlobalScope" in globalThis) return {};
-  throw new ParleyError("no API key: give apiKey or set PARLEY_API_KEY; { demo: true } chats with templates without one");
+  throw new ParleyError("no API key; pass apiKey or set PARLEY_API_KEY, or pass { demo: true } to chat with templates");
 }
 
 function credential({ apiKey, demo }: ParleyOptions): string | undefined {
   if (apiKey?.trim() === "") throw new ParleyError("apiKey is blank");
   const key = (apiKey ?? (demo ? undefined : environment("PARLEY_API_KEY")))?.trim();
-  if (key && !/^[\x21-\x7e]+$/.test(key)) throw new ParleyError("apiKey has characters that no key has");
+  if (key && !/^[\x21-\x7e]+$/.test(key)) throw new ParleyError("apiKey contains invalid characters");
   return key;
 }
 
@@ -86,7 +92,7 @@ function isVisitor(options: ParleyOptions): boolean {
   return options.demo === true || credential(options)?.startsWith("wt_") === true;
 }
 
-// Browsers have no environment, and some runtimes guard theirs.
+// Browsers have no environment, and some runtimes restrict access to it.
 function environment(name: string): string | undefined {
   try {
     const { process } = globalThis as { process?: { env?: Record<string, string | undefined> } };

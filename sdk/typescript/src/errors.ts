@@ -1,40 +1,48 @@
 import type { ErrorCode, FieldError, Problem, Run } from "./types.js";
 
-/** What every error of this package is. */
+/** The base of all errors of this package. */
 export class ParleyError extends Error {
   static {
-    this.prototype.name = "ParleyError"; // by hand: who bundles may rename classes
+    this.prototype.name = "ParleyError"; // explicit, because bundlers may rename classes
   }
 }
 
-/** The service could not be reached, or the connection broke before its answer was whole. */
+/**
+ * The service could not be reached, or the connection was lost before the response was complete.
+ */
 export class ConnectionError extends ParleyError {
   static {
     this.prototype.name = "ConnectionError";
   }
 }
 
-/** The service did not answer within the request's `timeout`. */
+/** The service did not respond within the request's `timeout`. */
 export class TimeoutError extends ConnectionError {
   static {
     this.prototype.name = "TimeoutError";
   }
 }
 
-/** `text()` has given words of an attempt that was lost, and the next attempt answers in other words: `finalRun()` has its answer. */
+/**
+ * `text()` has returned text of a lost attempt, and the next attempt's answer differs. `finalRun()`
+ * returns that answer.
+ */
 export class StreamRestartedError extends ParleyError {
   static {
     this.prototype.name = "StreamRestartedError";
   }
 }
 
-/** Thrown by `orThrow()` alone: the run has not completed. `run.status`, `run.error` and `run.requiredAction` say why. */
+/**
+ * Thrown by `orThrow()`: the run is not completed. See `run.status`, `run.error` and
+ * `run.requiredAction`.
+ */
 export class RunFailedError extends ParleyError {
   static {
     this.prototype.name = "RunFailedError";
   }
 
-  /** The run as the service tells it. */
+  /** The run. */
   readonly run: Run;
 
   constructor(run: Run) {
@@ -44,28 +52,29 @@ export class RunFailedError extends ParleyError {
 }
 
 /**
- * The waiting for a run was ended by the call's `signal`, whose reason is the `cause`. The run goes on: `client.runs.wait(runId)` waits
- * again, and so does the same call with this `idempotencyKey`.
+ * The call's `signal` ended the wait for a run; the signal's reason is the `cause`. The run
+ * continues. `client.runs.wait(runId)` waits again, and so does the same call with this
+ * `idempotencyKey`.
  */
 export class WaitEndedError extends ParleyError {
   static {
     this.prototype.name = "WaitEndedError";
   }
 
-  /** The run; null when the service had not answered yet. */
+  /** The run's id; null if the service had not responded yet. */
   readonly runId: string | null;
-  /** The key of the message or the trigger; null when the run was waited for by its id. */
+  /** The key of the message or trigger; null if the run was awaited by its id. */
   readonly idempotencyKey: string | null;
 
   constructor(runId: string | null, idempotencyKey: string | null, cause: unknown) {
-    const unknown = `the waiting ended before the service had answered: the same call with idempotencyKey ${idempotencyKey} finds the run`;
-    super(runId === null ? unknown : `run ${runId} has not ended yet: it goes on`, { cause });
+    const unknown = `waiting ended before the service responded; repeat the call with idempotencyKey ${idempotencyKey} to get the run`;
+    super(runId === null ? unknown : `waiting ended before run ${runId} finished; the run continues`, { cause });
     this.runId = runId;
     this.idempotencyKey = idempotencyKey;
   }
 }
 
-/** The service refused the request, or failed to carry it out. */
+/** The service refused or failed the request. */
 export class APIError extends ParleyError {
   static {
     this.prototype.name = "APIError";
@@ -73,22 +82,22 @@ export class APIError extends ParleyError {
 
   /** The HTTP status. */
   readonly status: number;
-  /** The stable code of the problem; null when something else than the service answered. */
+  /** The stable error code; null if another server responded. */
   readonly code: ErrorCode | null;
-  /** Finds the request in the service's log. */
+  /** Identifies the request in the service's log. */
   readonly requestId: string | null;
-  /** Each field at fault, all of them at once. */
+  /** All invalid fields. */
   readonly errors: FieldError[];
-  /** The same request may succeed later. */
+  /** Whether the same request may succeed later. */
   readonly retryable: boolean;
-  /** Milliseconds after which trying again makes sense; null when the service does not say. */
+  /** Milliseconds before a retry makes sense; null if the service did not send a time. */
   readonly retryAfter: number | null;
-  /** The whole problem document; null when something else than the service answered. */
+  /** The complete problem document; null if another server responded. */
   readonly problem: Problem | null;
 
   constructor(status: number, headers: Headers, problem: Problem | null) {
     const requestId = problem?.requestId ?? headers.get("x-request-id");
-    const said = problem ? `${problem.code}: ${problem.detail}` : "the answer is none of Parley's: is baseUrl right?";
+    const said = problem ? `${problem.code}: ${problem.detail}` : "the response is not from Parley; check baseUrl";
     super(`${status} ${said}` + (requestId ? ` (request ${requestId})` : ""));
     this.status = status;
     this.code = problem?.code ?? null;
@@ -100,13 +109,13 @@ export class APIError extends ParleyError {
   }
 }
 
-/** 400, 405, 413, 415, 416: the request is not as it must be; `errors` names each field. */
+/** 400, 405, 413, 415, 416: the request is invalid. `errors` lists the fields. */
 export class BadRequestError extends APIError {
   static {
     this.prototype.name = "BadRequestError";
   }
 }
-/** 401: no credential, or one that is not valid. */
+/** 401: the credential is missing or invalid. */
 export class AuthenticationError extends APIError {
   static {
     this.prototype.name = "AuthenticationError";
@@ -118,32 +127,35 @@ export class PermissionDeniedError extends APIError {
     this.prototype.name = "PermissionDeniedError";
   }
 }
-/** 404, 410: there is nothing by this id for this caller, or no more. */
+/** 404, 410: the object does not exist for this caller, or was erased. */
 export class NotFoundError extends APIError {
   static {
     this.prototype.name = "NotFoundError";
   }
 }
-/** 409, 412, 422: it was changed meanwhile, or the idempotency key belongs to another request. */
+/**
+ * 409, 412, 422: the object was changed in the meantime, or the idempotency key belongs to another
+ * request.
+ */
 export class ConflictError extends APIError {
   static {
     this.prototype.name = "ConflictError";
   }
 }
-/** 429: too many requests, or the budget is used up; `retryAfter` says when to come back. */
+/** 429: too many requests, or the budget is used up. `retryAfter` is the time before a retry. */
 export class RateLimitError extends APIError {
   static {
     this.prototype.name = "RateLimitError";
   }
 }
-/** 5xx: the service failed, or is away. */
+/** 5xx: the service failed or is unavailable. */
 export class ServerError extends APIError {
   static {
     this.prototype.name = "ServerError";
   }
 }
 
-/** Gives the error that a refusal's status stands for. */
+/** Returns the error for a response's status. */
 export function errorOf(status: number, headers: Headers, body: string): APIError {
   return new (classOf(status))(status, headers, problemOf(body));
 }

@@ -1,15 +1,18 @@
 import { ParleyError } from "./errors.js";
 
-// JavaScript lets calls through that the types forbid. These say so before the service is asked something else than was meant.
+// JavaScript permits calls that the types forbid. These checks reject them before a wrong request
+// is sent.
 
-/** Refuses an id that is missing, which would turn a question about one thing into one about all of them. */
+/**
+ * Rejects a missing id, which would turn a request for an object into a request for all objects.
+ */
 export function idOf(id: string): string {
-  if (typeof id !== "string" || id === "") throw new ParleyError(`an id is a text that is not empty, not ${id === "" ? '""' : String(id)}`);
+  if (typeof id !== "string" || id === "") throw new ParleyError(`id must be a non-empty string, not ${id === "" ? '""' : String(id)}`);
   return id;
 }
 
-/** Refuses parameters that are no object; `shape` says what they look like. */
+/** Rejects parameters that are not an object. `shape` describes the expected object. */
 export function paramsOf<T extends object>(params: T, shape: string): T {
-  if (typeof params !== "object" || params === null) throw new ParleyError(`it takes ${shape}`);
+  if (typeof params !== "object" || params === null) throw new ParleyError(`pass ${shape}`);
   return params;
 }

@@ -5,22 +5,22 @@ import { sleep } from "./retry.js";
 import type { RequestOptions, Transport } from "./transport.js";
 import type { Bytes, Deleted, Document, FoundList, GetKnowledgeQuery, Metadata, NewDocument } from "./types.js";
 
-/** A file to add: a `File`, or bytes and their name. */
+/** A file to add: a `File`, or bytes with a name. */
 export type NewFile = ({ file: File; name?: string | undefined } | { file: Bytes; name: string }) & {
-  /** What is said of the document, to search by. */
+  /** Metadata of the document, which searches can filter by. */
   metadata?: Metadata | undefined;
 };
 
-/** Which documents to list; `q` is what their name contains. */
+/** A filter for documents. `q` is a part of their names. */
 export type DocumentQuery = Pick<GetKnowledgeQuery, "q" | "status" | "limit" | "cursor">;
 
-/** Where to search. */
+/** The scope of a search. */
 export interface SearchOptions {
-  /** Only in these documents. */
+  /** Only these documents. */
   documentIds?: readonly string[] | undefined;
-  /** Only in documents that have all of this. */
+  /** Only documents with all of these pairs. */
   metadata?: Metadata | undefined;
-  /** How many passages, 50 at most; 10 unless given. */
+  /** The number of passages, at most 50. The default is 10. */
   limit?: GetKnowledgeQuery["limit"] | undefined;
 }
 
@@ -35,18 +35,24 @@ export class Knowledge {
     this.#transport = transport;
   }
 
-  /** Adds a document: a file, a text (`name`, `content`), or an address to fetch (`url`). It is read after the answer: `wait` for it. */
+  /**
+   * Adds a document: a file, a text (`name`, `content`), or an address to fetch (`url`). It is
+   * processed afterwards; see `wait`.
+   */
   async upload(document: NewDocument | NewFile, options?: RequestOptions): Promise<Document> {
     const given = paramsOf(document, "{ file, name }, { name, content } or { url }");
     return this.#transport.json({ method: "POST", path, body: "file" in given ? formOf(given) : given }, options);
   }
 
-  /** Reads how a document stands. */
+  /** Reads a document's state. */
   async get(id: string, options?: RequestOptions): Promise<Document> {
     return this.#transport.json({ method: "GET", path, query: { id: idOf(id) } }, options);
   }
 
-  /** Waits until a document has been read, and gives it: `status` is `ready`, or `failed` with an `error`. */
+  /**
+   * Waits until a document is processed, and returns it. Its `status` is `ready`, or `failed` with
+   * an `error`.
+   */
   async wait(id: string, options: RequestOptions = {}): Promise<Document> {
     for (let pause = 100; ; pause = Math.min(2 * pause, 2_000)) {
       const document = await this.get(id, options);
@@ -60,15 +66,15 @@ export class Knowledge {
     return list(this.#transport, path, { ...query }, options);
   }
 
-  /** Finds the passages that are most like a question, the best first, as agents find them. */
+  /** Finds the passages most similar to a question, best first, as agents do. */
   async search(question: string, { documentIds, metadata = {}, limit }: SearchOptions = {}, options?: RequestOptions): Promise<FoundList> {
-    if (!question) throw new ParleyError("search takes a question");
+    if (!question) throw new ParleyError("search requires a question");
     const having = Object.entries(metadata).map(([name, value]) => `${name}:${value}`);
     const query = { query: question, documentId: documentIds, metadata: having, limit };
     return this.#transport.json({ method: "GET", path, query }, options);
   }
 
-  /** Deletes a document: nothing of it is found or cited any more. */
+  /** Deletes a document. Its passages are no longer found or cited. */
   delete(id: string, options?: RequestOptions): Promise<Deleted> {
     return this.#transport.delete(path, id, options);
   }
@@ -76,10 +82,10 @@ export class Knowledge {
 
 function formOf({ file, name, metadata }: NewFile): FormData {
   const readable = file instanceof Blob || ArrayBuffer.isView(file);
-  if (!readable) throw new ParleyError("file is a Blob, a File or bytes: in Node await openAsBlob(path)");
+  if (!readable) throw new ParleyError("file must be a Blob, a File or bytes; in Node use await openAsBlob(path)");
   const blob = file instanceof Blob ? file : new Blob([file as Uint8Array<ArrayBuffer>]);
   const called = name ?? (file as File).name;
-  if (!called) throw new ParleyError("a file needs a name");
+  if (!called) throw new ParleyError("name is required for a file");
   const form = new FormData();
   if (metadata) form.append("metadata", JSON.stringify(metadata));
   form.append("file", blob, called);

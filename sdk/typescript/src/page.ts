@@ -6,13 +6,13 @@ interface Listed<T> {
   nextCursor: string | null;
 }
 
-/** One page of a list, and by iterating it the entries of all pages from it on. */
+/** A page of a list. Iterating it yields the entries of this page and of all following pages. */
 export class Page<T> implements AsyncIterable<T> {
   /** The entries of this page. */
   readonly data: T[];
-  /** There is a next page. */
+  /** Whether there is a next page. */
   readonly hasMore: boolean;
-  /** What names the next page, for the list's parameter `cursor`; null on the last one. */
+  /** The cursor of the next page, for the parameter `cursor`; null on the last page. */
   readonly nextCursor: string | null;
   readonly #next: (cursor: string) => Promise<Page<T>>;
 
@@ -24,30 +24,30 @@ export class Page<T> implements AsyncIterable<T> {
     this.#next = next;
   }
 
-  /** Reads the next page; null behind the last one. */
+  /** Reads the next page. It resolves to null after the last one. */
   async nextPage(): Promise<Page<T> | null> {
     return this.nextCursor === null ? null : this.#next(this.nextCursor);
   }
 
-  /** Gives the entries of this page and of all pages behind it, which are read when their turn comes. */
+  /** Yields the entries of this page and of all following pages, which are read on demand. */
   async *[Symbol.asyncIterator](): AsyncGenerator<T, void, undefined> {
     for (let page: Page<T> | null = this; page; page = await page.nextPage()) yield* page.data;
   }
 }
 
-/** The promise of a page; iterating it gives the entries of all pages. */
+/** The promise of a page. Iterating it yields the entries of all pages. */
 export class PagePromise<T> extends Promise<Page<T>> implements AsyncIterable<T> {
   static override get [Symbol.species](): PromiseConstructor {
     return Promise;
   }
 
-  /** Gives the entries of all pages. */
+  /** Yields the entries of all pages. */
   async *[Symbol.asyncIterator](): AsyncGenerator<T, void, undefined> {
     yield* await this;
   }
 }
 
-/** Lists what stands at a path. */
+/** Lists the objects at a path. */
 export function list<T>(transport: Transport, path: string, query: Query, options?: RequestOptions): PagePromise<T> {
   const read = async (more?: Query): Promise<Page<T>> => {
     const listed = await transport.json<Listed<T>>({ method: "GET", path, query: { ...query, ...more } }, options);

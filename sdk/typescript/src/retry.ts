@@ -2,21 +2,27 @@ import { APIError, ConnectionError } from "./errors.js";
 
 const first = 500;
 const most = 8_000;
-/** Who is asked to come back later than this is told so, instead of being kept waiting. */
+/** A longer Retry-After is thrown to the caller instead of being waited for. */
 const mostAsked = 60_000;
 
-/** Gives the milliseconds after which a failed request may be sent again, or undefined when it may not. */
+/**
+ * Returns the milliseconds before a failed request may be sent again, or undefined if it must not
+ * be.
+ */
 export function retryDelay(error: unknown, failures: number, repeatable: boolean): number | undefined {
   if (error instanceof ConnectionError) return repeatable || neverConnected(error) ? backoff(failures) : undefined;
   if (!(error instanceof APIError) || !error.retryable) return undefined;
-  // Parley's own problems say that nothing was accepted; what a proxy answers says nothing of the kind.
+  // Parley's own errors mean that nothing was accepted. A proxy's response does not.
   if (!repeatable && error.problem === null && error.status !== 408 && error.status !== 429) return undefined;
   const asked = error.retryAfter ?? 0;
   if (asked > mostAsked) return undefined;
   return Math.max(backoff(failures), asked + Math.random() * first);
 }
 
-/** Gives a pause that doubles with every failure, spread so that clients that failed together do not come back together. */
+/**
+ * Returns a pause that doubles with every failure, with jitter, so that clients do not retry
+ * simultaneously.
+ */
 export function backoff(failures: number): number {
   return Math.min(first * 2 ** failures, most) * (0.5 + Math.random() / 2);
 }
@@ -30,7 +36,7 @@ function neverConnected(error: unknown): boolean {
   return false;
 }
 
-/** Waits, unless the signal ends the call before. */
+/** Waits for a time. It rejects if the signal aborts first. */
 export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason);

@@ -7,17 +7,20 @@ import { RunStream } from "./stream.js";
 import type { Call, RequestOptions, Transport } from "./transport.js";
 import type { GetRunsQuery, PostRunsQuery, Run, RunSummary } from "./types.js";
 
-/** Which runs to list. */
+/** A filter for runs. */
 export type RunQuery = Pick<GetRunsQuery, "agentId" | "sessionId" | "automationId" | "status" | "limit" | "cursor">;
 
-/** Answers to a run's `requiredAction`: `approve` or `deny` an approval, the others what became of a call of unknown outcome. */
+/**
+ * The decisions about a run's `requiredAction`: `approve` or `deny` an approval, or resolve a call
+ * of unknown outcome.
+ */
 export type RunDecision = Exclude<PostRunsQuery["action"], "cancel">;
 
 const path = "/api/runs";
-/** The service waits for this many seconds at most. */
+/** The maximum seconds that the service waits per request. */
 const longest = 55;
 
-/** What came of messages and triggers. */
+/** The runs of messages and triggers. */
 export class Runs {
   readonly #transport: Transport;
 
@@ -26,17 +29,20 @@ export class Runs {
     this.#transport = transport;
   }
 
-  /** Reads a run as it stands. */
+  /** Reads a run's current state. */
   get(id: string, options?: RequestOptions): RunPromise {
     return runPromise(() => this.#transport.json<Run>({ method: "GET", path, query: { id: idOf(id) } }, options));
   }
 
-  /** Lists runs in short, newest first: `get` gives the whole of one. */
+  /** Lists runs in short form, newest first. `get` returns a complete run. */
   list(query: RunQuery = {}, options?: RequestOptions): PagePromise<RunSummary> {
     return list(this.#transport, path, { ...query }, options);
   }
 
-  /** Waits until a run has ended or requires an action, and gives it. `options.signal` ends the waiting, with a `WaitEndedError`. */
+  /**
+   * Waits until a run has finished or requires an action, and returns it. `options.signal` ends the
+   * wait with a `WaitEndedError`.
+   */
   wait(id: string, options: RequestOptions = {}): RunPromise {
     const known: Known = { runId: id, idempotencyKey: null };
     return runPromise(async () => {
@@ -45,18 +51,18 @@ export class Runs {
     });
   }
 
-  /** Gives a run's events from its first one, or from behind the last event that is known. */
+  /** Returns a run's events, from the first one or after the last known one. */
   stream(id: string, options: RequestOptions & { lastEventId?: string | undefined } = {}): RunStream {
     const call = this.streamCall(idOf(id));
     return new RunStream(this.#transport, () => call, options, options.lastEventId);
   }
 
-  /** Ends a run as cancelled; one that has ended stays as it is. */
+  /** Cancels a run. A finished run is returned unchanged. */
   cancel(id: string, options?: RequestOptions): RunPromise {
     return runPromise(() => this.#transport.json<Run>({ method: "POST", path, query: { id: idOf(id), action: "cancel" } }, options));
   }
 
-  /** Answers a run's `requiredAction`; the run then goes on. */
+  /** Decides a run's `requiredAction`. The run then continues. */
   act(id: string, decision: RunDecision, toolCallId: string, options?: RequestOptions): RunPromise {
     const answer = (): Call => ({ method: "POST", path, query: { id: idOf(id), action: decision, toolCallId } });
     return runPromise(() => this.#transport.json<Run>(answer(), options));
@@ -67,13 +73,18 @@ export class Runs {
     return { method: "GET", path, query: { id, stream: 1 } };
   }
 
-  /** @internal Sends what makes a run, and waits for the run if so wished; by sending it again where the caller may not read runs. */
+  /**
+   * @internal Submits a run, and waits for it if wait is true. With again, it waits by repeating
+   * the call, for callers that may not read runs.
+   */
   async submit(call: Call, key: string, wait: boolean, again: boolean, options: RequestOptions): Promise<Run> {
     const known: Known = { runId: null, idempotencyKey: key };
     const preferring = (preference: string): Call => ({ ...call, headers: { ...call.headers, Prefer: preference } });
     const patient = preferring(`wait=${this.#patience(options)}`);
     const hasty = preferring("respond-async");
-    // Who may end the waiting has to know the run then: it is asked for before it is waited for.
+    // A caller that may end the wait needs the run's id then, so the first request returns without
+    // waiting.
+
     const first = options.signal && !again ? hasty : patient;
     return this.#findable(known, options, () => {
       if (!wait) return this.#transport.json<Run>(hasty, options);
@@ -84,18 +95,21 @@ export class Runs {
   async #settle(call: Call, again: Call | undefined, options: RequestOptions, known: Known): Promise<Run> {
     let asked = call.headers?.["Prefer"] === "respond-async" ? 0 : Date.now();
     let run = await this.#transport.json<Run>(call, options);
+
     known.runId = run.id;
     const poll = again ?? { method: "GET", path, query: { id: run.id, wait: this.#patience(options) } };
     while (!settled(run)) {
-      // A service that is being stopped does not keep anybody waiting.
+      // A service that is shutting down responds immediately.
       if (Date.now() - asked < 500) await sleep(500, options.signal);
       asked = Date.now();
+
       run = await this.#transport.json<Run>(poll, options);
     }
     return run;
   }
 
-  // Tells whose waiting was ended by its signal how the run is found. Before anything was sent there is no run.
+  // Turns the end of a wait by its signal into an error that identifies the run. Before anything is
+  // sent there is no run.
   async #findable(known: Known, { signal }: RequestOptions, work: () => Promise<Run>): Promise<Run> {
     signal?.throwIfAborted();
     return work().catch((error: unknown) => {
@@ -108,13 +122,15 @@ export class Runs {
   }
 }
 
-/** What is known of a run that is waited for. */
+/** The known identifiers of an awaited run. */
 interface Known {
   runId: string | null;
   readonly idempotencyKey: string | null;
 }
 
-/** Gives a name that nobody else has; of random bytes, for pages without TLS have no `randomUUID`. */
+/**
+ * Returns a unique id. It uses random bytes, because `randomUUID` is missing on pages without TLS.
+ */
 export function random(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }

@@ -1,24 +1,24 @@
-/** A server-sent event as it came. */
+/** A server-sent event as received. */
 export interface Frame {
   readonly id: string;
   readonly event: string;
   readonly data: string;
 }
 
-/** Takes the text of a stream of server-sent events piece by piece, however it was cut, and gives the events that are whole. */
+/** Parses the text of an event stream, in chunks of any size, into complete events. */
 export class FrameParser {
   #rest = "";
-  #carriage = false; // the piece before ended in a carriage return: a line feed behind it belongs to the same line's end
+  #carriage = false; // whether the previous chunk ended in a carriage return, so that a line feed at the start of this chunk belongs to it
   #id = "";
   #event = "";
   #data: string[] = [];
 
-  /** Gives the events that end in this piece. What is not whole yet waits for the next one. */
+  /** Yields the events that this chunk completes. The rest is kept for the next chunk. */
   *push(piece: string): Generator<Frame> {
     const text = this.#rest + (this.#carriage && piece.startsWith("\n") ? piece.slice(1) : piece);
     this.#carriage = piece.endsWith("\r");
     this.#rest = text;
-    if (!/[\r\n]/.test(piece)) return; // a long line is searched once, not with every piece
+    if (!/[\r\n]/.test(piece)) return; // searches a long line only once it has ended, not with every chunk
     let start = 0;
     for (const end of text.matchAll(/\r\n|\n|\r/g)) {
       const frame = this.#line(text.slice(start, end.index));
@@ -36,7 +36,7 @@ export class FrameParser {
     if (name === "id") this.#id = value;
     else if (name === "event") this.#event = value;
     else if (name === "data") this.#data.push(value);
-    return undefined; // comments and fields that nobody knows are passed over
+    return undefined; // comments and unknown fields are ignored
   }
 
   #end(): Frame | undefined {

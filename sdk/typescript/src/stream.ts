@@ -5,15 +5,19 @@ import { FrameParser } from "./sse.js";
 import type { Opened, Call, RequestOptions, Transport } from "./transport.js";
 import type { Run, RunEndedEvent, RunEvent } from "./types.js";
 
-/** The service speaks every 10 seconds: who is silent for longer than this is gone. */
+/**
+ * Milliseconds without data after which a connection counts as lost. The service sends something
+ * every 10 seconds.
+ */
 const silence = 30_000;
 
-/** How a stream is opened, for the first time and behind the last event that is known. */
+/** Returns the request that opens a stream, initially and after the last known event. */
 export type Opening = (runId: string | undefined) => Call;
 
 /**
- * The events of a run, as they happen. Reading opens the stream, a stream that breaks is resumed where it stood, without a
- * lost or doubled event, and leaving the loop closes its connection; reading it again goes on behind the last event.
+ * The events of a run as they happen. Reading opens the stream. A broken stream resumes without a
+ * lost or duplicate event. Leaving the loop closes the connection, and reading again continues
+ * after the last event.
  */
 export class RunStream implements AsyncIterable<RunEvent> {
   readonly #transport: Transport;
@@ -31,23 +35,30 @@ export class RunStream implements AsyncIterable<RunEvent> {
     this.#lastEventId = lastEventId;
   }
 
-  /** The run; undefined before the first event. */
+  /** The run's id; undefined before the first event. */
   get runId(): string | undefined {
     return this.#runId;
   }
 
-  /** The id of the last event that was given: `client.runs.stream(runId, { lastEventId })` goes on behind it, in any process. */
+  /**
+   * The id of the last event that was returned. `client.runs.stream(runId, { lastEventId })`
+   * continues after it, in any process.
+   */
   get lastEventId(): string | undefined {
     return this.#lastEventId;
   }
 
-  /** Gives the events up to the run's last one, `run.completed`, `run.failed`, `run.cancelled` or `run.timed_out`. */
+  /**
+   * Yields the events up to the run's last one: `run.completed`, `run.failed`, `run.cancelled` or
+   * `run.timed_out`.
+   */
   async *[Symbol.asyncIterator](): AsyncGenerator<RunEvent, void, undefined> {
     const most = this.#transport.retries(this.#options);
     for (let failures = 0; this.#run === undefined; ) {
       const connection = await this.#open(most - failures);
-      if (!connection) return; // behind the last event there is none
-      let broken: unknown = new ConnectionError("the stream ended before its run");
+      if (!connection) return; // the last known event is the run's last
+      let broken: unknown = new ConnectionError("the stream ended before the run finished");
+
       try {
         for await (const event of this.#read(connection)) {
           failures = 0;
@@ -59,14 +70,15 @@ export class RunStream implements AsyncIterable<RunEvent> {
       } finally {
         connection.bounds.close();
       }
+
       if (!(broken instanceof ConnectionError) || ++failures > most) throw broken;
       await sleep(backoff(failures - 1) / 2, this.#options.signal);
     }
   }
 
   /**
-   * Gives the pieces of the answer. When a lost attempt is repeated, what was given before is not given again; if the new
-   * attempt answers in other words, a `StreamRestartedError` is thrown.
+   * Yields the answer in pieces. If a lost attempt is repeated, text that was already returned is
+   * not repeated. If the new attempt's answer differs, it throws a `StreamRestartedError`.
    */
   async *text(): AsyncGenerator<string, void, undefined> {
     const told = new Told();
@@ -80,7 +92,7 @@ export class RunStream implements AsyncIterable<RunEvent> {
     }
   }
 
-  /** Reads what is left of the stream and gives the run, however it fared. */
+  /** Reads the rest of the stream and returns the run, whatever its result. */
   finalRun(): RunPromise {
     return runPromise(async () => {
       for await (const _ of this);
@@ -88,7 +100,7 @@ export class RunStream implements AsyncIterable<RunEvent> {
     });
   }
 
-  /** Opens the stream; undefined when the last event that is known is the run's last. */
+  /** Opens the stream. It returns undefined if the last known event is the run's last. */
   async #open(maxRetries: number): Promise<Opened | undefined> {
     const call = this.#opening(this.#runId);
     const headers = { ...call.headers, Accept: "text/event-stream", "Last-Event-ID": this.#lastEventId };
@@ -96,10 +108,10 @@ export class RunStream implements AsyncIterable<RunEvent> {
     if (opened.response.headers.get("content-type")?.startsWith("text/event-stream")) return opened;
     opened.bounds.close();
     if (opened.response.status === 204) return undefined;
-    throw new ParleyError(`${call.path} was answered with something that is not a stream: is baseUrl right?`);
+    throw new ParleyError(`${call.path}: the response is not an event stream; check baseUrl`);
   }
 
-  /** Reads the run of a stream that was taken up behind its end. */
+  /** Reads the run of a stream that was resumed after its last event. */
   #ofEnded(): Promise<Run> {
     const { path, query } = this.#opening(this.#runId);
     return this.#transport.json<Run>({ method: "GET", path, query: { id: query?.["id"] } }, this.#options);
@@ -111,7 +123,7 @@ export class RunStream implements AsyncIterable<RunEvent> {
     for (;;) {
       bounds.wind(silence);
       const { value, done } = await reader.read();
-      bounds.unwind(); // the time that the caller takes for an event is its own
+      bounds.unwind(); // the caller's time between two events does not count
       if (done) return;
       for (const { id, event, data } of parser.push(value)) {
         const told = { id, event, data: JSON.parse(data) } as RunEvent;
@@ -120,7 +132,7 @@ export class RunStream implements AsyncIterable<RunEvent> {
     }
   }
 
-  // Notes an event; false when it, or a later one, was given already.
+  // Records an event. It returns false if the event was already returned.
   #take(event: RunEvent): boolean {
     if (this.#lastEventId !== undefined && !follows(event.id, this.#lastEventId)) return false;
     this.#lastEventId = event.id;
@@ -134,19 +146,19 @@ function ended(event: RunEvent): event is RunEndedEvent {
   return "run" in event.data;
 }
 
-// Ids are <attempt>.<number>, and rise.
+// Ids are <attempt>.<number>, in ascending order.
 function follows(id: string, before: string): boolean {
   const [attempt = 0, number = 0] = id.split(".").map(Number);
   const [lastAttempt = 0, lastNumber = 0] = before.split(".").map(Number);
   return attempt > lastAttempt || (attempt === lastAttempt && number > lastNumber);
 }
 
-/** What a reader of text was told, which cannot be taken back. */
+/** The text that a reader has received, which cannot be withdrawn. */
 class Told {
   #text = "";
-  #at = 0; // how far the attempt that goes on has come in it
+  #at = 0; // the position of the current attempt in the text
 
-  /** Gives what the next piece says beyond what was told. */
+  /** Returns the part of the next piece that the reader has not received. */
   add(piece: string): string {
     const known = this.#text.slice(this.#at, this.#at + piece.length);
     if (!piece.startsWith(known)) throw differs();
@@ -166,5 +178,5 @@ class Told {
 }
 
 function differs(): StreamRestartedError {
-  return new StreamRestartedError("the run began anew and answers in other words: finalRun() has its answer");
+  return new StreamRestartedError("the run was restarted with a different answer; call finalRun() to get it");
 }

@@ -4,36 +4,38 @@ import { idOf } from "./given.js";
 import { retryDelay, sleep } from "./retry.js";
 import type { Deleted } from "./types.js";
 
-/** What a single call may have otherwise than its client. */
+/** The options of a single call, which override the client's. */
 export interface RequestOptions {
   /**
-   * Ends the call, its retries and its waiting; the call is rejected with the signal's reason. A run that was waited for goes on: the
-   * `WaitEndedError` says how it is found.
+   * Ends the call, its retries and its waiting. The call rejects with the signal's reason. A run
+   * that was awaited continues: the `WaitEndedError` identifies it.
    */
   signal?: AbortSignal | undefined;
-  /** Milliseconds that one request may take; a call that waits for a run makes as many as it takes. */
+  /**
+   * Maximum milliseconds per request. A call that waits for a run makes as many requests as needed.
+   */
   timeout?: number | undefined;
-  /** How often a request that failed is sent again. */
+  /** How many times a failed request is sent again. */
   maxRetries?: number | undefined;
 }
 
-/** What is sent in the query; what is undefined is left out, lists are repeated. */
+/** Query parameters. Undefined and null values are omitted, lists are repeated. */
 export type Query = Readonly<Record<string, string | number | boolean | readonly string[] | null | undefined>>;
 
-/** One request to the service. */
+/** A request to the service. */
 export interface Call {
   readonly method: "GET" | "POST" | "PUT" | "DELETE";
   readonly path: string;
   readonly query?: Query;
   readonly headers?: Readonly<Record<string, string | undefined>>;
   readonly body?: object;
-  /** Sent twice it acts like once: true unless it is said. */
+  /** Whether sending it twice has the effect of sending it once; the default is true. */
   readonly repeatable?: boolean;
-  /** Called when it is sent again although the service may have carried it out. */
+  /** Called before a retry if the service may have carried the request out. */
   readonly onLost?: () => void;
 }
 
-/** What all calls of a client share. */
+/** The settings that all calls of a client share. */
 export interface Settings {
   readonly baseUrl: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -42,13 +44,13 @@ export interface Settings {
   readonly fetch: (url: string, init: RequestInit) => Promise<Response>;
 }
 
-/** A response whose body is still to be read. */
+/** A response whose body has not been read. */
 export interface Opened {
   readonly response: Response;
   readonly bounds: Bounds;
 }
 
-/** Carries calls to the service: addresses, credentials, time limits and retries. */
+/** Sends calls to the service, with addresses, credentials, timeouts and retries. */
 export class Transport {
   readonly #settings: Settings;
 
@@ -56,17 +58,17 @@ export class Transport {
     this.#settings = settings;
   }
 
-  /** How often a call is repeated. */
+  /** Returns the maximum number of retries of a call. */
   retries(options: RequestOptions): number {
     return options.maxRetries ?? this.#settings.maxRetries;
   }
 
-  /** How many milliseconds a request of a call may take. */
+  /** Returns the timeout of a call's requests in milliseconds. */
   timeout(options: RequestOptions): number {
     return options.timeout ?? this.#settings.timeout;
   }
 
-  /** Carries a call out and gives the JSON of its answer. */
+  /** Sends a call and returns the JSON of its response. */
   async json<T>(call: Call, options: RequestOptions = {}): Promise<T> {
     return this.#persist(call, options, async (response, bounds) => {
       const text = await response.text();
@@ -74,12 +76,15 @@ export class Transport {
       try {
         return JSON.parse(text) as T;
       } catch (cause) {
-        throw new ParleyError(`${call.path} was answered with something that is not JSON: is baseUrl right?`, { cause });
+        throw new ParleyError(`${call.path}: the response is not JSON; check baseUrl`, { cause });
       }
     });
   }
 
-  /** Deletes what has an id. When the answer was lost and the thing is found gone then, it was this call that deleted it. */
+  /**
+   * Deletes the object with an id. If a response was lost and a retry finds the object gone, this
+   * call deleted it.
+   */
   async delete(path: string, id: string, options: RequestOptions = {}): Promise<Deleted> {
     let lost = false;
     const onLost = (): void => void (lost = true);
@@ -89,7 +94,9 @@ export class Transport {
     });
   }
 
-  /** Carries a call out up to the body of its answer, which the caller reads and then closes. */
+  /**
+   * Sends a call and returns its response with an unread body. The caller must read and close it.
+   */
   async open(call: Call, options: RequestOptions): Promise<Opened> {
     return this.#persist(call, options, async (response, bounds) => ({ response, bounds }));
   }
@@ -123,7 +130,7 @@ export class Transport {
       method,
       headers: headersOf({ ...this.#settings.headers, ...typed, ...headers }),
       body: form ? body : body && JSON.stringify(body),
-      redirect: "manual", // a key goes to the service that it is for, and nowhere else
+      redirect: "manual", // never send the key to another host
     };
   }
 }
@@ -138,12 +145,13 @@ function queryOf(query: Query = {}): string {
   return search.size > 0 ? `?${search}` : "";
 }
 
-// fetch takes bytes in headers, each as a character: names of automations and keys may be any text.
+// fetch accepts one byte per character in headers. Names of automations and keys may contain any
+// characters, so they are sent as UTF-8.
 function headersOf(headers: Record<string, string | undefined>): Record<string, string> {
   const sent: Record<string, string> = {};
   for (const [name, value] of Object.entries(headers)) {
     if (value === undefined) continue;
-    if (/[\0\r\n]/.test(value)) throw new ParleyError(`${name} has a line break in it`);
+    if (/[\0\r\n]/.test(value)) throw new ParleyError(`${name} contains a line break`);
     sent[name] = Array.from(new TextEncoder().encode(value), (byte) => String.fromCharCode(byte)).join("");
   }
   return sent;

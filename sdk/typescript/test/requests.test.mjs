@@ -7,7 +7,7 @@ import { all, broken, client, completed, events, guards, json, pauses, problem, 
 const page = (status) => new Response("<html>", { status, headers: { "Content-Type": "text/html" } });
 const agent = { name: "A", systemPrompt: "B" };
 
-test("what is sent again, how often, and when", async (t) => {
+test("retries: which requests, how often, and when", async (t) => {
   const made = pauses(t);
   const rows = [
     { what: "a connection that broke", answer: broken(), requests: 3, error: sdk.ConnectionError },
@@ -47,7 +47,7 @@ test("what is sent again, how often, and when", async (t) => {
   }
 });
 
-test("pauses grow, and differ", async (t) => {
+test("pauses grow and have jitter", async (t) => {
   const made = pauses(t);
   for (let i = 0; i < 20; i++) await client([broken()], { maxRetries: 7 }).parley.runs.get("run_1").catch(() => {});
   for (let i = 0; i < made.length; i++) {
@@ -57,7 +57,7 @@ test("pauses grow, and differ", async (t) => {
   assert.ok(new Set(made).size > made.length / 2);
 });
 
-test("an error says what the service said", async () => {
+test("an error contains the service's problem", async () => {
   const { parley } = client([problem(404, "not_found", false)]);
   await assert.rejects(parley.agents.get("ag_1"), (error) => {
     assert.deepEqual([error.status, error.code, error.requestId, error.retryable, error.errors, error.retryAfter], [404, "not_found", "R1", false, [], null]);
@@ -70,10 +70,10 @@ test("an error says what the service said", async () => {
   const { parley: marked } = client([new Response("away", { status: 404, headers: { "X-Request-Id": "R2" } })]);
   await assert.rejects(marked.agents.get("ag_1"), { requestId: "R2" });
   const { parley: elsewhere } = client([page(200)]);
-  await assert.rejects(elsewhere.agents.get("ag_1"), { name: "ParleyError", message: /not JSON: is baseUrl right/ });
+  await assert.rejects(elsewhere.agents.get("ag_1"), { name: "ParleyError", message: /not JSON; check baseUrl/ });
 });
 
-test("retries are up to the client and the call", async (t) => {
+test("the client and the call configure retries", async (t) => {
   pauses(t);
   for (const [ofClient, ofCall, requests] of [[undefined, undefined, 3], [0, undefined, 1], [5, undefined, 6], [5, 1, 2], [0, 1, 2]]) {
     const { parley, asked } = client([broken()], { maxRetries: ofClient });
@@ -82,7 +82,7 @@ test("retries are up to the client and the call", async (t) => {
   }
 });
 
-test("what would take effect twice is sent again only when it had none", async (t) => {
+test("a request that is not repeatable is sent again only if it had no effect", async (t) => {
   pauses(t);
   for (const [answer, requests] of [
     [broken(), 1], [broken("ECONNREFUSED"), 3], [broken("ENOTFOUND"), 3], [page(502), 1], [page(503), 1], [page(429), 3],
@@ -94,7 +94,7 @@ test("what would take effect twice is sent again only when it had none", async (
   }
 });
 
-test("a deletion whose answer was lost has deleted", async (t) => {
+test("a deletion whose response was lost counts as done", async (t) => {
   pauses(t);
   const gone = problem(404, "not_found", false);
   for (const [answers, found] of [
@@ -109,7 +109,7 @@ test("a deletion whose answer was lost has deleted", async (t) => {
   }
 });
 
-test("a key names a call, not a request", async () => {
+test("all requests of a call have the same key", async () => {
   const { parley, asked } = client([json(run())]);
   await parley.chat({ agentId: "ag_1", message: "hi" });
   await parley.chat({ agentId: "ag_1", message: "hi" });
@@ -123,10 +123,10 @@ test("a key names a call, not a request", async () => {
   assert.equal(Buffer.from(keys[4], "latin1").toString(), "mïne");
   const sessions = [0, 1, 4].map((i) => asked[i].body.sessionId);
   assert.deepEqual(sessions, [`key-${keys[0]}`, `key-${keys[1]}`, "key-mïne"]);
-  await assert.rejects(parley.chat({ agentId: "ag_1", message: "hi", idempotencyKey: "a\nb" }), { name: "ParleyError", message: "Idempotency-Key has a line break in it" });
+  await assert.rejects(parley.chat({ agentId: "ag_1", message: "hi", idempotencyKey: "a\nb" }), { name: "ParleyError", message: "Idempotency-Key contains a line break" });
 });
 
-test("the same message with the same key is the same request, in whatever process", async () => {
+test("the same message with the same key is the same request in any process", async () => {
   const { parley, asked } = client([json(run()), json(run()), events(completed("1.1", "hello")), json(run())]);
   const message = { agentId: "ag_1", message: "hi", idempotencyKey: "k2" };
   await parley.chat(message);
@@ -138,12 +138,12 @@ test("the same message with the same key is the same request, in whatever proces
   await parley.chat(long);
   assert.equal([...asked.at(-1).body.sessionId].length, 128);
   const longer = { ...message, idempotencyKey: "k".repeat(125) };
-  await assert.rejects(parley.chat(longer), { name: "ParleyError", message: "an idempotencyKey of more than 124 characters needs a sessionId" });
+  await assert.rejects(parley.chat(longer), { name: "ParleyError", message: "sessionId is required with an idempotencyKey of more than 124 characters" });
   await parley.chat({ ...longer, sessionId: "s" });
   assert.equal(asked.at(-1).body.sessionId, "s");
 });
 
-test("what is missing is said before anything is sent", async () => {
+test("missing arguments are reported before anything is sent", async () => {
   const { parley, asked } = client([json({ data: [], hasMore: false, nextCursor: null })]);
   const { agents, automations, chat, knowledge, runs } = parley;
   const byId = [
@@ -151,28 +151,28 @@ test("what is missing is said before anything is sent", async () => {
     ...["get", "wait", "delete"].map((name) => [knowledge, name]),
   ];
   for (const [id, told] of [[undefined, "undefined"], ["", '""'], [null, "null"], [7, "7"]]) {
-    const error = { name: "ParleyError", message: `an id is a text that is not empty, not ${told}` };
+    const error = { name: "ParleyError", message: `id must be a non-empty string, not ${told}` };
     for (const [part, name] of byId) await assert.rejects(part[name](id, {}), error, name);
     assert.throws(() => runs.stream(id), error);
     await assert.rejects(automations.run({ target: id, message: "x" }), error);
   }
   const rows = [
-    [() => chat(), "it takes { agentId, message } or { templateId, message }"],
-    [() => chat({ message: "x" }), "give agentId or templateId"],
-    [() => chat({ agentId: "", message: "x" }), "give agentId or templateId"],
-    [() => chat({ agentId: "ag_1", templateId: "tpl_1", message: "x" }), "give agentId or templateId"],
-    [async () => chat.stream("hi"), "it takes { agentId, message } or { templateId, message }"],
-    [() => automations.run(), "it takes { target, message } or { target, input }"],
-    [() => automations.run({ target: "ag_1", message: "a", input: { message: "b" } }), "give the message once: as message or in input"],
-    [() => knowledge.upload("a.md"), "it takes { file, name }, { name, content } or { url }"],
-    [() => knowledge.upload({ file: "a.md", name: "a.md" }), "file is a Blob, a File or bytes: in Node await openAsBlob(path)"],
-    [() => knowledge.search(), "search takes a question"],
+    [() => chat(), "pass { agentId, message } or { templateId, message }"],
+    [() => chat({ message: "x" }), "pass exactly one of agentId and templateId"],
+    [() => chat({ agentId: "", message: "x" }), "pass exactly one of agentId and templateId"],
+    [() => chat({ agentId: "ag_1", templateId: "tpl_1", message: "x" }), "pass exactly one of agentId and templateId"],
+    [async () => chat.stream("hi"), "pass { agentId, message } or { templateId, message }"],
+    [() => automations.run(), "pass { target, message } or { target, input }"],
+    [() => automations.run({ target: "ag_1", message: "a", input: { message: "b" } }), "message and input.message differ; pass only one of them"],
+    [() => knowledge.upload("a.md"), "pass { file, name }, { name, content } or { url }"],
+    [() => knowledge.upload({ file: "a.md", name: "a.md" }), "file must be a Blob, a File or bytes; in Node use await openAsBlob(path)"],
+    [() => knowledge.search(), "search requires a question"],
   ];
   for (const [call, message] of rows) await assert.rejects(call(), { name: "ParleyError", message });
   assert.equal(asked.length, 0);
 });
 
-test("what is sent", async () => {
+test("the requests that are sent", async () => {
   const { parley, asked } = client([json(run())], { organizationId: "org_1" });
   await parley.chat({ templateId: "tpl_1", message: "hi", sessionId: "s", wait: false });
   await parley.automations.run({ target: "ag_1", input: { message: "hi", host: "db1" }, automationId: "nächtlich", triggerType: "schedule", ttlOverride: 60, sessionId: "s" });
@@ -222,13 +222,13 @@ test("credentials", (t) => {
     assert.throws(() => new sdk.Parley({ apiKey: "ak_secret\nx" }), (error) => !error.message.includes("secret"));
     assert.throws(() => new sdk.Parley({ apiKey: " " }), { name: "ParleyError", message: "apiKey is blank" });
     for (const baseUrl of ["nowhere", "", "localhost:8611", "ftp://service", "http://"]) {
-      assert.throws(() => new sdk.Parley({ apiKey: "ak_1", baseUrl }), { name: "ParleyError", message: `baseUrl is not an http or https address: ${baseUrl}` });
+      assert.throws(() => new sdk.Parley({ apiKey: "ak_1", baseUrl }), { name: "ParleyError", message: `baseUrl must be an http or https address, not ${baseUrl}` });
     }
     assert.ok(!JSON.stringify(new sdk.Parley({ apiKey: "ak_secret" })).includes("secret"));
   })();
 });
 
-test("a request that takes too long is given up and sent again", async (t) => {
+test("a request that times out is sent again", async (t) => {
   const made = pauses(t);
   const hangs = ({ signal }) => new Promise((_, reject) => signal.addEventListener("abort", () => reject(new DOMException("aborted", "AbortError"))));
   const { parley, asked } = client([hangs]);
@@ -240,7 +240,7 @@ test("a request that takes too long is given up and sent again", async (t) => {
   assert.equal(first.length, 2);
 });
 
-test("an abort ends a call wherever it stands", async (t) => {
+test("an abort ends a call in any state", async (t) => {
   const hangs = ({ signal }) => new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
   const reason = new Error("enough");
   const before = AbortSignal.abort(reason);
@@ -262,7 +262,7 @@ test("an abort ends a call wherever it stands", async (t) => {
   assert.equal(getEventListeners(signal, "abort").length, 0);
 });
 
-test("an abort of the waiting says how the run is found", async () => {
+test("an abort of a wait identifies the run", async () => {
   const reason = new Error("enough");
   const accepted = json(run({ status: "queued" }), 202);
   const key = /^[0-9a-f]{32}$/;
@@ -293,7 +293,7 @@ test("an abort of the waiting says how the run is found", async () => {
     assert.deepEqual(asked.map(({ headers }) => headers.Prefer), prefers);
     assert.equal(getEventListeners(controller.signal, "abort").length, 0);
   }
-  // Nothing was sent: there is no run to find.
+  // Nothing was sent, so there is no run.
   const { parley, asked } = client([accepted]);
   await assert.rejects(chat(parley, { signal: AbortSignal.abort(reason) }), reason);
   assert.equal(asked.length, 0);
@@ -312,7 +312,7 @@ test("waiting for a run", async (t) => {
     assert.equal((await call(parley)).status, "completed");
     assert.deepEqual(asked.slice(1).map(({ method, path }) => `${method} ${path}`), [poll, poll]);
   }
-  // Visitors may not read runs: the message itself is asked again.
+  // Visitors may not read runs, so the message is repeated.
   for (const options of [{ apiKey: undefined, demo: true }, { apiKey: "wt_1" }]) {
     const { parley, asked } = client([going, json(run())], options);
     await parley.chat({ templateId: "tpl_1", message: "hi" });
@@ -331,7 +331,7 @@ test("waiting for a run", async (t) => {
   }
 });
 
-test("a run that failed is an answer, unless it is to be thrown", async () => {
+test("a failed run is returned, unless orThrow is used", async () => {
   const failed = json(run({ status: "failed", message: null, error: { code: "turn_limit", message: "too many calls" } }));
   const { parley } = client([failed]);
   assert.equal((await parley.chat({ agentId: "ag_1", message: "hi" })).status, "failed");

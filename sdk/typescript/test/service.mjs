@@ -1,11 +1,11 @@
-// A service that says what a test wants, and time that passes by itself: what is waited for is noted, and over at once.
+// A fake service with scripted responses, and a fake clock: waits are recorded and end immediately.
 import { mock } from "node:test";
 import { Parley } from "parley-sdk";
 
-/** The clocks that guard a request and a stream, in milliseconds: they do not run out unless a test says so. */
+/** The timeouts of a request and a stream in milliseconds. They expire only if a test demands it. */
 export const guards = { request: 75_000, stream: 30_000 };
 
-/** Notes the pauses that the SDK makes instead of making them. */
+/** Records the SDK's pauses instead of waiting. */
 export function pauses(t) {
   const made = [];
   const real = globalThis.clearTimeout;
@@ -19,7 +19,7 @@ export function pauses(t) {
   return made;
 }
 
-/** A client whose requests are answered by these, one after the other: a response, an error, or a function of the request. */
+/** A client whose requests get these results in order: a response, an error, or a function of the request. */
 export function client(answers, options = {}) {
   const asked = [];
   const fetch = async (url, init) => {
@@ -46,7 +46,7 @@ export const problem = (status, code, retryable, headers = {}) =>
 
 export const run = (fields = {}) => ({ id: "run_1", status: "completed", message: "hello", error: null, ...fields });
 
-/** What fetch throws when a connection breaks, or cannot be made. */
+/** The error that fetch throws if a connection breaks or cannot be opened. */
 export const broken = (code = "UND_ERR_SOCKET") =>
   new TypeError("fetch failed", { cause: Object.assign(new Error("it broke"), { code }) });
 
@@ -55,7 +55,7 @@ export const delta = (id, text) => frame(id, "message.delta", { text });
 export const begun = frame("0.1", "run.created") + frame("1.1", "run.started");
 export const completed = (id, message) => frame(id, "run.completed", { run: run({ message }) });
 
-/** A stream whose body comes in these pieces - text or bytes - and then ends, or breaks with an error. */
+/** A stream whose body consists of these chunks, text or bytes, and then ends or breaks with an error. */
 export const events = (...pieces) => () => {
   const left = pieces.map((piece) => (typeof piece === "string" ? new TextEncoder().encode(piece) : piece));
   const body = new ReadableStream({

@@ -10,13 +10,13 @@ const told = (got) => got.map(({ id, event }) => `${id} ${event}`);
 const whole = begun + delta("1.2", "Wörter ") + delta("1.3", "😀") + completed("1.4", "Wörter 😀");
 const wholeTold = ["0.1 run.created", "1.1 run.started", "1.2 message.delta", "1.3 message.delta", "1.4 run.completed"];
 
-/** Cuts bytes into pieces of a size. */
+/** Splits bytes into chunks of a size. */
 function pieces(text, size) {
   const bytes = Buffer.from(text);
   return Array.from({ length: Math.ceil(bytes.length / size) }, (_, i) => new Uint8Array(bytes.subarray(i * size, (i + 1) * size)));
 }
 
-test("events come whole, however their bytes come", async () => {
+test("events are complete for any chunks of bytes", async () => {
   const ends = (end) => whole.replaceAll("\n", end);
   const noise = ": ping\n\nretry: 10\n\nid\nunknown: x\nnonsense\n\n\uFEFF: x\n\n";
   for (const text of [whole, ends("\r\n"), ends("\r"), noise + whole, "\uFEFF" + whole, whole.replaceAll(": ", ":")]) {
@@ -34,7 +34,7 @@ test("events come whole, however their bytes come", async () => {
   assert.equal(first.data.text, "two lines");
 });
 
-test("taken up behind its last event a stream is empty, and has its run", async () => {
+test("a stream that is resumed after its last event is empty and has its run", async () => {
   const nothing = () => new Response(null, { status: 204 });
   const { parley, asked } = client([nothing, nothing, json({ id: "run_1", status: "completed", message: "done" })]);
   assert.deepEqual(await all(parley.runs.stream("run_1", { lastEventId: "1.9" })), []);
@@ -42,7 +42,7 @@ test("taken up behind its last event a stream is empty, and has its run", async 
   assert.deepEqual(asked.map(({ path }) => path), ["/base/api/runs?id=run_1&stream=1", "/base/api/runs?id=run_1&stream=1", "/base/api/runs?id=run_1"]);
 });
 
-test("a large event in many pieces costs no more than its size", async () => {
+test("a large event in many chunks takes linear time", async () => {
   const large = "x".repeat(8_000_000);
   const { parley } = client([events(...pieces(begun + delta("1.2", large) + completed("1.3", large), 1_000))]);
   const begin = performance.now();
@@ -50,7 +50,7 @@ test("a large event in many pieces costs no more than its size", async () => {
   assert.ok(performance.now() - begin < 10_000);
 });
 
-test("cut at every byte it goes on where it was", async (t) => {
+test("a stream that is cut at any byte resumes", async (t) => {
   pauses(t);
   const bytes = Buffer.from(whole);
   const lasts = new Set();
@@ -72,7 +72,7 @@ test("cut at every byte it goes on where it was", async (t) => {
   assert.deepEqual([...lasts].sort(), ["GET 0.1", "GET 1.1", "GET 1.2", "GET 1.3", "POST undefined"]);
 });
 
-test("visitors resume with their message", async (t) => {
+test("visitors resume by repeating their message", async (t) => {
   pauses(t);
   for (const options of [{ apiKey: undefined, demo: true }, { apiKey: "wt_1" }]) {
     const { parley, asked } = client([events(begun + delta("1.2", "a")), events(delta("1.3", "b") + completed("1.4", "ab"))], options);
@@ -84,14 +84,14 @@ test("visitors resume with their message", async (t) => {
   }
 });
 
-test("nothing is given twice, and nothing of a void attempt behind its successor", async () => {
+test("no event is returned twice, and none of a void attempt after its successor", async () => {
   const again = frame("3.1", "run.restarted", { afterStep: 0 });
   const { parley } = client([events(begun + begun + delta("1.2", "a") + delta("1.2", "a") + again + delta("1.3", "void") + delta("3.2", "b") + completed("3.10", "b"))]);
   const got = await all(parley.chat.stream(message));
   assert.deepEqual(told(got), ["0.1 run.created", "1.1 run.started", "1.2 message.delta", "3.1 run.restarted", "3.2 message.delta", "3.10 run.completed"]);
 });
 
-test("text of an attempt that was lost is not told again", async () => {
+test("text of a lost attempt is not repeated", async () => {
   const again = frame("2.1", "run.restarted", { afterStep: 0 });
   const text = (...frames) => all(client([events(begun + frames.join(""))]).parley.chat.stream(message).text());
   assert.deepEqual(await text(delta("1.2", "one two"), again, delta("2.2", "one"), delta("2.3", " two th"), delta("2.4", "ree"), completed("2.5", "one two three")), ["one two", " th", "ree"]);
@@ -104,7 +104,7 @@ test("text of an attempt that was lost is not told again", async () => {
   assert.equal((await stream.finalRun()).message, "bc");
 });
 
-test("how a run ends is an event, not an error", async () => {
+test("the result of a run is an event, not an error", async () => {
   for (const status of ["failed", "cancelled", "timed_out"]) {
     const { parley } = client([events(begun + delta("1.2", "a") + frame("1.3", `run.${status}`, { run: { id: "run_1", status, message: null, error: null } }))]);
     const stream = parley.chat.stream(message);
@@ -115,7 +115,7 @@ test("how a run ends is an event, not an error", async () => {
   }
 });
 
-test("it gives up when nothing more comes", async (t) => {
+test("it gives up if no more events arrive", async (t) => {
   const made = pauses(t);
   const none = client([events(begun), events()]);
   await assert.rejects(all(none.parley.chat.stream(message)), sdk.ConnectionError);
@@ -134,7 +134,7 @@ test("it gives up when nothing more comes", async (t) => {
   made.length = 0;
   assert.deepEqual(told(await all(busy.parley.chat.stream(message))), wholeTold);
   assert.ok(made[0] >= 9_000, made);
-  await assert.rejects(all(client([json({})]).parley.chat.stream(message)), { name: "ParleyError", message: /not a stream/ });
+  await assert.rejects(all(client([json({})]).parley.chat.stream(message)), { name: "ParleyError", message: /not an event stream/ });
 });
 
 test("a stream of a run", async () => {
@@ -145,7 +145,7 @@ test("a stream of a run", async () => {
   assert.equal((await all(later.parley.runs.stream("run_1")))[2].event, "run.dreamed");
 });
 
-/** A service on a real socket, which streams and then says no more; closed tells when its client has hung up. */
+/** A service on a real socket, which streams and then falls silent. closed resolves when its client has disconnected. */
 async function silent(t, first = begun + delta("1.2", "a")) {
   const requests = [];
   const server = createServer((request, response) => {
@@ -160,7 +160,7 @@ async function silent(t, first = begun + delta("1.2", "a")) {
   return { parley, requests };
 }
 
-test("leaving the loop closes the connection, and reading again goes on", { timeout: 30_000 }, async (t) => {
+test("leaving the loop closes the connection, and reading again continues", { timeout: 30_000 }, async (t) => {
   const { parley, requests } = await silent(t);
   const stream = parley.chat.stream(message);
   for await (const event of stream) if (event.event === "message.delta") break;
@@ -194,7 +194,7 @@ test("a stream that falls silent is resumed", { timeout: 30_000 }, async (t) => 
   const real = globalThis.setTimeout;
   t.mock.method(globalThis, "setTimeout", (done, ms, ...of) => real(done, ms === guards.stream ? 30 : ms < 1_000 ? 0 : ms, ...of));
   const { parley, requests } = await silent(t);
-  await assert.rejects(all(parley.chat.stream(message)), { name: "TimeoutError", message: "the service was silent for 30000 ms" });
+  await assert.rejects(all(parley.chat.stream(message)), { name: "TimeoutError", message: "no data from the service for 30000 ms" });
   assert.deepEqual(requests.map(({ last }) => last), [undefined, "1.2", "1.2"]);
   await Promise.all(requests.map(({ closed }) => closed));
 });

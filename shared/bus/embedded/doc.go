@@ -1,14 +1,14 @@
-// Package embedded runs a NATS server inside this process, with JetStream on disk.
+// Package embedded runs a NATS server in this process, with JetStream on disk.
 //
-// Clients of the same process connect through memory; a port is opened on request only,
-// and on loopback only, for it asks for no credentials.
+// Clients of the same process connect through memory. The server listens only on request, and
+// only on loopback, because it requires no credentials.
 //
-// The stream's files are synced to disk every two minutes, nats-server's default: a power
-// failure may take acknowledged messages with it. Nothing rests on them - PostgreSQL has
-// the runs, and the sweeper rings again for those whose doorbell is lost - and syncing
-// each one would contend with PostgreSQL for the same disk. A killed process loses
-// nothing, for the system still has what was written.
+// The stream's files are synced to disk every two minutes, nats-server's default. A power failure
+// may therefore lose acknowledged messages. That does no harm: PostgreSQL has the runs, and the
+// sweeper publishes lost job messages again. Syncing each message would compete with PostgreSQL
+// for the disk. A killed process loses nothing, because the operating system has the written data.
 //
-// The server installs no signal handlers and never exits the process: what it calls fatal
-// becomes Start's error. Its log goes to the caller's: notices at debug, the rest at warn.
+// The server installs no signal handlers and never exits the process; an error that it
+// considers fatal is returned by Start. Its log goes to the caller's log: notices at debug,
+// everything else at warn.
 package embedded

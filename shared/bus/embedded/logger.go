@@ -8,14 +8,14 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// logger hands the server's log on and keeps the first thing it called fatal: after that
-// nats-server's own logger would exit the process, and the server does not look any further.
+// logger forwards the server's log and keeps its first fatal message. nats-server's own logger
+// would exit the process then; this server continues.
 type logger struct {
 	log   zerolog.Logger
 	fatal atomic.Pointer[string]
 }
 
-// failure is what the server called fatal, or nil.
+// failure returns the first fatal message as an error, or nil.
 func (l *logger) failure() error {
 	if text := l.fatal.Load(); text != nil {
 		return errors.New(*text)
@@ -23,7 +23,8 @@ func (l *logger) failure() error {
 	return nil
 }
 
-// Noticef logs at debug: starts, stops and listening addresses, which the caller says better.
+// Noticef logs at debug. Notices are starts, stops and listening addresses, which the
+// caller logs too.
 func (l *logger) Noticef(format string, values ...any) {
 	l.log.Debug().Str("server", "nats").Msgf(format, values...)
 }
@@ -33,10 +34,10 @@ func (l *logger) Warnf(format string, values ...any) {
 	l.log.Warn().Str("server", "nats").Msgf(format, values...)
 }
 
-// Errorf logs at warn: the server goes on.
+// Errorf logs at warn, because the server keeps running.
 func (l *logger) Errorf(format string, values ...any) { l.Warnf(format, values...) }
 
-// Fatalf keeps the first text for Start, and logs the others.
+// Fatalf keeps the first message for Start and logs the others.
 func (l *logger) Fatalf(format string, values ...any) {
 	text := fmt.Sprintf(format, values...)
 	if !l.fatal.CompareAndSwap(nil, &text) {
@@ -44,8 +45,8 @@ func (l *logger) Fatalf(format string, values ...any) {
 	}
 }
 
-// Debugf is not called: the server is told not to.
+// Debugf is not called, because debugging is off.
 func (l *logger) Debugf(format string, values ...any) { l.Noticef(format, values...) }
 
-// Tracef is not called, for messages are nobody's business here.
+// Tracef is not called, because tracing is off.
 func (l *logger) Tracef(string, ...any) {}

@@ -15,29 +15,30 @@ import (
 	"parley/shared/lifecycle"
 )
 
-// defaultMaxStore is room for the stream several times over; bytes.
+// defaultMaxStore is the default of Config.MaxStore, several times the size of the
+// stream, in bytes.
 const defaultMaxStore = 1 << 30
 
-// maxMemory bounds streams in memory, of which there are none yet; bytes.
+// maxMemory bounds streams in memory, in bytes. There are none yet.
 const maxMemory = 64 << 20
 
-// RandomPort as Config.Port listens on a port that the system picks.
+// RandomPort as Config.Port means a port chosen by the system.
 const RandomPort = natsserver.RANDOM_PORT
 
-// ErrInUse is returned by Start when another process serves the directory.
+// ErrInUse means that another process uses the directory.
 var ErrInUse = errors.New("the NATS directory is in use")
 
-// Config says where the server keeps its streams and whether it listens.
+// Config is the configuration of the server.
 type Config struct {
-	// Dir holds the streams and is made when missing (0700).
+	// Dir contains the streams. It is created (0700) if missing.
 	Dir string
-	// Host is the loopback address to listen on; 127.0.0.1 when empty.
+	// Host is the loopback address to listen on. Empty means 127.0.0.1.
 	Host string
-	// Port to listen on: 0 for none, RandomPort for any free one.
+	// Port is the port to listen on. 0 means none, RandomPort any free one.
 	Port int
-	// MaxStore bounds the streams' files together, in bytes; 1 GiB when 0.
+	// MaxStore bounds the total size of the streams' files, in bytes. 0 means 1 GiB.
 	MaxStore int64
-	// Log receives what the server says.
+	// Log receives the server's log.
 	Log zerolog.Logger
 }
 
@@ -48,17 +49,19 @@ type Server struct {
 	listening bool
 }
 
-// Start returns a server that is ready, some milliseconds later; with streams on disk it
-// reads them first.
+// Start returns a server that is ready. It takes some milliseconds, and longer if it must
+// read stored streams.
 func Start(config Config) (*Server, error) {
 	options, err := serverOptions(config)
 	if err != nil {
 		return nil, err
 	}
+
 	if err := os.MkdirAll(config.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making NATS directory: %w", err)
 	}
-	// Two servers on the same files would destroy them, and nats-server does not look.
+
+	// Two servers on the same files would destroy them, and nats-server does not check.
 	lock, err := lifecycle.LockFile(filepath.Join(config.Dir, "server.lock"))
 	if errors.Is(err, lifecycle.ErrLocked) {
 		return nil, fmt.Errorf("%w: %w", ErrInUse, err)
@@ -66,18 +69,21 @@ func Start(config Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("locking NATS directory: %w", err)
 	}
+
 	server, err := natsserver.NewServer(options)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("configuring NATS: %w", err), lock.Unlock())
 	}
+
 	log := &logger{log: config.Log}
 	server.SetLoggerV2(log, false, false, false)
-	server.Start() // returns when streams are read and the port is open
+	server.Start() // returns when the streams are read and the port is open
 	if err := log.failure(); err != nil {
 		server.Shutdown()
 		server.WaitForShutdown()
 		return nil, errors.Join(fmt.Errorf("starting NATS: %w", err), lock.Unlock())
 	}
+
 	return &Server{nats: server, lock: lock, listening: config.Port != 0}, nil
 }
 
@@ -86,30 +92,32 @@ func serverOptions(config Config) (*natsserver.Options, error) {
 	if host == "" {
 		host = "127.0.0.1"
 	}
+
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return nil, fmt.Errorf("starting NATS: %s is not a loopback address, and the embedded server asks for no credentials", host)
+		return nil, fmt.Errorf("starting NATS: %s is not a loopback address, and the embedded server has no authentication", host)
 	}
+
 	maxStore := config.MaxStore
 	if maxStore == 0 {
 		maxStore = defaultMaxStore
 	}
+
 	return &natsserver.Options{
 		ServerName: "parley",
 		Host:       host,
 		Port:       config.Port,
 		DontListen: config.Port == 0,
-		NoSigs:     true, // the process has its own
+		NoSigs:     true, // the process has its own handlers
 		JetStream:  true,
 		StoreDir:   config.Dir,
-		// Both set: without one of them it measures disk and memory and takes most of them.
+		// If one of them is missing, the server measures disk and memory and takes most of it.
 		JetStreamMaxStore:      maxStore,
 		JetStreamMaxMemory:     maxMemory,
 		DisableJetStreamBanner: true,
 	}, nil
 }
 
-// Conn connects through memory. The options may be those of any connection; addresses
-// among them are not used.
+// Conn connects through memory. Addresses in the options are ignored.
 func (s *Server) Conn(options ...nats.Option) (*nats.Conn, error) {
 	nc, err := nats.Connect("", append(options, nats.InProcessServer(s.nats))...)
 	if err != nil {
@@ -118,7 +126,8 @@ func (s *Server) Conn(options ...nats.Option) (*nats.Conn, error) {
 	return nc, nil
 }
 
-// URL is the server's address, as in nats://127.0.0.1:4222; empty when it does not listen.
+// URL is the server's address, for example nats://127.0.0.1:4222. It is empty if the server
+// does not listen.
 func (s *Server) URL() string {
 	if !s.listening {
 		return ""
@@ -126,8 +135,8 @@ func (s *Server) URL() string {
 	return s.nats.ClientURL()
 }
 
-// Stop closes all connections and the streams' files; when ctx ends before that is done
-// it returns the context's error, and the directory stays locked.
+// Stop closes all connections and the streams' files. If ctx ends earlier, it returns the
+// context's error and the directory stays locked.
 func (s *Server) Stop(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() {
@@ -135,13 +144,16 @@ func (s *Server) Stop(ctx context.Context) error {
 		s.nats.WaitForShutdown()
 		close(done)
 	}()
+
 	select {
 	case <-done:
 	case <-ctx.Done():
 		return fmt.Errorf("stopping NATS: %w", context.Cause(ctx))
 	}
+
 	if err := s.lock.Unlock(); err != nil && !errors.Is(err, os.ErrClosed) {
 		return fmt.Errorf("unlocking NATS directory: %w", err)
 	}
+
 	return nil
 }

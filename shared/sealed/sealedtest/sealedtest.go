@@ -1,4 +1,5 @@
-// Package sealedtest makes organizations that hold a sealed value of every kind, and opens them.
+// Package sealedtest creates organizations with a sealed value of every kind, and
+// opens these values.
 package sealedtest
 
 import (
@@ -41,7 +42,7 @@ const (
 	Body     = `{"a":1}`
 )
 
-// contentSize makes two chunks, the second of them with a piece that is not full.
+// contentSize is the size of two chunks, of which the second ends with a partial piece.
 const contentSize = 1<<20 + 200_000
 
 // House is an organization with a sealed value of every kind.
@@ -55,7 +56,7 @@ type House struct {
 	Content      []byte
 }
 
-// Box reads a setting of SECRETS_KEY.
+// Box parses a setting of SECRETS_KEY.
 func Box(tb testing.TB, setting string) *secrets.Box {
 	tb.Helper()
 	box, err := secrets.NewBox(setting)
@@ -63,7 +64,7 @@ func Box(tb testing.TB, setting string) *secrets.Box {
 	return box
 }
 
-// Open opens a database as a service whose SECRETS_KEY is setting, and which encrypts contents.
+// Open opens a database like a service with a setting of SECRETS_KEY that encrypts contents.
 func Open(tb testing.TB, dsn, setting string) *store.Store {
 	tb.Helper()
 	s, err := store.Open(dsn, 4)
@@ -80,7 +81,7 @@ func must(tb testing.TB, err error) {
 	}
 }
 
-// Tools are tools whose secrets are sealed for an agent.
+// Tools returns tools with secrets that are sealed for an agent.
 func Tools(box *secrets.Box, org, agent string) domain.Tools {
 	place := secrets.AgentHeaders(org, agent)
 	return domain.Tools{
@@ -94,7 +95,8 @@ func Tools(box *secrets.Box, org, agent string) domain.Tools {
 	}
 }
 
-// New makes an organization whose values are sealed with the first key of a setting. Its agent has two versions.
+// New creates an organization whose values are sealed with the first key of a setting. Its
+// agent has two versions.
 func New(tb testing.TB, dsn, setting, email string) *House {
 	tb.Helper()
 	s, box, ctx := Open(tb, dsn, setting), Box(tb, setting), tb.Context()
@@ -110,6 +112,7 @@ func New(tb testing.TB, dsn, setting, email string) *House {
 		Tools:  Tools(box, org, h.Agent),
 		Widget: domain.Widget{Enabled: true, IdentitySecret: box.Seal(Identity, secrets.WidgetIdentity(org, h.Agent))},
 	})
+
 	must(tb, err)
 	_, err = s.Agents.UpdateAgent(ctx, org, h.Agent, 0, func(a *domain.Agent) error {
 		a.Name = "b"
@@ -128,6 +131,7 @@ func New(tb testing.TB, dsn, setting, email string) *House {
 		},
 		OrganizationID: org, SealedSecret: box.Seal(Hook, secrets.Hook(org, h.HookID)),
 	})
+
 	must(tb, err)
 	_, err = s.Notifications.CreateEndpoint(ctx, notificationdb.NewEndpoint{
 		OrganizationID: org, ID: h.EndpointID, URL: "https://example.com", Events: domain.NotificationEvents, Enabled: true,
@@ -156,7 +160,7 @@ func (h *House) deliver(tb testing.TB, s *store.Store, deliveryID string) {
 	must(tb, out[0].Err)
 }
 
-// Deliver logs more deliveries to the hook, with bodies sealed by the first key of a setting.
+// Deliver logs n more deliveries to the hook, with bodies sealed with the first key of a setting.
 func (h *House) Deliver(tb testing.TB, setting string, n int) {
 	tb.Helper()
 	s := Open(tb, h.DSN, setting)
@@ -165,7 +169,8 @@ func (h *House) Deliver(tb testing.TB, setting string, n int) {
 	}
 }
 
-// Unopened opens every value as a service with a setting of SECRETS_KEY does, and gives what went wrong, by kind.
+// Unopened opens every value like a service with a setting of SECRETS_KEY, and returns
+// the errors by kind.
 func (h *House) Unopened(tb testing.TB, setting string) map[sealdb.Kind]error {
 	tb.Helper()
 	s, box, ctx, org := Open(tb, h.DSN, setting), Box(tb, setting), tb.Context(), h.Organization
@@ -175,6 +180,7 @@ func (h *House) Unopened(tb testing.TB, setting string) map[sealdb.Kind]error {
 			failed[kind] = errors.Join(failed[kind], err)
 		}
 	}
+
 	text := func(kind sealdb.Kind, sealed, place, want string) {
 		got, err := box.Open(sealed, place)
 		if err == nil && got != want {
@@ -182,12 +188,14 @@ func (h *House) Unopened(tb testing.TB, setting string) map[sealdb.Kind]error {
 		}
 		note(kind, err)
 	}
+
 	tools := func(kind sealdb.Kind, t domain.Tools) {
 		place := secrets.AgentHeaders(org, h.Agent)
 		text(kind, t.HTTPRequest.Endpoints[0].Headers["Authorization"], place, Header)
 		text(kind, t.HTTPRequest.Endpoints[0].SigningSecret, place, Signing)
 		text(kind, t.MCP.Servers[0].Headers["Authorization"], place, Server)
 	}
+
 	agent, err := s.Agents.Agent(ctx, org, h.Agent)
 	must(tb, err)
 	tools(sealdb.KindTool, agent.Tools)
@@ -197,6 +205,7 @@ func (h *House) Unopened(tb testing.TB, setting string) map[sealdb.Kind]error {
 		must(tb, err)
 		tools(sealdb.KindToolVersion, config.Tools)
 	}
+
 	hook, err := s.Hooks.ReceivingHook(ctx, h.HookID)
 	must(tb, err)
 	text(sealdb.KindHook, hook.SealedSecrets[0], secrets.Hook(org, h.HookID), Hook)
@@ -205,6 +214,7 @@ func (h *House) Unopened(tb testing.TB, setting string) map[sealdb.Kind]error {
 	if err == nil && string(body) != Body {
 		err = fmt.Errorf("opened %q", body)
 	}
+
 	note(sealdb.KindDelivery, err)
 	note(sealdb.KindContent, h.read(ctx, s))
 	return failed
@@ -223,7 +233,8 @@ func (h *House) read(ctx context.Context, s *store.Store) error {
 	return err
 }
 
-// endpointSecret reads what is stored of the endpoint's secret: the service only reads it to send something.
+// endpointSecret reads the stored secret of the endpoint, which the service reads only to
+// send a notification.
 func (h *House) endpointSecret(tb testing.TB) (sealed string) {
 	tb.Helper()
 	db, err := sql.Open("postgres", h.DSN)

@@ -9,69 +9,77 @@ import (
 	"parley/shared/apierr"
 )
 
-// Limits bound what one person can multiply. 0 stands for no limit.
+// Limits are quotas on the keys, organizations and memberships that one user or organization
+// can create. 0 means no limit.
 type Limits struct {
-	KeysPerOrganization  int // that are neither revoked nor expired
-	KeysPerUser          int // likewise, of user keys
-	OrganizationsPerUser int // that a user owns
+	KeysPerOrganization  int // neither revoked nor expired
+	KeysPerUser          int // user keys, neither revoked nor expired
+	OrganizationsPerUser int // owned by the user
 	MembershipsPerUser   int
 }
 
-// LimitAccounts sets the limits of accounts that the store makes from now on. It is for the start of a process.
-func (s *Store) LimitAccounts(limits Limits) { s.bounds = limits }
+// LimitAccounts sets the quotas for everything created from now on. Call it before
+// the store is used.
+func (s *Store) LimitAccounts(limits Limits) { s.quotas = limits }
 
-func (s *Store) limits() Limits { return s.bounds }
+func (s *Store) limits() Limits { return s.quotas }
 
-func (s *Organizations) limits() Limits { return s.accounts.bounds }
+func (s *Organizations) limits() Limits { return s.accounts.quotas }
 
-// roomForKey reports conflict when an organization, or a user, has as many keys as it may. It keeps others from making more
-// of the same meanwhile. The organization must be locked.
-func (l Limits) roomForKey(ctx context.Context, tx *sqlx.Tx, k NewKey) error {
+// checkKeyQuota returns a conflict error if the organization (or, for a user key, the user) has
+// reached its key quota. It prevents concurrent creation of further keys until the transaction
+// ends. The caller must have locked the organization.
+func (l Limits) checkKeyQuota(ctx context.Context, tx *sqlx.Tx, k NewKey) error {
 	const live = ` AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > clock_timestamp())`
 	if k.OrganizationID != "" {
-		return room(ctx, tx, l.KeysPerOrganization,
+		return checkQuota(ctx, tx, l.KeysPerOrganization,
 			"API key quota of the organization exceeded (%d); revoke keys or raise KEYS_PER_ORGANIZATION",
 			`SELECT count(*) FROM api_keys WHERE scope = 'organization' AND org_id = $1`+live, k.OrganizationID)
 	}
 	if l.KeysPerUser == 0 {
 		return nil
 	}
+
 	if _, err := lockUser(ctx, tx, k.UserID); err != nil {
 		return err
 	}
-	return room(ctx, tx, l.KeysPerUser, "API key quota of the user exceeded (%d); revoke keys or raise KEYS_PER_USER",
+
+	return checkQuota(ctx, tx, l.KeysPerUser, "API key quota of the user exceeded (%d); revoke keys or raise KEYS_PER_USER",
 		`SELECT count(*) FROM api_keys WHERE scope = 'user' AND user_id = $1`+live, k.UserID)
 }
 
-// roomForOrganization reports conflict when a user owns as many organizations as they may, or belongs to as many. It keeps
-// others from adding to them meanwhile.
-func (l Limits) roomForOrganization(ctx context.Context, tx *sqlx.Tx, userID string) error {
-	if err := l.roomForMembership(ctx, tx, userID, ""); err != nil || l.OrganizationsPerUser == 0 {
+// checkOrganizationQuota returns a conflict error if the user has reached the quota of owned
+// organizations or of memberships. It locks the user, so that neither number grows until the
+// transaction ends.
+func (l Limits) checkOrganizationQuota(ctx context.Context, tx *sqlx.Tx, userID string) error {
+	if err := l.checkMembershipQuota(ctx, tx, userID, ""); err != nil || l.OrganizationsPerUser == 0 {
 		return err
 	}
 	if _, err := lockUser(ctx, tx, userID); err != nil {
 		return err
 	}
-	return room(ctx, tx, l.OrganizationsPerUser, "organization quota of the user exceeded (%d); raise ORGANIZATIONS_PER_USER",
+	return checkQuota(ctx, tx, l.OrganizationsPerUser, "organization quota of the user exceeded (%d); raise ORGANIZATIONS_PER_USER",
 		`SELECT count(*) FROM parley_memberships($1) WHERE role = 'owner'`, userID)
 }
 
-// roomForMembership reports conflict when a user belongs to as many organizations as they may and would be new in this one.
-// It keeps others from adding to them meanwhile.
-func (l Limits) roomForMembership(ctx context.Context, tx *sqlx.Tx, userID, org string) error {
+// checkMembershipQuota returns a conflict error if the user has reached the membership quota and
+// is not yet a member of org. It locks the user, so that the number does not grow until the
+// transaction ends.
+func (l Limits) checkMembershipQuota(ctx context.Context, tx *sqlx.Tx, userID, org string) error {
 	if l.MembershipsPerUser == 0 {
 		return nil
 	}
 	if _, err := lockUser(ctx, tx, userID); err != nil {
 		return err
 	}
-	return room(ctx, tx, l.MembershipsPerUser,
+	return checkQuota(ctx, tx, l.MembershipsPerUser,
 		"membership quota of the user exceeded (%d); leave an organization or raise MEMBERSHIPS_PER_USER",
 		`SELECT CASE WHEN bool_or(id = $2) THEN 0 ELSE count(*) END FROM parley_memberships($1)`, userID, org)
 }
 
-// room reports conflict when the count has reached a limit.
-func room(ctx context.Context, tx *sqlx.Tx, maximum int, exceeded, count string, args ...any) error {
+// checkQuota returns a conflict error if the query count yields maximum or more. A maximum of
+// 0 means no limit.
+func checkQuota(ctx context.Context, tx *sqlx.Tx, maximum int, exceeded, count string, args ...any) error {
 	if maximum == 0 {
 		return nil
 	}

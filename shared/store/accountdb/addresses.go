@@ -15,25 +15,29 @@ import (
 	"parley/shared/store/pg"
 )
 
-// An address is proven once its holder signed in by an OpenID provider that verified it, or used a reset link of the
-// operator. An invitation's link proves nothing to other organizations, because its maker holds it as well. The holder of
-// a link may therefore take an unproven address over, and neither side gains anything of the other's: the taker gets an
-// account of their own. The displaced account keeps all that it has, its password and login sessions included, but not
-// the address.
+// An email address is proven in one of two ways: its user signs in through an OpenID provider
+// that verified it, or uses a reset link created by the operator. An invitation link proves
+// nothing to other organizations, because the inviter has it too. The holder of such a link may
+// therefore take over an unproven address. Neither side gains the other's data: the new holder
+// gets a new account. The displaced account keeps everything except the address, including its
+// password and login sessions.
 
-// maxListed bounds the accounts of an address that the operator sees.
+// maxListed is the maximum number of accounts of an address that are listed for the operator.
 const maxListed = 100
 
-// schemeOf is the SQL of a stored password's scheme: all but its key.
+// schemeOf is the SQL expression for the scheme of a stored password: the whole
+// value except the key.
 const schemeOf = `substring(password_hash FROM '^(.*)[$]')`
 
-// AddressAccount is an account that has an address, or had it before another account took it over.
+// AddressAccount is an account that has an email address, or had it before another
+// account took it over.
 type AddressAccount struct {
 	User      domain.User
-	Displaced bool // another account holds the address
+	Displaced bool // another account has the address now
 }
 
-// AccountsAt lists up to 100 accounts of an email address in any case: its holder, if there is one, and the displaced ones.
+// AccountsAt lists up to 100 accounts of an email address, ignoring case: the current holder
+// first, if any, then the displaced accounts.
 func (s *Store) AccountsAt(ctx context.Context, email string) ([]AddressAccount, error) {
 	var rows []userRow
 	err := s.db.SelectContext(ctx, &rows, `SELECT `+userColumns+` FROM users WHERE lower(email) = lower($1)
@@ -48,7 +52,8 @@ func (s *Store) AccountsAt(ctx context.Context, email string) ([]AddressAccount,
 	return out, nil
 }
 
-// AddressKnown reports whether an email address has accounts, and whether one of them has proven it.
+// AddressKnown reports whether any account has or had an email address, and whether one of
+// them has proven it.
 func (s *Store) AddressKnown(ctx context.Context, email string) (known, proven bool, err error) {
 	var row struct {
 		Known  bool `db:"known"`
@@ -59,7 +64,8 @@ func (s *Store) AddressKnown(ctx context.Context, email string) (known, proven b
 	return row.Known, row.Proven, wrap("looking for accounts of an address", err)
 }
 
-// PasswordSchemes lists the schemes of the passwords of an email address: all but the keys.
+// PasswordSchemes lists the distinct schemes of the passwords stored for an email address: each
+// value without its key.
 func (s *Store) PasswordSchemes(ctx context.Context, email string) ([]string, error) {
 	var schemes []string
 	err := s.db.SelectContext(ctx, &schemes, `SELECT DISTINCT `+schemeOf+` FROM users
@@ -67,9 +73,10 @@ func (s *Store) PasswordSchemes(ctx context.Context, email string) ([]string, er
 	return schemes, wrap("reading how passwords are stored", err)
 }
 
-// ByPassword gives the account of an email address whose stored password is one of hashes, and that password. Of several it is the
-// one that has proven the address, then one with an open login session from the client address, then the oldest. With only, no account
-// without such a session counts. WrongPassword when there is none.
+// ByPassword returns the account of an email address whose stored password is one of hashes,
+// and that password. If several match, it prefers the one that has proven the address, then one
+// with an open login session from the client address, then the oldest. If only is true,
+// accounts without such a session do not match. It returns WrongPassword if none matches.
 func (s *Store) ByPassword(ctx context.Context, email string, hashes []string, client string, only bool) (userID, hash string, err error) {
 	const familiar = `EXISTS (SELECT FROM login_sessions l WHERE l.user_id = users.id AND l.address = $3 AND l.expires_at > clock_timestamp())`
 	var row userRow
@@ -82,30 +89,34 @@ func (s *Store) ByPassword(ctx context.Context, email string, hashes []string, c
 	return row.ID, row.PasswordHash, wrap("looking for an account by its password", err)
 }
 
-// checkScheme refuses a user's new password if it has a salt of its own although another account of the address has one at the same
-// cost: that one's password was set at the same time.
+// checkScheme returns an unavailable error if the user's new password has a salt that differs
+// from the salt of another account of this address at the same cost: both passwords were set at
+// the same time. Passwords of an address at the same cost share a salt, so that a login derives
+// one key per cost.
 func checkScheme(ctx context.Context, tx *sqlx.Tx, userID, email, hash string) error {
 	end := strings.LastIndexByte(hash, '$')
-	if end < 0 { // there is no password
+	if end < 0 { // no password
 		return nil
 	}
+
 	scheme := hash[:end]
 	cost := scheme[:strings.LastIndexByte(scheme, '$')+1]
 	var alone bool
 	err := tx.GetContext(ctx, &alone, `SELECT count(*) > 0 AND NOT bool_or(`+schemeOf+` = $3) FROM users
 		WHERE lower(email) = lower($1) AND id <> $2 AND starts_with(password_hash, $4)`, email, userID, scheme, cost)
 	if err == nil && alone {
-		return apierr.New(apierr.Unavailable, "another password of this address was set at the same time; try again")
+		return apierr.New(apierr.Unavailable, "another password of this address was set concurrently; try again")
 	}
+
 	return wrap("comparing how passwords are stored", err)
 }
 
-// ProveAddress notes that whoever runs the service vouches for the address of a user.
+// ProveAddress records that the operator has confirmed the address of a user.
 func (s *Store) ProveAddress(ctx context.Context, userID string) error {
 	return s.db.Tx(ctx, func(tx *sqlx.Tx) error { return prove(ctx, tx, userID) })
 }
 
-// HoldsAddress reports whether a user has proven their address and holds it still.
+// HoldsAddress reports whether a user has proven their address and has not been displaced from it.
 func (s *Store) HoldsAddress(ctx context.Context, userID string) (bool, error) {
 	return holdsProven(ctx, s.db, userID)
 }
@@ -119,14 +130,14 @@ func holdsProven(ctx context.Context, q sqlx.QueryerContext, userID string) (boo
 	return holds, wrap("reading a user's address", err)
 }
 
-// prove notes that the holder of an address has proven it. A displaced account does not hold its address.
+// prove records that a user has proven their address. It does nothing for a displaced account.
 func prove(ctx context.Context, tx *sqlx.Tx, userID string) error {
 	_, err := tx.ExecContext(ctx, `UPDATE users SET email_proven_at = clock_timestamp()
 		WHERE id = $1 AND displaced_at IS NULL AND email_proven_at IS NULL`, userID)
 	return wrap("noting a proven address", err)
 }
 
-// holderFor locks the account that holds an address; false when there is none.
+// holderFor locks the account that has an address. It returns false if there is none.
 func holderFor(ctx context.Context, tx *sqlx.Tx, email string) (userRow, bool, error) {
 	var row userRow
 	err := tx.GetContext(ctx, &row, `SELECT `+userColumns+` FROM users
@@ -137,14 +148,15 @@ func holderFor(ctx context.Context, tx *sqlx.Tx, email string) (userRow, bool, e
 	return row, err == nil, wrap("reading the holder of an address", err)
 }
 
-// actAs names the user whose own rows the transaction sees.
+// actAs sets the user whose own rows the transaction can see.
 func actAs(ctx context.Context, tx *sqlx.Tx, userID string) error {
 	_, err := tx.ExecContext(ctx, `SELECT set_config('parley.user', $1, true)`, userID)
 	return wrap("naming user", err)
 }
 
-// displace takes an address from the locked account that holds it, for somebody who has proven it or holds the link of an
-// invitation. email_taken when the account has proven it. Its links become void, except reset links of the operator.
+// displace takes an address away from the locked account that has it. The new holder has proven
+// the address or has an invitation link for it. It returns email_taken if the account has proven
+// the address. The account's links become void, except reset links created by the operator.
 func displace(ctx context.Context, tx *sqlx.Tx, holder userRow) error {
 	if holder.Proven {
 		return apierr.New(apierr.EmailTaken, "this email address already has an account")
@@ -157,7 +169,7 @@ func displace(ctx context.Context, tx *sqlx.Tx, holder userRow) error {
 	return wrap("spending links", err)
 }
 
-// revokeUserKeys ends a user's own API keys.
+// revokeUserKeys revokes a user's own API keys.
 func revokeUserKeys(ctx context.Context, tx *sqlx.Tx, userID string) error {
 	if err := actAs(ctx, tx, userID); err != nil {
 		return err
@@ -167,7 +179,7 @@ func revokeUserKeys(ctx context.Context, tx *sqlx.Tx, userID string) error {
 	return wrap("revoking API keys", err)
 }
 
-// voidLinks ends the links that open a user's account.
+// voidLinks invalidates the unused links that open a user's account.
 func voidLinks(ctx context.Context, tx *sqlx.Tx, userID string) error {
 	_, err := tx.ExecContext(ctx, `UPDATE login_links SET used_at = clock_timestamp() WHERE user_id = $1 AND used_at IS NULL`, userID)
 	return wrap("spending links", err)

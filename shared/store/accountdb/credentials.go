@@ -17,10 +17,11 @@ import (
 	"parley/shared/store/pg"
 )
 
-// Credential is what authentication needs of an API key or a login session. Of a user's, it holds
-// the memberships, oldest first; an organization's key has OrganizationID instead. Label names it
-// where limits are kept, and gives nothing away. Lineage is the first key of the rotations that led to a key: its own id
-// if it replaced none.
+// Credential is the data by which an API key or a login session is authenticated. A user's
+// credential has Memberships, oldest first; an organization's key has OrganizationID instead.
+// Label identifies the credential in rate limits and reveals no secret. Lineage is the id of
+// the first key in the chain of rotations that led to this key; a key that replaced none has
+// its own id there.
 type Credential struct {
 	Label          string
 	KeyID          string
@@ -29,11 +30,11 @@ type Credential struct {
 	OrganizationID string
 	UserID         string
 	SecretHash     []byte
-	ExpiresAt      time.Time // zero: never
+	ExpiresAt      time.Time // zero: never expires
 	Memberships    []Standing
 }
 
-// Standing is a role in an organization.
+// Standing is a user's role in an organization.
 type Standing struct {
 	OrganizationID string
 	Role           domain.Role
@@ -64,7 +65,7 @@ func (row credentialRow) credential() *Credential {
 
 const credentialColumns = `login_id, key_id, org_id, user_id, secret_hash, expires_at, orgs, roles`
 
-// KeyCredentials reads the keys with these ids that are not revoked, by id.
+// KeyCredentials returns the keys with these ids that are not revoked, by id.
 func (s *Store) KeyCredentials(ctx context.Context, keyIDs []string) (map[string]*Credential, error) {
 	rows, err := readCredentials(ctx, s.db, `SELECT lineage, `+credentialColumns+` FROM parley_key_credentials($1)`, pq.Array(keyIDs))
 	if err != nil {
@@ -77,7 +78,7 @@ func (s *Store) KeyCredentials(ctx context.Context, keyIDs []string) (map[string
 	return out, nil
 }
 
-// LoginCredentials reads the open login sessions with these token hashes, by hash.
+// LoginCredentials returns the open login sessions with these token hashes, by hash.
 func (s *Store) LoginCredentials(ctx context.Context, hashes [][]byte) (map[string]*Credential, error) {
 	rows, err := readCredentials(ctx, s.db, `SELECT '' AS lineage, `+credentialColumns+` FROM parley_login_credentials($1)`, pq.Array(hashes))
 	if err != nil {
@@ -90,6 +91,7 @@ func (s *Store) LoginCredentials(ctx context.Context, hashes [][]byte) (map[stri
 	return out, nil
 }
 
+// readCredentials runs one of the functions that find credentials by ids or token hashes.
 func readCredentials(ctx context.Context, db *pg.DB, query string, list any) ([]credentialRow, error) {
 	stmt, err := db.Prepared(ctx, query)
 	if err != nil {
@@ -102,26 +104,29 @@ func readCredentials(ctx context.Context, db *pg.DB, query string, list any) ([]
 	return rows, nil
 }
 
-// holdCredential keeps what an actor acts with from ending before they are done; unauthenticated when it has ended
-// already. What recognised it may be some seconds old, and what they do is to last.
-func holdCredential(ctx context.Context, tx *sqlx.Tx, who Actor) error {
-	if who.LoginID != "" {
-		return holdLogin(ctx, tx, who.UserID, who.LoginID)
+// holdCredential locks the credential of an actor, so that it is not revoked before the
+// transaction ends. It returns unauthenticated if the credential has already ended: the request
+// may have been authenticated from a cache that is some seconds old.
+func holdCredential(ctx context.Context, tx *sqlx.Tx, actor Actor) error {
+	if actor.LoginID != "" {
+		return holdLogin(ctx, tx, actor.UserID, actor.LoginID)
 	}
-	if who.KeyID == "" {
+	if actor.KeyID == "" {
 		return nil
 	}
-	return held(ctx, tx, `SELECT id FROM api_keys WHERE id = $1 AND revoked_at IS NULL
-		AND (expires_at IS NULL OR expires_at > clock_timestamp()) FOR NO KEY UPDATE`, who.KeyID)
+	return lockCredentialRow(ctx, tx, `SELECT id FROM api_keys WHERE id = $1 AND revoked_at IS NULL
+		AND (expires_at IS NULL OR expires_at > clock_timestamp()) FOR NO KEY UPDATE`, actor.KeyID)
 }
 
 // holdLogin is holdCredential for a login session.
 func holdLogin(ctx context.Context, tx *sqlx.Tx, userID, loginID string) error {
-	return held(ctx, tx, `SELECT id FROM login_sessions WHERE id = $1 AND user_id = $2 AND expires_at > clock_timestamp()
+	return lockCredentialRow(ctx, tx, `SELECT id FROM login_sessions WHERE id = $1 AND user_id = $2 AND expires_at > clock_timestamp()
 		FOR KEY SHARE`, loginID, userID)
 }
 
-func held(ctx context.Context, tx *sqlx.Tx, query string, args ...any) error {
+// lockCredentialRow runs a query that locks a credential's row. It returns unauthenticated if
+// there is no row.
+func lockCredentialRow(ctx context.Context, tx *sqlx.Tx, query string, args ...any) error {
 	var found string
 	err := tx.GetContext(ctx, &found, query, args...)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -133,7 +138,7 @@ func held(ctx context.Context, tx *sqlx.Tx, query string, args ...any) error {
 	return nil
 }
 
-// Touch notes when API keys and login sessions were last used, given as id and instant.
+// Touch records when API keys and login sessions were last used, by their ids.
 func (s *Store) Touch(ctx context.Context, used map[string]time.Time) error {
 	var keys, logins touched
 	for name, at := range used {
@@ -143,6 +148,7 @@ func (s *Store) Touch(ctx context.Context, used map[string]time.Time) error {
 			keys.add(name, at)
 		}
 	}
+
 	return s.db.Tx(ctx, func(tx *sqlx.Tx) error {
 		if err := keys.write(ctx, tx, `SELECT parley_touch_keys($1, $2)`); err != nil {
 			return err
@@ -159,7 +165,8 @@ type touched struct {
 	at  []time.Time
 }
 
-// add cuts at as it is shown: PostgreSQL would round it to microseconds, into the next millisecond at times.
+// add truncates the time to milliseconds, as the API shows it. PostgreSQL would round it to
+// microseconds, sometimes into the next millisecond.
 func (t *touched) add(name string, at time.Time) {
 	t.ids, t.at = append(t.ids, name), append(t.at, domain.At(at).Time)
 }
@@ -174,7 +181,7 @@ func (t *touched) write(ctx context.Context, tx *sqlx.Tx, query string) error {
 	return nil
 }
 
-// as is pg.DB.WithinUser for what an actor does.
-func as(ctx context.Context, db *pg.DB, who Actor, f func(*sqlx.Tx) error) error {
-	return db.WithinUser(ctx, who.OrganizationID, who.UserID, f)
+// withinActor is pg.DB.WithinUser for an actor.
+func withinActor(ctx context.Context, db *pg.DB, actor Actor, f func(*sqlx.Tx) error) error {
+	return db.WithinUser(ctx, actor.OrganizationID, actor.UserID, f)
 }

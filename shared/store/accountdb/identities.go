@@ -12,8 +12,8 @@ import (
 	"parley/shared/store/pg"
 )
 
-// Identity is what an OpenID provider says of a person. Only Issuer and Subject name them; Email counts when
-// the provider has verified it.
+// Identity is a person as an OpenID provider describes them. Only Issuer and Subject identify
+// the person; Email is used only if the provider has verified it.
 type Identity struct {
 	Issuer, Subject string
 	Email           string
@@ -21,107 +21,124 @@ type Identity struct {
 	Name            string
 }
 
-// ErrMayTakeOver is wrapped by LogInByIdentity's email_taken if the same login with takeOver would be let in.
+// ErrMayTakeOver is wrapped by the email_taken error of LogInByIdentity if the same login with
+// takeOver would succeed.
 var ErrMayTakeOver = errors.New("the account with this address has not proven it")
 
 // IdentityKnown reports whether an identity has logged in before.
-func (s *Store) IdentityKnown(ctx context.Context, who Identity) (bool, error) {
+func (s *Store) IdentityKnown(ctx context.Context, identity Identity) (bool, error) {
 	var known bool
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
-		return tx.GetContext(ctx, &known, `SELECT EXISTS (SELECT FROM identities WHERE issuer = $1 AND subject = $2)`, who.Issuer, who.Subject)
+		return tx.GetContext(ctx, &known, `SELECT EXISTS (SELECT FROM identities WHERE issuer = $1 AND subject = $2)`, identity.Issuer, identity.Subject)
 	})
 	return known, wrap("looking an identity up", err)
 }
 
-// LogInByIdentity logs in the person behind an identity. One seen for the first time must have a verified
-// address (permission_denied), which proves it. The identity is linked to the account of loggedIn, while the login session of
-// login.LoginID holds, if that account has the address. Otherwise a new account is made for it. One that holds the address
-// without proof loses it if takeOver says so. email_taken in all other cases.
-func (s *Store) LogInByIdentity(ctx context.Context, who Identity, loggedIn string, takeOver bool, login NewLogin) (Account, error) {
+// LogInByIdentity logs in the user of an identity. A new identity must have a verified address
+// (permission_denied otherwise), and that proves the address. The account for a new identity is
+// chosen as follows:
+//   - If loggedIn has this address and the login session login.LoginID is still open, the
+//     identity is linked to that account.
+//   - Otherwise a new account is created. If another account has the address without proof, it
+//     loses the address, provided that takeOver is true.
+//   - In all other cases LogInByIdentity returns email_taken.
+func (s *Store) LogInByIdentity(ctx context.Context, identity Identity, loggedIn string, takeOver bool, login NewLogin) (Account, error) {
 	var account Account
 	attempt := func(tx *sqlx.Tx) error {
-		userID, before, err := identified(ctx, tx, who, loggedIn, takeOver, login.LoginID)
+		userID, before, err := userForIdentity(ctx, tx, identity, loggedIn, takeOver, login.LoginID)
 		if err != nil {
 			return err
 		}
 		by := login
-		by.LoginID = "" // the identity lets them in, and not the session
+		by.LoginID = "" // the identity authenticates this login, not the session
 		account, err = logIn(ctx, tx, userID, by)
 		account.Before = before
 		return err
 	}
+
 	err := s.db.Tx(ctx, attempt)
 	if pg.Violates(err, "identities_pkey") || apierr.CodeFor(err) == apierr.EmailTaken {
-		err = s.db.Tx(ctx, attempt) // the same person logged in twice at once: the other one may have made the account
+		// A concurrent login of the same person may have created the account.
+		err = s.db.Tx(ctx, attempt)
 	}
+
 	return account, err
 }
 
-// identified gives the user of an identity, made or linked when it is new, and the account that lost its address to them.
-func identified( //nolint:cyclop // one step after the other, each of which may refuse
-	ctx context.Context, tx *sqlx.Tx, who Identity, loggedIn string, takeOver bool, loginID string,
+// userForIdentity returns the user of an identity and the account that lost its address to that
+// user, if any. It creates or links the user of a new identity.
+func userForIdentity( //nolint:cyclop // one step after the other, each of which may refuse
+	ctx context.Context, tx *sqlx.Tx, identity Identity, loggedIn string, takeOver bool, loginID string,
 ) (userID, before string, err error) {
-	err = tx.GetContext(ctx, &userID, `SELECT user_id FROM identities WHERE issuer = $1 AND subject = $2`, who.Issuer, who.Subject)
+	err = tx.GetContext(ctx, &userID, `SELECT user_id FROM identities WHERE issuer = $1 AND subject = $2`, identity.Issuer, identity.Subject)
 	if err == nil || !errors.Is(err, sql.ErrNoRows) {
 		return userID, "", wrap("reading identity", err)
 	}
-	if who.Email == "" || !who.Verified {
-		return "", "", apierr.New(apierr.PermissionDenied, "the provider has not verified an email address of yours")
+	if identity.Email == "" || !identity.Verified {
+		return "", "", apierr.New(apierr.PermissionDenied, "the identity provider has not verified your email address")
 	}
-	holder, known, err := holderFor(ctx, tx, who.Email)
+
+	holder, known, err := holderFor(ctx, tx, identity.Email)
 	if err != nil {
 		return "", "", err
 	}
-	linked, err := hasAddress(ctx, tx, loggedIn, who.Email)
+
+	linked, err := hasAddress(ctx, tx, loggedIn, identity.Email)
 	if err == nil && linked && loginID != "" {
 		err = holdLogin(ctx, tx, loggedIn, loginID)
 	}
+
 	if err != nil {
 		return "", "", err
 	}
+
 	if known && (!linked || holder.ID != loggedIn) {
 		before = holder.ID
 		if err := takeAddress(ctx, tx, holder, linked || takeOver); err != nil {
 			return "", "", err
 		}
 	}
-	if userID, err = proven(ctx, tx, who, loggedIn, linked); err != nil {
+
+	if userID, err = proven(ctx, tx, identity, loggedIn, linked); err != nil {
 		return "", "", err
 	}
-	_, err = tx.ExecContext(ctx, `INSERT INTO identities (issuer, subject, user_id) VALUES ($1, $2, $3)`, who.Issuer, who.Subject, userID)
+
+	_, err = tx.ExecContext(ctx, `INSERT INTO identities (issuer, subject, user_id) VALUES ($1, $2, $3)`, identity.Issuer, identity.Subject, userID)
 	return userID, before, wrap("linking identity", err)
 }
 
-// proven gives the user who holds the identity's address from now on: the one who is logged in and has it, or a new one.
-func proven(ctx context.Context, tx *sqlx.Tx, who Identity, loggedIn string, linked bool) (string, error) {
+// proven returns the user who has the identity's address from now on: the logged-in user if
+// linked, otherwise a new one.
+func proven(ctx context.Context, tx *sqlx.Tx, identity Identity, loggedIn string, linked bool) (string, error) {
 	if linked {
 		return loggedIn, reclaim(ctx, tx, loggedIn)
 	}
-	user, err := createUser(ctx, tx, NewUser{Email: who.Email, Name: who.Name, proven: true})
+	user, err := createUser(ctx, tx, NewUser{Email: identity.Email, Name: identity.Name, proven: true})
 	return user.ID, err
 }
 
-// takeAddress displaces the holder of an address for somebody who has proven it.
-func takeAddress(ctx context.Context, tx *sqlx.Tx, holder userRow, meant bool) error {
-	if err := mayTakeOver(holder, meant); err != nil {
+// takeAddress displaces the holder of an address for a person who has proven it.
+func takeAddress(ctx context.Context, tx *sqlx.Tx, holder userRow, confirmed bool) error {
+	if err := mayTakeOver(holder, confirmed); err != nil {
 		return err
 	}
 	return displace(ctx, tx, holder)
 }
 
-// hasAddress reports whether a user has an address, whether or not another account holds it.
+// hasAddress reports whether a user has an address, even if another account displaced them from it.
 func hasAddress(ctx context.Context, tx *sqlx.Tx, userID, email string) (bool, error) {
 	var has bool
 	err := tx.GetContext(ctx, &has, `SELECT EXISTS (SELECT FROM users WHERE id = $1 AND lower(email) = lower($2))`, userID, email)
 	return has, wrap("reading a user's address", err)
 }
 
-// mayTakeOver reports email_taken when somebody who has proven an address may not displace its holder as they came.
-func mayTakeOver(holder userRow, meant bool) error {
+// mayTakeOver returns email_taken if a person who has proven an address may not displace its
+// holder. meant says that the person asked for the takeover.
+func mayTakeOver(holder userRow, confirmed bool) error {
 	switch {
 	case holder.Proven:
 		return apierr.New(apierr.EmailTaken, "this email address already has an account: log in to it first, and the two are linked")
-	case !meant:
+	case !confirmed:
 		return apierr.Wrap(apierr.EmailTaken, ErrMayTakeOver,
 			"this email address already has an account: log in to it first, and the two are linked; "+
 				"or begin again with takeover=1 for an account of your own, if that one is not yours")
@@ -129,7 +146,7 @@ func mayTakeOver(holder userRow, meant bool) error {
 	return nil
 }
 
-// reclaim gives a displaced account its address back, and notes that it is proven.
+// reclaim gives a displaced account its address back and records it as proven.
 func reclaim(ctx context.Context, tx *sqlx.Tx, userID string) error {
 	_, err := tx.ExecContext(ctx, `UPDATE users SET displaced_at = NULL, email_proven_at = coalesce(email_proven_at, clock_timestamp())
 		WHERE id = $1`, userID)

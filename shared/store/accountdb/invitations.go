@@ -14,11 +14,13 @@ import (
 	"parley/shared/store/pg"
 )
 
-// Invitation gives what a link's token stands for; not_found when it is unknown, was used or has ended.
+// Invitation returns the invitation of a link's token. It returns not_found if the token is
+// unknown, used or expired.
 func (s *Organizations) Invitation(ctx context.Context, tokenHash []byte) (domain.Invitation, error) {
 	return invitation(ctx, s.db, tokenHash)
 }
 
+// invitation reads the open invitation of a token. It returns not_found if there is none.
 func invitation(ctx context.Context, q sqlx.QueryerContext, tokenHash []byte) (domain.Invitation, error) {
 	var row struct {
 		ID           string `db:"id"`
@@ -27,6 +29,7 @@ func invitation(ctx context.Context, q sqlx.QueryerContext, tokenHash []byte) (d
 		Email        string `db:"email"`
 		Role         string `db:"role"`
 	}
+
 	err := sqlx.GetContext(ctx, q, &row, `SELECT id, org_id, organization, email, role FROM parley_invitation($1)`, tokenHash)
 	if errors.Is(err, sql.ErrNoRows) {
 		return domain.Invitation{}, pg.NotFound()
@@ -34,14 +37,15 @@ func invitation(ctx context.Context, q sqlx.QueryerContext, tokenHash []byte) (d
 	if err != nil {
 		return domain.Invitation{}, fmt.Errorf("reading invitation: %w", err)
 	}
+
 	return domain.Invitation{
 		ID: row.ID, OrganizationID: row.OrgID, Organization: row.Organization, Email: row.Email, Role: domain.Role(row.Role),
 	}, nil
 }
 
-// Join spends an invitation's link for the user of that id, and logs them in. It is for them only if their address is the
-// invited one, whether or not they hold it: not_found otherwise, also when the link was made with an API key that has ended. conflict when
-// they belong to as many organizations as they may.
+// Join uses an invitation link for a user and logs them in. It returns not_found if the user's
+// address is not the invited one (a displaced address counts), or if the link was created with
+// an API key that has ended. It returns conflict if the user has reached the membership quota.
 func (s *Store) Join(ctx context.Context, tokenHash []byte, userID string, login NewLogin) (Account, error) {
 	var account Account
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
@@ -49,6 +53,7 @@ func (s *Store) Join(ctx context.Context, tokenHash []byte, userID string, login
 		if err != nil {
 			return err
 		}
+
 		var same bool
 		err = tx.GetContext(ctx, &same, `SELECT lower(email) = lower($2) FROM users WHERE id = $1`, userID, invited.Email)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
@@ -57,18 +62,21 @@ func (s *Store) Join(ctx context.Context, tokenHash []byte, userID string, login
 		if !same {
 			return pg.NotFound()
 		}
-		if err := s.limits().roomForMembership(ctx, tx, userID, invited.OrganizationID); err != nil {
+
+		if err := s.limits().checkMembershipQuota(ctx, tx, userID, invited.OrganizationID); err != nil {
 			return err
 		}
+
 		account, err = join(ctx, tx, invited, userID, login)
 		return err
 	})
 	return account, err
 }
 
-// JoinNew is Join for somebody who has no account of the address: it makes one, and their default organization after the
-// membership, which is the older one. It takes the address over from an account that has not proven it, and is email_taken
-// for one that has. The account that was displaced, if there was one, is in the result.
+// JoinNew is Join for a person without an account at the address. It creates the account, the
+// membership, and then the default organization, so that the membership is the older one. An
+// account that has the address without proof is displaced and named in the result. JoinNew
+// returns email_taken if that account has proven the address.
 func (s *Store) JoinNew(ctx context.Context, tokenHash []byte, name, passwordHash string, login NewLogin) (Account, error) {
 	var account Account
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
@@ -76,23 +84,28 @@ func (s *Store) JoinNew(ctx context.Context, tokenHash []byte, name, passwordHas
 		if err != nil {
 			return err
 		}
+
 		before, known, err := holderFor(ctx, tx, invited.Email)
 		if err != nil {
 			return err
 		}
+
 		if known {
 			if err := displace(ctx, tx, before); err != nil {
 				return err
 			}
 		}
+
 		made := NewUser{Email: invited.Email, Name: name, PasswordHash: passwordHash, invitedTo: invited.OrganizationID}
 		user, err := createUser(ctx, tx, made)
 		if err != nil {
 			return err
 		}
+
 		if account, err = join(ctx, tx, invited, user.ID, login); err != nil {
 			return err
 		}
+
 		account.Before = before.ID
 		_, err = createOrganization(ctx, tx, defaultName(user), user.ID)
 		return err
@@ -100,7 +113,8 @@ func (s *Store) JoinNew(ctx context.Context, tokenHash []byte, name, passwordHas
 	return account, err
 }
 
-// OwnInvitation is an open invitation to the address of the person who reads it, with its pagination cursor.
+// OwnInvitation is an open invitation to the address of the user who reads it, with its
+// pagination cursor.
 type OwnInvitation struct {
 	ID           string
 	Organization domain.OrganizationName
@@ -127,8 +141,9 @@ func (row ownInvitationRow) invitation() OwnInvitation {
 
 const ownInvitationColumns = `id, org_id, organization, role, created_at, expires_at`
 
-// OwnInvitations lists up to limit open invitations to the address of a user, newest first. permission_denied unless the user
-// has proven the address: an account that anybody may have made learns nothing of invitations to its address.
+// OwnInvitations lists up to limit open invitations to the address of a user, newest first. It
+// returns permission_denied unless the user has proven the address, because anyone can create
+// an account at an unproven one.
 func (s *Organizations) OwnInvitations(ctx context.Context, userID string, after After, limit int) ([]OwnInvitation, error) {
 	var rows []ownInvitationRow
 	err := s.db.WithinUser(ctx, "", userID, func(tx *sqlx.Tx) error {
@@ -140,14 +155,17 @@ func (s *Organizations) OwnInvitations(ctx context.Context, userID string, after
 			after.ID, after.At, limit)
 		return wrap("listing invitations", err)
 	})
+
 	out := make([]OwnInvitation, len(rows))
 	for i, row := range rows {
 		out[i] = row.invitation()
 	}
+
 	return out, err
 }
 
-// OwnInvitation gives an open invitation to the address of a user by its id; errors are those of AnswerInvitation.
+// OwnInvitation returns an open invitation to the address of a user by its id. Its errors are
+// those of AnswerInvitation.
 func (s *Organizations) OwnInvitation(ctx context.Context, userID, invitationID string) (OwnInvitation, error) {
 	var row ownInvitationRow
 	err := s.db.WithinUser(ctx, "", userID, func(tx *sqlx.Tx) error {
@@ -160,30 +178,35 @@ func (s *Organizations) OwnInvitation(ctx context.Context, userID, invitationID 
 	return row.invitation(), err
 }
 
-// holdsAddress reports permission_denied unless a user has proven their address and holds it still.
+// holdsAddress returns permission_denied unless a user has proven their address and has not
+// been displaced from it.
 func holdsAddress(ctx context.Context, tx *sqlx.Tx, userID string) error {
 	holds, err := holdsProven(ctx, tx, userID)
 	if err == nil && !holds {
-		err = apierr.New(apierr.PermissionDenied, "the address of this account is not proven: accept an invitation by its link")
+		err = apierr.New(apierr.PermissionDenied, "the address of this account is not proven: accept the invitation by its link")
 	}
 	return err
 }
 
-// AnswerInvitation spends an invitation to the address of a user: they become a member if they accept, and the invitation
-// is gone if they decline. loginID is their login session, which must not have ended. not_found when the invitation is not
-// to their address; permission_denied unless they have proven the address.
+// AnswerInvitation accepts or declines an invitation to the address of a user, and deletes it.
+// If accept is true, the user becomes a member. loginID is their login session, which must not
+// have ended. It returns not_found if the invitation is not to their address, and
+// permission_denied unless they have proven the address.
 func (s *Organizations) AnswerInvitation(ctx context.Context, userID, loginID, invitationID string, accept bool) (OwnInvitation, error) {
 	var row ownInvitationRow
 	err := s.db.WithinUser(ctx, "", userID, func(tx *sqlx.Tx) error {
 		if _, err := lockUser(ctx, tx, userID); err != nil {
 			return err
 		}
+
 		if err := holdLogin(ctx, tx, userID, loginID); err != nil {
 			return err
 		}
+
 		if err := holdsAddress(ctx, tx, userID); err != nil {
 			return err
 		}
+
 		err := tx.GetContext(ctx, &row, `SELECT `+ownInvitationColumns+` FROM parley_own_invitations() WHERE id = $1`, invitationID)
 		if errors.Is(err, sql.ErrNoRows) {
 			return pg.NotFound()
@@ -191,16 +214,20 @@ func (s *Organizations) AnswerInvitation(ctx context.Context, userID, loginID, i
 		if err != nil {
 			return fmt.Errorf("reading invitation: %w", err)
 		}
+
 		if err := pg.ActFor(ctx, tx, row.OrgID); err != nil {
 			return err
 		}
+
 		role, err := spendInvitation(ctx, tx, `id = $1`, invitationID)
 		if err != nil || !accept {
 			return err
 		}
-		if err := s.limits().roomForMembership(ctx, tx, userID, row.OrgID); err != nil {
+
+		if err := s.limits().checkMembershipQuota(ctx, tx, userID, row.OrgID); err != nil {
 			return err
 		}
+
 		row.Role = string(role)
 		return addMembership(ctx, tx, row.OrgID, userID, role)
 	})
@@ -215,7 +242,8 @@ func (s *Organizations) DeclineByLink(ctx context.Context, tokenHash []byte) err
 	})
 }
 
-// takeInvitation deletes an invitation, so that its link works once, and acts for its organization.
+// takeInvitation deletes an invitation, so that its link works once, and makes the transaction
+// act for its organization.
 func takeInvitation(ctx context.Context, tx *sqlx.Tx, tokenHash []byte) (domain.Invitation, error) {
 	invited, err := invitation(ctx, tx, tokenHash)
 	if err != nil {
@@ -228,8 +256,9 @@ func takeInvitation(ctx context.Context, tx *sqlx.Tx, tokenHash []byte) (domain.
 	return invited, err
 }
 
-// spendInvitation deletes an invitation of the transaction's organization and gives its role as it is now. The second of two
-// transactions waits here for the first one, and finds nothing.
+// spendInvitation deletes an invitation of the transaction's organization and returns its
+// current role. If two transactions do so concurrently, the second waits here for the first and
+// returns not_found.
 func spendInvitation(ctx context.Context, tx *sqlx.Tx, where string, arg any) (domain.Role, error) {
 	var role domain.Role
 	err := tx.GetContext(ctx, &role, `DELETE FROM invitations WHERE `+where+` RETURNING role`, arg)
@@ -239,7 +268,8 @@ func spendInvitation(ctx context.Context, tx *sqlx.Tx, where string, arg any) (d
 	return role, wrap("spending invitation", err)
 }
 
-// join adds the user and logs them in; the account's organization is the inviting one.
+// join adds the user to the inviting organization and logs them in. The account in the result
+// names that organization.
 func join(ctx context.Context, tx *sqlx.Tx, invited domain.Invitation, userID string, login NewLogin) (Account, error) {
 	if err := addMembership(ctx, tx, invited.OrganizationID, userID, invited.Role); err != nil {
 		return Account{}, err

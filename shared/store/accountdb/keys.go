@@ -16,8 +16,9 @@ import (
 	"parley/shared/store/pg"
 )
 
-// NewKey is an API key to create. An organization's key has OrganizationID and, when a person made
-// it, UserID; a user's key has UserID only: both are taken from who makes it. SecretHash is the SHA-256 of the whole key.
+// NewKey is an API key to create. An organization's key has OrganizationID and, if a person
+// created it, UserID; a user's key has UserID only. CreateKey sets both from the actor.
+// SecretHash is the SHA-256 of the whole key.
 type NewKey struct {
 	ID             string
 	Scope          domain.KeyScope
@@ -27,7 +28,7 @@ type NewKey struct {
 	SecretHash     []byte
 	LastFour       string
 	ExpiresAt      *domain.Time
-	lineage        string // the first key of the rotations that led to this one; empty: itself
+	lineage        string // the first key in the chain of rotations; empty: this key
 }
 
 type keyRow struct {
@@ -52,19 +53,21 @@ func (row keyRow) key() domain.APIKey {
 	}
 }
 
-// CreateKey stores an API key of the actor's organization, whose admin they must be (permission_denied), or of the
-// actor's own, and gives it as lists show it; conflict when there are as many keys as there may be.
-func (s *Organizations) CreateKey(ctx context.Context, who Actor, k NewKey) (domain.APIKey, error) {
-	k.OrganizationID, k.UserID = "", who.UserID
+// CreateKey stores an API key of the actor or of the actor's organization, and returns it as
+// lists show it. A key of the organization requires the admin role (permission_denied). It
+// returns conflict if the key quota is reached.
+func (s *Organizations) CreateKey(ctx context.Context, actor Actor, k NewKey) (domain.APIKey, error) {
+	k.OrganizationID, k.UserID = "", actor.UserID
 	if k.Scope == domain.KeyScopeOrganization {
-		k.OrganizationID = who.OrganizationID
+		k.OrganizationID = actor.OrganizationID
 	}
+
 	var key domain.APIKey
-	err := as(ctx, s.db, who, func(tx *sqlx.Tx) error {
-		if err := mayCreateKey(ctx, tx, who, k.Scope); err != nil {
+	err := withinActor(ctx, s.db, actor, func(tx *sqlx.Tx) error {
+		if err := mayCreateKey(ctx, tx, actor, k.Scope); err != nil {
 			return err
 		}
-		if err := s.limits().roomForKey(ctx, tx, k); err != nil {
+		if err := s.limits().checkKeyQuota(ctx, tx, k); err != nil {
 			return err
 		}
 		var err error
@@ -74,17 +77,20 @@ func (s *Organizations) CreateKey(ctx context.Context, who Actor, k NewKey) (dom
 	return key, err
 }
 
-func mayCreateKey(ctx context.Context, tx *sqlx.Tx, who Actor, scope domain.KeyScope) error {
+// mayCreateKey checks that the actor may create a key of this scope, and locks the actor's
+// credential until the transaction ends.
+func mayCreateKey(ctx context.Context, tx *sqlx.Tx, actor Actor, scope domain.KeyScope) error {
 	if scope != domain.KeyScopeOrganization {
-		return holdCredential(ctx, tx, who)
+		return holdCredential(ctx, tx, actor)
 	}
-	role, err := lockOrganization(ctx, tx, who)
+	role, err := lockOrganization(ctx, tx, actor)
 	if err == nil && !role.AtLeast(domain.RoleAdmin) {
-		err = apierr.New(apierr.PermissionDenied, "only an admin may make an organization's key")
+		err = apierr.New(apierr.PermissionDenied, "only an admin may create an organization's key")
 	}
 	return err
 }
 
+// createKey inserts a key. The caller has checked permission and quota.
 func createKey(ctx context.Context, tx *sqlx.Tx, k NewKey) (domain.APIKey, error) {
 	var row keyRow
 	err := tx.GetContext(ctx, &row, `INSERT INTO api_keys (id, scope, org_id, user_id, name, secret_hash, last_four, expires_at, lineage)
@@ -97,17 +103,16 @@ func createKey(ctx context.Context, tx *sqlx.Tx, k NewKey) (domain.APIKey, error
 	return row.key(), nil
 }
 
-// KeyFilter says whose keys are meant: those of an organization, when it is named, and the user keys
-// of a user, when one is named.
+// KeyFilter selects keys: those of OrganizationID, if set, and the user keys of UserID, if set.
 type KeyFilter struct {
 	OrganizationID string
 	UserID         string
-	After          string // list keys older than the one of this id
+	After          string // the id of the last key of the previous page
 }
 
 const keyVisible = ` revoked_at IS NULL AND ((scope = 'organization' AND org_id = $1) OR (scope = 'user' AND user_id = $2)) `
 
-// Keys lists up to limit keys, newest first; revoked ones are gone.
+// Keys lists up to limit keys that are not revoked, newest first.
 func (s *Organizations) Keys(ctx context.Context, f KeyFilter, limit int) ([]domain.APIKey, error) {
 	var rows []keyRow
 	err := s.db.WithinUser(ctx, f.OrganizationID, f.UserID, func(tx *sqlx.Tx) error {
@@ -117,18 +122,21 @@ func (s *Organizations) Keys(ctx context.Context, f KeyFilter, limit int) ([]dom
 	if err != nil {
 		return nil, fmt.Errorf("listing API keys: %w", err)
 	}
+
 	out := make([]domain.APIKey, len(rows))
 	for i, row := range rows {
 		out[i] = row.key()
 	}
+
 	return out, nil
 }
 
-// RevokeKey ends a key that the actor's organization or user has. Only an admin may end an
-// organization's: permission_denied; any other key is not_found. Links and invitations made with it end, too.
-func (s *Organizations) RevokeKey(ctx context.Context, who Actor, keyID string) error {
-	return as(ctx, s.db, who, func(tx *sqlx.Tx) error {
-		if _, err := lockKey(ctx, tx, who, keyID); err != nil {
+// RevokeKey revokes a key of the actor's organization or user. A key of the organization
+// requires the admin role (permission_denied). Any other key is not_found. Links and
+// invitations created with the key become void too.
+func (s *Organizations) RevokeKey(ctx context.Context, actor Actor, keyID string) error {
+	return withinActor(ctx, s.db, actor, func(tx *sqlx.Tx) error {
+		if _, err := lockKey(ctx, tx, actor, keyID); err != nil {
 			return err
 		}
 		if _, err := tx.ExecContext(ctx, `UPDATE api_keys SET revoked_at = clock_timestamp() WHERE id = $1`, keyID); err != nil {
@@ -138,60 +146,72 @@ func (s *Organizations) RevokeKey(ctx context.Context, who Actor, keyID string) 
 	})
 }
 
-// lockKey gives a key that the actor may change, and keeps others from changing it.
-func lockKey(ctx context.Context, tx *sqlx.Tx, who Actor, keyID string) (keyRow, error) {
+// lockKey returns a key that the actor may change, and locks it.
+func lockKey(ctx context.Context, tx *sqlx.Tx, actor Actor, keyID string) (keyRow, error) {
 	var row keyRow
-	role, err := lockStanding(ctx, tx, who)
+	role, err := lockStanding(ctx, tx, actor)
 	if err != nil {
 		return row, err
 	}
-	org := who.OrganizationID
-	if role == "" { // whoever has left the organization keeps their own keys, and may end them
+
+	org := actor.OrganizationID
+	if role == "" { // a user who left the organization may still revoke their own keys
 		org = ""
 	}
-	err = tx.GetContext(ctx, &row, `SELECT `+keyColumns+` FROM api_keys WHERE`+keyVisible+`AND id = $3 FOR UPDATE`, org, who.UserID, keyID)
+
+	err = tx.GetContext(ctx, &row, `SELECT `+keyColumns+` FROM api_keys WHERE`+keyVisible+`AND id = $3 FOR UPDATE`, org, actor.UserID, keyID)
 	if errors.Is(err, sql.ErrNoRows) {
 		return row, pg.NotFound()
 	}
 	if err != nil {
 		return row, fmt.Errorf("reading API key: %w", err)
 	}
+
 	if row.Scope == string(domain.KeyScopeOrganization) && !role.AtLeast(domain.RoleAdmin) {
 		return row, apierr.New(apierr.PermissionDenied, "only an admin may change an organization's key")
 	}
+
 	return row, nil
 }
 
-// RotateKey stores a key in the place of another: same name, scope, owner, end and lineage. The old one works on for overlap at most.
-// k brings id and secret only. One that has expired is not_found; conflict when both together are too many. Its budgets and hooks become
-// the new one's.
-func (s *Organizations) RotateKey(ctx context.Context, who Actor, keyID string, k NewKey, overlap time.Duration) (domain.APIKey, error) {
+// RotateKey replaces a key with k, which provides id and secret only. The new key has the name,
+// scope, owner, expiry and lineage of the old one, and takes over its budgets and hooks. The
+// old key keeps working for at most overlap. It returns not_found if the old key has expired,
+// and conflict if both keys together exceed the quota.
+func (s *Organizations) RotateKey(ctx context.Context, actor Actor, keyID string, k NewKey, overlap time.Duration) (domain.APIKey, error) {
 	var key domain.APIKey
-	err := as(ctx, s.db, who, func(tx *sqlx.Tx) error {
-		old, err := lockKey(ctx, tx, who, keyID)
+	err := withinActor(ctx, s.db, actor, func(tx *sqlx.Tx) error {
+		old, err := lockKey(ctx, tx, actor, keyID)
 		if err != nil {
 			return err
 		}
+
 		done, err := tx.ExecContext(ctx, `UPDATE api_keys
 			SET expires_at = least(expires_at, clock_timestamp() + make_interval(secs => $2))
 			WHERE id = $1 AND (expires_at IS NULL OR expires_at > clock_timestamp())`, keyID, overlap.Seconds())
 		if err != nil {
 			return fmt.Errorf("ending API key: %w", err)
 		}
+
 		if n, err := done.RowsAffected(); err == nil && n == 0 {
 			return pg.NotFound()
 		}
+
 		k.Scope, k.Name, k.ExpiresAt = domain.KeyScope(old.Scope), old.Name, old.ExpiresAt
 		k.OrganizationID, k.UserID, k.lineage = old.OrgID.String, old.UserID.String, old.Lineage
-		if err := s.limits().roomForKey(ctx, tx, k); err != nil { // the old one counts unless it has ended at once
+		// The old key counts too, unless it has ended immediately.
+		if err := s.limits().checkKeyQuota(ctx, tx, k); err != nil {
 			return err
 		}
+
 		if key, err = createKey(ctx, tx, k); err != nil || k.OrganizationID == "" {
 			return err
 		}
+
 		if err := budgetdb.MoveBudgets(ctx, tx, k.OrganizationID, keyID, k.ID); err != nil {
 			return err
 		}
+
 		return hookdb.MoveHooks(ctx, tx, k.OrganizationID, keyID, k.ID)
 	})
 	return key, err

@@ -15,7 +15,7 @@ import (
 	"parley/shared/store/pg"
 )
 
-// Sentinels of one-time login links.
+// Errors of one-time login links.
 var (
 	ErrLinkUnknown = errors.New("login link does not exist")
 	ErrLinkSpent   = errors.New("login link was used or has expired")
@@ -33,7 +33,8 @@ func (s *Store) CreateLoginLink(ctx context.Context, userID string, tokenHash []
 	})
 }
 
-// UseLoginLink spends a one-time link and logs its user in; ErrLinkUnknown or ErrLinkSpent otherwise.
+// UseLoginLink uses a one-time link and logs its user in. It returns ErrLinkUnknown or
+// ErrLinkSpent if the link is not valid.
 func (s *Store) UseLoginLink(ctx context.Context, linkHash []byte, login NewLogin) (Account, error) {
 	var account Account
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
@@ -49,65 +50,80 @@ func (s *Store) UseLoginLink(ctx context.Context, linkHash []byte, login NewLogi
 		if err != nil {
 			return fmt.Errorf("reading login link: %w", err)
 		}
+
 		if link.Spent {
 			return ErrLinkSpent
 		}
+
 		if _, err := tx.ExecContext(ctx, `UPDATE login_links SET used_at = clock_timestamp() WHERE token_hash = $1`, linkHash); err != nil {
 			return fmt.Errorf("spending login link: %w", err)
 		}
+
 		account, err = logIn(ctx, tx, link.UserID, login)
 		return err
 	})
 	return account, err
 }
 
-// CreateReset stores a one-time link by which the user sets a new password until expires. Whoever calls it
-// runs the service.
+// CreateReset stores a one-time link with which the user sets a new password until expires. It
+// is for the operator.
 func (s *Store) CreateReset(ctx context.Context, userID string, tokenHash []byte, expires time.Time) error {
 	return s.db.Tx(ctx, func(tx *sqlx.Tx) error {
 		return createReset(ctx, tx, reset{UserID: userID}, tokenHash, expires)
 	})
 }
 
-// CreateMemberReset is CreateReset by an admin of an organization for a member of it, of no higher role, whose account
-// an invitation of it made and who has nothing in any other organization: permission_denied otherwise, and not_found
-// when they are no member at all.
-func (s *Organizations) CreateMemberReset(ctx context.Context, who Actor, userID string, tokenHash []byte, expires time.Time) error {
-	return as(ctx, s.db, who, func(tx *sqlx.Tx) error {
-		own, err := lockOrganization(ctx, tx, who)
+// CreateMemberReset is CreateReset by an admin of an organization, for one of its members.
+// It returns not_found if the user is not a member. It returns permission_denied unless all
+// of this is true:
+//   - The member's role is not higher than the admin's.
+//   - An invitation of this organization created the member's account.
+//   - The member has nothing in any other organization.
+func (s *Organizations) CreateMemberReset(ctx context.Context, actor Actor, userID string, tokenHash []byte, expires time.Time) error {
+	return withinActor(ctx, s.db, actor, func(tx *sqlx.Tx) error {
+		own, err := lockOrganization(ctx, tx, actor)
 		if err != nil {
 			return err
 		}
-		role, err := memberRole(ctx, tx, who.OrganizationID, userID)
+
+		role, err := memberRole(ctx, tx, actor.OrganizationID, userID)
 		switch {
 		case err != nil:
 			return err
 		case role == "":
 			return pg.NotFound()
 		case !own.AtLeast(domain.RoleAdmin) || !own.AtLeast(role):
-			return apierr.New(apierr.PermissionDenied, "only an admin may reset a member, and only an owner an owner")
+			return apierr.New(apierr.PermissionDenied, "only an admin may reset a member's password, and only an owner that of an owner")
 		}
+
 		if _, err := lockUser(ctx, tx, userID); err != nil {
 			return err
 		}
-		theirs, err := belongsTo(ctx, tx, userID, who.OrganizationID)
+
+		theirs, err := belongsTo(ctx, tx, userID, actor.OrganizationID)
 		if err != nil {
 			return err
 		}
+
 		if !theirs {
-			return apierr.New(apierr.PermissionDenied, "an account that no invitation of this organization made, or that has something in "+
-				"another one, is not for its admins to open: whoever runs the service may use `parley reset-password`")
+			return apierr.New(apierr.PermissionDenied, "an admin cannot reset an account that was not created by "+
+				"an invitation of this organization, or that has data in "+
+				"another organization: ask the operator to run `parley reset-password`")
 		}
+
 		made := reset{
-			UserID: userID, Organization: pg.Optional(who.OrganizationID), Role: pg.Optional(string(own)),
-			By: who.UserID, With: pg.Optional(who.KeyID),
+			UserID: userID, Organization: pg.Optional(actor.OrganizationID), Role: pg.Optional(string(own)),
+			By: actor.UserID, With: pg.Optional(actor.KeyID),
 		}
 		return createReset(ctx, tx, made, tokenHash, expires)
 	})
 }
 
-// reset is a link's bounds. One that an admin made is void once the person has something in another organization or
-// has a higher role than its maker had, and when its maker stops being one or the key ends that it was made with.
+// reset is a password reset link and its restrictions. A link created by an admin becomes
+// void in three cases:
+//   - The user gains something in another organization, or a higher role than the admin had.
+//   - The admin loses that role.
+//   - The API key with which the link was created ends.
 type reset struct {
 	UserID       string  `db:"user_id"`
 	Organization *string `db:"org_id"`
@@ -116,6 +132,7 @@ type reset struct {
 	With         *string `db:"made_with"`
 }
 
+// createReset inserts a password reset link with its restrictions.
 func createReset(ctx context.Context, tx *sqlx.Tx, r reset, tokenHash []byte, expires time.Time) error {
 	_, err := tx.ExecContext(ctx, `INSERT INTO login_links (kind, token_hash, user_id, org_id, role, made_by, made_with, expires_at)
 		VALUES ('reset', $1, $2, $3, $4, $5, $6, $7)`, tokenHash, r.UserID, r.Organization, r.Role, r.By, r.With, expires)
@@ -125,11 +142,13 @@ func createReset(ctx context.Context, tx *sqlx.Tx, r reset, tokenHash []byte, ex
 	return nil
 }
 
-// keyHolds is the condition that the API key which a link was made with, if it was, has not ended.
+// keyHolds is the SQL condition that the API key with which a link was created, if
+// any, has not ended.
 const keyHolds = ` (made_with IS NULL OR EXISTS (SELECT 1 FROM parley_key_credentials(ARRAY[made_with]) k
 	WHERE k.expires_at IS NULL OR k.expires_at > clock_timestamp())) `
 
-// voidLinksBy ends the reset links and the invitations that somebody made in an organization.
+// voidLinksBy invalidates the reset links and the invitations that a user created in
+// an organization.
 func voidLinksBy(ctx context.Context, tx *sqlx.Tx, org, by string) error {
 	_, err := tx.ExecContext(ctx, `UPDATE login_links SET used_at = clock_timestamp()
 		WHERE kind = 'reset' AND org_id = $1 AND made_by = $2 AND used_at IS NULL`, org, by)
@@ -142,7 +161,8 @@ func voidLinksBy(ctx context.Context, tx *sqlx.Tx, org, by string) error {
 	return nil
 }
 
-// Reset gives the user whose password a link's token may set; not_found when it may set none.
+// Reset returns the user whose password a link's token may set. It returns not_found if the
+// link is not valid.
 func (s *Store) Reset(ctx context.Context, tokenHash []byte) (domain.User, error) {
 	var user domain.User
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
@@ -153,7 +173,8 @@ func (s *Store) Reset(ctx context.Context, tokenHash []byte) (domain.User, error
 	return user, err
 }
 
-// resetFor locks the link and its user, in this order, and reports whether whoever runs the service made the link.
+// resetFor locks the link and its user, in this order. operators reports whether the operator
+// created the link.
 func resetFor(ctx context.Context, tx *sqlx.Tx, tokenHash []byte) (user userRow, operators bool, err error) {
 	var link reset
 	err = tx.GetContext(ctx, &link, `SELECT user_id, org_id, role FROM login_links
@@ -164,26 +185,32 @@ func resetFor(ctx context.Context, tx *sqlx.Tx, tokenHash []byte) (user userRow,
 	if err != nil {
 		return user, false, fmt.Errorf("reading password reset: %w", err)
 	}
+
 	if user, err = lockUserRow(ctx, tx, link.UserID); err != nil || link.Organization == nil {
 		return user, true, err
 	}
+
 	theirs, err := belongsTo(ctx, tx, link.UserID, *link.Organization)
 	if err != nil {
 		return user, false, err
 	}
+
 	all, err := memberships(ctx, tx, link.UserID)
 	if err != nil {
 		return user, false, err
 	}
+
 	here := slices.IndexFunc(all, func(m domain.Membership) bool { return m.ID == *link.Organization })
 	if !theirs || here < 0 || !domain.Role(*link.Role).AtLeast(all[here].Role) {
 		return user, false, pg.NotFound()
 	}
+
 	return user, false, nil
 }
 
-// belongsTo reports whether an account is an organization's to open: made by an invitation of it, and without anything
-// in another one. An organization of their own that the person never used is nothing.
+// belongsTo reports whether an organization may open an account: an invitation of it created
+// the account, and the user has nothing in another organization. A default organization that
+// the user never used does not count.
 func belongsTo(ctx context.Context, tx *sqlx.Tx, userID, org string) (bool, error) {
 	var theirs bool
 	err := tx.GetContext(ctx, &theirs, `SELECT coalesce(invited_to = $2, false) AND email_proven_at IS NULL AND NOT EXISTS (SELECT 1 FROM parley_holdings($1) WHERE id <> $2)
@@ -194,9 +221,10 @@ func belongsTo(ctx context.Context, tx *sqlx.Tx, userID, org string) (bool, erro
 	return theirs, nil
 }
 
-// UseReset spends a reset link: the password is the new one, all login sessions of the user end, their other
-// links are void, and a new session begins. One that whoever runs the service made proves the address, and the first such proof
-// also ends the user's own API keys, which somebody else may have made. not_found when the link is unknown, was used or has ended.
+// UseReset uses a reset link. It sets the new password, ends all login sessions of the user,
+// invalidates their other links and starts a new session. A link created by the operator also
+// proves the address; the first such proof revokes the user's own API keys, because another
+// person may have created them. It returns not_found if the link is unknown, used or expired.
 func (s *Store) UseReset(ctx context.Context, tokenHash []byte, passwordHash string, login NewLogin) (Account, error) {
 	var account Account
 	attempt := func(tx *sqlx.Tx) error {
@@ -204,39 +232,49 @@ func (s *Store) UseReset(ctx context.Context, tokenHash []byte, passwordHash str
 		if err != nil {
 			return err
 		}
+
 		if _, err := tx.ExecContext(ctx, `UPDATE users SET password_hash = $2 WHERE id = $1`, user.ID, passwordHash); err != nil {
 			return fmt.Errorf("setting password: %w", err)
 		}
+
 		if err := checkScheme(ctx, tx, user.ID, user.Email, passwordHash); err != nil {
 			return err
 		}
+
 		if err := voidLinks(ctx, tx, user.ID); err != nil {
 			return err
 		}
+
 		if operators {
 			if err := proveByReset(ctx, tx, user); err != nil {
 				return err
 			}
 		}
+
 		if err := deleteLogins(ctx, tx, user.ID); err != nil {
 			return err
 		}
+
 		account, err = logIn(ctx, tx, user.ID, login)
 		return err
 	}
+
 	err := s.db.Tx(ctx, attempt)
 	if pg.Violates(err, "users_email") {
-		err = s.db.Tx(ctx, attempt) // another account took the address at the same time
+		// Another account took the address at the same time.
+		err = s.db.Tx(ctx, attempt)
 	}
+
 	return account, err
 }
 
-// proveByReset records that the operator has confirmed the address of a user. A displaced user gets the address back, unless another
-// account has proven it.
+// proveByReset records that the operator has confirmed the address of a user. A displaced user
+// gets the address back, unless another account has proven it.
 func proveByReset(ctx context.Context, tx *sqlx.Tx, user userRow) error {
 	if user.Proven {
 		return nil
 	}
+
 	if user.Displaced {
 		holder, known, err := holderFor(ctx, tx, user.Email)
 		switch {
@@ -250,8 +288,10 @@ func proveByReset(ctx context.Context, tx *sqlx.Tx, user userRow) error {
 			}
 		}
 	}
+
 	if err := revokeUserKeys(ctx, tx, user.ID); err != nil {
 		return err
 	}
+
 	return reclaim(ctx, tx, user.ID)
 }

@@ -15,10 +15,11 @@ import (
 	"parley/shared/store/pg"
 )
 
-// NewLogin is a login session to create: the SHA-256 of its token, its end, and where it was begun.
-// Replaces, when not nil, is the hash of an earlier token of the same browser, which ends. PasswordHash or LoginID,
-// when not empty, is what the person showed: the hash that their password matched, or the id of a login session.
-// It must still be theirs when the session begins: unauthenticated otherwise.
+// NewLogin is a login session to create: the SHA-256 of its token, its expiry, and the client
+// that logged in. Replaces, if not nil, is the hash of an earlier token of the same browser,
+// which is deleted. PasswordHash or LoginID, if not empty, is the proof that the user gave: the
+// stored hash that their password matched, or the id of a login session. The proof must still
+// be valid when the session is created (unauthenticated otherwise).
 type NewLogin struct {
 	TokenHash    []byte
 	ExpiresAt    time.Time
@@ -29,14 +30,16 @@ type NewLogin struct {
 	LoginID      string
 }
 
-// Account is who logged in, and their default organization. Before is the account that lost its address to this one, if one did.
+// Account is the user who logged in and their default organization. Before is the id of the
+// account that lost its address to this one, if any.
 type Account struct {
 	User         domain.User
 	Organization domain.Organization
 	Before       string
 }
 
-// SignUp creates a user and logs them in, all or nothing; email_taken when the address has an account.
+// SignUp creates a user and logs them in, in one transaction. It returns email_taken if the
+// address has an account.
 func (s *Store) SignUp(ctx context.Context, u NewUser, login NewLogin) (Account, error) {
 	var account Account
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
@@ -50,7 +53,8 @@ func (s *Store) SignUp(ctx context.Context, u NewUser, login NewLogin) (Account,
 	return account, err
 }
 
-// LogIn opens a login session for the user; the first one ever gives them an organization of their own.
+// LogIn creates a login session for the user. The first login of a user also creates their
+// default organization.
 func (s *Store) LogIn(ctx context.Context, userID string, login NewLogin) (Account, error) {
 	var account Account
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
@@ -61,53 +65,65 @@ func (s *Store) LogIn(ctx context.Context, userID string, login NewLogin) (Accou
 	return account, err
 }
 
+// logIn creates a login session under the user's lock, after it has checked that the proof in
+// login is still valid.
 func logIn(ctx context.Context, tx *sqlx.Tx, userID string, login NewLogin) (Account, error) {
 	account, err := lockAccount(ctx, tx, userID)
 	if err != nil {
 		return Account{}, err
 	}
-	if err := login.stillShown(ctx, tx, userID); err != nil {
+
+	if err := login.checkProof(ctx, tx, userID); err != nil {
 		return Account{}, err
 	}
+
 	if login.Replaces != nil {
 		if err := deleteLogin(ctx, tx, login.Replaces); err != nil {
 			return Account{}, err
 		}
 	}
+
 	_, err = tx.ExecContext(ctx, `INSERT INTO login_sessions (id, token_hash, user_id, expires_at, user_agent, address)
 		VALUES ($1, $2, $3, $4, $5, $6)`,
 		id.New(id.Login), login.TokenHash, userID, login.ExpiresAt, login.UserAgent, login.Address)
 	if err != nil {
 		return Account{}, fmt.Errorf("creating login session: %w", err)
 	}
+
 	return account, nil
 }
 
-// stillShown checks, under the user's lock, what they showed before it: a reset may have come between.
-func (login NewLogin) stillShown(ctx context.Context, tx *sqlx.Tx, userID string) error {
+// checkProof checks, under the user's lock, that the proof in login is still valid. A password
+// reset may have happened since the proof was first checked.
+func (login NewLogin) checkProof(ctx context.Context, tx *sqlx.Tx, userID string) error {
 	if login.LoginID != "" {
 		return holdLogin(ctx, tx, userID, login.LoginID)
 	}
+
 	if login.PasswordHash == "" {
 		return nil
 	}
+
 	var same bool
 	err := tx.GetContext(ctx, &same, `SELECT password_hash = $2 FROM users WHERE id = $1`, userID, login.PasswordHash)
 	if err != nil {
 		return fmt.Errorf("reading password: %w", err)
 	}
+
 	if !same {
 		return WrongPassword()
 	}
+
 	return nil
 }
 
-// WrongPassword is the refusal of a login by password, whatever was wrong with it.
+// WrongPassword is the error for any failed login by password. It does not say
+// which part was wrong.
 func WrongPassword() error {
 	return apierr.New(apierr.Unauthenticated, "the email address or the password is wrong")
 }
 
-// LogOut ends the login session of a token's hash; there being none is no error.
+// LogOut ends the login session with this token hash. It returns nil if there is none.
 func (s *Store) LogOut(ctx context.Context, tokenHash []byte) error {
 	return s.db.Tx(ctx, func(tx *sqlx.Tx) error { return deleteLogin(ctx, tx, tokenHash) })
 }
@@ -131,7 +147,8 @@ func deleteLogins(ctx context.Context, tx *sqlx.Tx, userID string) error {
 	return nil
 }
 
-// LoggedInFrom reports whether an account of an email address has an open login session that began at a client address.
+// LoggedInFrom reports whether an account of an email address has an open login session that
+// began at a client address.
 func (s *Store) LoggedInFrom(ctx context.Context, email, address string) (bool, error) {
 	var known bool
 	err := s.db.GetContext(ctx, &known, `SELECT EXISTS (SELECT FROM users u JOIN login_sessions l ON l.user_id = u.id
@@ -139,20 +156,21 @@ func (s *Store) LoggedInFrom(ctx context.Context, email, address string) (bool, 
 	return known, wrap("looking for login sessions", err)
 }
 
-// After names the last entry of the page before in a list by time, newest first; the zero value is the
-// first page.
+// After identifies the last entry of the previous page in a list ordered by time, newest first.
+// The zero value selects the first page.
 type After struct {
 	At time.Time
 	ID string
 }
 
-// Login is a login session with what its place in a list goes by, and whether it is the one that asks.
+// Login is a login session with its pagination cursor. Current marks the session of the caller.
 type Login struct {
 	domain.LoginSession
 	At time.Time
 }
 
-// Logins lists up to limit open login sessions of a user, newest first, and marks the one with the token's hash.
+// Logins lists up to limit open login sessions of a user, newest first. It marks the session
+// with the token hash current.
 func (s *Store) Logins(ctx context.Context, userID string, current []byte, after After, limit int) ([]Login, error) {
 	var rows []struct {
 		ID         string       `db:"id"`
@@ -163,12 +181,14 @@ func (s *Store) Logins(ctx context.Context, userID string, current []byte, after
 		UserAgent  string       `db:"user_agent"`
 		Address    string       `db:"address"`
 	}
+
 	err := s.db.SelectContext(ctx, &rows, `SELECT id, created_at, last_used_at, expires_at, token_hash = $2 AS current, user_agent, address
 		FROM login_sessions WHERE user_id = $1 AND expires_at > clock_timestamp() AND ($3 = '' OR (created_at, id) < ($4, $3))
 		ORDER BY created_at DESC, id DESC LIMIT $5`, userID, current, after.ID, after.At, limit)
 	if err != nil {
 		return nil, fmt.Errorf("listing login sessions: %w", err)
 	}
+
 	out := make([]Login, len(rows))
 	for i, row := range rows {
 		out[i] = Login{At: row.CreatedAt, LoginSession: domain.LoginSession{
@@ -176,11 +196,12 @@ func (s *Store) Logins(ctx context.Context, userID string, current []byte, after
 			Current: row.Current, UserAgent: row.UserAgent, Address: row.Address,
 		}}
 	}
+
 	return out, nil
 }
 
-// EndLogin ends a login session of the user's by its id and gives its token's hash; not_found when they
-// have none such.
+// EndLogin ends a login session of a user by its id and returns its token hash. It returns
+// not_found if there is none.
 func (s *Store) EndLogin(ctx context.Context, userID, loginID string) ([]byte, error) {
 	var hash []byte
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
@@ -196,8 +217,8 @@ func (s *Store) EndLogin(ctx context.Context, userID, loginID string) ([]byte, e
 	return hash, err
 }
 
-// PruneLogins deletes login sessions that have ended, and links and invitations a day after their end, and
-// says how many rows went.
+// PruneLogins deletes expired login sessions, and links and invitations that expired more than
+// a day ago. It returns the number of deleted rows.
 func (s *Store) PruneLogins(ctx context.Context) (int, error) {
 	var gone int64
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
@@ -214,6 +235,7 @@ func (s *Store) PruneLogins(ctx context.Context) (int, error) {
 			}
 			gone += n
 		}
+
 		return nil
 	})
 	return int(gone), err

@@ -37,7 +37,7 @@ func toMemberships(rows []organizationRow) []domain.Membership {
 	return out
 }
 
-// Organization gives an organization by id; not_found when there is none.
+// Organization returns an organization by id. It returns not_found if there is none.
 func (s *Organizations) Organization(ctx context.Context, org string) (domain.Organization, error) {
 	var out domain.Organization
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -60,8 +60,8 @@ func organization(ctx context.Context, tx *sqlx.Tx, org string) (domain.Organiza
 	return row.organization(), nil
 }
 
-// Memberships lists a user's organizations with their role there, the oldest membership first:
-// that one is the default.
+// Memberships lists a user's organizations with the user's roles, oldest membership first. The
+// first one is the default.
 func (s *Organizations) Memberships(ctx context.Context, userID string) ([]domain.Membership, error) {
 	return memberships(ctx, s.db, userID)
 }
@@ -74,8 +74,8 @@ func memberships(ctx context.Context, q sqlx.QueryerContext, userID string) ([]d
 	return toMemberships(rows), nil
 }
 
-// OrganizationsFor lists up to limit of a user's organizations, the newest first; after is the last id of the
-// page before.
+// OrganizationsFor lists up to limit of a user's organizations, newest first. after is the last
+// id of the previous page.
 func (s *Organizations) OrganizationsFor(ctx context.Context, userID, after string, limit int) ([]domain.Membership, error) {
 	var rows []organizationRow
 	err := s.db.SelectContext(ctx, &rows, `SELECT id, name, created_at, role FROM parley_memberships($1)
@@ -86,7 +86,8 @@ func (s *Organizations) OrganizationsFor(ctx context.Context, userID, after stri
 	return toMemberships(rows), nil
 }
 
-// MembershipIn gives a user's organization by its id, as a list of one; of none when they do not belong to it.
+// MembershipIn returns a user's membership in an organization as a list of one, or an empty
+// list if there is none.
 func (s *Organizations) MembershipIn(ctx context.Context, userID, org string) ([]domain.Membership, error) {
 	var rows []organizationRow
 	err := s.db.SelectContext(ctx, &rows, `SELECT id, name, created_at, role FROM parley_memberships($1) WHERE id = $2`, userID, org)
@@ -96,11 +97,12 @@ func (s *Organizations) MembershipIn(ctx context.Context, userID, org string) ([
 	return toMemberships(rows), nil
 }
 
-// CreateOrganization makes an organization that the user owns; conflict when they have as many as they may.
+// CreateOrganization creates an organization that the user owns. It returns conflict if a quota
+// of the user is reached.
 func (s *Organizations) CreateOrganization(ctx context.Context, userID, name string) (domain.Membership, error) {
 	var org domain.Organization
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
-		if err := s.limits().roomForOrganization(ctx, tx, userID); err != nil {
+		if err := s.limits().checkOrganizationQuota(ctx, tx, userID); err != nil {
 			return err
 		}
 		var err error
@@ -110,49 +112,55 @@ func (s *Organizations) CreateOrganization(ctx context.Context, userID, name str
 	return domain.Membership{Organization: org, Role: domain.RoleOwner}, err
 }
 
-// RenameOrganization gives an organization another name. The actor must own it: permission_denied otherwise,
-// and not_found when they do not belong to it.
-func (s *Organizations) RenameOrganization(ctx context.Context, who Actor, name string) (domain.Membership, error) {
+// RenameOrganization renames an organization. The actor must own it (permission_denied
+// otherwise). It returns not_found if the actor is not a member.
+func (s *Organizations) RenameOrganization(ctx context.Context, actor Actor, name string) (domain.Membership, error) {
 	var row organizationRow
-	err := as(ctx, s.db, who, func(tx *sqlx.Tx) error {
-		role, err := lockOrganization(ctx, tx, who)
+	err := withinActor(ctx, s.db, actor, func(tx *sqlx.Tx) error {
+		role, err := lockOrganization(ctx, tx, actor)
 		if err != nil {
 			return err
 		}
+
 		if !role.AtLeast(domain.RoleOwner) {
 			return apierr.New(apierr.PermissionDenied, "only an owner may rename an organization")
 		}
-		err = tx.GetContext(ctx, &row, `UPDATE organizations SET name = $2 WHERE id = $1 RETURNING id, name, created_at`, who.OrganizationID, name)
+
+		err = tx.GetContext(ctx, &row, `UPDATE organizations SET name = $2 WHERE id = $1 RETURNING id, name, created_at`, actor.OrganizationID, name)
 		if err != nil {
 			return fmt.Errorf("renaming organization: %w", err)
 		}
+
 		row.Role = string(role)
 		return nil
 	})
 	return row.membership(), err
 }
 
-// lockAccount locks the user, so that two first logins at once make one organization.
+// lockAccount locks the user, so that two concurrent first logins create only one organization.
 func lockAccount(ctx context.Context, tx *sqlx.Tx, userID string) (Account, error) {
 	user, err := lockUser(ctx, tx, userID)
 	if err != nil {
 		return Account{}, err
 	}
+
 	all, err := memberships(ctx, tx, userID)
 	if err != nil {
 		return Account{}, err
 	}
+
 	if len(all) > 0 {
 		return Account{User: user, Organization: all[0].Organization}, nil
 	}
+
 	org, err := createOrganization(ctx, tx, defaultName(user), userID)
 	return Account{User: user, Organization: org}, err
 }
 
-// defaultName is what a person's default organization is called at first.
+// defaultName is the initial name of a user's default organization.
 func defaultName(user domain.User) string { return user.Name + "'s organization" }
 
-// createOrganization leaves the transaction acting for the new organization and no other.
+// createOrganization leaves the transaction acting for the new organization only.
 func createOrganization(ctx context.Context, tx *sqlx.Tx, name, owner string) (domain.Organization, error) {
 	org := id.New(id.Organization)
 	if err := pg.ActFor(ctx, tx, org); err != nil {
@@ -166,6 +174,7 @@ func createOrganization(ctx context.Context, tx *sqlx.Tx, name, owner string) (d
 	return row.organization(), addMembership(ctx, tx, org, owner, domain.RoleOwner)
 }
 
+// addMembership inserts a membership, unless the user already is a member.
 func addMembership(ctx context.Context, tx *sqlx.Tx, org, userID string, role domain.Role) error {
 	_, err := tx.ExecContext(ctx, `INSERT INTO memberships (org_id, user_id, role) VALUES ($1, $2, $3)
 		ON CONFLICT (user_id, org_id) DO NOTHING`, org, userID, role)

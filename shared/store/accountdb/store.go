@@ -1,29 +1,32 @@
-// Package accountdb keeps people and organizations: users, logins, memberships, invitations, links, and API keys.
+// Package accountdb stores users and organizations: logins, memberships, invitations,
+// links, and API keys.
 package accountdb
 
 import (
 	"parley/shared/store/pg"
 )
 
-// Store reads and writes people: users, logins, links, and what authenticates a request. It is safe for concurrent use.
+// Store reads and writes users: their logins, their links, and the credentials that
+// authenticate a request. It is safe for concurrent use.
 type Store struct {
 	db *pg.DB
 
-	bounds Limits
+	quotas Limits
 }
 
-// New makes the store on a database.
+// New creates the store on a database.
 func New(db *pg.DB) *Store {
 	return &Store{db: db}
 }
 
-// Organizations reads and writes organizations: their members, invitations and API keys. It is safe for concurrent use.
+// Organizations reads and writes organizations: their members, invitations and API keys. It is
+// safe for concurrent use.
 type Organizations struct {
 	db       *pg.DB
 	accounts *Store
 }
 
-// NewOrganizations makes the store of organizations, to which the limits of accounts apply.
+// NewOrganizations creates the store of organizations. The quotas of accounts apply to it.
 func NewOrganizations(accounts *Store) *Organizations {
 	return &Organizations{db: accounts.db, accounts: accounts}
 }

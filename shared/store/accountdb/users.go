@@ -14,12 +14,12 @@ import (
 	"parley/shared/store/pg"
 )
 
-// NewUser is a user to create. An empty PasswordHash makes one who logs in by links only.
+// NewUser is a user to create. A user with an empty PasswordHash logs in by links only.
 type NewUser struct {
 	Email        string
 	Name         string
 	PasswordHash string
-	invitedTo    string // the organization whose invitation makes the account, if one does
+	invitedTo    string // the organization whose invitation created the account, if any
 	proven       bool   // an OpenID provider verified the address
 }
 
@@ -39,8 +39,8 @@ func (row userRow) user() domain.User {
 
 const userColumns = `id, email, name, password_hash, created_at, email_proven_at IS NOT NULL AS proven, displaced_at IS NOT NULL AS displaced`
 
-// CreateUser stores a user without an organization: the first login makes one. An address that has
-// an account already, whatever its case, is email_taken.
+// CreateUser stores a user without an organization; the first login creates one. It returns
+// email_taken if the address, ignoring case, already has an account.
 func (s *Store) CreateUser(ctx context.Context, u NewUser) (domain.User, error) {
 	var user domain.User
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
@@ -51,6 +51,7 @@ func (s *Store) CreateUser(ctx context.Context, u NewUser) (domain.User, error) 
 	return user, err
 }
 
+// createUser inserts a user. It returns email_taken if the address has an account.
 func createUser(ctx context.Context, tx *sqlx.Tx, u NewUser) (domain.User, error) {
 	var row userRow
 	err := tx.GetContext(ctx, &row, `INSERT INTO users (id, email, name, password_hash, invited_to, email_proven_at)
@@ -65,7 +66,7 @@ func createUser(ctx context.Context, tx *sqlx.Tx, u NewUser) (domain.User, error
 	return row.user(), checkScheme(ctx, tx, row.ID, u.Email, u.PasswordHash)
 }
 
-// User gives a user by id; not_found when there is none.
+// User returns a user by id. It returns not_found if there is none.
 func (s *Store) User(ctx context.Context, userID string) (domain.User, error) {
 	var row userRow
 	err := s.db.GetContext(ctx, &row, `SELECT `+userColumns+` FROM users WHERE id = $1`, userID)
@@ -78,8 +79,8 @@ func (s *Store) User(ctx context.Context, userID string) (domain.User, error) {
 	return row.user(), nil
 }
 
-// UserByEmail gives the user who holds an email address, in any case, and the hash of their password; not_found
-// when there is none.
+// UserByEmail returns the user who has an email address, ignoring case, and the hash of their
+// password. It returns not_found if there is none.
 func (s *Store) UserByEmail(ctx context.Context, email string) (domain.User, string, error) {
 	var row userRow
 	err := s.db.GetContext(ctx, &row, `SELECT `+userColumns+` FROM users WHERE lower(email) = lower($1) AND displaced_at IS NULL`, email)
@@ -92,7 +93,7 @@ func (s *Store) UserByEmail(ctx context.Context, email string) (domain.User, str
 	return row.user(), row.PasswordHash, nil
 }
 
-// lockUser gives a user and keeps others from changing what they belong to.
+// lockUser returns a user and locks their memberships.
 func lockUser(ctx context.Context, tx *sqlx.Tx, userID string) (domain.User, error) {
 	row, err := lockUserRow(ctx, tx, userID)
 	return row.user(), err

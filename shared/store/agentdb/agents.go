@@ -41,45 +41,53 @@ func (row agentRow) agent() (domain.Agent, error) {
 		SystemPrompt: row.SystemPrompt, Model: row.Model, FallbackModels: row.FallbackModels, Version: row.Version,
 		CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,
 	}
+
 	for _, kind := range row.AllowedCallers {
 		a.AllowedCallers = append(a.AllowedCallers, domain.CallerKind(kind))
 	}
+
 	if err := json.Unmarshal(row.Tools, &a.Tools); err != nil {
 		return domain.Agent{}, fmt.Errorf("reading tools of %s: %w", row.ID, err)
 	}
+
 	if err := json.Unmarshal(row.Widget, &a.Widget); err != nil {
 		return domain.Agent{}, fmt.Errorf("reading widget of %s: %w", row.ID, err)
 	}
+
 	a.Widget.IdentitySecret = row.WidgetSecret
 	return a, nil
 }
 
-// agentWrite is an agent's changeable fields as the database takes them.
+// agentWrite is the changeable fields of an agent, encoded for the database.
 type agentWrite struct {
 	tools, widget      []byte
 	callers, fallbacks pq.StringArray
 }
 
+// newAgentWrite encodes the changeable fields of an agent.
 func newAgentWrite(a domain.Agent) (agentWrite, error) {
 	tools, err := json.Marshal(a.Tools)
 	if err != nil {
 		return agentWrite{}, fmt.Errorf("rendering tools: %w", err)
 	}
+
 	shown := a.Widget
-	shown.IdentitySecret = "" // which has a column of its own
+	shown.IdentitySecret = "" // has a separate column
 	widget, err := json.Marshal(shown)
 	if err != nil {
 		return agentWrite{}, fmt.Errorf("rendering widget: %w", err)
 	}
+
 	w := agentWrite{tools: tools, widget: widget, fallbacks: append(pq.StringArray{}, a.FallbackModels...)}
 	for _, kind := range a.AllowedCallers {
 		w.callers = append(w.callers, string(kind))
 	}
+
 	return w, nil
 }
 
-// CreateAgent stores a new agent of organization org as version 1 and gives it as stored. The agent
-// brings its id, and its secrets sealed.
+// CreateAgent stores a new agent of organization org as version 1 and returns it as stored. The
+// caller provides the agent's id and seals its secrets.
 func (s *Store) CreateAgent(ctx context.Context, org string, a domain.Agent) (domain.Agent, error) {
 	var stored domain.Agent
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -87,6 +95,7 @@ func (s *Store) CreateAgent(ctx context.Context, org string, a domain.Agent) (do
 		if err != nil {
 			return err
 		}
+
 		var row agentRow
 		err = tx.GetContext(ctx, &row, `INSERT INTO agents
 			(id, org_id, name, description, system_prompt, model, tools, allowed_callers, widget, fallback_models, widget_secret, version)
@@ -95,15 +104,17 @@ func (s *Store) CreateAgent(ctx context.Context, org string, a domain.Agent) (do
 		if err != nil {
 			return fmt.Errorf("creating agent: %w", err)
 		}
+
 		if stored, err = row.agent(); err != nil {
 			return err
 		}
+
 		return insertConfig(ctx, tx, org, stored)
 	})
 	return stored, err
 }
 
-// insertConfig stores what runs of the agent's present version will use.
+// insertConfig stores the configuration that runs of the agent's current version will use.
 func insertConfig(ctx context.Context, tx *sqlx.Tx, org string, a domain.Agent) error {
 	config, err := json.Marshal(domain.Config{
 		Name: a.Name, SystemPrompt: a.SystemPrompt, Model: a.Model, FallbackModels: a.FallbackModels, Tools: a.Tools,
@@ -119,7 +130,8 @@ func insertConfig(ctx context.Context, tx *sqlx.Tx, org string, a domain.Agent) 
 	return nil
 }
 
-// Agent gives an agent of organization org; not_found when it has none of this id, or it is deleted.
+// Agent returns an agent of organization org. It returns not_found if there is none of this id
+// or it is deleted.
 func (s *Store) Agent(ctx context.Context, org, agentID string) (domain.Agent, error) {
 	var row agentRow
 	err := s.db.WithinPrepared(ctx, org, agentQuery, func(stmt *sqlx.Stmt) error { return stmt.GetContext(ctx, &row, agentID, org) })
@@ -128,14 +140,15 @@ func (s *Store) Agent(ctx context.Context, org, agentID string) (domain.Agent, e
 
 const agentQuery = `SELECT ` + agentColumns + ` FROM agents WHERE id = $1 AND org_id = $2 AND deleted_at IS NULL`
 
-// SelectAgent reads an agent that exists; lock is a locking clause or empty. It is not_found when the organization has no such agent.
+// SelectAgent returns an agent that is not deleted. lock is a locking clause or empty. It
+// returns not_found if the organization has no such agent.
 func SelectAgent(ctx context.Context, q sqlx.QueryerContext, org, agentID, lock string) (domain.Agent, error) {
 	var row agentRow
 	err := sqlx.GetContext(ctx, q, &row, agentQuery+lock, agentID, org)
 	return readAgent(row, err)
 }
 
-// readAgent gives the agent that was read, or why there is none.
+// readAgent converts the result of a query for one agent.
 func readAgent(row agentRow, err error) (domain.Agent, error) {
 	if errors.Is(err, sql.ErrNoRows) {
 		return domain.Agent{}, pg.NotFound()
@@ -149,7 +162,8 @@ func readAgent(row agentRow, err error) (domain.Agent, error) {
 const agentsFrom = ` FROM agents WHERE org_id = $1 AND deleted_at IS NULL AND ($2 = '' OR id < $2)
 	AND ($3 = '' OR strpos(lower(name), lower($3)) > 0) ORDER BY id DESC LIMIT $4`
 
-// AgentSizes gives about the sizes of the agents that Agents lists, in their order.
+// AgentSizes returns the approximate sizes, in bytes, of the agents that Agents lists,
+// in the same order.
 func (s *Store) AgentSizes(ctx context.Context, org, q, after string, limit int) (bytes []int, err error) {
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		bytes = nil
@@ -162,8 +176,8 @@ func (s *Store) AgentSizes(ctx context.Context, org, q, after string, limit int)
 	return bytes, nil
 }
 
-// Agents lists up to limit agents of organization org, newest first: those older than the one of id
-// after, when it is not empty, and with name containing q in any case.
+// Agents lists up to limit agents of organization org, newest first. after, if not empty, is
+// the last id of the previous page. q selects the agents whose names contain it, ignoring case.
 func (s *Store) Agents(ctx context.Context, org, q, after string, limit int) ([]domain.Agent, error) {
 	var rows []agentRow
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -173,18 +187,20 @@ func (s *Store) Agents(ctx context.Context, org, q, after string, limit int) ([]
 	if err != nil {
 		return nil, fmt.Errorf("listing agents: %w", err)
 	}
+
 	out := make([]domain.Agent, len(rows))
 	for i, row := range rows {
 		if out[i], err = row.agent(); err != nil {
 			return nil, err
 		}
 	}
+
 	return out, nil
 }
 
-// UpdateAgent changes an agent of organization org with change, under a lock, and gives it as stored:
-// one version on. A version other than 0 must be the current one: version_conflict. An error of
-// change leaves the agent as it was.
+// UpdateAgent applies change to an agent of organization org under a lock, and returns the
+// stored agent with the next version. A version other than 0 must be the current one
+// (version_conflict otherwise). An error of change leaves the agent unchanged.
 func (s *Store) UpdateAgent(ctx context.Context, org, agentID string, version int, change func(*domain.Agent) error) (domain.Agent, error) {
 	var stored domain.Agent
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -204,11 +220,14 @@ func (s *Store) UpdateAgent(ctx context.Context, org, agentID string, version in
 	return stored, err
 }
 
+// writeAgent stores an agent as its next version, together with the configuration of that
+// version.
 func writeAgent(ctx context.Context, tx *sqlx.Tx, org string, a domain.Agent) (domain.Agent, error) {
 	w, err := newAgentWrite(a)
 	if err != nil {
 		return domain.Agent{}, err
 	}
+
 	var row agentRow
 	err = tx.GetContext(ctx, &row, `UPDATE agents SET name = $3, description = $4, system_prompt = $5, model = $6, tools = $7,
 		  allowed_callers = $8, widget = $9, fallback_models = $10, widget_secret = $11, version = version + 1, updated_at = clock_timestamp()
@@ -217,15 +236,18 @@ func writeAgent(ctx context.Context, tx *sqlx.Tx, org string, a domain.Agent) (d
 	if err != nil {
 		return domain.Agent{}, fmt.Errorf("updating agent: %w", err)
 	}
+
 	stored, err := row.agent()
 	if err != nil {
 		return domain.Agent{}, err
 	}
+
 	return stored, insertConfig(ctx, tx, org, stored)
 }
 
-// DeleteAgent deletes an agent of organization org; not_found when there is none. An error of a check of its version leaves it. Its row
-// stays for the runs it had.
+// DeleteAgent deletes an agent of organization org. It returns not_found if there is none. An
+// error of one of the checks, which get the current version, leaves the agent in place. The row
+// is kept for the agent's runs.
 func (s *Store) DeleteAgent(ctx context.Context, org, agentID string, checks ...func(version int) error) error {
 	return s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		a, err := SelectAgent(ctx, tx, org, agentID, " FOR UPDATE")
@@ -234,13 +256,16 @@ func (s *Store) DeleteAgent(ctx context.Context, org, agentID string, checks ...
 				err = check(a.Version)
 			}
 		}
+
 		if err != nil {
 			return err
 		}
+
 		_, err = tx.ExecContext(ctx, `UPDATE agents SET deleted_at = clock_timestamp() WHERE id = $1 AND org_id = $2`, agentID, org)
 		if err != nil {
 			return fmt.Errorf("deleting agent: %w", err)
 		}
+
 		return nil
 	})
 }

@@ -9,7 +9,7 @@ import (
 	"parley/shared/domain"
 )
 
-// AgentName is how an agent is shown to those who may call it.
+// AgentName is an agent as its callers see it.
 type AgentName struct {
 	ID          string      `db:"id"`
 	Name        string      `db:"name"`
@@ -17,7 +17,8 @@ type AgentName struct {
 	CreatedAt   domain.Time `db:"created_at"`
 }
 
-// CallableAgents lists the newest agents of organization org that allow a kind of caller, newest first, at most limit.
+// CallableAgents lists up to limit agents of organization org that allow a kind of
+// caller, newest first.
 func (s *Store) CallableAgents(ctx context.Context, org string, kind domain.CallerKind, limit int) ([]AgentName, error) {
 	var agents []AgentName
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {

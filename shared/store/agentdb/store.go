@@ -1,16 +1,17 @@
-// Package agentdb keeps agents with their versions, templates, and what widgets may do.
+// Package agentdb stores agents with their versions, their templates, and the settings
+// of their widgets.
 package agentdb
 
 import (
 	"parley/shared/store/pg"
 )
 
-// Store reads and writes them. It is safe for concurrent use.
+// Store reads and writes agents, templates and widgets. It is safe for concurrent use.
 type Store struct {
 	db *pg.DB
 }
 
-// New makes the store on a database.
+// New creates the store on a database.
 func New(db *pg.DB) *Store {
 	return &Store{db: db}
 }

@@ -38,7 +38,7 @@ func (row templateRow) template() (domain.Template, error) {
 	return t, nil
 }
 
-// Templates lists all templates in their order.
+// Templates lists all templates in their configured order.
 func (s *Store) Templates(ctx context.Context) ([]domain.Template, error) {
 	var rows []templateRow
 	err := s.db.SelectContext(ctx, &rows, `SELECT `+templateColumns+` FROM templates ORDER BY position, id`)
@@ -54,7 +54,7 @@ func (s *Store) Templates(ctx context.Context) ([]domain.Template, error) {
 	return out, nil
 }
 
-// Template gives a template by id; not_found when there is none.
+// Template returns a template by id. It returns not_found if there is none.
 func (s *Store) Template(ctx context.Context, templateID string) (domain.Template, error) {
 	var row templateRow
 	err := s.db.GetContext(ctx, &row, `SELECT `+templateColumns+` FROM templates WHERE id = $1`, templateID)
@@ -67,13 +67,13 @@ func (s *Store) Template(ctx context.Context, templateID string) (domain.Templat
 	return row.template()
 }
 
-// SyncTemplates makes the database hold these templates in this order, in a store of OpenOwner: what
-// everybody reads is not the service's to write. One that changed gets the
-// next version and a configuration of it; one that is no longer given stays, for a process of an
-// older or newer build may still offer it.
+// SyncTemplates stores these templates in this order. It needs a store opened with OpenOwner,
+// because the service's role may not write templates. A changed template gets the next version
+// and a configuration for it. Templates that are not in the list stay, because a process of an
+// older or newer build may still offer them.
 func (s *Store) SyncTemplates(ctx context.Context, templates []domain.Template) error {
 	return s.db.Tx(ctx, func(tx *sqlx.Tx) error {
-		// Processes that start together write one after the other.
+		// Processes that start concurrently write one after the other.
 		if _, err := tx.ExecContext(ctx, `LOCK TABLE templates IN SHARE ROW EXCLUSIVE MODE`); err != nil {
 			return fmt.Errorf("locking templates: %w", err)
 		}
@@ -86,7 +86,7 @@ func (s *Store) SyncTemplates(ctx context.Context, templates []domain.Template) 
 	})
 }
 
-// A template's version rises only with a change to what it says or does; its place in the list is neither.
+// A template's version rises when any field except its position changes.
 const syncTemplateQuery = `
 INSERT INTO templates AS t (id, position, name, description, system_prompt, model, tools, suggested_messages, version)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 1)
@@ -98,25 +98,31 @@ ON CONFLICT (id) DO UPDATE SET position = EXCLUDED.position, name = EXCLUDED.nam
     THEN 1 ELSE 0 END
 RETURNING version`
 
+// syncTemplate stores a template at its position in the list, and the configuration of its
+// version.
 func syncTemplate(ctx context.Context, tx *sqlx.Tx, position int, t domain.Template) error {
 	tools, err := json.Marshal(t.Tools)
 	if err != nil {
 		return fmt.Errorf("rendering tools: %w", err)
 	}
+
 	var version int
 	err = tx.GetContext(ctx, &version, syncTemplateQuery, t.ID, position, t.Name, t.Description, t.SystemPrompt, t.Model,
 		tools, pq.Array(t.SuggestedMessages))
 	if err != nil {
 		return fmt.Errorf("writing row: %w", err)
 	}
+
 	config, err := json.Marshal(domain.Config{Name: t.Name, SystemPrompt: t.SystemPrompt, Model: t.Model, Tools: t.Tools})
 	if err != nil {
 		return fmt.Errorf("rendering configuration: %w", err)
 	}
+
 	_, err = tx.ExecContext(ctx, `INSERT INTO agent_configs (target_id, version, config) VALUES ($1, $2, $3)
 		ON CONFLICT (target_id, version) DO NOTHING`, t.ID, version, config)
 	if err != nil {
 		return fmt.Errorf("storing configuration: %w", err)
 	}
+
 	return nil
 }

@@ -10,8 +10,8 @@ import (
 	"parley/shared/domain"
 )
 
-// Widget is an agent whose widget is enabled, as those who talk through it need it. Secret signs visitors; it is sealed, and
-// empty when there is none.
+// Widget is an agent whose widget is enabled, with the fields that a visitor's request needs.
+// Secret signs visitors; it is sealed, and empty if there is none.
 type Widget struct {
 	AgentID        string
 	OrganizationID string
@@ -20,15 +20,17 @@ type Widget struct {
 	Secret         string
 }
 
-// Origin is an origin that some widget lists.
+// Origin marks a web origin that at least one enabled widget lists.
 type Origin struct{}
 
-// Widgets reads those of the agents, of whichever organization, whose widgets are enabled, by id.
+// Widgets returns the agents among agentIDs whose widgets are enabled, by id. The agents may be
+// of any organization.
 func (s *Store) Widgets(ctx context.Context, agentIDs []string) (map[string]*Widget, error) {
 	stmt, err := s.db.Prepared(ctx, `SELECT id, org_id, name, widget, secret FROM parley_widgets($1)`)
 	if err != nil {
 		return nil, err
 	}
+
 	var rows []struct {
 		ID             string `db:"id"`
 		OrganizationID string `db:"org_id"`
@@ -39,6 +41,7 @@ func (s *Store) Widgets(ctx context.Context, agentIDs []string) (map[string]*Wid
 	if err := stmt.SelectContext(ctx, &rows, pq.Array(agentIDs)); err != nil {
 		return nil, fmt.Errorf("reading widgets: %w", err)
 	}
+
 	out := make(map[string]*Widget, len(rows))
 	for _, row := range rows {
 		var w domain.Widget
@@ -49,22 +52,26 @@ func (s *Store) Widgets(ctx context.Context, agentIDs []string) (map[string]*Wid
 			AgentID: row.ID, OrganizationID: row.OrganizationID, Name: row.Name, Origins: w.AllowedOrigins, Secret: row.Secret,
 		}
 	}
+
 	return out, nil
 }
 
-// WidgetOrigins gives those of the origins that an enabled widget of any organization lists.
+// WidgetOrigins returns the subset of origins that an enabled widget of any organization lists.
 func (s *Store) WidgetOrigins(ctx context.Context, origins []string) (map[string]*Origin, error) {
 	stmt, err := s.db.Prepared(ctx, `SELECT parley_widget_origins($1)`)
 	if err != nil {
 		return nil, err
 	}
+
 	var listed []string
 	if err := stmt.SelectContext(ctx, &listed, pq.Array(origins)); err != nil {
 		return nil, fmt.Errorf("reading origins of widgets: %w", err)
 	}
+
 	out := make(map[string]*Origin, len(listed))
 	for _, origin := range listed {
 		out[origin] = &Origin{}
 	}
+
 	return out, nil
 }

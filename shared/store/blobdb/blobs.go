@@ -16,17 +16,19 @@ import (
 	"parley/shared/store/sealdb"
 )
 
-// ErrBlobGone reports that a content was removed or replaced before a row referred to it. The caller uploads it again.
+// ErrBlobGone means that a blob was removed or replaced before a row referred to it. The
+// caller must upload it again.
 var ErrBlobGone = errors.New("the content was removed before it was linked")
 
-// Blob is a content on its way into the database.
+// Blob is the content of a file or document. It is stored in chunks, once per organization and
+// hash.
 type Blob struct {
 	Hash    []byte
 	Bytes   int64
-	content []byte // nil when it is not at hand as a whole
+	content []byte // nil if the whole blob is not in memory
 }
 
-// chunks is how many chunks hold so many bytes.
+// chunks is the number of chunks of a blob of size bytes.
 func chunks(size int64) int { return int((size + sealdb.ChunkSize - 1) / sealdb.ChunkSize) }
 
 func newBlob(content []byte) Blob {
@@ -34,24 +36,26 @@ func newBlob(content []byte) Blob {
 	return Blob{Hash: hash[:], Bytes: int64(len(content)), content: content}
 }
 
-// Distinct gives each content once, in the order in which rows of them are locked, everywhere.
+// Distinct returns each blob once, ordered by hash. All transactions lock rows of
+// blobs in this order.
 func Distinct(blobs []Blob) []Blob {
 	out := slices.Clone(blobs)
 	slices.SortFunc(out, func(a, b Blob) int { return slices.Compare(a.Hash, b.Hash) })
 	return slices.CompactFunc(out, func(a, b Blob) bool { return slices.Equal(a.Hash, b.Hash) })
 }
 
-func holds(blobs []Blob, hash []byte) bool {
+func containsHash(blobs []Blob, hash []byte) bool {
 	return slices.ContainsFunc(blobs, func(b Blob) bool { return slices.Equal(b.Hash, hash) })
 }
 
-// Hashes is the array of the contents' hashes.
+// Hashes returns the blobs' hashes as an SQL array.
 func Hashes(blobs []Blob) any {
 	return pq.ByteaArray(pg.Column(blobs, func(b *Blob) []byte { return b.Hash }))
 }
 
-// batches gives the chunks of contents in their order, as many at a time as make up one of the largest: small contents
-// are not worth a transaction each, and large ones are not for one together.
+// batches returns the chunks of blobs in order, grouped into batches of at most one full
+// chunk's bytes. Each batch is one transaction: a small blob is not worth a transaction, and
+// several large ones are too much for one.
 func batches(blobs []Blob) (out [][]sealdb.Chunk) {
 	room := 0
 	for _, b := range blobs {
@@ -67,8 +71,8 @@ func batches(blobs []Blob) (out [][]sealdb.Chunk) {
 	return out
 }
 
-// reserveBlobs enters contents, which have an hour from then on to be written and linked to. It reports whether any was not
-// there.
+// reserveBlobs inserts rows for blobs. A reserved blob must be written and linked within
+// an hour. It reports whether any of the blobs was new.
 func reserveBlobs(ctx context.Context, tx *sqlx.Tx, org string, blobs []Blob) (added bool, err error) {
 	var news []bool
 	err = tx.SelectContext(ctx, &news, `INSERT INTO blobs AS b (org_id, hash, bytes)
@@ -78,8 +82,9 @@ func reserveBlobs(ctx context.Context, tx *sqlx.Tx, org string, blobs []Blob) (a
 	return slices.Contains(news, true), err
 }
 
-// fillBlobs writes those chunks of reserved contents that are not there yet, a batch in a transaction. Whoever else keeps
-// the same content writes the same chunks. errBlobGone: a reservation has been removed.
+// fillBlobs writes the missing chunks of reserved blobs, one batch per transaction.
+// Concurrent writers of the same blob write identical chunks. It returns ErrBlobGone if a
+// reservation has been removed.
 func (s *Store) fillBlobs(ctx context.Context, org string, parts [][]sealdb.Chunk) error {
 	for _, part := range parts {
 		err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -91,6 +96,7 @@ func (s *Store) fillBlobs(ctx context.Context, org string, parts [][]sealdb.Chun
 			if err := tx.SelectContext(ctx, &there, `SELECT hash, n FROM blob_chunks WHERE org_id = $1 AND hash = ANY ($2)`, org, hashes); err != nil {
 				return err
 			}
+
 			missing := slices.DeleteFunc(slices.Clone(part), func(c sealdb.Chunk) bool {
 				for _, t := range there {
 					if t.N == c.N && slices.Equal(t.Hash, c.Hash) {
@@ -105,24 +111,28 @@ func (s *Store) fillBlobs(ctx context.Context, org string, parts [][]sealdb.Chun
 			return err
 		}
 	}
+
 	return nil
 }
 
-// addChunks keeps the contents' rows while it writes, so that no chunk is left of one that is removed.
+// addChunks locks the blobs' rows while it writes, so that no chunk outlives its blob.
 func (s *Store) addChunks(ctx context.Context, tx *sqlx.Tx, org string, part []sealdb.Chunk) error {
 	if len(part) == 0 {
 		return nil
 	}
+
 	hashes := pg.Column(part, func(c *sealdb.Chunk) []byte { return c.Hash })
-	wanted := slices.CompactFunc(slices.Clone(hashes), slices.Equal) // one content's are beside each other
+	wanted := slices.CompactFunc(slices.Clone(hashes), slices.Equal) // chunks of the same blob are adjacent
 	var held []int
 	err := tx.SelectContext(ctx, &held, `SELECT 1 FROM blobs WHERE org_id = $1 AND hash = ANY ($2) ORDER BY hash FOR KEY SHARE`, org, pq.ByteaArray(wanted))
 	if err != nil {
 		return err
 	}
+
 	if len(held) < len(wanted) {
 		return ErrBlobGone
 	}
+
 	_, err = tx.ExecContext(ctx, `INSERT INTO blob_chunks (org_id, hash, n, sealed, data)
 		SELECT $1, u.hash, u.n, $5, u.data FROM unnest($2::bytea[], $3::int[], $4::bytea[]) AS u (hash, n, data) ORDER BY u.hash, u.n ON CONFLICT DO NOTHING`,
 		org, pq.ByteaArray(hashes), pq.Array(pg.Column(part, func(c *sealdb.Chunk) int { return c.N })),
@@ -130,18 +140,21 @@ func (s *Store) addChunks(ctx context.Context, tx *sqlx.Tx, org string, part []s
 	return err
 }
 
-// HoldBlobs keeps contents from being removed until the transaction ends, so that it can link to them: errBlobGone unless all are
-// there and whole. others are locked with them, in the one order, for being removed: contents that links are taken from.
+// HoldBlobs locks blobs against removal until the transaction ends, so that it can link to
+// them. It returns ErrBlobGone unless all are stored completely. others are the blobs that
+// lose links in this transaction; they are locked in the same order, for a possible removal.
 func HoldBlobs(ctx context.Context, tx *sqlx.Tx, org string, blobs []Blob, others [][]byte) error {
 	mode := "FOR KEY SHARE"
 	if len(others) > 0 {
 		mode = "FOR UPDATE"
 	}
+
 	all := append(pg.Column(blobs, func(b *Blob) []byte { return b.Hash }), others...)
 	_, err := tx.ExecContext(ctx, `SELECT 1 FROM blobs WHERE org_id = $1 AND hash = ANY ($2) ORDER BY hash `+mode, org, pq.ByteaArray(all))
 	if err != nil {
 		return err
 	}
+
 	var found []struct {
 		Hash   []byte `db:"hash"`
 		Chunks int    `db:"chunks"`
@@ -152,19 +165,22 @@ func HoldBlobs(ctx context.Context, tx *sqlx.Tx, org string, blobs []Blob, other
 	if err != nil {
 		return err
 	}
+
 	written := make(map[string]int, len(found))
 	for _, f := range found {
 		written[string(f.Hash)] = f.Chunks
 	}
+
 	for _, b := range blobs {
 		if n, there := written[string(b.Hash)]; !there || n != chunks(b.Bytes) {
 			return ErrBlobGone
 		}
 	}
+
 	return nil
 }
 
-// RemoveUnlinkedBlobs removes those contents that nothing links to any more.
+// RemoveUnlinkedBlobs removes those of the blobs that have no link left.
 func RemoveUnlinkedBlobs(ctx context.Context, tx *sqlx.Tx, contents []Content) error {
 	if len(contents) == 0 {
 		return nil
@@ -174,28 +190,30 @@ func RemoveUnlinkedBlobs(ctx context.Context, tx *sqlx.Tx, contents []Content) e
 	return err
 }
 
-// PruneBlobs looks at up to limit contents whose time has come: those that nothing links to are removed, the others looked at
-// again in a day. It reports how many it has looked at. Contents mostly go with the last link to them; this finds
-// those that were never linked to, because whoever kept them died on the way.
+// PruneBlobs checks up to limit blobs that are due and returns how many it checked. It
+// removes the blobs without a link and schedules the others for another check in a day.
+// Usually a blob is removed with its last link; PruneBlobs finds those that were never
+// linked because a process died while storing them.
 func (s *Store) PruneBlobs(ctx context.Context, limit int) (int, error) {
 	return s.prune(ctx, "blobs", limit, RemoveUnlinkedBlobs)
 }
 
-// Reader reads a content a piece at a time, each in a statement of its own, and holds no more than one.
+// Reader reads a blob piece by piece, one statement per piece. It keeps one piece in memory.
 type Reader struct {
 	load   func(n int) ([]byte, error)
 	size   int64
 	offset int64
-	piece  []byte // the one that is held
-	n      int    // its number; -1: none is
+	piece  []byte // the piece in memory
+	n      int    // the number of that piece; -1: none
 }
 
-// OpenBlob reads a content that is there; ctx is that of all reading.
+// OpenBlob returns a reader of a stored blob. ctx applies to all reads.
 func (s *Store) OpenBlob(ctx context.Context, org string, hash []byte, size int64) *Reader {
 	return &Reader{size: size, n: -1, load: func(n int) ([]byte, error) { return s.pieceFor(ctx, org, hash, n) }}
 }
 
-// pieceFor fails when there is no such piece: it may have gone since the content was opened.
+// pieceFor returns not_found if the piece does not exist. The blob may have been removed
+// since it was opened.
 func (s *Store) pieceFor(ctx context.Context, org string, hash []byte, n int) ([]byte, error) {
 	const each = sealdb.ChunkSize / sealdb.PieceSize
 	var found struct {
@@ -212,35 +230,39 @@ func (s *Store) pieceFor(ctx context.Context, org string, hash []byte, n int) ([
 	if err != nil || found.Sealed == 0 {
 		return found.Data, err
 	}
+
 	return s.seals.Open(found.Data, sealdb.PieceName(org, hash, n), sealdb.ContentValue(org, hash, n/each))
 }
 
-// Read reads up to the end of a piece.
+// Read reads at most up to the end of a piece.
 func (r *Reader) Read(p []byte) (int, error) {
 	if r.offset >= r.size {
 		return 0, io.EOF
 	}
+
 	if len(p) == 0 {
 		return 0, nil
 	}
+
 	n, from := int(r.offset/sealdb.PieceSize), int(r.offset%sealdb.PieceSize)
 	if r.n != n {
-		r.piece, r.n = nil, -1 // not two of them, not even while the next one comes
+		r.piece, r.n = nil, -1 // release the old piece before the next one is loaded
 		data, err := r.load(n)
 		if err != nil {
 			return 0, fmt.Errorf("reading content: %w", err)
 		}
 		if want := min(r.size-int64(n)*sealdb.PieceSize, sealdb.PieceSize); int64(len(data)) != want {
-			return 0, fmt.Errorf("reading content: piece %d has %d bytes, not %d", n, len(data), want)
+			return 0, fmt.Errorf("reading content: chunk %d has %d bytes, not %d", n, len(data), want)
 		}
 		r.piece, r.n = data, n
 	}
+
 	read := copy(p, r.piece[from:])
 	r.offset += int64(read)
 	return read, nil
 }
 
-// Seek may go beyond the end, where there is nothing to read.
+// Seek accepts an offset after the end; reading there returns io.EOF.
 func (r *Reader) Seek(offset int64, whence int) (int64, error) {
 	switch whence {
 	case io.SeekStart:
@@ -249,16 +271,18 @@ func (r *Reader) Seek(offset int64, whence int) (int64, error) {
 	case io.SeekEnd:
 		offset += r.size
 	default:
-		return 0, fmt.Errorf("seeking in content: from where is %d?", whence)
+		return 0, fmt.Errorf("seeking in content: invalid whence %d", whence)
 	}
+
 	if offset < 0 {
-		return 0, errors.New("seeking in content: before its beginning")
+		return 0, errors.New("seeking in content: negative offset")
 	}
+
 	r.offset = offset
 	return offset, nil
 }
 
-// Close lets go of what is held.
+// Close releases the piece in memory.
 func (r *Reader) Close() error {
 	r.piece, r.n = nil, -1
 	return nil

@@ -19,35 +19,42 @@ import (
 	"parley/shared/store/sealdb"
 )
 
-// ErrFilesFull says that files were not kept because their organization may not keep that much, or their session that many.
-var ErrFilesFull = errors.New("as many files are kept as may be")
+// ErrFilesFull means that files were not stored because the organization's quota of bytes or
+// the session's quota of names is exceeded.
+var ErrFilesFull = errors.New("file quota of the session or organization exceeded")
 
 const (
-	// fileCost is what a file counts for beside the bytes of its content: the database has about as much of it, also when
-	// it is empty, another's content, or a name that was removed.
+	// fileCost is added to the content's size when a file is counted against the quota. It is
+	// roughly the size of the file's database rows, and applies also to an empty file, to a
+	// shared blob, and to a removed name.
 	fileCost = 4096
-	// maxNames is how many names a session's folder has.
+	// maxNames is the maximum number of names in a session's folder.
 	maxNames = 1000
 )
 
-// NewFile is a file to keep.
+// NewFile is a file to store.
 type NewFile struct {
 	Name     string
 	MIMEType string
 	Content  []byte
 }
 
-// keepTries bounds how often contents are written again that went just before they were linked to: each time somebody
-// else's last link must have gone in the milliseconds in between, or the hour for writing them have passed.
-const keepTries = 32
+// maxKeepTries is the maximum number of attempts to store blobs that are removed again before
+// they are linked. An attempt fails if the last other link to a blob is removed in the
+// milliseconds before the link, or if writing takes more than the reserved hour.
+const maxKeepTries = 32
 
-// KeepFiles keeps what a call has made and notes the names that it has removed, in place of what an earlier attempt
-// at the same call has kept, all or nothing; what both have made has the same ids. It gives the files made, in their
-// order. ErrFilesFull: the organization's files would cost more than most bytes together, 0 is no limit, or the session
-// would have too many names. false: the run was taken from the worker and nothing was written.
+// KeepFiles stores the files that a tool call created and records the names that it removed, in
+// one step. It replaces the files of an earlier attempt of the same call; files that both
+// attempts created have the same ids. It returns the files in the order of made.
 //
-// Large contents are written while the run's row is not locked: its lease must not wait for them to be renewed. What
-// is written in vain is removed at once, or swept when the worker dies.
+// It returns ErrFilesFull if the organization's files would exceed maximum bytes (0: no limit),
+// or if the session would have too many names. kept is false, and nothing is written, if the
+// worker no longer holds the run.
+//
+// Large blobs are written while the run's row is not locked, so that renewing its lease
+// does not wait for them. Blobs written in vain are removed immediately, or by the sweeper
+// if the worker dies.
 func (s *Store) KeepFiles(ctx context.Context, held lease.Held, callID string, made []NewFile, removed []string, maximum int64) (
 	files []domain.File, kept bool, err error,
 ) {
@@ -56,26 +63,31 @@ func (s *Store) KeepFiles(ctx context.Context, held lease.Held, callID string, m
 	if err != nil {
 		return nil, false, fmt.Errorf("keeping files: %w", err)
 	}
+
 	blobs = Distinct(blobs)
-	for range keepTries {
+	for range maxKeepTries {
 		if kept, err = s.writeAndLink(ctx, held, callID, blobs, rows, maximum); !errors.Is(err, ErrBlobGone) {
 			break
 		}
 	}
+
 	if err != nil {
 		return nil, false, fmt.Errorf("keeping files: %w", err)
 	}
+
 	if !kept {
 		return nil, false, nil
 	}
+
 	files = make([]domain.File, len(made))
 	for i := range files {
 		files[i] = rows[i].file()
 	}
+
 	return files, true, nil
 }
 
-// fileRow is what the database has of a file, without what all files of a call have in common where it is written.
+// fileRow is a file's row, without the columns that all files of a call share.
 type fileRow struct {
 	ID        string      `db:"id"`
 	RunID     string      `db:"run_id"`
@@ -83,7 +95,7 @@ type fileRow struct {
 	Name      string      `db:"name"`
 	MIMEType  string      `db:"mime_type"`
 	Bytes     int64       `db:"bytes"`
-	Hash      []byte      `db:"hash"` // nil: removed
+	Hash      []byte      `db:"hash"` // nil: the name was removed
 	CreatedAt domain.Time `db:"created_at"`
 }
 
@@ -96,34 +108,40 @@ func (row *fileRow) file() domain.File {
 	}
 }
 
-// fileRows gives the rows of a call: those of made first, in their order, which is that of their contents.
+// fileRows returns the rows of a call: one for each file in made, in order and with the
+// corresponding content, then the removed names.
 func fileRows(held lease.Held, callID string, made []NewFile, contents []Blob, removed []string) ([]fileRow, error) {
 	rows := make([]fileRow, 0, len(made)+len(removed))
 	for i, f := range made {
 		rows = append(rows, fileRow{Name: f.Name, MIMEType: f.MIMEType, Bytes: int64(len(f.Content)), Hash: contents[i].Hash})
 	}
+
 	for _, name := range removed {
 		rows = append(rows, fileRow{Name: name})
 	}
+
 	names := make(map[string]bool, len(rows))
 	for i := range rows {
 		row := &rows[i]
 		if names[row.Name] {
-			return nil, fmt.Errorf("%q is there twice", row.Name)
+			return nil, fmt.Errorf("%q occurs twice", row.Name)
 		}
 		names[row.Name] = true
 		row.RunID, row.CallID = held.RunID, callID
 		row.ID = id.Derived(id.File, held.RunID, callID+"\x00"+row.Name+"\x00"+hex.EncodeToString(row.Hash))
 	}
+
 	return rows, nil
 }
 
-// writeAndLink is one try at keeping a call's files; errBlobGone asks for another.
-func (s *Store) writeAndLink(ctx context.Context, held lease.Held, callID string, blobs []Blob, rows []fileRow, maximum int64) (bool, error) {
+// writeAndLink tries once to store a call's files. After ErrBlobGone the caller must try again.
+func (s *Store) writeAndLink(
+	ctx context.Context, held lease.Held, callID string, blobs []Blob, rows []fileRow, maximum int64,
+) (bool, error) {
 	parts := batches(blobs)
 	if len(rows) > 0 {
 		kept, err := lease.UnderFence(ctx, s.db, held, func(tx *sqlx.Tx, _ time.Time) error {
-			err := enterFiles(ctx, tx, held, callID, blobs, rows, maximum)
+			err := reserveFiles(ctx, tx, held, callID, blobs, rows, maximum)
 			if err == nil && len(parts) == 1 {
 				err = s.addChunks(ctx, tx, held.OrganizationID, parts[0])
 			}
@@ -133,43 +151,50 @@ func (s *Store) writeAndLink(ctx context.Context, held lease.Held, callID string
 			return false, err
 		}
 	}
+
 	if len(parts) > 1 {
 		if err := s.fillBlobs(ctx, held.OrganizationID, parts); err != nil {
 			return false, err
 		}
 	}
+
 	kept, err := lease.UnderFence(ctx, s.db, held, func(tx *sqlx.Tx, _ time.Time) error {
 		return linkFiles(ctx, tx, held, callID, blobs, rows)
 	})
 	if err != nil || kept || len(blobs) == 0 {
 		return kept, err
 	}
+
 	return false, s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
 		return RemoveUnlinkedBlobs(ctx, tx, Contents(held.OrganizationID, pg.Column(blobs, func(b *Blob) []byte { return b.Hash })))
 	})
 }
 
-// Contents names an organization's contents by their hashes.
+// Contents returns references to an organization's blobs with these hashes.
 func Contents(org string, hashes [][]byte) []Content {
 	return pg.Column(hashes, func(h *[]byte) Content { return Content{OrganizationID: org, Hash: *h} })
 }
 
-// enterFiles reserves the contents of a call's files, or fails with ErrFilesFull. Whoever adds to an organization's contents
-// waits for each other; files count once they are linked to them, so calls at once may keep some more. What is a document's, too,
-// counts for the documents.
-func enterFiles(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID string, blobs []Blob, rows []fileRow, maximum int64) error {
+// reserveFiles reserves the contents of a call's files. It returns ErrFilesFull if the quota is
+// exceeded. It takes a lock per organization, so that additions to its blobs are counted one
+// after the other. A file counts only once it is linked, so concurrent calls may exceed the
+// quota a little. A blob that a document also uses counts as the document's.
+func reserveFiles(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID string, blobs []Blob, rows []fileRow, maximum int64) error {
 	if maximum > 0 {
 		if err := pg.AdvisoryLock(ctx, tx, "blobs "+held.OrganizationID); err != nil {
 			return err
 		}
 	}
+
 	if err := checkNames(ctx, tx, held, callID, rows); err != nil {
 		return err
 	}
+
 	added, err := reserveBlobs(ctx, tx, held.OrganizationID, blobs)
 	if err != nil || maximum == 0 {
 		return err
 	}
+
 	var now struct {
 		Cost int64 `db:"cost"`
 		Own  int   `db:"own"`
@@ -182,67 +207,82 @@ func enterFiles(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID string
 	if err != nil {
 		return err
 	}
-	more := len(rows) - now.Own // those go when these come
+
+	more := len(rows) - now.Own // minus the call's earlier files, which these replace
 	if (added || more > 0) && now.Cost+int64(more)*fileCost > maximum {
 		return ErrFilesFull
 	}
+
 	return nil
 }
 
-// checkNames fails with ErrFilesFull when a call would add names to a session that then has too many.
+// checkNames returns ErrFilesFull if the call adds names to a session that would then have
+// more than maxNames.
 func checkNames(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID string, rows []fileRow) error {
 	found, err := liveFiles(ctx, tx, held, callID)
 	if err != nil {
 		return err
 	}
+
 	names := make(map[string]bool, len(found)+len(rows))
 	for _, f := range found {
 		names[f.Name] = true
 	}
+
 	before := len(names)
 	for _, r := range rows {
 		if r.Hash != nil {
 			names[r.Name] = true
 		}
 	}
+
 	added := len(names) > before
 	for _, r := range rows {
 		if r.Hash == nil {
 			delete(names, r.Name)
 		}
 	}
+
 	if added && len(names) > maxNames {
 		return ErrFilesFull
 	}
+
 	return nil
 }
 
-// linkFiles puts a call's files in place of those that it had. The same call made twice at once leaves those of one.
+// linkFiles replaces the files of a call. If the same call runs twice concurrently, the files
+// of one of them remain.
 func linkFiles(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID string, blobs []Blob, rows []fileRow) error {
 	if err := pg.AdvisoryLock(ctx, tx, "files "+held.RunID+" "+callID); err != nil {
 		return err
 	}
+
 	var before, others [][]byte
 	err := tx.SelectContext(ctx, &before, `DELETE FROM files WHERE run_id = $1 AND call_id = $2 AND org_id = $3 RETURNING hash`,
 		held.RunID, callID, held.OrganizationID)
 	if err != nil {
 		return err
 	}
+
 	for _, hash := range before {
-		if hash != nil && !holds(blobs, hash) {
+		if hash != nil && !containsHash(blobs, hash) {
 			others = append(others, hash)
 		}
 	}
+
 	if err := HoldBlobs(ctx, tx, held.OrganizationID, blobs, others); err != nil {
 		return err
 	}
+
 	if err := insertFiles(ctx, tx, held, callID, rows); err != nil {
 		return err
 	}
+
 	return RemoveUnlinkedBlobs(ctx, tx, Contents(held.OrganizationID, others))
 }
 
-// insertFiles enters a call's files in the order of their names, and says when in rows.
+// insertFiles inserts a call's files in the order of their names, and sets their
+// creation times in rows.
 func insertFiles(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID string, rows []fileRow) error {
 	var made []struct {
 		ID        string      `db:"id"`
@@ -261,19 +301,23 @@ func insertFiles(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID strin
 	if err != nil {
 		return err
 	}
+
 	at := make(map[string]domain.Time, len(made))
 	for _, m := range made {
 		at[m.ID] = m.CreatedAt
 	}
+
 	for i := range rows {
 		rows[i].CreatedAt = at[rows[i].ID]
 	}
+
 	return nil
 }
 
-// SessionFiles gives the newest file of each name that the calls of a run's session have left, but for those of this call,
-// in the order of their names: what the call finds, however often it is made. Of more than a session may have the newest
-// are given. false: the run was taken from the worker.
+// SessionFiles returns the newest file of each name in a run's session, ordered by name. It
+// leaves out the files of this call, so that a repeated call gets the same files. If the
+// session has more than maxNames names, it returns the newest files. The result is false if the
+// worker no longer holds the run.
 func (s *Store) SessionFiles(ctx context.Context, held lease.Held, callID string) ([]domain.File, bool, error) {
 	var rows []fileRow
 	kept, err := lease.UnderFence(ctx, s.db, held, func(tx *sqlx.Tx, _ time.Time) (err error) {
@@ -286,15 +330,17 @@ func (s *Store) SessionFiles(ctx context.Context, held lease.Held, callID string
 	return pg.Column(rows, (*fileRow).file), kept, nil
 }
 
-// liveFiles is what SessionFiles gives.
+// liveFiles implements SessionFiles.
 //
-// Each name's newest file is looked up by itself, for a folder is small and the calls that wrote to it may be many. Without
-// statistics the planner thinks the opposite, and would read and sort all of them for each name.
+// It looks up the newest file of each name separately: a folder has few names, but many calls
+// may have written to it. Without statistics the planner assumes the opposite, and would read
+// and sort all files for each name.
 func liveFiles(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID string) (rows []fileRow, err error) {
 	const newest = `SELECT f.* FROM files f WHERE f.session_ref = s.ref AND f.org_id = $2 AND (f.run_id, f.call_id) <> ($1, $3)`
 	if _, err := tx.ExecContext(ctx, `SELECT set_config('enable_sort', 'off', true), set_config('enable_bitmapscan', 'off', true)`); err != nil {
 		return nil, err
 	}
+
 	err = tx.SelectContext(ctx, &rows, `WITH RECURSIVE newest AS (
 		  SELECT s.ref, n.* FROM (SELECT o.session_ref AS ref FROM open_runs o WHERE o.run_id = $1 AND o.org_id = $2) s
 		  CROSS JOIN LATERAL (`+newest+` ORDER BY f.name, f.seq DESC LIMIT 1) n
@@ -302,15 +348,17 @@ func liveFiles(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID string)
 		  SELECT s.ref, n.* FROM newest s CROSS JOIN LATERAL (`+newest+` AND f.name > s.name ORDER BY f.name, f.seq DESC LIMIT 1) n
 		) SELECT `+fileColumns+` FROM (SELECT * FROM newest WHERE hash IS NOT NULL ORDER BY seq DESC LIMIT $4) n ORDER BY name`,
 		held.RunID, held.OrganizationID, callID, maxNames)
-	if err == nil { // the transaction may go on with other statements
+	if err == nil { // the transaction may continue with other statements
 		_, err = tx.ExecContext(ctx, `SELECT set_config('enable_sort', 'on', true), set_config('enable_bitmapscan', 'on', true)`)
 	}
+
 	return rows, err
 }
 
-// OpenFile gives a file of an organization's runs, with the content, which is read as it is asked for, under ctx; not_found when
-// there is none of this id. Whether its run is still to be seen is for the caller to ask. When the file goes meanwhile, because
-// its session is erased, reading fails with not_found.
+// OpenFile returns a file of an organization's runs and a reader of its content, which reads on
+// demand under ctx. It returns not_found if there is no file of this id. The caller must check
+// that the file's run is visible. If the session is erased while the content is read, reading
+// fails with not_found.
 func (s *Store) OpenFile(ctx context.Context, org, id string) (domain.File, io.ReadSeekCloser, error) {
 	var row fileRow
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -325,17 +373,18 @@ func (s *Store) OpenFile(ctx context.Context, org, id string) (domain.File, io.R
 	return row.file(), s.OpenBlob(ctx, org, row.Hash, row.Bytes), nil
 }
 
-// SmallFile is how many bytes a file may have for FileContents: those of a chunk.
+// SmallFile is the maximum size, in bytes, of a file that FileContents reads: one chunk.
 const SmallFile = sealdb.ChunkSize
 
-// FileContents gives the contents of an organization's small files in their order, in one statement; not_found when one is
-// not there, or is not small.
+// FileContents returns the contents of an organization's small files in the order of ids, with
+// one statement. It returns not_found if a file does not exist or is larger than SmallFile.
 func (s *Store) FileContents(ctx context.Context, org string, ids []string) ([][]byte, error) {
 	var rows []struct {
 		Hash   []byte `db:"hash"`
 		Sealed int    `db:"sealed"`
 		Data   []byte `db:"data"`
 	}
+
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		rows = rows[:0]
 		return tx.SelectContext(ctx, &rows, `SELECT f.hash, coalesce(c.sealed, 0) AS sealed, coalesce(c.data, '') AS data
@@ -347,26 +396,29 @@ func (s *Store) FileContents(ctx context.Context, org string, ids []string) ([][
 	if err != nil {
 		return nil, fmt.Errorf("reading contents: %w", err)
 	}
+
 	if len(rows) != len(ids) {
 		return nil, pg.NotFound()
 	}
+
 	out := make([][]byte, len(rows))
 	for i, row := range rows {
 		if out[i], err = s.seals.Unseal(org, sealdb.Chunk{Hash: row.Hash, N: 0, Data: row.Data}, row.Sealed); err != nil {
 			return nil, fmt.Errorf("reading contents: %w", err)
 		}
 	}
+
 	return out, nil
 }
 
-// forgetFiles removes what runs have made; a content goes with the last link to it.
+// forgetFiles removes the files of runs. A blob is removed with the last link to it.
 func forgetFiles(ctx context.Context, tx *sqlx.Tx, runs []string) error {
 	var gone, contents []Content
 	if err := tx.SelectContext(ctx, &gone, `DELETE FROM files WHERE run_id = ANY ($1) RETURNING org_id, hash`, pq.Array(runs)); err != nil {
 		return err
 	}
 	for _, f := range gone {
-		if f.Hash != nil { // a name that was removed
+		if f.Hash != nil { // a removed name has no content
 			contents = append(contents, f)
 		}
 	}

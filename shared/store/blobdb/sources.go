@@ -21,24 +21,25 @@ import (
 
 const sourcePrefix = "src_"
 
-// sourceID is what a text with that hash is called.
+// sourceID is the id of a text with that hash.
 func sourceID(hash []byte) string { return sourcePrefix + hex.EncodeToString(hash) }
 
-// hashFor reads what sourceID writes, and nothing else.
+// hashFor is the inverse of sourceID. It returns false for any other string.
 func hashFor(id string) ([]byte, bool) {
 	digits, found := strings.CutPrefix(id, sourcePrefix)
 	hash, err := hex.DecodeString(digits)
 	return hash, found && err == nil && len(hash) == sha256.Size && sourceID(hash) == id
 }
 
-// KeepSource keeps a text that a run has read, for as long as a run is kept that has, and gives its id. A text that the
-// organization's runs have read before stays as it was kept then. false: the run was taken from the worker and
-// nothing was written.
+// KeepSource stores a text that a run has read and returns its id. The text is kept until the
+// last run that read it is removed. A text that is already stored for the organization stays
+// unchanged. The result is false, and nothing is written, if the worker no longer holds the run.
 func (s *Store) KeepSource(ctx context.Context, held lease.Held, src domain.Source) (id string, kept bool, err error) {
 	sum := sha256.Sum256([]byte(src.Text))
 	hash := sum[:]
 	kept, err = lease.UnderFence(ctx, s.db, held, func(tx *sqlx.Tx, _ time.Time) error {
-		// The update changes nothing, but locks the row that is there: it cannot go before it is linked to.
+		// The update changes nothing, but locks the existing row, so that it is not removed
+		// before it is linked.
 		_, err := tx.ExecContext(ctx, `INSERT INTO sources AS s (org_id, hash, url, title, language, text, characters, truncated)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (org_id, hash) DO UPDATE SET org_id = s.org_id`,
 			held.OrganizationID, hash, src.URL, src.Title, src.Language, src.Text, utf8.RuneCountInString(src.Text), src.Truncated)
@@ -52,9 +53,11 @@ func (s *Store) KeepSource(ctx context.Context, held lease.Held, src domain.Sour
 	if err != nil {
 		return "", false, fmt.Errorf("keeping source: %w", err)
 	}
+
 	if !kept {
 		return "", false, nil
 	}
+
 	return sourceID(hash), true, nil
 }
 
@@ -69,7 +72,7 @@ type sourceRow struct {
 	ReadAt     domain.Time `db:"read_at"`
 }
 
-// SourceBytes is the size of the text that SourceByID gives.
+// SourceBytes is the size, in bytes, of the text that SourceByID returns.
 func (s *Store) SourceBytes(ctx context.Context, org, id string) (bytes int, err error) {
 	hash, ok := hashFor(id)
 	if !ok {
@@ -81,12 +84,14 @@ func (s *Store) SourceBytes(ctx context.Context, org, id string) (bytes int, err
 	return bytes, pg.OneRow(err, "reading the size of a source")
 }
 
-// SourceByID gives a text that an organization's runs have read; not_found when there is none of this id.
+// SourceByID returns a text that an organization's runs have read. It returns not_found if
+// there is none of this id.
 func (s *Store) SourceByID(ctx context.Context, org, id string) (domain.Source, error) {
 	hash, ok := hashFor(id)
 	if !ok {
 		return domain.Source{}, pg.NotFound()
 	}
+
 	var row sourceRow
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		return tx.GetContext(ctx, &row, `SELECT hash, url, title, language, text, characters, truncated, read_at FROM sources
@@ -98,32 +103,36 @@ func (s *Store) SourceByID(ctx context.Context, org, id string) (domain.Source, 
 	if err != nil {
 		return domain.Source{}, fmt.Errorf("reading source: %w", err)
 	}
+
 	return domain.Source{
 		ID: sourceID(row.Hash), URL: row.URL, Title: row.Title, Language: row.Language, Text: row.Text,
 		Characters: row.Characters, Truncated: row.Truncated, ReadAt: row.ReadAt,
 	}, nil
 }
 
-// Content names a content of an organization's by its hash: a text that was read, or a blob.
+// Content refers to a source text or a blob of an organization by its hash.
 type Content struct {
 	OrganizationID string `db:"org_id"`
 	Hash           []byte `db:"hash"`
 }
 
+// columns returns the contents' organizations and hashes as two SQL arrays.
 func columns(contents []Content) (orgs, hashes any) {
 	orgs = pq.Array(pg.Column(contents, func(c *Content) string { return c.OrganizationID }))
 	return orgs, pq.ByteaArray(pg.Column(contents, func(c *Content) []byte { return c.Hash }))
 }
 
-// PruneSources looks at up to limit texts whose time has come: those that no run links to are removed, the others looked
-// at again in a day. It reports how many it has looked at. Texts mostly go with the last run that has read them;
-// this finds those of runs that a binary of the release before removed.
+// PruneSources checks up to limit texts that are due and returns how many it checked. It
+// removes the texts that no run links to and schedules the others for another check in a day.
+// Usually a text is removed with the last run that read it; PruneSources finds the texts of
+// runs that a binary of the previous release removed.
 func (s *Store) PruneSources(ctx context.Context, limit int) (int, error) {
-	return s.prune(ctx, "sources", limit, removeUnread)
+	return s.prune(ctx, "sources", limit, removeUnlinkedSources)
 }
 
-// prune looks at up to limit contents of a table whose time has come, and again in a day at those that remove leaves. It
-// reports how many it has looked at; somebody else looks at those that are locked, or makes a link to them.
+// prune checks up to limit due rows of a table, calls remove with those it could lock, and
+// schedules the remaining ones for another check in a day. It skips locked rows, which
+// another process is checking or linking. It returns how many it checked.
 func (s *Store) prune(
 	ctx context.Context, table string, limit int, remove func(ctx context.Context, tx *sqlx.Tx, contents []Content) error,
 ) (int, error) {
@@ -131,9 +140,11 @@ func (s *Store) prune(
 	if err := s.db.SelectContext(ctx, &due, `SELECT org_id, hash FROM `+table+`_to_sweep($1)`, limit); err != nil {
 		return 0, fmt.Errorf("looking for %s: %w", table, err)
 	}
+
 	if len(due) == 0 {
 		return 0, nil
 	}
+
 	err := s.db.Within(ctx, pg.Column(due, func(c *Content) string { return c.OrganizationID }), func(tx *sqlx.Tx) error {
 		locked = locked[:0]
 		orgs, hashes := columns(due)
@@ -143,23 +154,27 @@ func (s *Store) prune(
 		if err != nil {
 			return err
 		}
+
 		orgs, hashes = columns(locked)
 		_, err = tx.ExecContext(ctx, `UPDATE `+table+` t SET sweep_after = now() + interval '1 day'
 			FROM unnest($1::text[], $2::bytea[]) AS u (org_id, hash) WHERE t.org_id = u.org_id AND t.hash = u.hash`, orgs, hashes)
 		if err != nil {
 			return err
 		}
+
 		return remove(ctx, tx, locked)
 	})
 	if err != nil {
 		return 0, fmt.Errorf("pruning %s: %w", table, err)
 	}
+
 	return len(locked), nil
 }
 
-// removeUnread removes those of the texts that no run links to. They are locked, by a statement before this one: a link
-// to one of them is there to be seen, or waits for the lock and then finds the text gone.
-func removeUnread(ctx context.Context, tx *sqlx.Tx, texts []Content) error {
+// removeUnlinkedSources removes those of the texts that no run links to. An earlier statement has
+// locked the texts: a new link to one is either visible here, or waits for the lock and then
+// finds the text gone.
+func removeUnlinkedSources(ctx context.Context, tx *sqlx.Tx, texts []Content) error {
 	orgs, hashes := columns(texts)
 	_, err := tx.ExecContext(ctx, `DELETE FROM sources s USING unnest($1::text[], $2::bytea[]) AS u (org_id, hash)
 		WHERE s.org_id = u.org_id AND s.hash = u.hash
@@ -167,22 +182,26 @@ func removeUnread(ctx context.Context, tx *sqlx.Tx, texts []Content) error {
 	return err
 }
 
-// ForgetCalls removes what runs have called, read, been given and made; a text goes with the last run that has read it, and a content with
-// the last link to it.
+// ForgetCalls removes the effects, sources, documents and files of runs. A text is removed with
+// the last run that read it, and a blob with the last link to it.
 func ForgetCalls(ctx context.Context, tx *sqlx.Tx, runs []string) error {
 	if _, err := tx.ExecContext(ctx, `DELETE FROM effects WHERE run_id = ANY ($1)`, pq.Array(runs)); err != nil {
 		return err
 	}
+
 	var read []Content
 	if err := tx.SelectContext(ctx, &read, `DELETE FROM run_sources WHERE run_id = ANY ($1) RETURNING org_id, hash`, pq.Array(runs)); err != nil {
 		return err
 	}
+
 	if err := forgetTexts(ctx, tx, read); err != nil {
 		return err
 	}
+
 	if _, err := tx.ExecContext(ctx, `DELETE FROM run_documents WHERE run_id = ANY ($1)`, pq.Array(runs)); err != nil {
 		return err
 	}
+
 	return forgetFiles(ctx, tx, runs)
 }
 
@@ -196,5 +215,5 @@ func forgetTexts(ctx context.Context, tx *sqlx.Tx, read []Content) error {
 	if err != nil {
 		return err
 	}
-	return removeUnread(ctx, tx, read)
+	return removeUnlinkedSources(ctx, tx, read)
 }

@@ -1,4 +1,5 @@
-// Package blobdb keeps contents: uploads, the files and sources of runs, and the pieces they are stored in.
+// Package blobdb stores blobs, which are the contents of uploads, documents and runs' files in
+// chunks, and the source texts that runs have read.
 package blobdb
 
 import (
@@ -6,14 +7,14 @@ import (
 	"parley/shared/store/sealdb"
 )
 
-// Store reads and writes them. It is safe for concurrent use.
+// Store reads and writes blobs. It is safe for concurrent use.
 type Store struct {
 	db *pg.DB
 
 	seals *sealdb.Store
 }
 
-// New makes the store on a database.
+// New creates the store on a database.
 func New(db *pg.DB, seals *sealdb.Store) *Store {
 	return &Store{db: db, seals: seals}
 }

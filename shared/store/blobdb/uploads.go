@@ -18,35 +18,38 @@ import (
 	"parley/shared/store/sealdb"
 )
 
-// ErrTooLarge says that a content has more bytes than it may have.
+// ErrTooLarge means that a blob has more bytes than the caller allowed.
 var ErrTooLarge = errors.New("the content is too large")
 
-// Upload is a content that is in the database, whole. Nothing links to it yet; when nothing does for an hour it is removed.
+// Upload is a completely stored blob without a link. It is removed if nothing links to
+// it within an hour.
 type Upload struct {
 	Hash  []byte // SHA-256
 	Bytes int64
 }
 
-// Blob is the uploaded content, without its bytes.
+// Blob returns the uploaded blob without its bytes.
 func (u Upload) Blob() Blob { return Blob{Hash: u.Hash, Bytes: u.Bytes} }
 
-// bufferBegins is how much of a content has room in memory before more of it has come. The room grows up to a chunk.
-const bufferBegins = 64 << 10
+// initialBuffer is the initial size of the buffer for a blob. The buffer grows up to one chunk.
+const initialBuffer = 64 << 10
 
-// cleanUpTimeout bounds removing what an upload that failed has left, whose own time may be over.
+// cleanUpTimeout bounds the removal of a failed upload, whose own context may have ended.
 const cleanUpTimeout = 5 * time.Second
 
-// Upload stores what it reads, up to most bytes, for an organization, and has no more of it in memory than a chunk and what the
-// driver makes of that. ErrTooLarge: there is more. An error of the reader comes back as it is. On any error nothing stays.
+// Upload stores a blob of up to maximum bytes for an organization. It keeps at most one
+// chunk of it in memory, plus the driver's copy. It returns ErrTooLarge if there are more
+// bytes, and an error of the reader unchanged. After an error nothing stays stored.
 //
-// What a content is called is known when all of it has been read, so one of several chunks is stored under a name of its own
-// until then. Who dies on the way leaves it to the sweeper.
+// The hash of a blob is known only at its end. A blob of several chunks is therefore
+// stored under a random name first. If the process dies meanwhile, the sweeper removes it.
 func (s *Store) Upload(ctx context.Context, org string, content io.Reader, maximum int64) (Upload, error) {
-	in := &uploading{from: content, maximum: maximum, sum: sha256.New(), buffer: make([]byte, bufferBegins)}
+	in := &chunkReader{from: content, maximum: maximum, sum: sha256.New(), buffer: make([]byte, initialBuffer)}
 	first, last, err := in.next()
 	if err != nil {
 		return Upload{}, err
 	}
+
 	if last {
 		b := newBlob(first)
 		if err := s.storeBlob(ctx, org, b); err != nil {
@@ -54,22 +57,25 @@ func (s *Store) Upload(ctx context.Context, org string, content io.Reader, maxim
 		}
 		return Upload{Hash: b.Hash, Bytes: b.Bytes}, nil
 	}
+
 	name := make([]byte, sha256.Size)
 	_, _ = rand.Read(name) // never fails
 	out, err := s.uploadAs(ctx, org, name, first, in)
 	if err == nil {
 		return out, nil
 	}
+
 	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTimeout)
 	defer cancel()
 	if left := s.DropUnlinked(clean, org, name); left != nil {
 		err = errors.Join(err, fmt.Errorf("removing what was stored: %w", left))
 	}
+
 	return Upload{}, err
 }
 
-// uploading reads a content chunk by chunk into one buffer.
-type uploading struct {
+// chunkReader reads a blob chunk by chunk into one buffer.
+type chunkReader struct {
 	from    io.Reader
 	maximum int64
 	read    int64
@@ -77,9 +83,9 @@ type uploading struct {
 	buffer  []byte
 }
 
-// next gives the next chunk until the one after it is asked for, and whether there is none after it. It does without
-// [io.ReadFull], which makes a body that was cut off look like one that has ended.
-func (in *uploading) next() (data []byte, last bool, err error) {
+// next returns the next chunk, which is valid until the following call of next, and whether it is
+// the last one. It does not use [io.ReadFull], which reports a truncated body like a complete one.
+func (in *chunkReader) next() (data []byte, last bool, err error) {
 	n, idle := 0, 0
 	for n < sealdb.ChunkSize && !last && idle < 100 {
 		if n == len(in.buffer) {
@@ -95,21 +101,26 @@ func (in *uploading) next() (data []byte, last bool, err error) {
 			return nil, false, err
 		}
 	}
+
 	if n < sealdb.ChunkSize && !last {
 		return nil, false, io.ErrNoProgress
 	}
+
 	if in.read += int64(n); in.read > in.maximum {
 		return nil, false, ErrTooLarge
 	}
+
 	_, _ = in.sum.Write(in.buffer[:n]) // a hash never fails
 	return in.buffer[:n], last, nil
 }
 
-// uploadAs stores a content of several chunks, of which it gets the first one, under a name, and then gives it its own.
-func (s *Store) uploadAs(ctx context.Context, org string, name, data []byte, in *uploading) (Upload, error) {
+// uploadAs stores a blob of several chunks under a temporary name and then renames it to its
+// hash. data is the first chunk.
+func (s *Store) uploadAs(ctx context.Context, org string, name, data []byte, in *chunkReader) (Upload, error) {
 	if err := s.storeBlob(ctx, org, Blob{Hash: name}); err != nil {
 		return Upload{}, fmt.Errorf("storing content: %w", err)
 	}
+
 	for n, last := 0, false; len(data) > 0; n++ {
 		err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 			return s.addChunks(ctx, tx, org, []sealdb.Chunk{{Hash: name, N: n, Data: data}})
@@ -124,24 +135,28 @@ func (s *Store) uploadAs(ctx context.Context, org string, name, data []byte, in 
 			return Upload{}, err
 		}
 	}
+
 	out := Upload{Hash: in.sum.Sum(nil), Bytes: in.read}
 	settle := s.rename
 	if s.seals.Overhead() > 0 {
-		settle = s.sealAnew
+		settle = s.renameSealed
 	}
+
 	var err error
-	for range keepTries {
+	for range maxKeepTries {
 		if err = settle(ctx, org, name, out); !errors.Is(err, ErrBlobGone) {
 			break
 		}
 	}
+
 	if err != nil {
 		return Upload{}, fmt.Errorf("storing content: %w", err)
 	}
+
 	return out, nil
 }
 
-// storeBlob stores a content of one chunk at most.
+// storeBlob stores a blob of at most one chunk.
 func (s *Store) storeBlob(ctx context.Context, org string, b Blob) error {
 	return s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		if _, err := reserveBlobs(ctx, tx, org, []Blob{b}); err != nil || len(b.content) == 0 {
@@ -151,27 +166,31 @@ func (s *Store) storeBlob(ctx context.Context, org string, b Blob) error {
 	})
 }
 
-// DropUnlinked removes contents that nothing links to.
+// DropUnlinked removes those of the blobs that nothing links to.
 func (s *Store) DropUnlinked(ctx context.Context, org string, hashes ...[]byte) error {
 	return s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error { return RemoveUnlinkedBlobs(ctx, tx, Contents(org, hashes)) })
 }
 
-// rename gives a content that was stored under another name its own: the chunks are not written anew. Its row is locked, so
-// that nobody adds chunks meanwhile; of those that are there already the others go.
+// rename renames a stored blob to its hash without copying its chunks. It locks the row, so
+// that no chunk is added meanwhile. Chunks that already exist under the hash are kept, and
+// their duplicates are deleted.
 func (s *Store) rename(ctx context.Context, org string, name []byte, to Upload) error {
 	return s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		if _, err := reserveBlobs(ctx, tx, org, []Blob{to.Blob()}); err != nil {
 			return err
 		}
+
 		var held []int
 		err := tx.SelectContext(ctx, &held, `SELECT 1 FROM blobs WHERE org_id = $1 AND hash = ANY ($2) ORDER BY hash FOR UPDATE`,
 			org, pq.ByteaArray{name, to.Hash})
 		if err != nil {
 			return err
 		}
+
 		if len(held) != 2 {
 			return ErrBlobGone
 		}
+
 		for _, query := range []string{
 			`DELETE FROM blob_chunks t WHERE t.org_id = $1 AND t.hash = $2
 				AND EXISTS (SELECT 1 FROM blob_chunks c WHERE c.org_id = $1 AND c.hash = $3 AND c.n = t.n)`,
@@ -182,12 +201,14 @@ func (s *Store) rename(ctx context.Context, org string, name []byte, to Upload) 
 				return err
 			}
 		}
+
 		return nil
 	})
 }
 
-// sealAnew is rename for sealed contents: what is sealed opens under its name alone, so each chunk is sealed for the other one.
-func (s *Store) sealAnew(ctx context.Context, org string, name []byte, to Upload) error {
+// renameSealed is rename for sealed blobs. A sealed chunk can be opened only under the name it
+// was sealed with, so each chunk is sealed again for the new name.
+func (s *Store) renameSealed(ctx context.Context, org string, name []byte, to Upload) error {
 	var there []int
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		if _, err := reserveBlobs(ctx, tx, org, []Blob{to.Blob()}); err != nil {
@@ -196,14 +217,17 @@ func (s *Store) sealAnew(ctx context.Context, org string, name []byte, to Upload
 		there = there[:0]
 		return tx.SelectContext(ctx, &there, `SELECT n FROM blob_chunks WHERE org_id = $1 AND hash = $2`, org, to.Hash)
 	})
+
 	for n := range chunks(to.Bytes) {
 		if err == nil && !slices.Contains(there, n) {
-			err = s.sealChunkAnew(ctx, org, name, to.Hash, n)
+			err = s.resealChunk(ctx, org, name, to.Hash, n)
 		}
 	}
+
 	if err != nil {
 		return err
 	}
+
 	return s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		if err := HoldBlobs(ctx, tx, org, []Blob{to.Blob()}, [][]byte{name}); err != nil {
 			return err
@@ -212,7 +236,7 @@ func (s *Store) sealAnew(ctx context.Context, org string, name []byte, to Upload
 	})
 }
 
-func (s *Store) sealChunkAnew(ctx context.Context, org string, name, to []byte, n int) error {
+func (s *Store) resealChunk(ctx context.Context, org string, name, to []byte, n int) error {
 	return s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		var found struct {
 			Sealed int    `db:"sealed"`
@@ -222,15 +246,17 @@ func (s *Store) sealChunkAnew(ctx context.Context, org string, name, to []byte, 
 		if err != nil {
 			return err
 		}
+
 		data, err := s.seals.Unseal(org, sealdb.Chunk{Hash: name, N: n, Data: found.Data}, found.Sealed)
 		if err != nil {
 			return err
 		}
+
 		return s.addChunks(ctx, tx, org, []sealdb.Chunk{{Hash: to, N: n, Data: data}})
 	})
 }
 
-// DropUploads removes contents that nothing links to, sooner than the sweeper would: of uploads that came to nothing.
+// DropUploads removes failed uploads that nothing links to, before the sweeper would.
 func (s *Store) DropUploads(ctx context.Context, org string, uploads []Upload) error {
 	if err := s.DropUnlinked(ctx, org, pg.Column(uploads, func(u *Upload) []byte { return u.Hash })...); err != nil {
 		return fmt.Errorf("removing uploads: %w", err)

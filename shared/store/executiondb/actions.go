@@ -14,16 +14,17 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// The causes that runs carry whose action was given up, or was not answered in time.
+// The errors of runs whose required action was abandoned or not decided in time.
 var (
 	OutcomeAbandoned = &domain.RunError{
-		Code: "outcome_unknown_abandoned", Message: "nobody knows whether a call was carried out, and the run was given up for that",
+		Code: "outcome_unknown_abandoned", Message: "the outcome of a call is unknown, and a person abandoned the run",
 	}
-	ActionExpired = &domain.RunError{Code: "action_expired", Message: "the decision that the run waited for was not made in time"}
+	ActionExpired = &domain.RunError{Code: "action_expired", Message: "the required action was not decided in time"}
 )
 
-// Decided is what a decision has led to: the run as it now stands, and either Ended, which the run did, or Resumed: it
-// waits for a slot of Lane; neither when the same had been decided before.
+// Decided is the result of a decision: the run, and one of three outcomes. Either the run
+// ended (Ended), or it waits for a slot of Lane (Resumed), or the same decision had been made
+// before (neither).
 type Decided struct {
 	Run     rundb.StoredRun // as ShortRun reads it
 	Ended   []Ended
@@ -31,9 +32,10 @@ type Decided struct {
 	Lane    domain.Lane
 }
 
-// Decide answers the action that a run of an organization waits for, in somebody's name; a principal other than ""
-// restricts it to that principal's runs. The first decision counts: the same again changes nothing, another is a
-// version_conflict. The time that the run has waited is added to its deadline.
+// Decide records a decision about the action that a run waits for. by is the name of the
+// decider. If principal is not empty, only that principal's runs are found. The first decision
+// counts: repeating it changes nothing, and a different one returns version_conflict. The time
+// for which the run has waited is added to its deadline.
 func (s *Store) Decide(
 	ctx context.Context, org, principal, runID, callID string, decision domain.Decision, by string,
 ) (Decided, error) {
@@ -46,21 +48,24 @@ func (s *Store) Decide(
 		if err != nil {
 			return fmt.Errorf("locking run: %w", err)
 		}
+
 		if len(open) > 0 {
 			out.Lane = open[0].Lane
 			out.Ended, out.Resumed, err = decideOpen(ctx, tx, open[0], callID, decision, by)
 			return err
 		}
+
 		return decideEnded(ctx, tx, org, principal, runID, callID, decision)
 	})
 	if err != nil {
 		return Decided{}, fmt.Errorf("deciding: %w", err)
 	}
+
 	out.Run, err = s.runs.ShortRun(ctx, org, principal, runID)
 	return out, err
 }
 
-// decideOpen decides about a call of an open run, whose row is locked.
+// decideOpen decides about a call of an open run whose row is locked.
 func decideOpen(
 	ctx context.Context, tx *sqlx.Tx, row openRow, callID string, decision domain.Decision, by string,
 ) (ended []Ended, resumed bool, err error) {
@@ -68,20 +73,24 @@ func decideOpen(
 	if err := tx.SelectContext(ctx, &effect, effectSelect+` FOR UPDATE`, row.ID, callID, row.OrganizationID); err != nil {
 		return nil, false, fmt.Errorf("reading effect: %w", err)
 	}
+
 	action := row.Stored().Run.RequiredAction
 	if action == nil || action.ToolCallID != callID || len(effect) == 0 {
-		return nil, false, notWaitedFor(effect, decision)
+		return nil, false, checkRepeated(effect, decision)
 	}
+
 	if !action.Kind.Takes(decision) {
 		if effect[0].Decision.String == string(decision) {
-			return nil, false, nil // of what this call has waited for before
+			return nil, false, nil // repeats a decision about an earlier action of this call
 		}
-		return nil, false, apierr.New(apierr.Conflict, "the run waits for %s, which takes one of %s",
-			action.Kind, enumerated(action.Kind.Decisions()))
+		return nil, false, apierr.New(apierr.Conflict, "the run waits for %s, which accepts %s",
+			action.Kind, joinDecisions(action.Kind.Decisions()))
 	}
+
 	if !row.Now.Before(action.ExpiresAt.Time) {
-		return nil, false, apierr.New(apierr.VersionConflict, "the time to decide was over at %s", action.ExpiresAt.Format(time.RFC3339))
+		return nil, false, apierr.New(apierr.VersionConflict, "the time to decide ended at %s", action.ExpiresAt.Format(time.RFC3339))
 	}
+
 	_, err = tx.ExecContext(ctx, `UPDATE effects SET state = coalesce(nullif($4, ''), state), decision = $5, decided_by = $6,
 		decided_at = clock_timestamp(), sent_at = CASE WHEN $5 = 'resend' THEN NULL ELSE sent_at END
 		WHERE run_id = $1 AND call_id = $2 AND org_id = $3`,
@@ -89,15 +98,17 @@ func decideOpen(
 	if err != nil {
 		return nil, false, fmt.Errorf("keeping decision: %w", err)
 	}
+
 	if decision == domain.DecisionAbandon {
-		ended, err = closeRuns(ctx, tx, []openRow{row}, as(domain.RunFailed, OutcomeAbandoned))
+		ended, err = closeRuns(ctx, tx, []openRow{row}, endAs(domain.RunFailed, OutcomeAbandoned))
 		return ended, false, err
 	}
+
 	return nil, true, resume(ctx, tx, row, decision)
 }
 
-// enumerated writes decisions as a sentence has them.
-func enumerated(decisions []domain.Decision) string {
+// joinDecisions joins decisions into a list for an error message.
+func joinDecisions(decisions []domain.Decision) string {
 	words := make([]string, len(decisions))
 	for i, decision := range decisions {
 		words[i] = string(decision)
@@ -105,7 +116,7 @@ func enumerated(decisions []domain.Decision) string {
 	return strings.Join(words, ", ")
 }
 
-// decided gives the state of an effect after a decision; none when it stays as it is.
+// decided returns the state of an effect after a decision, or "" if the state does not change.
 func decided(decision domain.Decision) domain.EffectState {
 	switch decision {
 	case domain.DecisionApprove, domain.DecisionResend:
@@ -119,8 +130,9 @@ func decided(decision domain.Decision) domain.EffectState {
 	}
 }
 
+// resume requeues a parked run, records how long it waited, and adds that time to its deadline.
 func resume(ctx context.Context, tx *sqlx.Tx, row openRow, decision domain.Decision) error {
-	if err := noteWaits(ctx, tx, []waitOver{wait(row, domain.SpanCompleted, string(decision))}); err != nil {
+	if err := noteWaits(ctx, tx, []endedWait{newEndedWait(row, domain.SpanCompleted, string(decision))}); err != nil {
 		return err
 	}
 	_, err := tx.ExecContext(ctx, `UPDATE open_runs SET status = 'queued', dispatched = false, not_before = NULL,
@@ -132,7 +144,7 @@ func resume(ctx context.Context, tx *sqlx.Tx, row openRow, decision domain.Decis
 	return nil
 }
 
-// decideEnded judges a decision about a run that is not open.
+// decideEnded checks a decision about a run that is not open.
 func decideEnded(ctx context.Context, tx *sqlx.Tx, org, principal, runID, callID string, decision domain.Decision) error {
 	var found []bool
 	err := tx.SelectContext(ctx, &found, `SELECT r.result IS NULL FROM runs r WHERE r.id = $1 AND r.org_id = $2
@@ -142,37 +154,41 @@ func decideEnded(ctx context.Context, tx *sqlx.Tx, org, principal, runID, callID
 		return fmt.Errorf("reading run: %w", err)
 	case len(found) == 0:
 		return pg.NotFound()
-	case found[0]: // it was erased, and everything about its calls with it
+	case found[0]: // the run and its effects were erased
 		return nil
 	}
+
 	var effect []effectRow
 	if err := tx.SelectContext(ctx, &effect, effectSelect, runID, callID, org); err != nil {
 		return fmt.Errorf("reading effect: %w", err)
 	}
+
 	if len(effect) > 0 && effect[0].State == string(domain.EffectAwaiting) && !effect[0].Decision.Valid {
-		return apierr.New(apierr.VersionConflict, "the run has ended without this decision")
+		return apierr.New(apierr.VersionConflict, "the run has finished without this decision")
 	}
-	return notWaitedFor(effect, decision)
+
+	return checkRepeated(effect, decision)
 }
 
-// notWaitedFor judges a decision about a call that the run does not wait for: no error when it was decided so.
-func notWaitedFor(effect []effectRow, decision domain.Decision) error {
+// checkRepeated returns the error for a decision about a call that the run does not wait for, or
+// nil if the same decision was made before.
+func checkRepeated(effect []effectRow, decision domain.Decision) error {
 	switch {
 	case len(effect) == 0 || !effect[0].Decision.Valid:
-		return apierr.Invalid("toolCallId", "invalid_value", "the run does not wait for a decision about this call")
+		return apierr.Invalid("toolCallId", "invalid_value", "the run does not wait for a decision on this call")
 	case effect[0].Decision.String != string(decision):
-		return apierr.New(apierr.VersionConflict, "it has been decided already: %s", effect[0].Decision.String)
+		return apierr.New(apierr.VersionConflict, "it was already decided: %s", effect[0].Decision.String)
 	default:
 		return nil
 	}
 }
 
-// EndUnanswered fails runs whose action was not answered in time, up to limit of them.
+// EndUnanswered fails up to limit runs whose required action was not decided in time.
 func (s *Store) EndUnanswered(ctx context.Context, limit int) ([]Ended, error) {
 	late, err := s.db.Find(ctx, `SELECT run_id, org_id FROM unanswered_runs($1)`, limit)
 	if err != nil || len(late.Runs) == 0 {
 		return nil, err
 	}
-	return s.endFound(ctx, late, as(domain.RunFailed, ActionExpired), `o.run_id = ANY ($1) AND o.status = 'requires_action'
+	return s.endFound(ctx, late, endAs(domain.RunFailed, ActionExpired), `o.run_id = ANY ($1) AND o.status = 'requires_action'
 		AND o.action_expires_at <= clock_timestamp() ORDER BY o.run_id FOR UPDATE OF o SKIP LOCKED`)
 }

@@ -15,7 +15,7 @@ import (
 	"parley/shared/store/pg"
 )
 
-// Claimed is a run that a worker now carries out, under its fence.
+// Claimed is a run that a worker has claimed, with its fence.
 type Claimed struct {
 	RunID          string            `db:"run_id"`
 	OrganizationID string            `db:"org_id"`
@@ -29,13 +29,13 @@ type Claimed struct {
 	AutomationID   *string           `db:"automation_id"`
 	IdempotencyKey *string           `db:"idempotency_key"`
 	RawInput       []byte            `db:"input"`       // nil if the input is large
-	LargeInput     int               `db:"large_input"` // bytes of an input that RunInput reads; 0 for none
+	LargeInput     int               `db:"large_input"` // size in bytes of an input that RunInput must read; 0: not large
 	CallerKind     domain.CallerKind `db:"caller_kind"`
 	RetentionSecs  int64             `db:"retention"`
 	Fence          int64             `db:"fence"`
 	Attempts       int               `db:"attempts"`
 	Deaths         int               `db:"deaths"`
-	CallerAllowed  bool              `db:"caller_allowed"` // the agent is still there and allows this kind of caller
+	CallerAllowed  bool              `db:"caller_allowed"` // the agent exists and allows this kind of caller
 	LastError      sql.Null[[]byte]  `db:"last_error"`
 	CreatedAt      time.Time         `db:"created_at"`
 	StartedAt      time.Time         `db:"started_at"`
@@ -43,7 +43,7 @@ type Claimed struct {
 	Now            time.Time         `db:"db_now"` // the database's clock at the claim
 }
 
-// TargetID is the agent or template that the run is of.
+// TargetID is the id of the run's agent or template.
 func (c Claimed) TargetID() string {
 	if c.AgentID != nil {
 		return *c.AgentID
@@ -51,7 +51,7 @@ func (c Claimed) TargetID() string {
 	return *c.TemplateID
 }
 
-// Input decodes what the run was asked.
+// Input decodes the run's input.
 func (c Claimed) Input() (domain.Input, error) {
 	var in domain.Input
 	if err := json.Unmarshal(c.RawInput, &in); err != nil {
@@ -60,7 +60,7 @@ func (c Claimed) Input() (domain.Input, error) {
 	return in, nil
 }
 
-// Run gives the run object as it stands at the claim.
+// Run returns the run object at the time of the claim.
 func (c Claimed) Run() domain.Run {
 	return domain.Run{
 		ID: c.RunID, Status: domain.RunRunning, AgentID: c.AgentID, TemplateID: c.TemplateID, SessionID: c.SessionID,
@@ -70,42 +70,50 @@ func (c Claimed) Run() domain.Run {
 	}
 }
 
-// Claim is the answer to one claim: the run, or why the doorbell is void.
+// Claim is the result of one claim: the run, or the reason why its job message is void.
 type Claim struct {
 	Run    *Claimed
-	Result []byte // the run has ended: its rendered object, for a reply that may have been lost
-	Ended  bool   // ended, or unknown here; otherwise it is leased or not its turn, and finishing what it waits for rings again
-	Locked bool   // another transaction has locked the run: it can be claimed later
+	Result []byte // the rendered object of a finished run, because its reply may have been lost
+	// Ended means that the run has finished or does not exist. If Run is nil and neither
+	// Ended nor Locked is set, the run is leased or must wait for its turn; a new job message
+	// is published then.
+	Ended  bool
+	Locked bool // another transaction has locked the run; it can be claimed later
 }
 
-// claimedRow is a claimed run, or one that is locked.
+// claimedRow is a claimed run, or the id of a locked one.
 type claimedRow struct {
 	Claimed
 
 	Locked bool `db:"locked"`
 }
 
-// largeInput is how many bytes an input may have that is read with its run: a batch claims hundreds of runs.
+// largeInput is the maximum size in bytes of an input that is read together with its run. A
+// batch claims hundreds of runs.
 const largeInput = 256 << 10
 
-// A doorbell names a run, and only its row knows whose it is: this function looks at all organizations' runs.
+// A job message contains only a run id, not the organization. The function therefore looks at
+// all organizations' runs.
 const claimQuery = `SELECT run_id, org_id, agent_id, template_id, config_version, session_ref, seq, session_id, trigger_type,
   automation_id, idempotency_key, CASE WHEN octet_length(input::text) <= $3 THEN input END AS input,
   CASE WHEN octet_length(input::text) > $3 THEN octet_length(input::text) ELSE 0 END AS large_input,
   caller_kind, retention, fence, attempts, deaths, last_error, created_at, started_at,
   deadline, db_now, caller_allowed, locked FROM claim_runs($1, $2)`
 
-// Claim takes those of the runs that may start now, in one statement that waits for no lock. The answers are in the order of runIDs.
+// Claim claims those of the runs that may start now, with one statement that waits for no lock.
+// The results are in the order of runIDs.
 func (s *Store) Claim(ctx context.Context, runIDs []string) ([]Claim, error) {
 	var claimed []claimedRow
 	if err := s.claims.SelectInto(ctx, &claimed, claimQuery, pq.Array(runIDs), pg.Interval(lease.Lease), largeInput); err != nil {
 		return nil, fmt.Errorf("claiming runs: %w", err)
 	}
+
 	out := make([]Claim, len(runIDs))
 	byID := make(map[string]*claimedRow, len(claimed))
 	for i := range claimed {
 		byID[claimed[i].RunID] = &claimed[i]
 	}
+
 	var void []string
 	for i, id := range runIDs {
 		switch row := byID[id]; {
@@ -115,16 +123,18 @@ func (s *Store) Claim(ctx context.Context, runIDs []string) ([]Claim, error) {
 			out[i].Locked = true
 		default:
 			out[i].Run = &row.Claimed
-			delete(byID, id) // a doorbell twice in one batch: the second is void
+			delete(byID, id) // a repeated id in one batch is void
 		}
 	}
+
 	if len(void) == 0 {
 		return out, nil
 	}
+
 	return out, s.explainVoid(ctx, runIDs, out, void)
 }
 
-// RunInput reads what a run was asked.
+// RunInput reads the input of a run.
 func (s *Store) RunInput(ctx context.Context, org, runID string) ([]byte, error) {
 	var input []byte
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -136,14 +146,15 @@ func (s *Store) RunInput(ctx context.Context, org, runID string) ([]byte, error)
 	return input, nil
 }
 
-// explainVoid tells runs that have ended from those that must wait, and gives the places that the waiting
-// ones hold in their organization's window back: their doorbells are about to be acknowledged.
+// explainVoid separates runs that have finished from those that must wait. It also releases the
+// dispatch slots of the waiting runs, because their job messages are about to be acknowledged.
 func (s *Store) explainVoid(ctx context.Context, runIDs []string, out []Claim, void []string) error {
 	var rows []struct {
 		ID     string         `db:"id"`
 		Ended  bool           `db:"ended"`
 		Result sql.NullString `db:"result"`
 	}
+
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
 		rows = rows[:0]
 		return tx.SelectContext(ctx, &rows, `SELECT id, ended, result FROM void_claims($1)`, pq.Array(void))
@@ -151,10 +162,12 @@ func (s *Store) explainVoid(ctx context.Context, runIDs []string, out []Claim, v
 	if err != nil {
 		return fmt.Errorf("reading runs that cannot be claimed: %w", err)
 	}
+
 	found := make(map[string]int, len(rows))
 	for i, r := range rows {
 		found[r.ID] = i
 	}
+
 	for i, id := range runIDs {
 		if out[i].Run != nil || out[i].Locked {
 			continue
@@ -165,21 +178,23 @@ func (s *Store) explainVoid(ctx context.Context, runIDs []string, out []Claim, v
 			out[i].Result = []byte(rows[j].Result.String)
 		}
 	}
+
 	return nil
 }
 
-// Held names the run under the claim's fence.
+// Held identifies the run and the claim's fence.
 func (c Claimed) Held() lease.Held {
 	return lease.Held{RunID: c.RunID, OrganizationID: c.OrganizationID, Fence: c.Fence}
 }
 
-// Leases are held runs by what became of their leases. A run that is in neither set was taken from its worker, which must stop.
+// Leases is the result of renewing leases. A run in neither set is no longer held by its
+// worker, which must stop.
 type Leases struct {
 	Extended map[string]bool
-	Locked   map[string]bool // another transaction has locked them: their leases are as they were, and can be extended later
+	Locked   map[string]bool // another transaction has locked the run; its lease is unchanged and can be extended later
 }
 
-// Extend renews the leases of held runs, in one statement that waits for no lock.
+// Extend renews the leases of held runs, with one statement that waits for no lock.
 func (s *Store) Extend(ctx context.Context, held []lease.Held) (Leases, error) {
 	var rows []heldRow
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
@@ -192,18 +207,20 @@ func (s *Store) Extend(ctx context.Context, held []lease.Held) (Leases, error) {
 	if err != nil {
 		return Leases{}, fmt.Errorf("extending leases: %w", err)
 	}
+
 	out := Leases{}
 	out.Extended, out.Locked = byLock(rows)
 	return out, nil
 }
 
-// heldRow is a run that its worker still holds, as far as can be seen while another transaction has locked it.
+// heldRow is a run that its worker still holds. If another transaction has locked the run, that
+// is known as of the last commit.
 type heldRow struct {
 	RunID  string `db:"run_id"`
 	Locked bool   `db:"locked"`
 }
 
-// byLock separates the runs that no other transaction has locked from the others.
+// byLock separates runs by whether another transaction has locked them.
 func byLock(rows []heldRow) (free, locked map[string]bool) {
 	free, locked = make(map[string]bool, len(rows)), map[string]bool{}
 	for _, r := range rows {
@@ -216,7 +233,8 @@ func byLock(rows []heldRow) (free, locked map[string]bool) {
 	return free, locked
 }
 
-// Config reads the configuration of a version of an organization's agent, or of a template; it never changes.
+// Config reads the configuration of a version of a template or of an organization's agent. A
+// version never changes.
 func (s *Store) Config(ctx context.Context, org, targetID string, version int) (domain.Config, error) {
 	var raw []byte
 	var cfg domain.Config
@@ -227,8 +245,10 @@ func (s *Store) Config(ctx context.Context, org, targetID string, version int) (
 	if err != nil {
 		return cfg, fmt.Errorf("reading agent configuration: %w", err)
 	}
+
 	if err := json.Unmarshal(raw, &cfg); err != nil {
 		return cfg, fmt.Errorf("reading agent configuration: %w", err)
 	}
+
 	return cfg, nil
 }

@@ -12,13 +12,14 @@ import (
 	"parley/shared/store/queuedb"
 )
 
-// Clock is a look at the database's clock.
+// Clock is a reading of the database's clock.
 type Clock struct {
 	Now     time.Time `db:"now"`
-	Started time.Time `db:"started"` // when the server started: a standby that was promoted has another time
+	Started time.Time `db:"started"` // when the server started; a promoted standby has a different time
 }
 
-// Clock reads the database's clock. Each connection of the pool may reach another server than the one before.
+// Clock reads the database's clock. Each connection of the pool may reach a different server
+// than the one before.
 func (s *Store) Clock(ctx context.Context) (Clock, error) {
 	var c Clock
 	err := s.db.GetContext(ctx, &c, `SELECT clock_timestamp() AS now, pg_postmaster_start_time() AS started`)
@@ -28,16 +29,19 @@ func (s *Store) Clock(ctx context.Context) (Clock, error) {
 	return c, nil
 }
 
-// longestWait is a little more than a dispatched run waits at most before its job is published again.
-const longestWait = "5 minutes 1 second"
+// maxRedispatchWait is slightly more than the longest time before the job of a dispatched run is
+// published again.
+const maxRedispatchWait = "5 minutes 1 second"
 
-// ShortenWaits shortens leases, and waits for a job's next publication, that are longer than any that is set: the database's clock was set
-// back since, or another server has an earlier one. A worker that lives renews such a lease in time. It returns how many it has shortened.
+// ShortenWaits shortens leases and republication times that are longer than any that the code
+// sets, and returns how many. They occur when the database's clock was set back, or when
+// another server's clock is earlier. A living worker renews a shortened lease in time.
 func (s *Store) ShortenWaits(ctx context.Context) (shortened int64, err error) {
 	var orgs []string
 	if err := s.db.SelectContext(ctx, &orgs, `SELECT org_id FROM dispatched_organizations()`); err != nil {
 		return 0, fmt.Errorf("looking for dispatched runs: %w", err)
 	}
+
 	err = s.db.Within(ctx, orgs, func(tx *sqlx.Tx) error {
 		shortened = 0
 		for _, q := range []struct {
@@ -49,7 +53,7 @@ func (s *Store) ShortenWaits(ctx context.Context) (shortened int64, err error) {
 				ORDER BY run_id FOR UPDATE SKIP LOCKED)`, []any{pg.Interval(lease.Lease)}},
 			{`UPDATE open_runs SET next_dispatch_at = clock_timestamp() + $1::interval WHERE run_id IN (SELECT run_id FROM open_runs
 				WHERE dispatched AND status = 'queued' AND next_dispatch_at > clock_timestamp() + $2::interval
-				ORDER BY run_id FOR UPDATE SKIP LOCKED)`, []any{queuedb.FirstRing, longestWait}},
+				ORDER BY run_id FOR UPDATE SKIP LOCKED)`, []any{queuedb.FirstRing, maxRedispatchWait}},
 		} {
 			res, err := tx.ExecContext(ctx, q.query, q.args...)
 			if err != nil {
@@ -61,10 +65,12 @@ func (s *Store) ShortenWaits(ctx context.Context) (shortened int64, err error) {
 			}
 			shortened += n
 		}
+
 		return nil
 	})
 	if err != nil {
 		return 0, fmt.Errorf("shortening leases and waits: %w", err)
 	}
+
 	return shortened, nil
 }

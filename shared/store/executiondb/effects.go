@@ -36,15 +36,16 @@ func (row effectRow) effect() domain.Effect {
 	}
 }
 
-// PrepareEffect enters a call into the effect ledger, ready to be sent, or awaiting a person when ask is set. Of a call
-// that an earlier attempt has entered it gives what that left, for this attempt to go on with: one that may have been
-// sent is ready again if its receiver honours keys, and else awaits word of what became of it. false: the run was
-// taken from the worker and nothing was written.
+// PrepareEffect inserts a call into the effect ledger. The effect is ready to be sent, or waits
+// for a person's decision if ask is true. If an earlier attempt has inserted the call,
+// PrepareEffect takes over its effect and returns it. An effect that may have been sent becomes
+// ready again if its receiver honours idempotency keys; otherwise it waits for a person to report
+// the outcome. The result is false, and nothing is written, if the worker no longer holds the run.
 func (s *Store) PrepareEffect(ctx context.Context, held lease.Held, e domain.Effect, ask bool) (domain.Effect, bool, error) {
 	var out domain.Effect
 	kept, err := lease.UnderFence(ctx, s.db, held, func(tx *sqlx.Tx, _ time.Time) (err error) {
-		out, err = enterEffect(ctx, tx, held, e, ask)
-		if out.State == "" && err == nil { // it was there before
+		out, err = insertEffect(ctx, tx, held, e, ask)
+		if out.State == "" && err == nil { // the effect existed before
 			out, err = takeEffect(ctx, tx, held, e.CallID)
 		}
 		return err
@@ -55,28 +56,33 @@ func (s *Store) PrepareEffect(ctx context.Context, held lease.Held, e domain.Eff
 	return out, kept, nil
 }
 
-// enterEffect gives an effect without a state when there is one of that call.
-func enterEffect(ctx context.Context, tx *sqlx.Tx, held lease.Held, e domain.Effect, ask bool) (domain.Effect, error) {
+// insertEffect inserts the effect of a call. It returns an effect without a state if the call
+// already has one.
+func insertEffect(ctx context.Context, tx *sqlx.Tx, held lease.Held, e domain.Effect, ask bool) (domain.Effect, error) {
 	e.State, e.Sent, e.Outcome = domain.EffectReady, false, nil
 	if ask {
 		e.State = domain.EffectAwaiting
 	}
+
 	if len(e.Input) == 0 {
 		e.Input = json.RawMessage(`{}`)
 	}
+
 	done, err := tx.ExecContext(ctx, `INSERT INTO effects (run_id, call_id, org_id, name, input, side_effect, key, state, fence)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (run_id, call_id) DO NOTHING`,
 		held.RunID, e.CallID, held.OrganizationID, e.Name, []byte(e.Input), string(e.SideEffect), e.Key, string(e.State), held.Fence)
 	if err != nil {
 		return domain.Effect{}, err
 	}
+
 	if n, err := done.RowsAffected(); err != nil || n == 0 {
 		return domain.Effect{}, err
 	}
+
 	return e, nil
 }
 
-// takeEffect moves the entry of a call under the fence of the attempt that now has it in hand.
+// takeEffect moves the effect of a call to the fence of the current attempt.
 func takeEffect(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID string) (domain.Effect, error) {
 	var row effectRow
 	if err := tx.GetContext(ctx, &row, effectSelect+` FOR UPDATE`, held.RunID, callID, held.OrganizationID); err != nil {
@@ -91,7 +97,7 @@ func takeEffect(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID string
 	return e, err
 }
 
-// taken gives the state of an effect that an earlier attempt has left, once another goes on with it.
+// taken returns the state of an earlier attempt's effect after another attempt takes it over.
 func taken(e domain.Effect) domain.EffectState {
 	switch {
 	case e.State == domain.EffectVoid, e.State == domain.EffectSending && e.SideEffect != domain.SideEffectUnsafe:
@@ -103,13 +109,14 @@ func taken(e domain.Effect) domain.EffectState {
 	}
 }
 
-// isSettled reports whether an effect in that state stays as it is: nothing will be sent for it any more.
+// isSettled reports whether an effect in that state is final: nothing will be sent for it.
 func isSettled(state domain.EffectState) bool {
 	return state == domain.EffectDone || state == domain.EffectDenied || state == domain.EffectHappened
 }
 
-// BeginSend is the last check before a call's effect leaves: true exactly once for each time that the effect was made
-// ready under the fence, and only to whoever holds the run, its lease not over.
+// BeginSend is the last check before a call's effect is sent. It returns true once for each
+// time that the effect was made ready under the fence, and only while the worker holds the run
+// and the lease has not expired.
 func (s *Store) BeginSend(ctx context.Context, held lease.Held, callID string) (bool, error) {
 	var began bool
 	_, err := lease.UnderFence(ctx, s.db, held, func(tx *sqlx.Tx, lease time.Time) (err error) {
@@ -124,9 +131,10 @@ func (s *Store) BeginSend(ctx context.Context, held lease.Held, callID string) (
 	return began, nil
 }
 
-// EndSend keeps the outcome of an effect, a JSON value, unless another attempt or a person has decided on it since it
-// was begun to be sent, or the run has ended. It may come when the run's worker is lost and no other has begun: what is
-// true then spares a person the question.
+// EndSend stores the outcome of an effect, a JSON value. It returns false, and stores nothing,
+// if another attempt or a person has decided about the effect since BeginSend, or if the run
+// has finished. It also works after the lease is lost, as long as no other attempt has started:
+// a known outcome saves a person the decision.
 func (s *Store) EndSend(ctx context.Context, held lease.Held, callID string, outcome []byte) (bool, error) {
 	var kept bool
 	err := s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
@@ -143,11 +151,12 @@ func (s *Store) EndSend(ctx context.Context, held lease.Held, callID string, out
 	if err != nil {
 		return false, fmt.Errorf("keeping outcome of effect: %w", err)
 	}
+
 	return kept, nil
 }
 
-// VoidEffect says that nobody takes a call: from here on nobody can. false: somebody has taken it, now or in an earlier
-// attempt, or the run is no longer the worker's.
+// VoidEffect records that no worker took a call, so that none can take it later. It returns false
+// if the call was taken in this or an earlier attempt, or if the worker no longer holds the run.
 func (s *Store) VoidEffect(ctx context.Context, held lease.Held, callID string) (bool, error) {
 	var void bool
 	_, err := lease.UnderFence(ctx, s.db, held, func(tx *sqlx.Tx, _ time.Time) (err error) {

@@ -14,41 +14,42 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// Chunk is a run of consecutive events of one attempt, one line each: type, a space, and its data as a JSON
-// object without the run's id. The zero value holds none.
+// Chunk contains consecutive events of one attempt, one per line: the type, a space, and the
+// data as a JSON object without the run's id. The zero value is empty.
 type Chunk struct {
 	FirstN, LastN int
 	Events        string
 }
 
-// Checkpoint is a chunk to add to the event log of a run that a worker holds.
+// Checkpoint is a chunk to append to the event log of a held run.
 type Checkpoint struct {
 	lease.Held
 	Chunk
 }
 
-// SavedEvents are runs by what became of their chunks. A run that is in none of the sets was taken from its worker, which must stop.
+// SavedEvents is the result of saving chunks. A run in none of the sets is no longer held by
+// its worker, which must stop.
 type SavedEvents struct {
 	Saved    map[string]bool
-	Locked   map[string]bool  // another transaction has locked them: nothing was written, and their chunks can be saved later
-	Rejected map[string]error // PostgreSQL will never store their chunks
+	Locked   map[string]bool  // another transaction has locked the run; nothing was written, and the chunk can be saved later
+	Rejected map[string]error // PostgreSQL will never store the chunk
 }
 
-// SaveEvents adds chunks to the logs of held runs, in statements that wait for no lock and write about MaxBatchBytes at most. Saving a
-// chunk again is harmless.
+// SaveEvents appends chunks to the logs of held runs, with statements that wait for no lock and
+// write about MaxBatchBytes each. Saving a chunk again is harmless.
 func (s *Store) SaveEvents(ctx context.Context, c []Checkpoint) (SavedEvents, error) {
 	out := SavedEvents{Saved: map[string]bool{}, Locked: map[string]bool{}, Rejected: map[string]error{}}
 	for len(c) > 0 {
-		n := fitting(c, Checkpoint.Size)
+		n := countFitting(c, Checkpoint.Size)
 		if err := s.saveEvents(ctx, c[:n], &out); err != nil {
-			return SavedEvents{}, err // what is saved already may be saved again
+			return SavedEvents{}, err // saved chunks may be saved again
 		}
 		c = c[n:]
 	}
 	return out, nil
 }
 
-// saveEvents notes in out what became of the chunks.
+// saveEvents saves the chunks and records the results in out.
 func (s *Store) saveEvents(ctx context.Context, c []Checkpoint, out *SavedEvents) error {
 	err := s.saveChunks(ctx, c, out)
 	switch {
@@ -58,23 +59,28 @@ func (s *Store) saveEvents(ctx context.Context, c []Checkpoint, out *SavedEvents
 		out.Rejected[c[0].RunID] = err
 		return nil
 	}
-	// A chunk that PostgreSQL rejects is found without failing its neighbours.
+
+	// Bisect to find a chunk that PostgreSQL rejects, so that the others are saved.
 	if err := s.saveEvents(ctx, c[:len(c)/2], out); err != nil {
 		return err
 	}
+
 	return s.saveEvents(ctx, c[len(c)/2:], out)
 }
 
-// Size is about what the chunk adds to a statement.
+// Size is the approximate number of bytes that the chunk adds to a statement.
 func (c Checkpoint) Size() int { return len(c.Events) + 128 }
 
+// saveChunks saves the chunks with one statement. Runs that are no longer held are in neither
+// set of out.
 func (s *Store) saveChunks(ctx context.Context, c []Checkpoint, out *SavedEvents) error {
 	stmt, err := s.db.Prepared(ctx, `SELECT run_id, locked FROM save_run_events($1, $2, $3, $4, $5, $6)`)
 	if err != nil {
 		return err
 	}
+
 	var rows []heldRow
-	// The pool may send this twice when its connection breaks, which does no harm here.
+	// The pool may send the statement twice when its connection breaks, which is harmless here.
 	err = stmt.SelectContext(ctx, &rows,
 		pq.Array(pg.Column(c, func(c *Checkpoint) string { return c.RunID })),
 		pq.Array(pg.Column(c, func(c *Checkpoint) string { return c.OrganizationID })),
@@ -85,13 +91,15 @@ func (s *Store) saveChunks(ctx context.Context, c []Checkpoint, out *SavedEvents
 	if err != nil {
 		return fmt.Errorf("saving events: %w", err)
 	}
+
 	saved, locked := byLock(rows)
 	maps.Copy(out.Saved, saved)
 	maps.Copy(out.Locked, locked)
 	return nil
 }
 
-// EventLogRequest asks for a run's log. Chunks that end at or before the event (AfterFence, AfterN) may be left out.
+// EventLogRequest requests a run's log. Chunks that end at or before the event (AfterFence,
+// AfterN) may be left out.
 type EventLogRequest struct {
 	RunID          string
 	OrganizationID string
@@ -99,23 +107,24 @@ type EventLogRequest struct {
 	AfterN         int
 }
 
-// EventLog is what is stored of a run's events: the chunks of the last attempt that has any, in order, and
-// where the log ends once the run has ended.
+// EventLog is the stored part of a run's events: the chunks of the last attempt that has any,
+// in order, and, for a finished run, the position of the terminal event.
 type EventLog struct {
-	Run      rundb.StoredRun // with its times; without started_at when it never started
-	Fence    int64           // of Chunks; 0: none are stored
+	Run      rundb.StoredRun // with its times; started_at is unset if it never started
+	Fence    int64           // of Chunks; 0: no chunk is stored
 	Chunks   []Chunk
-	EndFence int64 // 0: the run has not ended
+	EndFence int64 // 0: the run has not finished
 	EndN     int
-	Deferred bool // the batch had no room for the log: nothing of it was read, and it must be asked for again
+	Deferred bool // the batch had no room for the log; nothing was read, and it must be requested again
 }
 
-// batchBytes bounds the chunks and results of the large logs that are read in one statement. A single log may have more.
+// batchBytes bounds the chunks and results of the large logs that one statement reads. A single
+// log may be larger.
 const batchBytes = 1 << 20
 
 type eventLogRow struct {
 	rundb.RunRow
-	Place    int            `db:"place"` // in the requests, from 1
+	Place    int            `db:"place"` // position in the requests, from 1
 	EndFence int64          `db:"end_fence"`
 	EndN     int            `db:"end_n"`
 	Fence    int64          `db:"fence"`
@@ -136,14 +145,16 @@ func (row eventLogRow) log() *EventLog {
 	return out
 }
 
-// EventLogs reads logs in one statement, in the order of reqs; nil where there is no such run, or no longer. Once they have batchBytes
-// together, further large logs are deferred.
+// EventLogs reads logs with one statement, in the order of reqs. An entry is nil if the run
+// does not exist or has expired. Once the logs reach batchBytes together, further large
+// logs are deferred.
 func (s *Store) EventLogs(ctx context.Context, reqs []EventLogRequest) ([]*EventLog, error) {
 	stmt, err := s.db.Prepared(ctx, `SELECT `+rundb.OpenResult+`, place, end_fence, end_n, fence, first_ns, last_ns, chunks, deferred
 		FROM event_logs_that_fit($1, $2, $3, $4, $5)`)
 	if err != nil {
 		return nil, err
 	}
+
 	var rows []eventLogRow
 	err = stmt.SelectContext(ctx, &rows,
 		pq.Array(pg.Column(reqs, func(r *EventLogRequest) string { return r.OrganizationID })),
@@ -153,15 +164,18 @@ func (s *Store) EventLogs(ctx context.Context, reqs []EventLogRequest) ([]*Event
 	if err != nil {
 		return nil, fmt.Errorf("reading event logs: %w", err)
 	}
+
 	out := make([]*EventLog, len(reqs))
 	for _, row := range rows {
 		out[row.Place-1] = row.log()
 	}
+
 	return out, nil
 }
 
-// EventLogBytes is the size of what EventLogs would read: of the result of a run that has ended, and the chunks. A run that does not exist
-// or has expired gives the coded not_found, one that was erased the coded erased.
+// EventLogBytes is the number of bytes that EventLogs would read: the result of a finished
+// run, and the chunks. It returns not_found if the run does not exist or has expired, and
+// erased if it was erased.
 func (s *Store) EventLogBytes(ctx context.Context, req EventLogRequest) (int, error) {
 	var log struct {
 		Bytes  int  `db:"bytes"`
@@ -177,8 +191,10 @@ func (s *Store) EventLogBytes(ctx context.Context, req EventLogRequest) (int, er
 	if err != nil {
 		return 0, pg.OneRow(err, "reading the size of an event log")
 	}
+
 	if log.Erased {
 		return 0, apierr.New(apierr.Erased, "this run was erased by its organization")
 	}
+
 	return log.Bytes, nil
 }

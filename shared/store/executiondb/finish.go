@@ -22,31 +22,32 @@ import (
 type Ending struct {
 	OrganizationID string
 	Fence          int64
-	Run            domain.Run // terminal, with FinishedAt set
-	Result         []byte     // Run as rendered
-	Events         Chunk      // the attempt's events that no checkpoint holds
-	EndN           int        // the number of the terminal event, which is not among them
+	Run            domain.Run // in a terminal state, with FinishedAt set
+	Result         []byte     // the rendered Run
+	Events         Chunk      // the attempt's events that are in no checkpoint
+	EndN           int        // the number of the terminal event, which is not in Events
 
-	endFence int64 // of the terminal event, when it is not Fence
+	endFence int64 // the fence of the terminal event, if it is not Fence
 }
 
-// NewEnding renders the terminal run that a worker holds, without events.
+// NewEnding renders the terminal run of a worker. The ending has no events.
 func NewEnding(held lease.Held, run domain.Run) (Ending, error) {
 	result, err := run.Render()
 	return Ending{OrganizationID: held.OrganizationID, Fence: held.Fence, Run: run, Result: result}, err
 }
 
-// Size is about what the ending adds to a statement.
+// Size is the approximate number of bytes that the ending adds to a statement.
 func (e Ending) Size() int {
 	return len(e.Result) + len(pg.Deref(e.Run.Message)) + len(e.Events.Events) + 512
 }
 
-// MaxBatchBytes is about how much one statement writes of results or events: each is in memory several times while it does, and all runs
-// of the batch wait for its commit. A larger one goes alone.
+// MaxBatchBytes is roughly how many bytes of results or events one statement writes. Each byte
+// is in memory several times meanwhile, and all runs of the batch wait for its commit. A larger
+// ending is written alone.
 const MaxBatchBytes = 4 << 20
 
-// fitting is how many of the first rows one statement may write.
-func fitting[T any](rows []T, size func(T) int) int {
+// countFitting returns how many of the first rows one statement may write: at least one.
+func countFitting[T any](rows []T, size func(T) int) int {
 	bytes := 0
 	for i, r := range rows {
 		if bytes += size(r); bytes > MaxBatchBytes && i > 0 {
@@ -56,13 +57,13 @@ func fitting[T any](rows []T, size func(T) int) int {
 	return len(rows)
 }
 
-// Finished reports which endings were saved, and how many slots they left in lanes of organizations that may
-// have waiting runs. A run in none of the first three maps was taken from its worker, and nothing was written.
+// Finished is the result of saving endings. A run in none of the first three maps was no longer
+// held by its worker, and nothing was written for it.
 type Finished struct {
 	Saved    map[string]bool      // by run id
-	Rejected map[string]error     // endings that PostgreSQL will never store
-	Failed   map[string]error     // endings that were not saved this time; ErrLocked: another transaction has locked the run
-	Freed    map[queuedb.Lane]int // for HandOver
+	Rejected map[string]error     // PostgreSQL will never store these endings
+	Failed   map[string]error     // not saved this time; ErrLocked: another transaction has locked the run
+	Freed    map[queuedb.Lane]int // slots freed in lanes that may have waiting runs, for HandOver
 }
 
 func newFinished() Finished {
@@ -75,16 +76,16 @@ func (f *Finished) fail(endings []Ending, err error) {
 	}
 }
 
-// The statement is in the schema, migrations/functions/end_lane_runs.sql.
+// end_lane_runs is defined in migrations/functions/end_lane_runs.sql.
 const finishQuery = `SELECT run_id, org_id, lane, place FROM end_lane_runs($1, $2, $3)`
 
-// Finish saves endings, in statements that write about MaxBatchBytes at most. One call has at most one ending per run. With an error none
-// was saved.
+// Finish saves endings, at most one per run, with statements that write about MaxBatchBytes
+// each. If it returns an error, none was saved.
 func (s *Store) Finish(ctx context.Context, endings []Ending) (Finished, error) {
 	out := newFinished()
 	until := time.Now().Add(pg.SplitFor)
 	for rest := endings; len(rest) > 0; {
-		n := fitting(rest, Ending.Size)
+		n := countFitting(rest, Ending.Size)
 		if err := s.finishPart(ctx, rest[:n], &out, until); err != nil {
 			if len(rest) == len(endings) {
 				return Finished{}, err
@@ -94,11 +95,13 @@ func (s *Store) Finish(ctx context.Context, endings []Ending) (Finished, error) 
 		}
 		rest = rest[n:]
 	}
+
 	return out, nil
 }
 
-// finishPart saves the endings of one statement and notes in out what became of them. An ending that PostgreSQL rejects, or whose run is
-// locked, is found without failing its neighbours. With an error none was saved.
+// finishPart saves the endings of one statement and records the results in out. It bisects to
+// find an ending that PostgreSQL rejects or whose run is locked, so that the others are saved.
+// If it returns an error, none was saved.
 func (s *Store) finishPart(ctx context.Context, endings []Ending, out *Finished, until time.Time) error {
 	err := s.saveEndings(ctx, endings, out)
 	switch {
@@ -111,18 +114,21 @@ func (s *Store) finishPart(ctx context.Context, endings []Ending, out *Finished,
 		out.Rejected[endings[0].Run.ID] = err
 		return nil
 	}
+
 	half := len(endings) / 2
 	if err := s.finishPart(ctx, endings[:half], out, until); err != nil {
 		return err
 	}
+
 	if err := s.finishPart(ctx, endings[half:], out, until); err != nil {
 		out.fail(endings[half:], err)
 	}
+
 	return nil
 }
 
-// saveEndings saves endings in one statement. Once one has met a locked run, it locks the runs first and leaves those out that another
-// transaction has locked.
+// saveEndings saves endings with one statement. After it has met a locked run, it locks the
+// runs first and leaves out those that another transaction has locked.
 func (s *Store) saveEndings(ctx context.Context, endings []Ending, out *Finished) error {
 	if !s.finishes.SkipsLocked() {
 		done, err := finish(endings, func(dest any, query string, args ...any) error {
@@ -133,6 +139,7 @@ func (s *Store) saveEndings(ctx context.Context, endings []Ending, out *Finished
 			return err
 		}
 	}
+
 	var done Finished
 	var locked map[string]bool
 	orgs := pg.Column(endings, func(e *Ending) string { return e.OrganizationID })
@@ -148,13 +155,16 @@ func (s *Store) saveEndings(ctx context.Context, endings []Ending, out *Finished
 	if pg.IsLocked(err) || len(locked) > 0 {
 		s.finishes.MetLocked()
 	}
+
 	if err != nil {
 		return err
 	}
+
 	out.add(done)
 	for id := range locked {
 		out.Failed[id] = pg.ErrLocked
 	}
+
 	return nil
 }
 
@@ -165,11 +175,11 @@ func (f *Finished) add(part Finished) {
 	}
 }
 
-// finish runs the statement on whatever connection run has: one of about MaxBatchBytes, and as many as the endings need.
+// finish runs statements of about MaxBatchBytes each through run, until all endings are saved.
 func finish(endings []Ending, run func(dest any, query string, args ...any) error) (Finished, error) {
 	out := newFinished()
 	for len(endings) > 0 {
-		n := fitting(endings, Ending.Size)
+		n := countFitting(endings, Ending.Size)
 		var closed []closedRow
 		if err := run(&closed, finishQuery, finishArgs(endings[:n])...); err != nil {
 			return Finished{}, fmt.Errorf("saving results: %w", err)
@@ -182,23 +192,25 @@ func finish(endings []Ending, run func(dest any, query string, args ...any) erro
 		}
 		endings = endings[n:]
 	}
+
 	return out, nil
 }
 
-// finishArgs are those of finishQuery.
+// finishArgs returns the arguments of finishQuery.
 func finishArgs(endings []Ending) []any {
-	bytes, told := 0, false
+	bytes, hasEvents := 0, false
 	organizations := make([]string, 0, 4)
 	order := make([]*Ending, len(endings))
 	for i := range endings {
 		e := &endings[i]
 		order[i] = e
 		bytes += len(e.Result) + len(e.Events.Events)
-		told = told || e.Events.FirstN > 0
+		hasEvents = hasEvents || e.Events.FirstN > 0
 		if !slices.Contains(organizations, e.OrganizationID) {
 			organizations = append(organizations, e.OrganizationID)
 		}
 	}
+
 	slices.SortFunc(order, func(a, b *Ending) int { return strings.Compare(a.Run.ID, b.Run.ID) })
 	t := pg.NewTuples(len(endings), 2*bytes/max(1, len(endings))+512)
 	for _, e := range order {
@@ -223,13 +235,14 @@ func finishArgs(endings []Ending) []any {
 		t.Text(e.Events.Events)
 		t.Done()
 	}
-	return []any{t.String(), pq.Array(organizations), told}
+
+	return []any{t.String(), pq.Array(organizations), hasEvents}
 }
 
-// codeTool is the name by which agents call what runs their code; package contract has it.
+// codeTool is the name of the tool that executes code. Package contract defines it too.
 const codeTool = "codeExecution"
 
-// sandboxMs is how long the run's code took, all together.
+// sandboxMs is the total duration of the run's code executions, in milliseconds.
 func (e Ending) sandboxMs() (ms int64) {
 	for _, call := range e.Run.ToolCalls {
 		if call.Name == codeTool {
@@ -243,10 +256,10 @@ type closedRow struct {
 	RunID          string `db:"run_id"`
 	OrganizationID string `db:"org_id"`
 	Lane           string `db:"lane"`
-	Place          bool   `db:"place"` // it left a slot, and some run of its organization may wait
+	Place          bool   `db:"place"` // the run freed a slot, and runs of its organization may be waiting
 }
 
-// putBackQuery also notes how the attempt ended.
+// putBackQuery requeues a run and records how the attempt ended.
 var putBackQuery = `WITH back AS (
 	  UPDATE open_runs SET status = 'queued', dispatched = false, lease_until = NULL,
 	    not_before = CASE WHEN $3::interval > interval '0' THEN clock_timestamp() + $3::interval END,
@@ -255,9 +268,9 @@ var putBackQuery = `WITH back AS (
 	), noted AS (` + noteEnd("back", "$5", "$6", "$7") + `)
 	SELECT lane FROM back`
 
-// PutBack returns a running run to the queue, not to start before the backoff has passed. A nil cause
-// means that the worker gives the run up for reasons of its own. It gives the slot that this leaves, for
-// HandOver; none, and nothing was written, when the run was taken from the worker.
+// PutBack requeues a running run, not to start before the backoff has passed. A nil cause means
+// that the worker gave up the run for reasons unrelated to it. It returns the freed slot, for
+// HandOver. The map is empty, and nothing was written, if the worker no longer holds the run.
 func (s *Store) PutBack(ctx context.Context, held lease.Held, backoff time.Duration, cause *domain.RunError) (map[queuedb.Lane]int, error) {
 	var reason any
 	if cause != nil {
@@ -267,6 +280,7 @@ func (s *Store) PutBack(ctx context.Context, held lease.Held, backoff time.Durat
 		}
 		reason = raw
 	}
+
 	var lanes []domain.Lane
 	status, code, message := putBackNote(cause)
 	err := s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
@@ -274,26 +288,31 @@ func (s *Store) PutBack(ctx context.Context, held lease.Held, backoff time.Durat
 		return tx.SelectContext(ctx, &lanes, putBackQuery, held.RunID, held.Fence, pg.Interval(backoff), reason, string(status), code, message)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("putting run back: %w", err)
+		return nil, fmt.Errorf("requeueing run: %w", err)
 	}
+
 	freed := map[queuedb.Lane]int{}
 	for _, lane := range lanes {
 		freed[queuedb.Lane{OrganizationID: held.OrganizationID, Lane: lane}]++
 	}
+
 	return freed, nil
 }
 
-// Journal appends steps to a run under a fence; false means that the run was taken from the worker and
-// nothing was written. Steps are JSON, numbered from first. A step 0, which comes alone, is the run's tool set: see ToolSet.
+// Journal appends steps to a run under a fence. It returns false, and writes nothing, if the
+// worker no longer holds the run. Steps are JSON values, numbered from first. A step 0 must be
+// alone; it is the run's tool set, see ToolSet.
 func (s *Store) Journal(ctx context.Context, held lease.Held, first int, steps [][]byte) (bool, error) {
 	if first == 0 {
 		return s.keepToolSet(ctx, held, steps)
 	}
+
 	numbers := make([]int64, len(steps))
 	texts := make([]string, len(steps))
 	for i, raw := range steps {
 		numbers[i], texts[i] = int64(first+i), string(raw)
 	}
+
 	var n int64
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
 		return tx.GetContext(ctx, &n, `SELECT append_steps($1, $2, $3, $4, $5)`,
@@ -302,10 +321,11 @@ func (s *Store) Journal(ctx context.Context, held lease.Held, first int, steps [
 	if err != nil {
 		return false, fmt.Errorf("writing journal: %w", err)
 	}
+
 	return n == int64(len(steps)), nil
 }
 
-// Steps reads the journal of an organization's run in order.
+// Steps reads the journal of a run, in order.
 func (s *Store) Steps(ctx context.Context, org, runID string) ([][]byte, error) {
 	var steps [][]byte
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -318,11 +338,13 @@ func (s *Store) Steps(ctx context.Context, org, runID string) ([][]byte, error) 
 	return steps, nil
 }
 
-// keepToolSet is kept apart from the steps: binaries of the release before read all of those. The first one stays.
+// keepToolSet stores the tool set apart from the steps, because binaries of the previous
+// release read all steps. The first tool set stays.
 func (s *Store) keepToolSet(ctx context.Context, held lease.Held, steps [][]byte) (bool, error) {
 	if len(steps) != 1 {
 		return false, fmt.Errorf("writing tool set: %d steps instead of one", len(steps))
 	}
+
 	var kept bool
 	err := s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) (err error) {
 		kept, err = pg.AnyRow(tx.ExecContext(ctx, `UPDATE open_runs SET tool_set = coalesce(tool_set, $4)
@@ -332,11 +354,11 @@ func (s *Store) keepToolSet(ctx context.Context, held lease.Held, steps [][]byte
 	if err != nil {
 		return false, fmt.Errorf("writing tool set: %w", err)
 	}
+
 	return kept, nil
 }
 
-// ToolSet reads the tools that an organization's open run was given at its start, as they were journaled; nil when none
-// were.
+// ToolSet reads the journaled tool set of an open run. It returns nil if none was journaled.
 func (s *Store) ToolSet(ctx context.Context, org, runID string) ([]byte, error) {
 	var tools []byte
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -348,7 +370,8 @@ func (s *Store) ToolSet(ctx context.Context, org, runID string) ([]byte, error) 
 	return tools, nil
 }
 
-// lockOpenRuns locks open runs, in the order of their ids, and returns those that another transaction has locked.
+// lockOpenRuns locks open runs in the order of their ids. It returns the runs that another
+// transaction has locked.
 func lockOpenRuns(ctx context.Context, tx *sqlx.Tx, runs []string) (map[string]bool, error) {
 	var locked []string
 	err := tx.SelectContext(ctx, &locked, `WITH free AS MATERIALIZED (
@@ -358,9 +381,11 @@ func lockOpenRuns(ctx context.Context, tx *sqlx.Tx, runs []string) (map[string]b
 	if err != nil {
 		return nil, fmt.Errorf("locking runs: %w", err)
 	}
+
 	out := make(map[string]bool, len(locked))
 	for _, id := range locked {
 		out[id] = true
 	}
+
 	return out, nil
 }

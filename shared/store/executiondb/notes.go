@@ -14,8 +14,9 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// noteEnd enters the end of attempts that did not end their run: of all rows of a source with run_id, fence, org_id, attempts and
-// started_at. When a later attempt began was noted at its beginning.
+// noteEnd is the statement that records the end of attempts that did not finish their run.
+// source is a relation with run_id, fence, org_id, attempts and started_at. The start of an
+// attempt after the first is already recorded; see NoteAttempt.
 func noteEnd(source, status, code, message string) string {
 	return `INSERT INTO run_attempts (run_id, fence, org_id, kind, attempt, began_at, ended_at, status, code, message)
 		SELECT run_id, fence, org_id, 'attempt', attempts, CASE WHEN attempts = 1 THEN started_at ELSE clock_timestamp() END,
@@ -23,7 +24,7 @@ func noteEnd(source, status, code, message string) string {
 		ON CONFLICT (run_id, fence) DO UPDATE SET ended_at = excluded.ended_at, status = excluded.status, code = excluded.code, message = excluded.message`
 }
 
-// putBackNote says why an attempt was put back: status, code and message.
+// putBackNote returns the status, code and message to record for an attempt that was requeued.
 func putBackNote(cause *domain.RunError) (status domain.SpanStatus, code *string, message string) {
 	if cause == nil {
 		return domain.SpanLost, nil, rundb.EndedBack
@@ -31,13 +32,14 @@ func putBackNote(cause *domain.RunError) (status domain.SpanStatus, code *string
 	return domain.SpanFailed, &cause.Code, cleanText(cause.Message)
 }
 
-// cleanText makes a text one that a column of texts takes.
+// cleanText replaces invalid UTF-8 and removes NUL, so that a text column accepts the string.
 func cleanText(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "")
 }
 
-// NoteAttempt enters a claimed attempt behind others at its run, and that the one before it was lost if nobody has told how that ended.
-// A run that was taken from the worker gets no entry. Of first attempts nothing need be entered.
+// NoteAttempt records the start of an attempt after the first, and marks the previous attempt
+// as lost if its end is not recorded. It writes nothing if the worker no longer holds the run.
+// A first attempt needs no entry.
 func (s *Store) NoteAttempt(ctx context.Context, c Claimed) error {
 	held := c.Held()
 	err := s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
@@ -47,18 +49,22 @@ func (s *Store) NoteAttempt(ctx context.Context, c Claimed) error {
 		if err != nil {
 			return pg.IgnoreNone(err)
 		}
-		// A claim takes a run from a worker whose lease is over without anybody else having looked at it.
+
+		// A claim may take over a run whose lease has expired before the sweeper records
+		// the lost attempt.
 		_, err = tx.ExecContext(ctx, `UPDATE run_attempts SET ended_at = $4, status = 'lost', message = $5
 			WHERE run_id = $1 AND org_id = $2 AND fence < $3 AND kind = 'attempt' AND ended_at IS NULL`,
 			held.RunID, held.OrganizationID, held.Fence, c.Now, rundb.EndedLost)
 		if err != nil {
 			return err
 		}
+
 		if c.Attempts == 2 {
 			if err := noteFirst(ctx, tx, c); err != nil {
 				return err
 			}
 		}
+
 		_, err = tx.ExecContext(ctx, `INSERT INTO run_attempts (run_id, fence, org_id, kind, attempt, began_at)
 			VALUES ($1, $2, $3, 'attempt', $4, $5) ON CONFLICT (run_id, fence) DO NOTHING`,
 			held.RunID, held.Fence, held.OrganizationID, c.Attempts, c.Now)
@@ -67,11 +73,12 @@ func (s *Store) NoteAttempt(ctx context.Context, c Claimed) error {
 	if err != nil {
 		return fmt.Errorf("noting attempt: %w", err)
 	}
+
 	return nil
 }
 
-// noteFirst enters the first attempt at a run, unless its end was noted: then it was lost and nobody looked, or a binary of the release
-// before has put the run back.
+// noteFirst records the first attempt at a run, unless it is recorded. In that case the attempt
+// was lost without being swept, or a binary of the previous release requeued the run.
 func noteFirst(ctx context.Context, tx *sqlx.Tx, c Claimed) error {
 	status, code, message := domain.SpanLost, (*string)(nil), rundb.EndedLost
 	var cause domain.RunError
@@ -84,27 +91,31 @@ func noteFirst(ctx context.Context, tx *sqlx.Tx, c Claimed) error {
 	return err
 }
 
-// waitOver is a run that is about to wait for a person no longer, and why.
-type waitOver struct {
+// endedWait is the end of a run's wait for a person's decision.
+type endedWait struct {
 	runID, organizationID, callID string
 	status                        domain.SpanStatus
-	code                          string // the decision, or how the run ends
+	code                          string // the decision, or the reason why the run ended
 }
 
-func wait(row openRow, status domain.SpanStatus, code string) waitOver {
-	over := waitOver{runID: row.ID, organizationID: row.OrganizationID, status: status, code: code}
+// newEndedWait returns the end of a parked run's wait. code is the decision, or the reason why
+// the run ended.
+func newEndedWait(row openRow, status domain.SpanStatus, code string) endedWait {
+	over := endedWait{runID: row.ID, organizationID: row.OrganizationID, status: status, code: code}
 	if action := row.Stored().Run.RequiredAction; action != nil {
 		over.callID = cleanText(action.ToolCallID)
 	}
 	return over
 }
 
-// noteWaits keeps when runs waited for a person, before their rows are changed, which are locked: nothing else tells it afterwards. With it
-// comes the end of the attempt before, whose fence was the one before.
-func noteWaits(ctx context.Context, tx *sqlx.Tx, over []waitOver) error {
+// noteWaits records for how long runs waited for a person, and the end of the attempt before
+// the wait, whose fence is one lower. The rows must be locked. It must be called before they
+// change, because the change deletes these times.
+func noteWaits(ctx context.Context, tx *sqlx.Tx, over []endedWait) error {
 	if len(over) == 0 {
 		return nil
 	}
+
 	_, err := tx.ExecContext(ctx, `WITH parked AS (
 		  SELECT o.run_id, o.fence, o.org_id, o.attempts, o.started_at, o.parked_at, u.call_id, u.status, u.code
 		  FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[]) AS u (run_id, org_id, call_id, status, code)
@@ -116,20 +127,21 @@ func noteWaits(ctx context.Context, tx *sqlx.Tx, over []waitOver) error {
 		UNION ALL
 		SELECT run_id, fence, org_id, 'wait', attempts, parked_at, clock_timestamp(), status, code, NULL, call_id FROM parked
 		ON CONFLICT (run_id, fence) DO UPDATE SET ended_at = excluded.ended_at, status = excluded.status, message = excluded.message`,
-		pq.Array(pg.Column(over, func(w *waitOver) string { return w.runID })),
-		pq.Array(pg.Column(over, func(w *waitOver) string { return w.organizationID })),
-		pq.Array(pg.Column(over, func(w *waitOver) string { return w.callID })),
-		pq.Array(pg.Column(over, func(w *waitOver) string { return string(w.status) })),
-		pq.Array(pg.Column(over, func(w *waitOver) string { return w.code })), rundb.EndedParked)
+		pq.Array(pg.Column(over, func(w *endedWait) string { return w.runID })),
+		pq.Array(pg.Column(over, func(w *endedWait) string { return w.organizationID })),
+		pq.Array(pg.Column(over, func(w *endedWait) string { return w.callID })),
+		pq.Array(pg.Column(over, func(w *endedWait) string { return string(w.status) })),
+		pq.Array(pg.Column(over, func(w *endedWait) string { return w.code })), rundb.EndedParked)
 	if err != nil {
 		return fmt.Errorf("noting wait: %w", err)
 	}
+
 	return nil
 }
 
 // noteEndedWaits is noteWaits for those of the runs that end while they wait.
 func noteEndedWaits(ctx context.Context, tx *sqlx.Tx, rows []openRow, endings []Ending) error {
-	var over []waitOver
+	var over []endedWait
 	for i, row := range rows {
 		if row.Status != string(domain.RunRequiresAction) {
 			continue
@@ -138,7 +150,7 @@ func noteEndedWaits(ctx context.Context, tx *sqlx.Tx, rows []openRow, endings []
 		if cause := endings[i].Run.Error; cause != nil {
 			code = cause.Code
 		}
-		over = append(over, wait(row, domain.SpanFailed, code))
+		over = append(over, newEndedWait(row, domain.SpanFailed, code))
 	}
 	return noteWaits(ctx, tx, over)
 }

@@ -15,30 +15,32 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// ActionTimeout is how long a run waits for a person, unless its action says otherwise, before it fails.
+// ActionTimeout is how long a run waits for a person before it fails, if its action
+// has no ExpiresAt.
 const ActionTimeout = 24 * time.Hour
 
-// MaxParked is how many runs of an organization may wait for a person at a time: each keeps its session to itself for up to
-// ActionTimeout, whatever comes behind it.
+// MaxParked is the maximum number of runs of an organization that may wait for a person. Each
+// blocks its session for up to ActionTimeout.
 const MaxParked = 1000
 
-// Parked is what became of a run that was to wait for a person. In none of the states it was taken from the worker, and
-// nothing was written.
+// Parked is the result of parking a run. If none of the booleans is set, the worker no longer
+// holds the run and nothing was written.
 type Parked struct {
 	Parked  bool
-	Settled bool // there is nothing to wait for: the ledger knows how to go on; nothing was written
-	Full    bool // MaxParked runs of the organization wait already; nothing was written
+	Settled bool // the ledger already has the outcome, so there is nothing to wait for; nothing was written
+	Full    bool // the organization has MaxParked waiting runs; nothing was written
 	Freed   map[queuedb.Lane]int
-	Action  domain.RequiredAction // as it was written
+	Action  domain.RequiredAction // as stored
 }
 
-// Park lets a run wait for a person's decision about a call of the effect ledger: it keeps its place in the session, and
-// leaves its worker and its place in the organization's window, for HandOver. From here on nobody can send the call.
-// events are those of the attempt that no checkpoint holds. An action without ExpiresAt gets ActionTimeout; one about a
-// call that may have been sent asks for its outcome, whatever it was meant to ask.
+// Park makes a run wait for a person's decision about a call of the effect ledger. The run
+// keeps its position in the session and leaves its worker and its slot, for HandOver. From then
+// on no worker can send the call. events are the attempt's events that are in no checkpoint. An
+// action without ExpiresAt gets ActionTimeout. If the call may have been sent, the action
+// becomes a question about its outcome.
 func (s *Store) Park(ctx context.Context, held lease.Held, action domain.RequiredAction, events Chunk) (Parked, error) {
 	out, err := s.park(ctx, held, action, events)
-	if events.FirstN > 0 && pg.IsBadData(err) { // a run must not be carried out again and again for events that cannot be stored
+	if events.FirstN > 0 && pg.IsBadData(err) { // without this, a run would be executed repeatedly because its events cannot be stored
 		out, err = s.park(ctx, held, action, Chunk{})
 	}
 	if err != nil {
@@ -47,6 +49,8 @@ func (s *Store) Park(ctx context.Context, held lease.Held, action domain.Require
 	return out, nil
 }
 
+// park implements Park in one transaction. The ledger decides whether the run has to wait, and
+// for what.
 func (s *Store) park(ctx context.Context, held lease.Held, action domain.RequiredAction, events Chunk) (Parked, error) {
 	var out Parked
 	err := s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
@@ -60,35 +64,42 @@ func (s *Store) park(ctx context.Context, held lease.Held, action domain.Require
 		if err != nil {
 			return pg.IgnoreNone(err)
 		}
+
 		var row effectRow
 		err = tx.GetContext(ctx, &row, effectSelect+` FOR UPDATE`, held.RunID, action.ToolCallID, held.OrganizationID)
 		if err != nil {
 			return fmt.Errorf("reading effect %s: %w", action.ToolCallID, err)
 		}
+
 		e := row.effect()
 		if e.State != domain.EffectAwaiting && e.State != domain.EffectSending {
 			out.Settled = true
 			return nil
 		}
-		if out.Full, err = parkedFully(ctx, tx, held.OrganizationID); err != nil || out.Full {
+
+		if out.Full, err = parkingFull(ctx, tx, held.OrganizationID); err != nil || out.Full {
 			return err
 		}
+
 		action.Kind = e.Waiting()
 		if action.ExpiresAt.IsZero() {
 			action.ExpiresAt = domain.At(run.Now.Add(ActionTimeout))
 		}
+
 		if err := parkRun(ctx, tx, held, action, events); err != nil {
 			return err
 		}
+
 		out = Parked{Parked: true, Freed: map[queuedb.Lane]int{{OrganizationID: held.OrganizationID, Lane: run.Lane}: 1}, Action: action}
 		return nil
 	})
 	return out, err
 }
 
-// parkedFully reports whether no more runs of an organization may wait. Until the transaction ends no other run of it is
-// parked; nothing that waits for this lock holds a row which the transaction goes on to lock.
-func parkedFully(ctx context.Context, tx *sqlx.Tx, org string) (bool, error) {
+// parkingFull reports whether the organization has MaxParked waiting runs. It prevents other
+// runs from being parked until the transaction ends. No transaction that waits for this lock
+// has locked a row that this transaction locks later.
+func parkingFull(ctx context.Context, tx *sqlx.Tx, org string) (bool, error) {
 	if _, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('parley.park ' || $1, 0))`, org); err != nil {
 		return false, fmt.Errorf("locking parked runs: %w", err)
 	}
@@ -101,12 +112,15 @@ func parkedFully(ctx context.Context, tx *sqlx.Tx, org string) (bool, error) {
 	return n >= MaxParked, nil
 }
 
+// parkRun saves the attempt's last events, makes the effect wait and releases the run from its
+// worker by raising the fence.
 func parkRun(ctx context.Context, tx *sqlx.Tx, held lease.Held, action domain.RequiredAction, events Chunk) error {
 	raw, err := json.Marshal(action)
 	if err != nil {
 		return fmt.Errorf("rendering action: %w", err)
 	}
-	if events.FirstN > 0 { // a checkpoint that was not answered may have written the same
+
+	if events.FirstN > 0 { // an unacknowledged checkpoint may have written the same chunk
 		_, err = tx.ExecContext(ctx, `INSERT INTO run_events (run_id, org_id, fence, first_n, last_n, events) VALUES ($1, $2, $3, $4, $5, $6)
 			ON CONFLICT (run_id, fence, first_n) DO UPDATE SET last_n = excluded.last_n, events = excluded.events`,
 			held.RunID, held.OrganizationID, held.Fence, events.FirstN, events.LastN, events.Events)
@@ -114,22 +128,25 @@ func parkRun(ctx context.Context, tx *sqlx.Tx, held lease.Held, action domain.Re
 			return fmt.Errorf("saving events: %w", err)
 		}
 	}
+
 	_, err = tx.ExecContext(ctx, `UPDATE effects SET state = 'awaiting' WHERE run_id = $1 AND call_id = $2 AND org_id = $3`,
 		held.RunID, action.ToolCallID, held.OrganizationID)
 	if err != nil {
 		return fmt.Errorf("letting effect wait: %w", err)
 	}
+
 	_, err = tx.ExecContext(ctx, `UPDATE open_runs SET status = 'requires_action', fence = fence + 1, dispatched = false, lease_until = NULL,
 		next_dispatch_at = NULL, last_error = NULL, required_action = $4, action_expires_at = $5, parked_at = clock_timestamp()
 		WHERE run_id = $1 AND org_id = $2 AND fence = $3`, held.RunID, held.OrganizationID, held.Fence, raw, action.ExpiresAt)
 	if err != nil {
 		return fmt.Errorf("letting run wait: %w", err)
 	}
+
 	return nil
 }
 
-// ParkedRuns reads those of the runs that wait for a person, in any order: what waiting requests poll for when a
-// notice was lost.
+// ParkedRuns returns those of the runs that wait for a person, in any order. Waiting requests
+// poll it, because a notification may be lost.
 func (s *Store) ParkedRuns(ctx context.Context, runs []rundb.RunRef) ([]rundb.StoredRun, error) {
 	return s.runs.Runs(ctx, `SELECT `+rundb.OpenResult+` FROM parked_runs($1, $2)`, "parked", runs)
 }

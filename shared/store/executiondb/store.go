@@ -1,5 +1,5 @@
-// Package executiondb writes what workers do with a run: claims, journals, effects, waits for
-// decisions, ends. It also requeues and ends runs whose worker was lost.
+// Package executiondb writes the progress of runs: claims, journals, effects, waits for
+// decisions, and results. It also requeues or ends runs whose worker was lost.
 package executiondb
 
 import (
@@ -7,7 +7,7 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// Store reads and writes them. It is safe for concurrent use.
+// Store reads and writes runs that are being executed. It is safe for concurrent use.
 type Store struct {
 	db *pg.DB
 
@@ -16,12 +16,12 @@ type Store struct {
 	claims, finishes *pg.Pinned
 }
 
-// New makes the store on a database.
+// New creates the store on a database.
 func New(db *pg.DB, runs *rundb.Store) *Store {
 	return &Store{db: db, runs: runs, claims: pg.NewPinned(db), finishes: pg.NewPinned(db)}
 }
 
-// Close ends the connections that batches have reserved.
+// Close closes the connections that are reserved for batches.
 func (s *Store) Close() {
 	for _, p := range []*pg.Pinned{s.claims, s.finishes} {
 		p.Close()

@@ -15,7 +15,7 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// Ended is a run that was ended from outside its worker.
+// Ended is a run that was ended by something other than its worker.
 type Ended struct {
 	RunID          string
 	OrganizationID string
@@ -39,15 +39,16 @@ type openRow struct {
 const openSelect = `SELECT ` + rundb.RunColumns + `, o.lane, o.dispatched, o.reply_to, o.fence, r.retention, o.last_error, clock_timestamp() AS db_now
 	FROM open_runs o JOIN runs r ON r.id = o.run_id WHERE `
 
-// verdict says how an open run ends.
+// verdict decides how an open run ends.
 type verdict func(openRow) (domain.RunStatus, *domain.RunError)
 
-func as(status domain.RunStatus, cause *domain.RunError) verdict {
+// endAs returns a verdict that ends every run with the same status and cause.
+func endAs(status domain.RunStatus, cause *domain.RunError) verdict {
 	return func(openRow) (domain.RunStatus, *domain.RunError) { return status, cause }
 }
 
-// end closes the open runs of organizations that where selects, under row locks: whatever worker holds one can
-// write nothing afterwards.
+// end closes the open runs that where selects, under row locks. A worker that holds one of them
+// can write nothing afterwards.
 func (s *Store) end(ctx context.Context, orgs []string, how verdict, where string, args ...any) ([]Ended, error) {
 	var ended []Ended
 	err := s.db.Within(ctx, orgs, func(tx *sqlx.Tx) error {
@@ -66,6 +67,7 @@ func (s *Store) end(ctx context.Context, orgs []string, how verdict, where strin
 	if err != nil {
 		return nil, fmt.Errorf("ending runs: %w", err)
 	}
+
 	return ended, nil
 }
 
@@ -78,6 +80,7 @@ func closeRuns(ctx context.Context, tx *sqlx.Tx, rows []openRow, how verdict) ([
 	if err != nil {
 		return nil, err
 	}
+
 	for i, row := range rows {
 		if endings[i], err = row.ending(how, done[row.ID]); err != nil {
 			return nil, err
@@ -87,16 +90,19 @@ func closeRuns(ctx context.Context, tx *sqlx.Tx, rows []openRow, how verdict) ([
 			Result: endings[i].Result,
 		}
 	}
+
 	if err := noteEndedWaits(ctx, tx, rows, endings); err != nil {
 		return nil, err
 	}
+
 	_, err = finish(endings, func(dest any, query string, args ...any) error {
 		return tx.SelectContext(ctx, dest, query, args...)
 	})
 	return ended, err
 }
 
-// ending is an end from outside. Its event comes after whatever a reader may have seen of the worker's.
+// ending is the final state of a run that its worker does not end itself. Its event has a
+// higher fence than all events of the worker.
 func (row openRow) ending(how verdict, done *rundb.Progress) (Ending, error) {
 	run := row.Stored().Run
 	done.Show(&run)
@@ -108,10 +114,8 @@ func (row openRow) ending(how verdict, done *rundb.Progress) (Ending, error) {
 	return ending, err
 }
 
-// A round of a sweeper works on one kind of rows for about roundTime, in transactions of up to partMax rows.
-const ()
-
-// endFound is end for what was found, in parts; where has the runs as its first argument. With an error it gives what has ended before.
+// endFound calls end for the found runs in parts; the first argument of where is the runs of a
+// part. If it returns an error, it also returns the runs that have ended before.
 func (s *Store) endFound(ctx context.Context, late pg.Found, how verdict, where string, args ...any) ([]Ended, error) {
 	var all []Ended
 	for part := range late.Parts() {
@@ -124,10 +128,10 @@ func (s *Store) endFound(ctx context.Context, late pg.Found, how verdict, where 
 	return all, nil
 }
 
-// Cancel ends an open run of an organization; a run that has ended is left as it is. A principal other
-// than "" restricts it to that principal's. It returns the run as it then stands, like ShortRun.
+// Cancel ends an open run of an organization. A finished run stays as it is. If principal is not
+// empty, only that principal's runs are found. It returns the resulting run, as ShortRun does.
 func (s *Store) Cancel(ctx context.Context, org, principal, runID string) (rundb.StoredRun, []Ended, error) {
-	ended, err := s.end(ctx, []string{org}, as(domain.RunCancelled, nil),
+	ended, err := s.end(ctx, []string{org}, endAs(domain.RunCancelled, nil),
 		`o.run_id = $1 AND o.org_id = $2 AND ($3 = '' OR r.principal = $3) FOR UPDATE OF o`, runID, org, principal)
 	if err != nil {
 		return rundb.StoredRun{}, nil, err
@@ -136,14 +140,14 @@ func (s *Store) Cancel(ctx context.Context, org, principal, runID string) (rundb
 	return run, ended, err
 }
 
-// CancelQueued ends the runs of an agent that was deleted and that no worker holds, up to limit of them.
+// CancelQueued ends up to limit runs of a deleted agent that no worker holds.
 func (s *Store) CancelQueued(ctx context.Context, org, agentID string, limit int) ([]Ended, error) {
-	return s.end(ctx, []string{org}, as(domain.RunCancelled, nil),
+	return s.end(ctx, []string{org}, endAs(domain.RunCancelled, nil),
 		`o.agent_id = $1 AND o.org_id = $2 AND o.status <> 'running' ORDER BY o.run_id LIMIT $3 FOR UPDATE OF o SKIP LOCKED`, agentID, org, limit)
 }
 
-// EndOverdue times out open runs whose deadline has passed, up to limit of them. A run that a retryable
-// cause had put back fails with that cause.
+// EndOverdue times out up to limit open runs whose deadline has passed. A queued run whose last
+// attempt failed fails with that cause instead.
 func (s *Store) EndOverdue(ctx context.Context, limit int) ([]Ended, error) {
 	late, err := s.db.Find(ctx, `SELECT run_id, org_id FROM overdue_runs($1)`, limit)
 	if err != nil || len(late.Runs) == 0 {
@@ -153,6 +157,7 @@ func (s *Store) EndOverdue(ctx context.Context, limit int) ([]Ended, error) {
 		AND o.status <> 'requires_action' ORDER BY o.run_id FOR UPDATE OF o SKIP LOCKED`)
 }
 
+// overdue is the verdict for runs whose deadline has passed.
 func overdue(row openRow) (domain.RunStatus, *domain.RunError) {
 	var retry domain.RunError
 	if row.Status == string(domain.RunQueued) && json.Unmarshal(row.LastError, &retry) == nil && retry.Code != "" {
@@ -161,31 +166,32 @@ func overdue(row openRow) (domain.RunStatus, *domain.RunError) {
 	return domain.RunTimedOut, DeadlineExceeded
 }
 
-// DeadlineExceeded is the cause that timed-out runs carry.
+// DeadlineExceeded is the error of runs that timed out.
 var DeadlineExceeded = &domain.RunError{Code: "deadline_exceeded", Message: "the run did not finish before its deadline"}
 
-// WorkerLost is the cause that poison runs carry.
-var WorkerLost = &domain.RunError{Code: "worker_lost", Message: "the worker carrying out this run was lost too often"}
+// WorkerLost is the error of runs that have lost MaxDeaths workers.
+var WorkerLost = &domain.RunError{Code: "worker_lost", Message: "the workers executing this run were lost too often"}
 
-// EndPoison fails queued runs that have cost MaxDeaths workers, up to limit of them.
+// EndPoison fails up to limit queued runs that have lost MaxDeaths workers.
 func (s *Store) EndPoison(ctx context.Context, limit int) ([]Ended, error) {
 	poison, err := s.db.Find(ctx, `SELECT run_id, org_id FROM poison_runs($1, $2)`, lease.MaxDeaths, limit)
 	if err != nil || len(poison.Runs) == 0 {
 		return nil, err
 	}
-	return s.endFound(ctx, poison, as(domain.RunFailed, WorkerLost), `o.run_id = ANY ($1) AND o.status = 'queued'
+	return s.endFound(ctx, poison, endAs(domain.RunFailed, WorkerLost), `o.run_id = ANY ($1) AND o.status = 'queued'
 		AND o.deaths >= $2 ORDER BY o.run_id FOR UPDATE OF o SKIP LOCKED`, lease.MaxDeaths)
 }
 
-// RequeueLost returns running runs whose lease has run out to the queue and counts the death of their
-// worker. The raised fence voids whatever that worker may still write. For one lease after a start of the
-// server none is lost: its outage kept living workers from renewing theirs. It gives the organizations of those that it
-// has returned, one for each, also with an error.
+// RequeueLost requeues running runs whose lease has expired, and counts the death of their worker.
+// The incremented fence invalidates later writes of that worker. For one lease after a start of
+// the database server no run is lost, because living workers could not renew their leases during
+// the outage. It returns the organization of each requeued run, also along with an error.
 func (s *Store) RequeueLost(ctx context.Context, limit int) (orgs []string, err error) {
 	lost, err := s.db.Find(ctx, `SELECT run_id, org_id FROM lost_runs($1, $2)`, limit, pg.Interval(lease.Lease))
 	if err != nil || len(lost.Runs) == 0 {
 		return nil, err
 	}
+
 	for part := range lost.Parts() {
 		var requeued []string
 		err := s.db.Within(ctx, part.Organizations, func(tx *sqlx.Tx) error {
@@ -197,10 +203,11 @@ func (s *Store) RequeueLost(ctx context.Context, limit int) (orgs []string, err 
 		}
 		orgs = append(orgs, requeued...)
 	}
+
 	return orgs, nil
 }
 
-// requeueQuery also notes that the attempts were lost.
+// requeueQuery requeues lost runs and records that their attempts were lost.
 var requeueQuery = `WITH lost AS (
 	  UPDATE open_runs SET status = 'queued', dispatched = false, lease_until = NULL, fence = fence + 1, deaths = deaths + 1
 	  WHERE run_id IN (SELECT run_id FROM open_runs WHERE run_id = ANY ($1) AND status = 'running' AND lease_until < clock_timestamp()

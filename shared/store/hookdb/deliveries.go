@@ -14,25 +14,26 @@ import (
 	"parley/shared/store/sealdb"
 )
 
-// DeliveryBodyMax is up to how many bytes a delivery's body is kept.
+// DeliveryBodyMax is the maximum size in bytes of a stored body.
 const DeliveryBodyMax = 1 << 20
 
-// DeliveryFilter narrows a list of deliveries; zero fields do not narrow.
+// DeliveryFilter narrows a list of deliveries. Zero fields are ignored.
 type DeliveryFilter struct {
 	HookID string
 	RunID  string
 	Status domain.DeliveryStatus
-	Before int64 // only deliveries older than the one of this Ref
+	Before int64 // only deliveries older than the one with this Ref
 }
 
-// LoggedDelivery is a line of a log, with its place: newer deliveries have higher ones.
+// LoggedDelivery is an entry of a delivery log with its position. Newer deliveries have
+// higher positions.
 type LoggedDelivery struct {
 	domain.Delivery
 
 	Ref int64
 }
 
-// DeliveryRow is a row of a delivery without its body.
+// DeliveryRow is the row of a delivery without its body.
 type DeliveryRow struct {
 	Ref          int64          `db:"ref"`
 	HookID       string         `db:"hook_id"`
@@ -52,7 +53,7 @@ type DeliveryRow struct {
 const DeliveryColumns = `d.ref, d.hook_id, d.delivery_id, d.status, d.event, d.run_id, d.bytes, d.body IS NOT NULL AS kept,
 	d.error_code, d.error_message, d.received_at, d.duplicates`
 
-// Delivery is the delivery that the row holds.
+// Delivery converts the row.
 func (row *DeliveryRow) Delivery() domain.Delivery {
 	out := domain.Delivery{
 		ID: row.ID, HookID: row.HookID, Status: domain.DeliveryStatus(row.Status), Event: row.Event, RunID: row.RunID,
@@ -64,12 +65,15 @@ func (row *DeliveryRow) Delivery() domain.Delivery {
 	return out
 }
 
-// Deliveries lists up to limit deliveries to an organization's hooks, newest first; those to hooks that were deleted are gone.
+// Deliveries lists up to limit deliveries to an organization's hooks, newest first. Deliveries
+// to deleted hooks are left out.
 func (s *Store) Deliveries(ctx context.Context, org string, f DeliveryFilter, limit int) ([]LoggedDelivery, error) {
 	if f.Before == 0 {
 		f.Before = math.MaxInt64
 	}
-	// Each hook's newest ones by its index. Without a hook there are as many of these looks as the organization has hooks.
+
+	// Read each hook's newest deliveries by its index. Without HookID that is one lookup per
+	// hook of the organization.
 	query := `SELECT d.* FROM hooks h CROSS JOIN LATERAL (SELECT ` + DeliveryColumns + ` FROM deliveries d WHERE d.hook_id = h.id
 		AND d.ref < $2 AND ($3 = '' OR d.status = $3) ORDER BY d.ref DESC LIMIT $4) d
 		WHERE h.org_id = $1 AND h.deleted_at IS NULL AND ($5 = '' OR h.id = $5)`
@@ -77,10 +81,12 @@ func (s *Store) Deliveries(ctx context.Context, org string, f DeliveryFilter, li
 		query = `SELECT ` + DeliveryColumns + ` FROM deliveries d JOIN hooks h ON h.id = d.hook_id AND h.deleted_at IS NULL
 			WHERE d.org_id = $1 AND d.ref < $2 AND ($3 = '' OR d.status = $3) AND ($5 = '' OR h.id = $5) AND d.run_id = $6`
 	}
+
 	args := []any{org, f.Before, string(f.Status), limit, f.HookID}
 	if f.RunID != "" {
 		args = append(args, f.RunID)
 	}
+
 	var rows []DeliveryRow
 	err := s.db.WithinPage(ctx, org, func(tx *sqlx.Tx) error {
 		rows = rows[:0]
@@ -89,17 +95,20 @@ func (s *Store) Deliveries(ctx context.Context, org string, f DeliveryFilter, li
 	if err != nil {
 		return nil, fmt.Errorf("listing deliveries: %w", err)
 	}
+
 	out := make([]LoggedDelivery, len(rows))
 	for i := range rows {
 		out[i] = LoggedDelivery{rows[i].Delivery(), rows[i].Ref}
 	}
+
 	return out, nil
 }
 
 const oneDelivery = ` FROM deliveries d JOIN hooks h ON h.id = d.hook_id AND h.deleted_at IS NULL
 	WHERE d.hook_id = $1 AND d.delivery_id = $2 AND d.org_id = $3`
 
-// Delivery gives one delivery to an organization's hook; not_found when there is none of this id, or the hook is deleted.
+// Delivery returns a delivery to an organization's hook. It returns not_found if there is none
+// of this id or the hook is deleted.
 func (s *Store) Delivery(ctx context.Context, org, hookID, id string) (domain.Delivery, error) {
 	var row DeliveryRow
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -114,8 +123,8 @@ func (s *Store) Delivery(ctx context.Context, org, hookID, id string) (domain.De
 	return row.Delivery(), nil
 }
 
-// HooksOfDelivery returns an organization's hooks that have a delivery of this id: up to two, which is enough to see that there are
-// several.
+// HooksOfDelivery returns an organization's hooks that have a delivery of this id. It returns
+// at most two, which is enough to see that the id is ambiguous.
 func (s *Store) HooksOfDelivery(ctx context.Context, org, id string) (hooks []string, err error) {
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		hooks = nil
@@ -128,13 +137,15 @@ func (s *Store) HooksOfDelivery(ctx context.Context, org, id string) (hooks []st
 	return hooks, nil
 }
 
-// DeliveryBody gives the body of a delivery and its type; not_found when it is not kept. ErrContentSealed: no key is there to open it.
+// DeliveryBody returns the stored body of a delivery and its content type. It returns not_found
+// if the body is not stored, and ErrContentSealed if there is no key to open it.
 func (s *Store) DeliveryBody(ctx context.Context, org, hookID, id string) (body []byte, contentType string, err error) {
 	var row struct {
 		Body        []byte `db:"body"`
 		Sealed      bool   `db:"sealed"`
 		ContentType string `db:"content_type"`
 	}
+
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		return tx.GetContext(ctx, &row, `SELECT d.body, d.sealed, d.content_type`+oneDelivery+` AND d.body IS NOT NULL`, hookID, id, org)
 	})
@@ -144,9 +155,11 @@ func (s *Store) DeliveryBody(ctx context.Context, org, hookID, id string) (body 
 	if err != nil {
 		return nil, "", fmt.Errorf("reading delivery: %w", err)
 	}
+
 	if !row.Sealed {
 		return row.Body, row.ContentType, nil
 	}
+
 	body, err = s.seals.Open(row.Body, sealdb.DeliveryName(org, hookID, id),
 		sealdb.Value{Kind: sealdb.KindDelivery, OrganizationID: org, ID: hookID, Part: id})
 	return body, row.ContentType, err

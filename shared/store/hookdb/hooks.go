@@ -18,41 +18,42 @@ import (
 	"parley/shared/store/pg"
 )
 
-// MaxHooks is how many hooks an organization may have: ingresses remember them.
+// MaxHooks is the maximum number of hooks of an organization. Ingresses cache them.
 const MaxHooks = 100
 
-// NewHook is a hook to create. It brings its id, and its secret sealed for [secrets.Hook].
+// NewHook is a hook to create. The caller provides its id, and its secret sealed
+// for [secrets.Hook].
 type NewHook struct {
 	domain.Hook
 
 	OrganizationID string
 	SealedSecret   string
-	Max            int // hooks that the organization may have; 0: MaxHooks
+	Max            int // maximum number of hooks of the organization; 0: MaxHooks
 }
 
-// HookChange is what changes of a hook; nil fields stay.
+// HookChange is a change of a hook. Nil fields stay as they are.
 type HookChange struct {
 	Name, AgentID, KeyID, MessageTemplate *string
 	Filter                                *[]domain.HookFilter
-	Coalesce                              **domain.HookCoalesce // to nil: its deliveries become one run each
+	Coalesce                              **domain.HookCoalesce // pointer to nil: no coalescing, one run per delivery
 	SignatureHeader, DeliveryIDHeader     *string
 	Enabled                               *bool
 	SealedSecret                          *string
-	KeepPrevious                          time.Duration // how long the secret before SealedSecret is taken as well; 0: it is not
+	KeepPrevious                          time.Duration // how long the old secret stays valid besides SealedSecret; 0: not at all
 }
 
-// ReceivingHook is what a delivery is checked by.
+// ReceivingHook contains everything needed to check a delivery.
 type ReceivingHook struct {
 	domain.Hook
 
 	OrganizationID string
-	SealedSecrets  []string // newest first, the previous one while it holds
+	SealedSecrets  []string // newest first; includes the previous secret while it is valid
 	KeyScope       domain.KeyScope
-	KeyUserID      string   // "" when the key is the organization's alone
-	Senders        []string // client addresses that were verified within [domain.SendersKept]
+	KeyUserID      string   // "" if the key belongs to the organization only
+	Senders        []string // client addresses verified within [domain.SendersKept]
 }
 
-// hookRow is what the database has of a hook.
+// hookRow is the row of a hook.
 type hookRow struct {
 	ID               string       `db:"id"`
 	Name             string       `db:"name"`
@@ -64,7 +65,7 @@ type hookRow struct {
 	DeliveryIDHeader string       `db:"delivery_id_header"`
 	MessageTemplate  string       `db:"message_template"`
 	Filter           []byte       `db:"filter"`
-	Coalesce         []byte       `db:"coalescing"` // nil: none
+	Coalesce         []byte       `db:"coalescing"` // nil: no coalescing
 	Enabled          bool         `db:"enabled"`
 	LastDeliveryAt   *domain.Time `db:"last_delivery_at"`
 	CreatedAt        domain.Time  `db:"created_at"`
@@ -75,7 +76,7 @@ const hookColumns = `h.id, h.name, h.agent_id, h.key_id, h.source, CASE WHEN h.p
 	h.signature_header, h.delivery_id_header, h.message_template, h.filter, h.coalescing, h.enabled,
 	(SELECT d.received_at FROM deliveries d WHERE d.hook_id = h.id ORDER BY d.ref DESC LIMIT 1) AS last_delivery_at, h.created_at, h.updated_at`
 
-// hook gives the hook as callers see it, but for its address.
+// hook converts the row to the hook that callers see, without its URL.
 func (row *hookRow) hook() (domain.Hook, error) {
 	out := domain.Hook{
 		ID: row.ID, Name: row.Name, AgentID: row.AgentID, KeyID: row.KeyID, Source: domain.HookSource(row.Source), Secret: "***",
@@ -86,28 +87,33 @@ func (row *hookRow) hook() (domain.Hook, error) {
 	if err := json.Unmarshal(row.Filter, &out.Filter); err != nil {
 		return out, fmt.Errorf("reading filter of hook: %w", err)
 	}
+
 	if row.Coalesce == nil {
 		return out, nil
 	}
+
 	if err := json.Unmarshal(row.Coalesce, &out.Coalesce); err != nil {
 		return out, fmt.Errorf("reading coalescing of hook: %w", err)
 	}
+
 	return out, nil
 }
 
-// CreateHook stores a hook and gives it as lists show it, without its address. An agent that the organization does not have is an
-// invalid agentId; a key that is not one of its live ones an invalid keyId. One that has MaxHooks gets no more: conflict.
+// CreateHook stores a hook and returns it as lists show it, without its URL. It returns an
+// invalid agentId if the organization has no such agent, an invalid keyId if the key is not a
+// valid key of the organization, and conflict if the organization has MaxHooks.
 func (s *Store) CreateHook(ctx context.Context, h NewHook) (domain.Hook, error) {
 	filter, coalesce, err := hookRules(h.Filter, h.Coalesce)
 	if err != nil {
 		return domain.Hook{}, err
 	}
+
 	var row hookRow
 	err = s.db.Within(ctx, []string{h.OrganizationID}, func(tx *sqlx.Tx) error {
-		if err := roomForHook(ctx, tx, h.OrganizationID, cmp.Or(h.Max, MaxHooks)); err != nil {
+		if err := checkHookQuota(ctx, tx, h.OrganizationID, cmp.Or(h.Max, MaxHooks)); err != nil {
 			return err
 		}
-		if err := mayReceive(ctx, tx, h.OrganizationID, &h.AgentID, &h.KeyID); err != nil {
+		if err := checkAgentAndKey(ctx, tx, h.OrganizationID, &h.AgentID, &h.KeyID); err != nil {
 			return err
 		}
 		return tx.GetContext(ctx, &row, `INSERT INTO hooks AS h (id, org_id, name, agent_id, key_id, source, secret, signature_header,
@@ -119,10 +125,13 @@ func (s *Store) CreateHook(ctx context.Context, h NewHook) (domain.Hook, error) 
 	if err != nil {
 		return domain.Hook{}, fmt.Errorf("creating hook: %w", err)
 	}
+
 	return row.hook()
 }
 
-func roomForHook(ctx context.Context, tx *sqlx.Tx, org string, maximum int) error {
+// checkHookQuota returns a conflict error if the organization has maximum hooks. It locks the
+// organization's hooks against concurrent creation.
+func checkHookQuota(ctx context.Context, tx *sqlx.Tx, org string, maximum int) error {
 	if err := pg.AdvisoryLock(ctx, tx, "hooks "+org); err != nil {
 		return err
 	}
@@ -131,57 +140,67 @@ func roomForHook(ctx context.Context, tx *sqlx.Tx, org string, maximum int) erro
 		return err
 	}
 	if n >= maximum {
-		return apierr.New(apierr.Conflict, "an organization may have %d hooks; delete one first", maximum)
+		return apierr.New(apierr.Conflict, "hook quota of the organization exceeded (%d); delete a hook first", maximum)
 	}
 	return nil
 }
 
-// hookRules renders a filter and coalescing as they are stored: nil for no coalescing.
+// hookRules encodes a filter and the coalescing for the database. coalescing is nil
+// if there is none.
 func hookRules(filter []domain.HookFilter, coalesce *domain.HookCoalesce) (filters, coalescing []byte, err error) {
 	if filter == nil {
 		filter = []domain.HookFilter{}
 	}
+
 	if filters, err = json.Marshal(filter); err != nil {
 		return nil, nil, fmt.Errorf("rendering filter: %w", err)
 	}
+
 	if coalesce == nil {
 		return filters, nil, nil
 	}
+
 	if coalescing, err = json.Marshal(coalesce); err != nil {
 		return nil, nil, fmt.Errorf("rendering coalescing: %w", err)
 	}
+
 	return filters, coalescing, nil
 }
 
-// mayReceive checks the agent and the key of a hook; nil ones are not checked.
-func mayReceive(ctx context.Context, tx *sqlx.Tx, org string, agentID, keyID *string) error {
+// checkAgentAndKey checks the agent and the key of a hook. It skips nil arguments.
+func checkAgentAndKey(ctx context.Context, tx *sqlx.Tx, org string, agentID, keyID *string) error {
 	if agentID != nil {
 		_, err := agentdb.SelectAgent(ctx, tx, org, *agentID, "")
 		if apierr.CodeFor(err) == apierr.NotFound {
-			return apierr.Invalid("agentId", "invalid_value", "is no agent of this organization")
+			return apierr.Invalid("agentId", "invalid_value", "is not an agent of this organization")
 		}
 		if err != nil {
 			return err
 		}
 	}
+
 	if keyID == nil {
 		return nil
 	}
+
 	var found bool
 	err := tx.GetContext(ctx, &found, `SELECT EXISTS (SELECT FROM api_keys WHERE id = $1 AND org_id = $2 AND scope = 'organization'
 		AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > clock_timestamp()))`, *keyID, org)
 	if err != nil {
 		return fmt.Errorf("reading key of hook: %w", err)
 	}
+
 	if !found {
-		return apierr.Invalid("keyId", "invalid_value", "it is no API key of this organization")
+		return apierr.Invalid("keyId", "invalid_value", "must be an API key of this organization")
 	}
+
 	return nil
 }
 
 const hooksFrom = ` FROM hooks h WHERE h.org_id = $1 AND h.deleted_at IS NULL AND ($2 = '' OR h.id < $2) ORDER BY h.id DESC LIMIT $3`
 
-// HookSizes gives about the sizes of the hooks that Hooks lists, in their order.
+// HookSizes returns the approximate sizes, in bytes, of the hooks that Hooks lists,
+// in the same order.
 func (s *Store) HookSizes(ctx context.Context, org, after string, limit int) (bytes []int, err error) {
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		bytes = nil
@@ -194,7 +213,8 @@ func (s *Store) HookSizes(ctx context.Context, org, after string, limit int) (by
 	return bytes, nil
 }
 
-// Hooks lists up to limit hooks of an organization, newest first: those older than the one of the id after, unless that is empty.
+// Hooks lists up to limit hooks of an organization, newest first. after, if not empty, is the
+// last id of the previous page.
 func (s *Store) Hooks(ctx context.Context, org, after string, limit int) ([]domain.Hook, error) {
 	var rows []hookRow
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -204,16 +224,19 @@ func (s *Store) Hooks(ctx context.Context, org, after string, limit int) ([]doma
 	if err != nil {
 		return nil, fmt.Errorf("listing hooks: %w", err)
 	}
+
 	out := make([]domain.Hook, len(rows))
 	for i := range rows {
 		if out[i], err = rows[i].hook(); err != nil {
 			return nil, err
 		}
 	}
+
 	return out, nil
 }
 
-// Hook gives a hook of an organization; not_found when there is none of this id, or it is deleted.
+// Hook returns a hook of an organization. It returns not_found if there is none of this id
+// or it is deleted.
 func (s *Store) Hook(ctx context.Context, org, id string) (domain.Hook, error) {
 	var row hookRow
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -232,8 +255,8 @@ func oneHook(row *hookRow, err error, doing string) (domain.Hook, error) {
 	return row.hook()
 }
 
-// UpdateHook changes a hook of an organization and gives it as stored. Errors are those of CreateHook, and not_found when there is no such
-// hook.
+// UpdateHook changes a hook of an organization and returns it as stored. Its errors are those
+// of CreateHook, and not_found if there is no such hook.
 func (s *Store) UpdateHook(ctx context.Context, org, id string, change HookChange) (domain.Hook, error) {
 	var filter, coalesce []byte
 	var err error
@@ -242,19 +265,23 @@ func (s *Store) UpdateHook(ctx context.Context, org, id string, change HookChang
 			return domain.Hook{}, err
 		}
 	}
+
 	if change.Coalesce != nil {
 		if _, coalesce, err = hookRules(nil, *change.Coalesce); err != nil {
 			return domain.Hook{}, err
 		}
 	}
+
 	var row hookRow
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		if err := lockHook(ctx, tx, org, id); err != nil {
 			return err
 		}
-		if err := mayReceive(ctx, tx, org, change.AgentID, change.KeyID); err != nil {
+
+		if err := checkAgentAndKey(ctx, tx, org, change.AgentID, change.KeyID); err != nil {
 			return err
 		}
+
 		return tx.GetContext(ctx, &row, `UPDATE hooks h SET name = coalesce($3, name), agent_id = coalesce($4, agent_id), key_id = coalesce($5, key_id),
 			  message_template = coalesce($6, message_template), filter = coalesce($7, filter),
 			  coalescing = CASE WHEN $8 THEN $9 ELSE coalescing END,
@@ -270,13 +297,13 @@ func (s *Store) UpdateHook(ctx context.Context, org, id string, change HookChang
 	return oneHook(&row, err, "updating hook")
 }
 
-// lockHook keeps others from changing a hook; not_found when there is no such one.
+// lockHook locks a hook against changes. It returns sql.ErrNoRows if there is none.
 func lockHook(ctx context.Context, tx *sqlx.Tx, org, id string) error {
 	var found string
 	return tx.GetContext(ctx, &found, `SELECT id FROM hooks WHERE id = $1 AND org_id = $2 AND deleted_at IS NULL FOR UPDATE`, id, org)
 }
 
-// MoveHooks lets deliveries to a key's hooks enter as the key that takes its place.
+// MoveHooks assigns a key's hooks to the key that replaces it.
 func MoveHooks(ctx context.Context, tx *sqlx.Tx, org, from, to string) error {
 	if _, err := tx.ExecContext(ctx, `UPDATE hooks SET key_id = $3 WHERE org_id = $1 AND key_id = $2`, org, from, to); err != nil {
 		return fmt.Errorf("moving hooks to the new key: %w", err)
@@ -284,7 +311,8 @@ func MoveHooks(ctx context.Context, tx *sqlx.Tx, org, from, to string) error {
 	return nil
 }
 
-// DeleteHook deletes a hook and its log; not_found when there is no such one. The runs of its deliveries stay.
+// DeleteHook deletes a hook and its delivery log. It returns not_found if there is none. The
+// runs of its deliveries stay.
 func (s *Store) DeleteHook(ctx context.Context, org, id string) error {
 	var deleted bool
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) (err error) {
@@ -298,9 +326,11 @@ func (s *Store) DeleteHook(ctx context.Context, org, id string) error {
 	if err != nil {
 		return fmt.Errorf("deleting hook: %w", err)
 	}
+
 	if !deleted {
 		return pg.NotFound()
 	}
+
 	return nil
 }
 
@@ -315,8 +345,9 @@ type receivingRow struct {
 	Senders        pq.StringArray `db:"senders"`
 }
 
-// ReceivingHook reads what a delivery is checked by, before an organization is known. It is not_found when the hook does not exist or is
-// deleted, and when its key or its organization is gone; of one that is disabled Enabled is false.
+// ReceivingHook reads a hook for checking a delivery, before the organization is known. It
+// returns not_found if the hook does not exist or is deleted, or if its key or organization is
+// gone. A disabled hook is returned with Enabled false.
 func (s *Store) ReceivingHook(ctx context.Context, id string) (ReceivingHook, error) {
 	stmt, err := s.db.Prepared(ctx, `SELECT id, name, agent_id, key_id, source, previous_until, signature_header, delivery_id_header,
 		message_template, filter, coalescing, enabled, created_at, updated_at, org_id, secret, previous_secret, key_scope, key_user_id,
@@ -324,12 +355,14 @@ func (s *Store) ReceivingHook(ctx context.Context, id string) (ReceivingHook, er
 	if err != nil {
 		return ReceivingHook{}, err
 	}
+
 	var row receivingRow
 	err = stmt.GetContext(ctx, &row, id, pg.Interval(domain.SendersKept))
 	hook, err := oneHook(&row.hookRow, err, "reading hook")
 	if err != nil {
 		return ReceivingHook{}, err
 	}
+
 	out := ReceivingHook{
 		Hook: hook, OrganizationID: row.OrganizationID, SealedSecrets: []string{row.Secret},
 		KeyScope: domain.KeyScope(row.KeyScope), KeyUserID: row.KeyUserID.String,
@@ -338,5 +371,6 @@ func (s *Store) ReceivingHook(ctx context.Context, id string) (ReceivingHook, er
 	if row.PreviousSecret.Valid {
 		out.SealedSecrets = append(out.SealedSecrets, row.PreviousSecret.String)
 	}
+
 	return out, nil
 }

@@ -9,11 +9,11 @@ import (
 	"parley/shared/store/pg"
 )
 
-// MaxSenders is how many senders of a hook stay verified: those that were verified last.
+// MaxSenders is how many verified senders of a hook are kept: the most recently verified ones.
 const MaxSenders = 100
 
-// VerifySender remembers that a client address has sent a signed delivery to an organization's hook. It does nothing for a hook that is
-// deleted.
+// VerifySender records that a client address has sent a signed delivery to an organization's
+// hook. It does nothing if the hook is deleted.
 func (s *Store) VerifySender(ctx context.Context, org, hookID, client string) error {
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		if err := pg.AdvisoryLock(ctx, tx, "hook senders "+hookID); err != nil {
@@ -31,5 +31,6 @@ func (s *Store) VerifySender(ctx context.Context, org, hookID, client string) er
 	if err != nil {
 		return fmt.Errorf("remembering sender of hook: %w", err)
 	}
+
 	return nil
 }

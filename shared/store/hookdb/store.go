@@ -1,4 +1,4 @@
-// Package hookdb keeps webhooks and reads the log of their deliveries.
+// Package hookdb stores webhooks and reads the log of their deliveries.
 package hookdb
 
 import (
@@ -6,14 +6,14 @@ import (
 	"parley/shared/store/sealdb"
 )
 
-// Store reads and writes them. It is safe for concurrent use.
+// Store reads and writes webhooks. It is safe for concurrent use.
 type Store struct {
 	db *pg.DB
 
 	seals *sealdb.Store
 }
 
-// New makes the store on a database.
+// New creates the store on a database.
 func New(db *pg.DB, seals *sealdb.Store) *Store {
 	return &Store{db: db, seals: seals}
 }

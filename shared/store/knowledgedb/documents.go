@@ -19,14 +19,14 @@ import (
 	"parley/shared/store/pg"
 )
 
-// DocumentRow is what the database has of a document.
+// DocumentRow is the row of a document.
 type DocumentRow struct {
 	ID             string         `db:"id"`
 	OrganizationID string         `db:"org_id"`
 	Name           string         `db:"name"`
 	MIMEType       string         `db:"mime_type"`
 	Bytes          int64          `db:"bytes"`
-	Hash           []byte         `db:"hash"` // nil: it is to be fetched
+	Hash           []byte         `db:"hash"` // nil: not fetched yet
 	URL            *string        `db:"url"`
 	Status         string         `db:"status"`
 	ErrorCode      sql.NullString `db:"error_code"`
@@ -39,7 +39,7 @@ type DocumentRow struct {
 	Metadata       []byte         `db:"metadata"`
 	Fence          int64          `db:"fence"`
 	Attempts       int            `db:"attempts"`
-	Deadline       sql.NullTime   `db:"deadline"` // of one that was claimed
+	Deadline       sql.NullTime   `db:"deadline"` // set once the document was claimed
 	DispatchNo     int            `db:"dispatch_no"`
 	CreatedAt      domain.Time    `db:"created_at"`
 	UpdatedAt      domain.Time    `db:"updated_at"`
@@ -49,7 +49,8 @@ type DocumentRow struct {
 const DocumentColumns = `d.id, d.org_id, d.name, d.mime_type, d.bytes, d.hash, d.url, d.status, d.error_code, d.error_message, d.pages,
 	d.pages_done, d.chunks, d.language, d.notes, d.metadata, d.fence, d.attempts, d.deadline, d.dispatch_no, d.created_at, d.updated_at`
 
-// Document gives the document as callers see it. One that was put back says why, until it is read again.
+// Document converts the row to the document that callers see. A requeued document shows the
+// last error until it is read again.
 func (row *DocumentRow) Document() (domain.Document, error) {
 	out := domain.Document{
 		ID: row.ID, Name: row.Name, MIMEType: row.MIMEType, Bytes: row.Bytes, URL: row.URL, Status: domain.DocumentStatus(row.Status),
@@ -59,19 +60,23 @@ func (row *DocumentRow) Document() (domain.Document, error) {
 		digits := hex.EncodeToString(row.Hash)
 		out.SHA256 = &digits
 	}
+
 	if out.Status == domain.DocumentFailed || out.Status == domain.DocumentQueued && row.ErrorCode.Valid {
 		out.Error = &domain.DocumentError{Code: row.ErrorCode.String, Message: row.ErrorMessage.String}
 	}
+
 	if err := json.Unmarshal(row.Notes, &out.Notes); err != nil {
 		return out, fmt.Errorf("reading notes of document: %w", err)
 	}
+
 	if err := json.Unmarshal(row.Metadata, &out.Metadata); err != nil {
 		return out, fmt.Errorf("reading metadata of document: %w", err)
 	}
+
 	return out, nil
 }
 
-// job is the doorbell of a document that is queued.
+// job is the job message of a queued document.
 func (row *DocumentRow) job() *domain.Job {
 	return &domain.Job{
 		RunID: row.ID, OrganizationID: row.OrganizationID, Lane: domain.LaneIngest, Dedupe: row.ID, DispatchNo: row.DispatchNo,
@@ -89,7 +94,8 @@ func documentsFor(rows []DocumentRow) ([]domain.Document, error) {
 	return out, nil
 }
 
-// DocumentByID gives a document of an organization; not_found when there is none of this id.
+// DocumentByID returns a document of an organization. It returns not_found if there is
+// none of this id.
 func (s *Store) DocumentByID(ctx context.Context, org, id string) (domain.Document, error) {
 	row, err := s.documentRow(ctx, org, id)
 	if err != nil {
@@ -112,23 +118,24 @@ func (s *Store) documentRow(ctx context.Context, org, id string) (DocumentRow, e
 	return row, nil
 }
 
-// DocumentFilter narrows a list of documents; zero fields do not narrow.
+// DocumentFilter narrows a list of documents. Zero fields are ignored.
 type DocumentFilter struct {
-	Query  string // that the name contains, in whatever case
+	Query  string // a substring of the name, ignoring case
 	Status domain.DocumentStatus
 }
 
-// likePattern escapes what is special to LIKE.
+// likePattern escapes the special characters of LIKE.
 var likePattern = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
 
-// DocumentSizes gives about the sizes of the documents that Documents reads, in their order.
+// DocumentSizes returns the approximate sizes, in bytes, of the documents that Documents lists,
+// in the same order.
 func (s *Store) DocumentSizes(ctx context.Context, org string, f DocumentFilter, after string, limit int) ([]int, error) {
 	return documentPage[int](ctx, s.db, `octet_length(d.name) + octet_length(d.notes::text) + octet_length(d.metadata::text)
 		+ coalesce(octet_length(d.url), 0) + coalesce(octet_length(d.error_message), 0) + 500`, org, f, after, limit)
 }
 
-// Documents reads up to limit documents of an organization, newest first; those older than the one of the id after, unless
-// that is empty.
+// Documents lists up to limit documents of an organization, newest first. after, if not empty,
+// is the last id of the previous page.
 func (s *Store) Documents(ctx context.Context, org string, f DocumentFilter, after string, limit int) ([]domain.Document, error) {
 	rows, err := documentPage[DocumentRow](ctx, s.db, DocumentColumns, org, f, after, limit)
 	if err != nil {
@@ -146,6 +153,7 @@ func documentPage[T any](
 	if after != "" {
 		query, args = query+` AND d.id < $5`, append(args, after)
 	}
+
 	err = db.WithinPage(ctx, org, func(tx *sqlx.Tx) error {
 		rows = nil
 		return tx.SelectContext(ctx, &rows, query+` ORDER BY d.id DESC LIMIT $4`, args...)
@@ -153,11 +161,13 @@ func documentPage[T any](
 	if err != nil {
 		return nil, fmt.Errorf("listing documents: %w", err)
 	}
+
 	return rows, nil
 }
 
-// OpenDocument is DocumentByID with the original, which is read as it is asked for, under ctx; not_found while it is to be
-// fetched. When the document goes meanwhile, reading fails with not_found.
+// OpenDocument is DocumentByID with a reader of the original, which reads on demand under ctx.
+// It returns not_found while the document is not fetched yet. If the document is deleted
+// meanwhile, reading fails with not_found.
 func (s *Store) OpenDocument(ctx context.Context, org, id string) (domain.Document, io.ReadSeekCloser, error) {
 	row, err := s.documentRow(ctx, org, id)
 	if err == nil && row.Hash == nil {
@@ -170,13 +180,15 @@ func (s *Store) OpenDocument(ctx context.Context, org, id string) (domain.Docume
 	return doc, s.blobs.OpenBlob(ctx, org, row.Hash, row.Bytes), err
 }
 
-// GiveDocuments notes that a run is given text of documents and tells of which it may be: in the order of their ids, without
-// those that have gone or are not ready. Whoever deletes one of them sees that, or was first. false: the run was taken from the
-// worker and nothing was written.
+// GiveDocuments records that a run gets text of documents. It returns those that the run may
+// read, ordered by id, without those that are deleted or not ready. A deletion of one of them
+// either has committed before or sees this record. The result is false, and nothing is written,
+// if the worker no longer holds the run.
 func (s *Store) GiveDocuments(ctx context.Context, held lease.Held, documentIDs []string) (given []string, kept bool, err error) {
 	if len(documentIDs) == 0 {
 		return nil, true, nil
 	}
+
 	kept, err = lease.UnderFence(ctx, s.db, held, func(tx *sqlx.Tx, _ time.Time) error {
 		given = nil
 		err := tx.SelectContext(ctx, &given, `SELECT id FROM documents WHERE id = ANY ($1) AND org_id = $2 AND status = 'ready'
@@ -191,8 +203,10 @@ func (s *Store) GiveDocuments(ctx context.Context, held lease.Held, documentIDs 
 	if err != nil {
 		return nil, false, fmt.Errorf("noting documents: %w", err)
 	}
+
 	if !kept {
 		return nil, false, nil
 	}
+
 	return given, true, nil
 }

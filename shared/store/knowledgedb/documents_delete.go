@@ -17,32 +17,37 @@ import (
 )
 
 const (
-	// readersAtOnce is how many of the runs that were given text of a document are looked at in one statement.
-	readersAtOnce = 20_000
-	// deleteTries bounds how often a document is looked for readers anew: it gives nothing to new ones, so that those which
-	// were just about to note that they were are all that come between.
+	// maxReadersPerQuery is how many runs that got text of a document one statement looks at.
+	maxReadersPerQuery = 20_000
+	// deleteTries bounds how often readers of a document are searched for again. A withdrawn
+	// document gets no new readers, except runs that were about to be recorded.
 	deleteTries = 32
-	// lockTries bounds how often a transaction is tried that waits for a document's row or for its organization's counts: a worker
-	// holds both while it finishes a large document, which may take longer than a lock is waited for.
+	// lockTries bounds how often a transaction is tried that waits for the lock of a document's
+	// row or of its organization's counts. A worker holds both while it finishes a large
+	// document, possibly for longer than the lock timeout.
 	lockTries        = 4
 	lockNotAvailable = "55P03"
 )
 
-// DeleteDocument removes a document and everything of it, so that nothing of it is found, cited or stored afterwards: its
-// original, what was read of it, and in each session the runs from the first one that was given text of it to the newest. Those are
-// erased as [Store.EraseSession] erases them, and a session of which nothing is left then goes, too. The runs that were ended for it
-// are given back, also with an error.
+// DeleteDocument removes a document and everything derived from it, so that afterwards nothing of
+// it is found, cited or stored: its original, its index entries, and the runs that may contain
+// its text. In each session those are the runs from the first one that got text of the document
+// to the newest. They are erased as [Store.EraseSession] does it; a session without remaining
+// runs is removed too. It returns the runs that it ended for this, also along with an error.
 //
-// It takes several transactions, each of bounded work. The first one withdraws the document from searches and runs, the last one
-// removes its row: if the service dies in between, the document can be deleted again, and what was removed stays removed.
+// DeleteDocument takes several transactions of bounded work. The first one withdraws the
+// document from searches and runs; the last one removes its row. If the process dies in
+// between, the document can be deleted again, and everything already removed stays removed.
 func (s *Store) DeleteDocument(ctx context.Context, org, id string) ([]executiondb.Ended, error) {
 	err := s.withdraw(ctx, org, id)
 	if err == nil {
 		err = s.removeAll(ctx, org, id)
 	}
+
 	if err != nil {
 		return nil, fmt.Errorf("deleting document: %w", err)
 	}
+
 	var ended []executiondb.Ended
 	for range deleteTries {
 		more, err := s.eraseReaders(ctx, org, id)
@@ -58,13 +63,15 @@ func (s *Store) DeleteDocument(ctx context.Context, org, id string) ([]execution
 			return ended, nil
 		}
 	}
-	busy := apierr.New(apierr.Unavailable, "the document is being read all the time; delete it again")
+
+	busy := apierr.New(apierr.Unavailable, "the document is still being processed; delete it again")
 	busy.RetryAfter = time.Second
 	return ended, busy
 }
 
-// withdraw ends everything that uses a document: no worker writes to it, no search finds it, and no run is given text of it. It is a
-// transaction of its own, so that this holds whatever becomes of the next ones.
+// withdraw ends all uses of a document: no worker writes to it, no search finds it, and no run
+// gets text of it. It is a separate transaction, so that this is true even if a later
+// transaction fails.
 func (s *Store) withdraw(ctx context.Context, org, id string) error {
 	return s.withLocked(ctx, org, id, func(tx *sqlx.Tx) error {
 		_, err := tx.ExecContext(ctx, `UPDATE documents SET status = 'failed', error_code = 'deleting',
@@ -74,8 +81,8 @@ func (s *Store) withdraw(ctx context.Context, org, id string) error {
 	})
 }
 
-// removeAll removes what is indexed of a document that was withdrawn, a batch in each transaction: others of the organization count
-// their terms in between.
+// removeAll removes the index entries of a withdrawn document, one batch per transaction, so
+// that other documents of the organization can count their terms in between.
 func (s *Store) removeAll(ctx context.Context, org, id string) error {
 	for more := true; more; {
 		err := s.withLocked(ctx, org, id, func(tx *sqlx.Tx) (err error) {
@@ -89,10 +96,12 @@ func (s *Store) removeAll(ctx context.Context, org, id string) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
-// withLocked runs f in a transaction that holds a document's row. It tries again where a lock is not free in time.
+// withLocked runs f in a transaction that has locked a document's row. It retries if
+// the lock times out.
 func (s *Store) withLocked(ctx context.Context, org, id string, f func(*sqlx.Tx) error) error {
 	try := func() error {
 		return s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -102,34 +111,37 @@ func (s *Store) withLocked(ctx context.Context, org, id string, f func(*sqlx.Tx)
 			return f(tx)
 		})
 	}
+
 	err := try()
 	for n := 1; n < lockTries && pg.HasCode(err, lockNotAvailable); n++ {
 		err = try()
 	}
+
 	return err
 }
 
-// reader is a session in which runs were given text of a document.
-type reader struct {
+// readerSession is a session with runs that got text of a document.
+type readerSession struct {
 	Ref   int64 `db:"session_ref"`
-	First int   `db:"first"` // the number of the first one
-	Last  int   `db:"last"`  // and of the session's newest run
+	First int   `db:"first"` // the number of the first such run
+	Last  int   `db:"last"`  // the number of the session's newest run
 }
 
-// readers of runs that are erased are none: their links went, or a binary of the release before has left them.
+// readersQuery skips erased runs. Their links are gone, or were left by a binary of the
+// previous release.
 const readersQuery = `SELECT f.session_ref, f.first, (SELECT max(n.seq) FROM runs n WHERE n.session_ref = f.session_ref) AS last FROM (
 	  SELECT r.session_ref, min(r.seq) AS first
 	  FROM (SELECT run_id FROM run_documents WHERE org_id = $1 AND document_id = $2 ORDER BY run_id LIMIT $3) l
 	  JOIN runs r ON r.id = l.run_id AND` + sessiondb.NotErased + ` GROUP BY r.session_ref) f ORDER BY f.session_ref`
 
-// eraseReaders erases what runs did from when they were given text of a document, as many sessions in a transaction as have few
-// enough runs.
+// eraseReaders erases, in each session, the runs from the first one that got text of a document.
+// It erases as many sessions in one transaction as together have at most EraseBatch runs.
 func (s *Store) eraseReaders(ctx context.Context, org, id string) (ended []executiondb.Ended, err error) {
 	for {
-		var found []reader
+		var found []readerSession
 		err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 			found = found[:0]
-			return tx.SelectContext(ctx, &found, readersQuery, org, id, readersAtOnce)
+			return tx.SelectContext(ctx, &found, readersQuery, org, id, maxReadersPerQuery)
 		})
 		if err != nil || len(found) == 0 {
 			return ended, err
@@ -140,7 +152,7 @@ func (s *Store) eraseReaders(ctx context.Context, org, id string) (ended []execu
 				parts = append(parts, sessiondb.Span{Ref: found[0].Ref, After: found[0].First - 1, UpTo: -1})
 				room -= min(room, found[0].runs())
 				if found[0].runs() > sessiondb.EraseBatch {
-					if err := s.eraseLater(ctx, org, found[0]); err != nil {
+					if err := s.eraseLaterRuns(ctx, org, found[0]); err != nil {
 						return ended, err
 					}
 				}
@@ -154,8 +166,9 @@ func (s *Store) eraseReaders(ctx context.Context, org, id string) (ended []execu
 	}
 }
 
-func (r reader) runs() int { return r.Last - r.First + 1 }
+func (r readerSession) runs() int { return r.Last - r.First + 1 }
 
+// closeParts calls sessiondb.CloseSessions in a transaction.
 func closeParts(ctx context.Context, db *pg.DB, org string, parts []sessiondb.Span) (ended []executiondb.Ended, err error) {
 	err = db.Within(ctx, []string{org}, func(tx *sqlx.Tx) (err error) {
 		ended, _, err = sessiondb.CloseSessions(ctx, tx, parts)
@@ -164,9 +177,9 @@ func closeParts(ctx context.Context, db *pg.DB, org string, parts []sessiondb.Sp
 	return ended, err
 }
 
-// eraseLater erases the ended runs of a long session behind the first one that was given text of a document, from the newest on.
-// That first one, by whose link the session is found, is for the end.
-func (s *Store) eraseLater(ctx context.Context, org string, of reader) error {
+// eraseLaterRuns erases the finished runs of a long session after the first one that got text of a
+// document, newest first. The first one comes last, because its link leads to the session.
+func (s *Store) eraseLaterRuns(ctx context.Context, org string, of readerSession) error {
 	for last := of.Last; last > of.First; last -= sessiondb.EraseBatch {
 		err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 			ended, _, err := sessiondb.Ends(ctx, tx, of.Ref)
@@ -182,30 +195,36 @@ func (s *Store) eraseLater(ctx context.Context, org string, of reader) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
-// dropDocument removes a document, unless a run has been given text of it since they were looked for. Its row is locked: who
-// gives some now waits, and then finds it gone. It reports whether it is gone.
+// dropDocument removes a document, unless a run has got text of it since the readers were
+// searched for. It locks the row, so that a run that gets text now waits and then finds the
+// document gone. It reports whether the document is gone.
 func (s *Store) dropDocument(ctx context.Context, org, id string) (gone bool, err error) {
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		gone = false
 		var hash []byte
 		err := tx.GetContext(ctx, &hash, `SELECT hash FROM documents WHERE id = $1 AND org_id = $2 FOR UPDATE`, id, org)
-		if errors.Is(err, sql.ErrNoRows) { // somebody else has deleted it meanwhile
+		if errors.Is(err, sql.ErrNoRows) { // another request has deleted it meanwhile
 			gone = true
 			return nil
 		}
+
 		if err != nil {
 			return err
 		}
-		var left []reader
-		if err := tx.SelectContext(ctx, &left, readersQuery, org, id, readersAtOnce); err != nil || len(left) > 0 {
+
+		var left []readerSession
+		if err := tx.SelectContext(ctx, &left, readersQuery, org, id, maxReadersPerQuery); err != nil || len(left) > 0 {
 			return err
 		}
+
 		if err := removeIndexed(ctx, tx, org, []string{id}); err != nil {
 			return err
 		}
+
 		for _, query := range []string{
 			`DELETE FROM run_documents WHERE document_id = $1 AND org_id = $2`,
 			`DELETE FROM documents WHERE id = $1 AND org_id = $2`,
@@ -214,10 +233,12 @@ func (s *Store) dropDocument(ctx context.Context, org, id string) (gone bool, er
 				return err
 			}
 		}
+
 		gone = true
 		if hash == nil {
 			return nil
 		}
+
 		return blobdb.RemoveUnlinkedBlobs(ctx, tx, blobdb.Contents(org, [][]byte{hash}))
 	})
 	return gone, err

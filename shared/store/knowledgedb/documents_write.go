@@ -2,11 +2,9 @@ package knowledgedb
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -18,23 +16,25 @@ import (
 	"parley/shared/store/pg"
 )
 
-// ErrDocumentsFull says that documents were not kept because their organization may not have that many, or that much of them.
-var ErrDocumentsFull = errors.New("as many documents are kept as may be")
+// ErrDocumentsFull means that documents were not stored because the organization's quota of
+// documents or bytes is exceeded.
+var ErrDocumentsFull = errors.New("document quota exceeded")
 
-// ErrDuplicateDocument says that another document has the bytes, or the URL, that one should get.
+// ErrDuplicateDocument means that another document already has the content or the URL.
 type ErrDuplicateDocument struct { //nolint:errname // callers know it by this name
-	ID string // of the other one
+	ID string // the id of the other document
 }
 
 func (e ErrDuplicateDocument) Error() string { return "document " + e.ID + " has this content" }
 
-// DocumentLimits bounds the documents of an organization: how many they are, and the bytes of their originals. 0 is no limit.
+// DocumentLimits are the quotas of an organization: the number of documents and the bytes of
+// their originals. 0 means no limit.
 type DocumentLimits struct {
 	Documents int
 	Bytes     int64
 }
 
-// NewDocument is a document as it was sent: with its content, or where that is to be fetched from.
+// NewDocument is a document to add: either its content, or the URL to fetch it from.
 type NewDocument struct {
 	ID        string
 	Name      string
@@ -45,13 +45,14 @@ type NewDocument struct {
 	CreatedBy string
 }
 
-// QueuedDocument is a document that was sent and the job to publish for it. Job is nil when there is nothing to do.
+// QueuedDocument is an added document and the job to publish for it. Job is nil if there
+// is nothing to do.
 type QueuedDocument struct {
 	Document domain.Document
 	Job      *domain.Job
 }
 
-// queued gives a document as it stands, with a job when it was queued just now.
+// queued converts the row. now says that the document has just been queued, so it gets a job.
 func (row *DocumentRow) queued(now bool) (QueuedDocument, error) {
 	doc, err := row.Document()
 	out := QueuedDocument{Document: doc}
@@ -61,9 +62,11 @@ func (row *DocumentRow) queued(now bool) (QueuedDocument, error) {
 	return out, err
 }
 
-// AddDocuments enters documents, all of them or none. Of bytes that a document of the organization has, or a URL, it gives that
-// document, whose name stays; it is queued when it had failed, and one of a URL is fetched anew. ErrDocumentsFull: there is no
-// room for them, and their contents do not stay. Contents are [Upload]s of this hour.
+// AddDocuments stores documents, all of them or none. Their contents must have been uploaded
+// within the last hour. If the organization already has a document with the same content or
+// URL, that document is returned and keeps its name. It is queued again if it had failed; a
+// document with a URL is fetched again. AddDocuments returns ErrDocumentsFull if a quota is
+// exceeded, and then removes the contents.
 func (s *Store) AddDocuments(ctx context.Context, org string, docs []NewDocument, limits DocumentLimits) ([]QueuedDocument, error) {
 	for i := range docs {
 		if err := docs[i].check(); err != nil {
@@ -75,11 +78,12 @@ func (s *Store) AddDocuments(ctx context.Context, org string, docs []NewDocument
 		out, err = addDocuments(ctx, tx, org, docs, limits)
 		return err
 	})
-	return out, explain(ctx, s.blobs, "adding documents", org, contentsToKeep(docs), err)
+	return out, storeError(ctx, s.blobs, "adding documents", org, contentsToKeep(docs), err)
 }
 
-// explain adds the reason for which documents were not kept, and removes contents that exceeded the quota.
-func explain(ctx context.Context, blobs *blobdb.Store, what, org string, contents []blobdb.Blob, err error) error {
+// storeError converts an error of storing documents to one for the caller. It removes contents
+// that exceeded the quota.
+func storeError(ctx context.Context, blobs *blobdb.Store, what, org string, contents []blobdb.Blob, err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -87,14 +91,14 @@ func explain(ctx context.Context, blobs *blobdb.Store, what, org string, content
 		left := blobs.DropUnlinked(ctx, org, pg.Column(contents, func(b *blobdb.Blob) []byte { return b.Hash })...)
 		err = errors.Join(err, left)
 	case errors.Is(err, blobdb.ErrBlobGone):
-		again := apierr.Wrap(apierr.Unavailable, err, "the content was removed while it was kept; send it again")
+		again := apierr.Wrap(apierr.Unavailable, err, "the content was removed concurrently; send it again")
 		again.RetryAfter = time.Second
 		return again
 	}
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// contentsToKeep gives the contents of documents, each once.
+// contentsToKeep returns the distinct contents of documents.
 func contentsToKeep(docs []NewDocument) []blobdb.Blob {
 	var out []blobdb.Blob
 	for _, d := range docs {
@@ -112,7 +116,8 @@ func (d *NewDocument) check() error {
 	return nil
 }
 
-// source is what makes two documents of an organization the same one.
+// source identifies the content or URL of a document. Two documents of an organization with the
+// same source are the same.
 func (d *NewDocument) source() string {
 	if d.Content != nil {
 		return "content " + string(d.Content.Hash)
@@ -127,63 +132,70 @@ func (row *DocumentRow) source() string {
 	return "url " + *row.URL
 }
 
-// addDocuments lets those wait who add to the same organization, so that nobody counts, or looks for the same, at once.
+// addDocuments locks the organization's documents, so that concurrent additions neither exceed
+// a quota nor add duplicates.
 func addDocuments(ctx context.Context, tx *sqlx.Tx, org string, docs []NewDocument, limits DocumentLimits) ([]QueuedDocument, error) {
 	if err := pg.AdvisoryLock(ctx, tx, "documents "+org); err != nil {
 		return nil, err
 	}
+
 	there, err := sameDocuments(ctx, tx, org, docs)
 	if err != nil {
 		return nil, err
 	}
+
 	ids := make([]string, len(docs))
-	now := map[string]bool{} // those that are queued now
+	now := map[string]bool{} // the documents that this call queues
 	var fresh []NewDocument
 	var again []DocumentRow
 	for i := range docs {
 		row, found := there[docs[i].source()]
 		switch {
-		case row.isGoing():
-			return nil, errGoing()
+		case row.isBeingDeleted():
+			return nil, errBeingDeleted()
 		case !found:
 			row.ID = docs[i].ID
 			fresh = append(fresh, docs[i])
-		case !now[row.ID] && row.isDueAgain():
+		case !now[row.ID] && row.needsQueueing():
 			again = append(again, row)
 		}
-		now[row.ID] = now[row.ID] || !found || row.isDueAgain()
+		now[row.ID] = now[row.ID] || !found || row.needsQueueing()
 		there[docs[i].source()], ids[i] = row, row.ID
 	}
+
 	if err := insertDocuments(ctx, tx, org, fresh, limits); err != nil {
 		return nil, err
 	}
+
 	if err := requeue(ctx, tx, org, again, true); err != nil {
 		return nil, err
 	}
+
 	return readQueued(ctx, tx, org, ids, now)
 }
 
-// isDueAgain: a document that is there and is sent once more has something left to do.
-func (row *DocumentRow) isDueAgain() bool {
+// needsQueueing reports whether adding an existing document again must queue it.
+func (row *DocumentRow) needsQueueing() bool {
 	return row.Status == string(domain.DocumentFailed) || row.URL != nil && row.Status != "" && row.Status != string(domain.DocumentQueued)
 }
 
-// goingCode is the error of a document that is being deleted.
-const goingCode = "deleting"
+// deletingCode is the error code of a document that is being deleted.
+const deletingCode = "deleting"
 
-func (row *DocumentRow) isGoing() bool {
-	return row.ErrorCode.Valid && row.ErrorCode.String == goingCode
+func (row *DocumentRow) isBeingDeleted() bool {
+	return row.ErrorCode.Valid && row.ErrorCode.String == deletingCode
 }
 
-// errGoing refuses a change of a document that is being deleted.
-func errGoing() error {
-	return apierr.New(apierr.Conflict, "this document is being deleted; send it again once it is gone, and if it stays, delete it again")
+// errBeingDeleted is the error of changing a document that is being deleted.
+func errBeingDeleted() error {
+	return apierr.New(apierr.Conflict, "the document is being deleted; send it again later, or delete it again if it remains")
 }
 
-// mayBecome tells why a document cannot get a content or URL: that of which there is another document, if other is one.
-func (row *DocumentRow) mayBecome(other DocumentRow) error {
-	if row.isGoing() || other.isGoing() {
-		return errGoing()
+// checkReplacement returns an error if a document cannot get a content or URL. other is the
+// document that has it already, if any.
+func (row *DocumentRow) checkReplacement(other DocumentRow) error {
+	if row.isBeingDeleted() || other.isBeingDeleted() {
+		return errBeingDeleted()
 	}
 	if other.ID != "" && other.ID != row.ID {
 		return ErrDuplicateDocument{ID: other.ID}
@@ -191,7 +203,8 @@ func (row *DocumentRow) mayBecome(other DocumentRow) error {
 	return nil
 }
 
-// sameDocuments gives, and locks, those documents of an organization that have the content or URL of one of docs, by that.
+// sameDocuments locks and returns the documents of an organization that have the content or URL
+// of one of docs, by source.
 func sameDocuments(ctx context.Context, tx *sqlx.Tx, org string, docs []NewDocument) (map[string]DocumentRow, error) {
 	var urls []string
 	for _, d := range docs {
@@ -199,6 +212,7 @@ func sameDocuments(ctx context.Context, tx *sqlx.Tx, org string, docs []NewDocum
 			urls = append(urls, d.URL)
 		}
 	}
+
 	var rows []DocumentRow
 	err := tx.SelectContext(ctx, &rows, `SELECT `+DocumentColumns+` FROM documents d WHERE d.org_id = $1
 		AND (d.url IS NULL AND d.hash = ANY ($2) OR d.url = ANY ($3)) ORDER BY d.id FOR NO KEY UPDATE`,
@@ -207,11 +221,12 @@ func sameDocuments(ctx context.Context, tx *sqlx.Tx, org string, docs []NewDocum
 	for _, row := range rows {
 		out[row.source()] = row
 	}
+
 	return out, err
 }
 
-// roomForDocuments fails with ErrDocumentsFull when an organization may not have so many documents and bytes more. Whoever calls
-// it has queued up for the organization's documents.
+// roomForDocuments returns ErrDocumentsFull if an organization has no room for that many more
+// documents and bytes. The caller must hold the lock of the organization's documents.
 func roomForDocuments(ctx context.Context, tx *sqlx.Tx, org string, limits DocumentLimits, documents int, bytes int64) error {
 	if limits.Documents == 0 && limits.Bytes == 0 {
 		return nil
@@ -227,13 +242,13 @@ func roomForDocuments(ctx context.Context, tx *sqlx.Tx, org string, limits Docum
 	return nil
 }
 
-// DocumentUsage is how much of its limits an organization uses.
+// DocumentUsage is how much of its quotas an organization uses.
 type DocumentUsage struct {
 	Documents int   `db:"documents"`
-	Bytes     int64 `db:"bytes"` // of the originals, as they were sent
+	Bytes     int64 `db:"bytes"` // of the originals, as sent
 }
 
-// DocumentUsage gives how many documents an organization has, and how large they are.
+// DocumentUsage returns the number and the total size of an organization's documents.
 func (s *Store) DocumentUsage(ctx context.Context, org string) (now DocumentUsage, err error) {
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) (err error) {
 		now, err = countDocuments(ctx, tx, org)
@@ -250,20 +265,27 @@ func countDocuments(ctx context.Context, tx *sqlx.Tx, org string) (now DocumentU
 	return now, err
 }
 
+// insertDocuments inserts new documents. It returns ErrDocumentsFull if a quota is exceeded,
+// and blobdb.ErrBlobGone if a content has been removed. The caller must hold the lock of the
+// organization's documents.
 func insertDocuments(ctx context.Context, tx *sqlx.Tx, org string, docs []NewDocument, limits DocumentLimits) error {
 	if len(docs) == 0 {
 		return nil
 	}
+
 	contents, size := contentsToKeep(docs), int64(0)
 	for _, c := range contents {
 		size += c.Bytes
 	}
+
 	if err := roomForDocuments(ctx, tx, org, limits, len(docs), size); err != nil {
 		return err
 	}
+
 	if err := blobdb.HoldBlobs(ctx, tx, org, contents, nil); err != nil {
 		return err
 	}
+
 	text := func(f func(*NewDocument) string) any { return pq.Array(pg.Column(docs, f)) }
 	_, err := tx.ExecContext(ctx, `INSERT INTO documents (id, org_id, name, mime_type, metadata, url, hash, bytes, created_by)
 		SELECT u.id, $1, u.name, u.mime_type, u.metadata::jsonb, nullif(u.url, ''), nullif(u.hash, ''), u.bytes, u.created_by
@@ -278,7 +300,7 @@ func insertDocuments(ctx context.Context, tx *sqlx.Tx, org string, docs []NewDoc
 	return err
 }
 
-// content is that of the document, or an empty one.
+// content returns the content, or an empty one if the document has a URL.
 func (d *NewDocument) content() blobdb.Upload {
 	if d.Content == nil {
 		return blobdb.Upload{}
@@ -288,22 +310,25 @@ func (d *NewDocument) content() blobdb.Upload {
 
 func metadataJSON(metadata map[string]string) string {
 	raw, err := json.Marshal(metadata)
-	if err != nil || metadata == nil { // which strings never cause
+	if err != nil || metadata == nil { // cannot happen with strings
 		return "{}"
 	}
 	return string(raw)
 }
 
-// requeue lets documents, whose rows are locked, begin anew: whoever has one in hand writes nothing more, and what was read of it
-// goes. fetch: those of a URL are fetched anew, too.
+// requeue queues documents again, whose rows are locked. A worker that is reading one can write
+// nothing more, and the index entries are removed. If fetch is true, documents with a URL are
+// fetched again too.
 func requeue(ctx context.Context, tx *sqlx.Tx, org string, rows []DocumentRow, fetch bool) error {
 	if len(rows) == 0 {
 		return nil
 	}
+
 	ids := pg.Column(rows, func(row *DocumentRow) string { return row.ID })
 	if err := removeIndexed(ctx, tx, org, ids); err != nil {
 		return err
 	}
+
 	_, err := tx.ExecContext(ctx, `UPDATE documents SET status = 'queued', error_code = NULL, error_message = NULL, pages = NULL, pages_done = 0,
 		chunks = 0, language = '', title = '', notes = '[]', model = NULL, fence = fence + 1, attempts = 0, deaths = 0, lease_until = NULL,
 		not_before = clock_timestamp(), deadline = NULL, dispatch_no = dispatch_no + 1,
@@ -313,26 +338,30 @@ func requeue(ctx context.Context, tx *sqlx.Tx, org string, rows []DocumentRow, f
 	if err != nil || !fetch {
 		return err
 	}
+
 	var fetched [][]byte
 	for _, row := range rows {
 		if row.URL != nil && row.Hash != nil {
 			fetched = append(fetched, row.Hash)
 		}
 	}
+
 	return blobdb.RemoveUnlinkedBlobs(ctx, tx, blobdb.Contents(org, fetched))
 }
 
-// readQueued reads documents in the order of ids, with the jobs of those that were queued now, each once.
+// readQueued reads documents in the order of ids. Those in now get a job, each once.
 func readQueued(ctx context.Context, tx *sqlx.Tx, org string, ids []string, now map[string]bool) ([]QueuedDocument, error) {
 	var rows []DocumentRow
 	err := tx.SelectContext(ctx, &rows, `SELECT `+DocumentColumns+` FROM documents d WHERE d.id = ANY ($2) AND d.org_id = $1`, org, pq.Array(ids))
 	if err != nil {
 		return nil, err
 	}
+
 	byID := make(map[string]*DocumentRow, len(rows))
 	for i := range rows {
 		byID[rows[i].ID] = &rows[i]
 	}
+
 	out := make([]QueuedDocument, len(ids))
 	for i, id := range ids {
 		row := byID[id]
@@ -344,153 +373,6 @@ func readQueued(ctx context.Context, tx *sqlx.Tx, org string, ids []string, now 
 		}
 		delete(now, id)
 	}
-	return out, nil
-}
 
-// lockDocument gives a document's row for as long as the transaction takes; not_found when there is none of this id.
-func lockDocument(ctx context.Context, tx *sqlx.Tx, org, id string) (DocumentRow, error) {
-	var row DocumentRow
-	err := tx.GetContext(ctx, &row, `SELECT `+DocumentColumns+` FROM documents d WHERE d.id = $1 AND d.org_id = $2 FOR NO KEY UPDATE`, id, org)
-	if errors.Is(err, sql.ErrNoRows) {
-		return row, pg.NotFound()
-	}
-	return row, err
-}
-
-// ReplaceDocument gives a document another content, or another URL to fetch it from, and lets it begin anew: of what it was, nothing
-// is found any more. An empty name and nil metadata leave those that it has. [ErrDuplicateDocument]: another document has that
-// content or URL.
-func (s *Store) ReplaceDocument(ctx context.Context, org, id string, with NewDocument, limits DocumentLimits) (QueuedDocument, error) {
-	if err := with.check(); err != nil {
-		return QueuedDocument{}, fmt.Errorf("replacing document: %w", err)
-	}
-	var out QueuedDocument
-	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) (err error) {
-		out, err = replaceDocument(ctx, tx, org, id, &with, limits)
-		return err
-	})
-	return out, explain(ctx, s.blobs, "replacing document", org, contentsToKeep([]NewDocument{with}), err)
-}
-
-func replaceDocument(ctx context.Context, tx *sqlx.Tx, org, id string, with *NewDocument, limits DocumentLimits) (QueuedDocument, error) {
-	none := QueuedDocument{}
-	if err := pg.AdvisoryLock(ctx, tx, "documents "+org); err != nil {
-		return none, err
-	}
-	same, err := sameDocuments(ctx, tx, org, []NewDocument{*with})
-	if err != nil {
-		return none, err
-	}
-	row, err := lockDocument(ctx, tx, org, id)
-	if err != nil {
-		return none, err
-	}
-	if err := row.mayBecome(same[with.source()]); err != nil {
-		return none, err
-	}
-	content := with.content()
-	if err := roomForDocuments(ctx, tx, org, limits, 0, content.Bytes-row.Bytes); err != nil {
-		return none, err
-	}
-	var old [][]byte
-	if row.Hash != nil && !slices.Equal(row.Hash, content.Hash) {
-		old = append(old, row.Hash)
-	}
-	if err := blobdb.HoldBlobs(ctx, tx, org, contentsToKeep([]NewDocument{*with}), old); err != nil {
-		return none, err
-	}
-	_, err = tx.ExecContext(ctx, `UPDATE documents SET name = coalesce(nullif($3, ''), name), mime_type = $4, hash = nullif($5::bytea, ''), bytes = $6,
-		url = nullif($7, ''), metadata = CASE WHEN $9 THEN $8::jsonb ELSE metadata END WHERE id = $1 AND org_id = $2`,
-		id, org, with.Name, with.MIMEType, content.Hash, content.Bytes, with.URL, metadataJSON(with.Metadata), with.Metadata != nil)
-	if err != nil {
-		return none, err
-	}
-	if err := requeue(ctx, tx, org, []DocumentRow{row}, false); err != nil {
-		return none, err
-	}
-	if err := blobdb.RemoveUnlinkedBlobs(ctx, tx, blobdb.Contents(org, old)); err != nil {
-		return none, err
-	}
-	out, err := readQueued(ctx, tx, org, []string{id}, map[string]bool{id: true})
-	if err != nil {
-		return none, err
-	}
-	return out[0], nil
-}
-
-// EditDocument gives a document another name or other metadata; nil leaves what it has. Its name is indexed: with another one
-// it is read anew, as by RetryDocument, and by another worker when one has it in hand.
-func (s *Store) EditDocument(ctx context.Context, org, id string, name *string, metadata *map[string]string) (QueuedDocument, error) {
-	var out QueuedDocument
-	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) (err error) {
-		out, err = editDocument(ctx, tx, org, id, name, metadata)
-		return err
-	})
-	if err != nil {
-		return QueuedDocument{}, fmt.Errorf("changing document: %w", err)
-	}
-	return out, nil
-}
-
-func editDocument(ctx context.Context, tx *sqlx.Tx, org, id string, name *string, metadata *map[string]string) (QueuedDocument, error) {
-	none := QueuedDocument{}
-	row, err := lockDocument(ctx, tx, org, id)
-	if err != nil {
-		return none, err
-	}
-	now := name != nil && *name != row.Name && row.Status != string(domain.DocumentQueued)
-	if now && row.isGoing() {
-		return none, errGoing()
-	}
-	var labels *string
-	if metadata != nil {
-		raw := metadataJSON(*metadata)
-		labels = &raw
-	}
-	_, err = tx.ExecContext(ctx, `UPDATE documents SET name = coalesce($3, name), metadata = coalesce($4::jsonb, metadata),
-		updated_at = clock_timestamp() WHERE id = $1 AND org_id = $2`, id, org, name, labels)
-	if err != nil {
-		return none, err
-	}
-	if now {
-		if err := requeue(ctx, tx, org, []DocumentRow{row}, false); err != nil {
-			return none, err
-		}
-	}
-	out, err := readQueued(ctx, tx, org, []string{id}, map[string]bool{id: now})
-	if err != nil {
-		return none, err
-	}
-	return out[0], nil
-}
-
-// RetryDocument queues a document again that has failed, or that is ready: it is read anew, and not found until it was. One that
-// is queued or in hand stays as it is.
-func (s *Store) RetryDocument(ctx context.Context, org, id string) (QueuedDocument, error) {
-	var out QueuedDocument
-	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
-		row, err := lockDocument(ctx, tx, org, id)
-		if err != nil {
-			return err
-		}
-		if row.isGoing() {
-			return errGoing()
-		}
-		now := row.Status == string(domain.DocumentFailed) || row.Status == string(domain.DocumentReady)
-		if now {
-			if err := requeue(ctx, tx, org, []DocumentRow{row}, false); err != nil {
-				return err
-			}
-		}
-		all, err := readQueued(ctx, tx, org, []string{id}, map[string]bool{id: now})
-		if err != nil {
-			return err
-		}
-		out = all[0]
-		return nil
-	})
-	if err != nil {
-		return QueuedDocument{}, fmt.Errorf("trying document again: %w", err)
-	}
 	return out, nil
 }

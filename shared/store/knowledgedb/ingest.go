@@ -18,72 +18,77 @@ import (
 	"parley/shared/store/pg"
 )
 
-// HeldDocument is a document in a worker's hand: every write about it is fenced by this.
+// HeldDocument is a document that a worker has claimed. Its fence guards every write.
 type HeldDocument struct {
 	OrganizationID string
 	ID             string
 	Fence          int64
 }
 
-// ClaimedDocument is a document that a worker now reads, under its fence.
+// ClaimedDocument is a document that a worker reads now.
 type ClaimedDocument struct {
 	HeldDocument
 	Document domain.Document
-	Attempts int       // with this one
-	Deadline time.Time // until when causes that a retry can cure put it back
+	Attempts int       // including this one
+	Deadline time.Time // until then a transient error requeues the document
 }
 
-// FinishedDocument is what has been learned of a document by reading it.
+// FinishedDocument is the result of reading a document.
 type FinishedDocument struct {
-	MIMEType string // what it is; "": as the sender said
+	MIMEType string // the detected format; "": as the sender said
 	Title    string
 	Language string
 	Pages    *int
 	Notes    []string
-	Model    string // that made the vectors; "": there are none
+	Model    string // the model that computed the vectors; "": there are none
 	Terms    TermCounts
 }
 
-// MaxDocumentAttempts bounds the attempts at a document, whatever cause put it back: with the ingest workers' backoff they
-// fill most of the hour that a document has.
+// MaxDocumentAttempts is the maximum number of attempts at a document. With the backoff of the
+// ingest workers they take most of the hour that a document has.
 const MaxDocumentAttempts = 10
 
-// The causes for which the sweeper fails documents.
+// The errors with which the sweeper fails documents.
 var (
-	DocumentWorkerLost   = domain.DocumentError{Code: "worker_lost", Message: "the worker that read this document was lost too often"}
-	DocumentNotProcessed = domain.DocumentError{Code: "not_processed", Message: "no worker has read this document in time; retry it"}
+	DocumentWorkerLost   = domain.DocumentError{Code: "worker_lost", Message: "the workers processing this document were lost too often"}
+	DocumentNotProcessed = domain.DocumentError{Code: "not_processed", Message: "no worker processed this document in time; retry it"}
 )
 
-// DocumentClaim says which documents a worker would take.
+// DocumentClaim describes the documents that a worker can take.
 type DocumentClaim struct {
-	Max   int              // documents
-	Not   []string         // organizations of which none is taken
-	Debts map[string]int64 // what organizations owe: those that owe less come first; those that are not in it owe nothing
-	Short bool             // only contents of at most ShortDocument
+	Max   int              // maximum number of documents
+	Not   []string         // organizations to skip
+	Debts map[string]int64 // debt per organization, 0 if missing; the smallest debt comes first
+	Short bool             // only documents of at most ShortDocument bytes
 }
 
-// ShortDocument is the size of the largest content that is a short one, in bytes. Documents that are to be fetched are not short.
+// ShortDocument is the maximum size of a short document, in bytes. A document that is not
+// fetched yet is not short.
 const ShortDocument = 64 << 10
 
-// ClaimDocuments takes documents into the worker's hand, for a Lease: each of the organization that owes the least, and among those of
-// the one that has the fewest in hand then, short ones and such as have waited for long first. What dead attempts at them have written
-// is removed.
+// ClaimDocuments claims documents for a Lease. It prefers the organization with the smallest
+// debt, and among equal debts the one with the fewest claimed documents. Within an organization
+// it prefers short documents and those that have waited long. It removes everything that lost
+// attempts have written for them.
 func (s *Store) ClaimDocuments(ctx context.Context, claim DocumentClaim) ([]ClaimedDocument, error) {
 	heaviest := int64(math.MaxInt64)
 	if claim.Short {
-		heaviest = ShortDocument // the weight of all contents that are not larger
+		heaviest = ShortDocument // the weight of every document of at most this size
 	}
-	owing := slices.Sorted(maps.Keys(claim.Debts))
-	debts := make([]int64, len(owing))
-	for i, org := range owing {
+
+	debtors := slices.Sorted(maps.Keys(claim.Debts))
+	debts := make([]int64, len(debtors))
+	for i, org := range debtors {
 		debts[i] = claim.Debts[org]
 	}
+
 	var rows []DocumentRow
 	err := s.db.SelectContext(ctx, &rows, `SELECT `+DocumentColumns+` FROM claim_documents($1, $2, $3, $4, $5, $6, $7) d`,
-		claim.Max, pg.Interval(lease.Lease), lease.MaxDeaths, pq.Array(claim.Not), pq.Array(owing), pq.Array(debts), heaviest)
+		claim.Max, pg.Interval(lease.Lease), lease.MaxDeaths, pq.Array(claim.Not), pq.Array(debtors), pq.Array(debts), heaviest)
 	if err != nil {
 		return nil, fmt.Errorf("claiming documents: %w", err)
 	}
+
 	out := make([]ClaimedDocument, len(rows))
 	for i := range rows {
 		row := &rows[i]
@@ -94,15 +99,18 @@ func (s *Store) ClaimDocuments(ctx context.Context, claim DocumentClaim) ([]Clai
 		held := HeldDocument{OrganizationID: row.OrganizationID, ID: row.ID, Fence: row.Fence}
 		out[i] = ClaimedDocument{HeldDocument: held, Document: doc, Attempts: row.Attempts, Deadline: row.Deadline.Time}
 	}
+
 	return out, nil
 }
 
-// ExtendDocuments renews the leases of documents and gives those that are in the worker's hand no longer. It waits for nobody: who
-// has the row of one that is in hand locked renews its lease, or takes it, as the next heartbeat will see.
+// ExtendDocuments renews the leases of documents and returns those that the worker no longer
+// holds. It waits for no lock. A locked row counts as held: its lock owner renews the lease or
+// takes the document, which the next heartbeat will see.
 func (s *Store) ExtendDocuments(ctx context.Context, held []HeldDocument) (lost []HeldDocument, err error) {
 	if len(held) == 0 {
 		return nil, nil
 	}
+
 	var kept []HeldDocument
 	orgs := pg.Column(held, func(h *HeldDocument) string { return h.OrganizationID })
 	err = s.db.Within(ctx, orgs, func(tx *sqlx.Tx) error {
@@ -111,6 +119,7 @@ func (s *Store) ExtendDocuments(ctx context.Context, held []HeldDocument) (lost 
 			Fence int64  `db:"fence"`
 			Org   string `db:"org_id"`
 		}
+
 		err := tx.SelectContext(ctx, &rows, `WITH mine AS MATERIALIZED (
 			  SELECT d.id FROM unnest($1::text[], $2::text[], $3::bigint[]) AS u (id, org_id, fence)
 			  JOIN documents d ON d.id = u.id AND d.org_id = u.org_id AND d.fence = u.fence AND d.status = 'processing'
@@ -121,19 +130,22 @@ func (s *Store) ExtendDocuments(ctx context.Context, held []HeldDocument) (lost 
 			JOIN documents d ON d.id = u.id AND d.org_id = u.org_id AND d.fence = u.fence AND d.status = 'processing'`,
 			pq.Array(pg.Column(held, func(h *HeldDocument) string { return h.ID })), pq.Array(orgs),
 			pq.Array(pg.Column(held, func(h *HeldDocument) int64 { return h.Fence })), pg.Interval(lease.Lease))
+
 		kept = kept[:0]
 		for _, r := range rows {
 			kept = append(kept, HeldDocument{OrganizationID: r.Org, ID: r.ID, Fence: r.Fence})
 		}
+
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("extending leases of documents: %w", err)
 	}
+
 	return missing(held, kept), nil
 }
 
-// missing gives those of all that are not in some.
+// missing returns the elements of all that are not in some.
 func missing(all, some []HeldDocument) (out []HeldDocument) {
 	there := make(map[HeldDocument]bool, len(some))
 	for _, h := range some {
@@ -147,15 +159,16 @@ func missing(all, some []HeldDocument) (out []HeldDocument) {
 	return out
 }
 
-// ofHeld restricts a statement on documents to one in hand; its parameters are heldArgs, the first ones.
-const ofHeld = ` WHERE id = $1 AND org_id = $2 AND fence = $3 AND status = 'processing'`
+// whereHeld restricts a statement on documents to a held one. heldArgs are its first parameters.
+const whereHeld = ` WHERE id = $1 AND org_id = $2 AND fence = $3 AND status = 'processing'`
 
+// heldArgs returns the parameters of whereHeld, followed by more.
 func heldArgs(held HeldDocument, more ...any) []any {
 	return append([]any{held.ID, held.OrganizationID, held.Fence}, more...)
 }
 
-// withDocument changes a document that is still in the worker's hand - set is the statement's list of changes - and runs f
-// behind that, in the same transaction. Other rows are locked behind the document's, everywhere.
+// withDocument changes a held document with set, the list of changes of an UPDATE, and then
+// calls f in the same transaction. Every transaction locks the document's row before other rows.
 func (s *Store) withDocument(
 	ctx context.Context, held HeldDocument, f func(*sqlx.Tx) error, set string, args ...any,
 ) (kept bool, err error) {
@@ -167,33 +180,36 @@ func (s *Store) withDocument(
 	return kept && err == nil, err
 }
 
+// changeHeld is withDocument within a transaction.
 func changeHeld(ctx context.Context, tx *sqlx.Tx, held HeldDocument, f func(*sqlx.Tx) error, set string, args ...any) (bool, error) {
-	kept, err := pg.AnyRow(tx.ExecContext(ctx, `UPDATE documents SET `+set+ofHeld, heldArgs(held, args...)...))
+	kept, err := pg.AnyRow(tx.ExecContext(ctx, `UPDATE documents SET `+set+whereHeld, heldArgs(held, args...)...))
 	if err != nil || !kept || f == nil {
 		return kept, err
 	}
 	return kept, f(tx)
 }
 
-// queueToFinish lets those wait for each other who finish documents of an organization, before they lock a row: heartbeats
-// go on meanwhile. Counting may take seconds, so they wait for as long as any statement may, which is to be tried again then.
-func queueToFinish(ctx context.Context, tx *sqlx.Tx, org string) error {
+// lockFinishing serializes the transactions that finish documents of an organization, before
+// they lock a row. Heartbeats can continue meanwhile. Counting may take seconds, so this lock
+// has no timeout except the statement timeout, after which the caller retries.
+func lockFinishing(ctx context.Context, tx *sqlx.Tx, org string) error {
 	if _, err := tx.ExecContext(ctx, `SET LOCAL lock_timeout = 0`); err != nil {
 		return err
 	}
 	return pg.AdvisoryLock(ctx, tx, "finished documents "+org)
 }
 
-// FinishDocument makes a document ready: its chunks can be found from then on. false: it was taken from the worker and nothing
-// was written.
+// FinishDocument makes a document ready: searches find its chunks from now on. It returns
+// false, and writes nothing, if the worker no longer holds it.
 func (s *Store) FinishDocument(ctx context.Context, held HeldDocument, done FinishedDocument) (bool, error) {
 	notes, err := json.Marshal(append([]string{}, done.Notes...))
 	if err != nil {
 		return false, fmt.Errorf("finishing document: %w", err)
 	}
+
 	kept := false
 	err = s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
-		if err := queueToFinish(ctx, tx, held.OrganizationID); err != nil {
+		if err := lockFinishing(ctx, tx, held.OrganizationID); err != nil {
 			return err
 		}
 		kept, err = changeHeld(ctx, tx, held, s.countTerms(ctx, held, &done.Terms),
@@ -206,13 +222,14 @@ func (s *Store) FinishDocument(ctx context.Context, held HeldDocument, done Fini
 	if err != nil {
 		return false, fmt.Errorf("finishing document: %w", err)
 	}
+
 	return kept, nil
 }
 
-// FailDocument ends a document with the reason why it cannot be read; nothing of it stays but its row and its content. false: it
-// was taken from the worker.
+// FailDocument fails a document with the reason why it cannot be read. Only its row and its
+// content stay. It returns false if the worker no longer holds it.
 func (s *Store) FailDocument(ctx context.Context, held HeldDocument, cause domain.DocumentError) (bool, error) {
-	kept, err := s.withDocument(ctx, held, removing(ctx, held), failed, cause.Code, cause.Message)
+	kept, err := s.withDocument(ctx, held, removeIndexedStep(ctx, held), failed, cause.Code, cause.Message)
 	if err != nil {
 		return false, fmt.Errorf("failing document: %w", err)
 	}
@@ -221,15 +238,16 @@ func (s *Store) FailDocument(ctx context.Context, held HeldDocument, cause domai
 
 const failed = `status = 'failed', lease_until = NULL, error_code = $4, error_message = $5, chunks = 0, updated_at = clock_timestamp()`
 
-// removing returns the step of a transaction that removes the index entries of a document.
-func removing(ctx context.Context, held HeldDocument) func(*sqlx.Tx) error {
+// removeIndexedStep returns a transaction step that removes the index entries of a document.
+func removeIndexedStep(ctx context.Context, held HeldDocument) func(*sqlx.Tx) error {
 	return func(tx *sqlx.Tx) error { return removeIndexed(ctx, tx, held.OrganizationID, []string{held.ID}) }
 }
 
-// PostponeDocument requeues a document to be read again after delay. It fails the document with the cause if its deadline comes
-// first, or if this was attempt MaxDocumentAttempts. It returns false if the document was taken from the worker.
+// PostponeDocument requeues a document to be read again after delay. It fails the document with
+// cause if its deadline is earlier, or if this was attempt MaxDocumentAttempts. It returns
+// false if the worker no longer holds it.
 func (s *Store) PostponeDocument(ctx context.Context, held HeldDocument, cause domain.DocumentError, delay time.Duration) (bool, error) {
-	kept, err := s.withDocument(ctx, held, removing(ctx, held),
+	kept, err := s.withDocument(ctx, held, removeIndexedStep(ctx, held),
 		`status = CASE WHEN clock_timestamp() + $6::interval < deadline AND attempts < $7 THEN 'queued' ELSE 'failed' END,
 		lease_until = NULL, error_code = $4, error_message = $5, not_before = clock_timestamp() + $6::interval, chunks = 0,
 		updated_at = clock_timestamp()`,
@@ -240,9 +258,10 @@ func (s *Store) PostponeDocument(ctx context.Context, held HeldDocument, cause d
 	return kept, nil
 }
 
-// ReleaseDocument gives a document back to be read by another worker at once, as if this one had not had it. It keeps its place.
+// ReleaseDocument requeues a document for another worker immediately. The attempt does not
+// count, and the document keeps its position in the queue.
 func (s *Store) ReleaseDocument(ctx context.Context, held HeldDocument) error {
-	_, err := s.withDocument(ctx, held, removing(ctx, held),
+	_, err := s.withDocument(ctx, held, removeIndexedStep(ctx, held),
 		`status = 'queued', lease_until = NULL, attempts = attempts - 1, deadline = CASE WHEN attempts > 1 THEN deadline END, chunks = 0,
 		updated_at = clock_timestamp()`)
 	if err != nil {
@@ -251,9 +270,9 @@ func (s *Store) ReleaseDocument(ctx context.Context, held HeldDocument) error {
 	return nil
 }
 
-// EndDocuments fails up to limit documents that would not become ready by themselves: those that have cost MaxDeaths workers, and
-// those whose deadline has passed, with the cause that put them back, and those that wait although nobody reads any. It gives
-// their organizations, one for each.
+// EndDocuments fails up to limit documents that would never become ready: those that have lost
+// MaxDeaths workers, those whose deadline has passed (with their last error), and those that
+// wait although no worker reads documents. It returns the organization of each.
 func (s *Store) EndDocuments(ctx context.Context, limit int) (orgs []string, err error) {
 	var rows []struct {
 		ID  string `db:"id"`
@@ -263,6 +282,7 @@ func (s *Store) EndDocuments(ctx context.Context, limit int) (orgs []string, err
 	if err != nil {
 		return nil, fmt.Errorf("looking for hopeless documents: %w", err)
 	}
+
 	var errs []error
 	for _, row := range rows {
 		ended, err := s.endDocument(ctx, row.Org, row.ID)
@@ -271,12 +291,16 @@ func (s *Store) EndDocuments(ctx context.Context, limit int) (orgs []string, err
 		}
 		errs = append(errs, err)
 	}
+
 	if err := errors.Join(errs...); err != nil {
 		return orgs, fmt.Errorf("ending documents: %w", err)
 	}
+
 	return orgs, nil
 }
 
+// endDocument fails a document if it would never become ready, and removes its index entries.
+// It returns false if that has changed since the document was found.
 func (s *Store) endDocument(ctx context.Context, org, id string) (ended bool, err error) {
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		var err error

@@ -22,40 +22,43 @@ import (
 
 // NewChunk is a chunk of a document to be indexed.
 type NewChunk struct {
-	domain.Passage // without its document and name
+	domain.Passage // without the document's id and name
 
 	Terms  []Term
 	Vector []float32 // of length 1; nil: none
 }
 
-// Term is a word of a chunk as it is looked for.
+// Term is a word of a chunk in its indexed form.
 type Term struct {
 	Lexeme    string
 	Positions []int // from 1
-	Heading   bool  // it is of the headings or of the document's name
+	Heading   bool  // the word is in the headings or in the document's name
 }
 
-// What PostgreSQL takes into a tsvector: lexemes of so many bytes, all of them less than 1 MiB, and so many places of each,
-// not beyond the last one.
+// Limits of PostgreSQL's tsvector: bytes of a lexeme, bytes of all lexemes (less than 1 MiB),
+// positions of a lexeme, and the last position.
 const (
 	maxLexeme    = 2040
 	maxLexemes   = 900_000
-	maxPlaces    = 255
+	maxPositions = 255
 	lastPosition = 16383
 )
 
-// AddChunks indexes chunks of a document, which are found once it is ready, and notes how far it was read: done of pages,
-// nil when that is not known. Chunks may be added again, when it is not known whether they were. model made the
-// vectors. false: the document was taken from the worker and nothing was written.
+// AddChunks indexes chunks of a document and records its progress: done of pages, where pages
+// is nil if unknown. Searches find the chunks once the document is ready. model is the model
+// that computed the vectors. Adding the same chunks again is harmless. It returns false, and
+// writes nothing, if the worker no longer holds the document.
 func (s *Store) AddChunks(ctx context.Context, held HeldDocument, chunks []NewChunk, model string, pages *int, done int) (bool, error) {
 	rows, err := chunkRows(held.OrganizationID, chunks)
 	if err != nil {
 		return false, fmt.Errorf("adding chunks: %w", err)
 	}
+
 	kept, err := s.withDocument(ctx, held, func(tx *sqlx.Tx) error {
 		if len(chunks) == 0 {
 			return nil
 		}
+
 		_, err := tx.ExecContext(ctx, `WITH new AS MATERIALIZED (
 			  SELECT * FROM json_to_recordset($3::json) AS c (n int, page int, headings text[], start_at int, end_at int, box real[], text text,
 			    terms tsvector, signs text, vector real[])
@@ -72,10 +75,11 @@ func (s *Store) AddChunks(ctx context.Context, held HeldDocument, chunks []NewCh
 	if err != nil {
 		return false, fmt.Errorf("adding chunks: %w", err)
 	}
+
 	return kept, nil
 }
 
-// nextChunk is the number behind the last one.
+// nextChunk is the number after the last chunk.
 func nextChunk(chunks []NewChunk) int {
 	next := 0
 	for i := range chunks {
@@ -97,7 +101,7 @@ type chunkRow struct {
 	Vector   []float32   `json:"vector"`
 }
 
-// chunkRows writes chunks as the statement reads them.
+// chunkRows encodes chunks as JSON for the statement.
 func chunkRows(org string, chunks []NewChunk) ([]byte, error) {
 	rows := make([]chunkRow, len(chunks))
 	prefix := lexemePrefix(org)
@@ -112,43 +116,48 @@ func chunkRows(org string, chunks []NewChunk) ([]byte, error) {
 			rows[i].Signs = &signs
 		}
 	}
+
 	out, err := json.Marshal(rows)
-	if err != nil { // a number that is none
+	if err != nil { // a vector contains NaN or an infinity
 		return nil, fmt.Errorf("writing chunks: %w", err)
 	}
+
 	return out, nil
 }
 
 const prefixLength = 4
 
-// lexemePrefix stands for an organization in the lexemes of its chunks. Two that share one would read each other's lists in the
-// index, for nothing: what these lead to is looked at by organization.
+// lexemePrefix identifies an organization in the lexemes of its chunks, so that searches read
+// only its index entries. Two organizations with the same prefix are still separate, because
+// the rows are filtered by organization; it only costs time.
 func lexemePrefix(org string) string {
 	sum := sha256.Sum256([]byte(org))
 	return base64.RawURLEncoding.EncodeToString(sum[:3])
 }
 
-// storable reports whether PostgreSQL takes a text.
+// storable reports whether PostgreSQL can store a text.
 func storable(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
 
-// usable reports whether a lexeme can be indexed; others are passed over, in chunks and in queries.
-func usable(lexeme string) bool { return lexeme != "" && len(lexeme) <= maxLexeme && storable(lexeme) }
+// indexable reports whether a lexeme can be indexed. Chunks and queries skip the others.
+func indexable(lexeme string) bool {
+	return lexeme != "" && len(lexeme) <= maxLexeme && storable(lexeme)
+}
 
-// lexemeQuotes writes a lexeme for PostgreSQL's tsvector and tsquery.
+// lexemeQuotes escapes a lexeme for PostgreSQL's tsvector and tsquery.
 var lexemeQuotes = strings.NewReplacer(`\`, `\\`, `'`, `''`)
 
-// quoteLexeme is how no lexeme can be read as syntax.
+// quoteLexeme quotes a lexeme, so that no part of it is read as syntax.
 func quoteLexeme(prefix, lexeme string) string {
 	return "'" + prefix + lexemeQuotes.Replace(lexeme) + "'"
 }
 
-// indexed gives those of a chunk's terms that PostgreSQL takes.
+// indexed yields the terms of a chunk that fit into a tsvector.
 func indexed(terms []Term) iter.Seq[*Term] {
 	return func(yield func(*Term) bool) {
 		size := 0
 		for i := range terms {
 			t := &terms[i]
-			if !usable(t.Lexeme) {
+			if !indexable(t.Lexeme) {
 				continue
 			}
 			if size += prefixLength + len(t.Lexeme) + 2*len(t.Positions) + 4; size > maxLexemes || !yield(t) {
@@ -158,26 +167,26 @@ func indexed(terms []Term) iter.Seq[*Term] {
 	}
 }
 
-// vectorFor writes terms as a tsvector. Of a lexeme that is there more than once PostgreSQL gathers the places.
+// vectorFor writes terms as a tsvector. PostgreSQL merges the positions of a repeated lexeme.
 func vectorFor(prefix string, terms []Term) string {
 	var b strings.Builder
 	b.Grow((len(prefix) + 16) * len(terms))
 	for t := range indexed(terms) {
 		b.WriteString(quoteLexeme(prefix, t.Lexeme))
-		writePlaces(&b, t)
+		writePositions(&b, t)
 		b.WriteByte(' ')
 	}
 	return b.String()
 }
 
-// writePlaces writes a term's positions and its weight.
-func writePlaces(b *strings.Builder, t *Term) {
+// writePositions writes a term's positions and its weight.
+func writePositions(b *strings.Builder, t *Term) {
 	positions := t.Positions
 	if len(positions) == 0 {
 		positions = []int{lastPosition}
 	}
 	var digits [8]byte
-	for i, p := range positions[:min(len(positions), maxPlaces)] {
+	for i, p := range positions[:min(len(positions), maxPositions)] {
 		b.WriteByte(":,"[min(i, 1)])
 		b.Write(strconv.AppendInt(digits[:0], int64(min(max(p, 1), lastPosition)), 10))
 		if t.Heading {
@@ -186,7 +195,7 @@ func writePlaces(b *strings.Builder, t *Term) {
 	}
 }
 
-// signsFor writes which numbers of a vector are above 0.
+// signsFor encodes a vector as bits: 1 where the number is above 0.
 func signsFor(vector []float32) string {
 	bits := make([]byte, len(vector))
 	for i, v := range vector {
@@ -201,8 +210,8 @@ func signsFor(vector []float32) string {
 // chunkBatch is how many chunks one statement removes.
 const chunkBatch = 1000
 
-// removeIndexed removes what is indexed of documents, which the caller has locked: chunks, vectors, and of the counts of terms
-// what those of them were that are ready. Whatever stays of the documents is unknown to searches.
+// removeIndexed removes the index entries of documents that the caller has locked: chunks,
+// vectors, and, for ready documents, their share of the term counts.
 func removeIndexed(ctx context.Context, tx *sqlx.Tx, org string, documents []string) error {
 	for _, id := range slices.Compact(slices.SortedFunc(slices.Values(documents), cmp.Compare[string])) {
 		for more := true; more; {
@@ -215,13 +224,15 @@ func removeIndexed(ctx context.Context, tx *sqlx.Tx, org string, documents []str
 	return nil
 }
 
-// removeSome removes a part of what is indexed of a document, which the caller has locked: termBatch of its terms from the counts,
-// or else chunkBatch of its chunks. It returns false if nothing is left.
+// removeSome removes a part of the index entries of a document that the caller has locked:
+// termBatch of its terms from the counts, or otherwise chunkBatch of its chunks. It returns
+// false if nothing is left.
 func removeSome(ctx context.Context, tx *sqlx.Tx, org, document string) (more bool, err error) {
 	more, err = uncountTerms(ctx, tx, org, document)
 	if more || err != nil {
 		return more, err
 	}
+
 	removed, err := tx.ExecContext(ctx, `WITH batch AS MATERIALIZED (
 		  SELECT id FROM document_chunks WHERE document_id = $2 AND org_id = $1 ORDER BY n LIMIT $3
 		), vectors AS (
@@ -230,9 +241,11 @@ func removeSome(ctx context.Context, tx *sqlx.Tx, org, document string) (more bo
 	if err != nil {
 		return false, fmt.Errorf("removing chunks: %w", err)
 	}
+
 	n, err := removed.RowsAffected()
 	if err != nil {
 		return false, fmt.Errorf("removing chunks: %w", err)
 	}
+
 	return n == chunkBatch, nil
 }

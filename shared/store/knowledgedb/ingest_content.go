@@ -14,15 +14,15 @@ import (
 	"parley/shared/store/pg"
 )
 
-// DocumentContent opens the content of a document in hand, which is read as it is asked for, under ctx. false: the document was
-// taken from the worker, or its content is still to be fetched.
+// DocumentContent opens the content of a held document, which is read on demand under ctx. The
+// result is false if the worker no longer holds the document or its content is not fetched yet.
 func (s *Store) DocumentContent(ctx context.Context, held HeldDocument) (io.ReadSeekCloser, bool, error) {
 	var row struct {
 		Hash  []byte `db:"hash"`
 		Bytes int64  `db:"bytes"`
 	}
 	err := s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
-		return tx.GetContext(ctx, &row, `SELECT hash, bytes FROM documents`+ofHeld+` AND hash IS NOT NULL`, heldArgs(held)...)
+		return tx.GetContext(ctx, &row, `SELECT hash, bytes FROM documents`+whereHeld+` AND hash IS NOT NULL`, heldArgs(held)...)
 	})
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, false, nil
@@ -30,12 +30,13 @@ func (s *Store) DocumentContent(ctx context.Context, held HeldDocument) (io.Read
 	if err != nil {
 		return nil, false, fmt.Errorf("reading content of document: %w", err)
 	}
+
 	return s.blobs.OpenBlob(ctx, held.OrganizationID, row.Hash, row.Bytes), true, nil
 }
 
-// SetDocumentContent links a document in hand to the content that its address gave, in place of the one that it gave before.
-// ErrDocumentsFull: the organization may not keep that much. false: the document was taken from the worker. On either the content
-// does not stay.
+// SetDocumentContent links a held document to the content fetched from its URL, replacing an
+// earlier one. It returns ErrDocumentsFull if the organization's quota is exceeded, and false
+// if the worker no longer holds the document. In both cases the content is removed.
 func (s *Store) SetDocumentContent(
 	ctx context.Context, held HeldDocument, content blobdb.Upload, name, mimeType string, limits DocumentLimits,
 ) (kept bool, err error) {
@@ -46,45 +47,55 @@ func (s *Store) SetDocumentContent(
 	if err == nil && kept {
 		return true, nil
 	}
+
 	if err == nil || errors.Is(err, ErrDocumentsFull) {
 		err = errors.Join(err, s.blobs.DropUnlinked(ctx, held.OrganizationID, content.Hash))
 	}
+
 	if err != nil {
 		return false, fmt.Errorf("setting content of document: %w", err)
 	}
+
 	return false, nil
 }
 
-// linkContent counts what the organization keeps before it locks the document's row, as those do who add documents.
+// linkContent takes the lock of the organization's documents before that of the document's row,
+// in the same order as addDocuments.
 func linkContent(
 	ctx context.Context, tx *sqlx.Tx, held HeldDocument, content blobdb.Upload, name, mimeType string, limits DocumentLimits,
 ) (bool, error) {
 	if err := pg.AdvisoryLock(ctx, tx, "documents "+held.OrganizationID); err != nil {
 		return false, err
 	}
+
 	var before struct {
 		Hash  []byte `db:"hash"`
 		Bytes int64  `db:"bytes"`
 	}
-	err := tx.GetContext(ctx, &before, `SELECT hash, bytes FROM documents`+ofHeld+` FOR NO KEY UPDATE`, heldArgs(held)...)
+	err := tx.GetContext(ctx, &before, `SELECT hash, bytes FROM documents`+whereHeld+` FOR NO KEY UPDATE`, heldArgs(held)...)
 	if err != nil {
 		return false, pg.IgnoreNone(err)
 	}
+
 	if err := roomForDocuments(ctx, tx, held.OrganizationID, limits, 0, content.Bytes-before.Bytes); err != nil {
 		return false, err
 	}
+
 	var others [][]byte
 	if before.Hash != nil && !slices.Equal(before.Hash, content.Hash) {
 		others = [][]byte{before.Hash}
 	}
+
 	if err := blobdb.HoldBlobs(ctx, tx, held.OrganizationID, []blobdb.Blob{content.Blob()}, others); err != nil {
 		return false, err
 	}
+
 	_, err = tx.ExecContext(ctx, `UPDATE documents SET hash = $4, bytes = $5, name = coalesce(nullif($6, ''), name),
-		mime_type = coalesce(nullif($7, ''), mime_type), updated_at = clock_timestamp()`+ofHeld,
+		mime_type = coalesce(nullif($7, ''), mime_type), updated_at = clock_timestamp()`+whereHeld,
 		heldArgs(held, content.Hash, content.Bytes, name, mimeType)...)
 	if err != nil {
 		return false, err
 	}
+
 	return true, blobdb.RemoveUnlinkedBlobs(ctx, tx, blobdb.Contents(held.OrganizationID, others))
 }

@@ -15,27 +15,29 @@ import (
 )
 
 const (
-	// countedTerms is of how many of a document's terms it is counted in how many chunks they are: the most frequent ones. They are
-	// written in one transaction while the document's row is locked, which this many let take a second or two. Those beyond are rare
-	// and count as rare; they are found all the same, and only what is spelled like them is not.
+	// countedTerms is how many of a document's terms, the most frequent ones, are added to the
+	// counts of chunks per term. They are written in one transaction while the document's row
+	// is locked, which takes a second or two for this many. The other terms count as rare.
+	// Searches find them too; only the correction of misspelled words does not.
 	countedTerms = 20_000
-	// termBatch is how many terms one statement counts or uncounts: well below a second, also where the database is busy.
+	// termBatch is how many terms one statement adds to or subtracts from the counts. It takes
+	// well below a second, even if the database is busy.
 	termBatch = 1000
-	// notedTerms bounds the memory that counting takes.
-	notedTerms = 400_000
+	// maxNotedTerms bounds the memory of counting.
+	maxNotedTerms = 400_000
 )
 
-// TermCounts says in how many chunks of a document each term is; of a document of very many terms, not of the rare ones. The zero value is
-// of a document without chunks.
+// TermCounts counts in how many chunks of a document each term occurs. Rare terms of a document
+// with very many terms may be missing. The zero value is that of a document without chunks.
 type TermCounts struct {
 	noted  map[string]termCount
 	chunks int32
-	lost   bool // some terms are not noted
+	lost   bool // some terms are missing
 }
 
 type termCount struct {
 	chunks int32
-	last   int32 // the chunk that it was last in, from 1
+	last   int32 // the last chunk with the term, from 1
 }
 
 // Add counts the terms of one more chunk.
@@ -43,25 +45,27 @@ func (c *TermCounts) Add(terms []Term) {
 	if c.noted == nil {
 		c.noted = map[string]termCount{}
 	}
+
 	c.chunks++
 	for t := range indexed(terms) {
 		n, known := c.noted[t.Lexeme]
 		switch {
-		case !known: // a part of a text would keep all of it
+		case !known: // a substring would keep the whole text in memory
 			c.noted[strings.Clone(t.Lexeme)] = termCount{chunks: 1, last: c.chunks}
 		case n.last != c.chunks:
 			c.noted[t.Lexeme] = termCount{chunks: n.chunks + 1, last: c.chunks}
 		}
 	}
-	if len(c.noted) > notedTerms {
+
+	if len(c.noted) > maxNotedTerms {
 		c.forget()
 	}
 }
 
-// forget drops the rarest terms, until there is room for as many as there are.
+// forget drops the rarest terms until at most half of maxNotedTerms are left.
 func (c *TermCounts) forget() {
 	c.lost = true
-	for rare := int32(1); len(c.noted) > notedTerms/2; rare++ {
+	for rare := int32(1); len(c.noted) > maxNotedTerms/2; rare++ {
 		for lexeme, n := range c.noted {
 			if n.chunks <= rare {
 				delete(c.noted, lexeme)
@@ -70,18 +74,20 @@ func (c *TermCounts) forget() {
 	}
 }
 
-// frequent gives up to most terms and in how many chunks they are, the most frequent ones, in the order of the terms; all:
-// there are no others.
+// frequent returns up to maximum of the most frequent terms, sorted by term, and the number of
+// chunks of each. all reports whether there are no others.
 func (c *TermCounts) frequent(maximum int) (terms []string, counts []int64, all bool) {
 	type counted struct {
 		term   string
 		chunks int32
-		number bool // or a part of one, a hash, a code: nobody spells these wrong
+		number bool // or part of a number, a hash, a code: not a word that users misspell
 	}
+
 	list := make([]counted, 0, len(c.noted))
 	for lexeme, n := range c.noted {
 		list = append(list, counted{lexeme, n.chunks, strings.ContainsFunc(lexeme, unicode.IsDigit)})
 	}
+
 	all = !c.lost && len(list) <= maximum
 	if len(list) > maximum {
 		slices.SortFunc(list, func(a, b counted) int {
@@ -95,16 +101,19 @@ func (c *TermCounts) frequent(maximum int) (terms []string, counts []int64, all 
 		})
 		list = list[:maximum]
 	}
+
 	slices.SortFunc(list, func(a, b counted) int { return cmp.Compare(a.term, b.term) })
 	terms, counts = make([]string, len(list)), make([]int64, len(list))
 	for i, t := range list {
 		terms[i], counts[i] = t.term, int64(t.chunks)
 	}
+
 	return terms, counts, all
 }
 
-// countTerms gives what adds a finished document's terms to its organization's. The row that everybody locks first is locked by a
-// statement of its own: the next one sees what others have written.
+// countTerms returns a transaction step that adds a finished document's terms to the counts of
+// its organization. The row that all such transactions lock first is locked by a separate
+// statement, so that the next one sees their changes.
 func (s *Store) countTerms(ctx context.Context, held HeldDocument, of *TermCounts) func(*sqlx.Tx) error {
 	terms, counts, all := of.frequent(s.countedTerms)
 	return func(tx *sqlx.Tx) error {
@@ -117,6 +126,7 @@ func (s *Store) countTerms(ctx context.Context, held HeldDocument, of *TermCount
 		if err != nil {
 			return fmt.Errorf("counting chunks: %w", err)
 		}
+
 		for from := 1; from <= len(terms); from += termBatch {
 			_, err = tx.ExecContext(ctx, `INSERT INTO knowledge_terms AS t (org_id, term, chunks)
 				SELECT i.org_id, u.term, u.chunks FROM indexed_documents i, unnest(i.terms[$3:$4], i.counts[$3:$4]) AS u (term, chunks)
@@ -127,13 +137,15 @@ func (s *Store) countTerms(ctx context.Context, held HeldDocument, of *TermCount
 				return fmt.Errorf("counting terms: %w", err)
 			}
 		}
+
 		return nil
 	}
 }
 
-// uncountTerms takes up to termBatch terms of a document, which the caller has locked, from its organization's counts: those that
-// were added, whatever the document's chunks are by now. What was uncounted leaves indexed_documents in the same transaction, so
-// that the rest can follow in another one. It returns false if nothing of the document is counted.
+// uncountTerms subtracts up to termBatch terms of a document, which the caller has locked, from
+// its organization's counts. It subtracts the stored counts, even if the document's chunks have
+// changed. The same transaction removes them from indexed_documents, so that a later one can
+// continue. It returns false if nothing of the document is counted.
 func uncountTerms(ctx context.Context, tx *sqlx.Tx, org, document string) (more bool, err error) {
 	var left int
 	err = tx.GetContext(ctx, &left, `SELECT cardinality(terms) FROM indexed_documents WHERE document_id = $2 AND org_id = $1`, org, document)
@@ -144,7 +156,8 @@ func uncountTerms(ctx context.Context, tx *sqlx.Tx, org, document string) (more 
 		return false, fmt.Errorf("uncounting terms: %w", err)
 	}
 
-	// The row that everybody locks first is locked by a statement of its own: the next one sees what others have written.
+	// A separate statement locks the row that all such transactions lock first, so that the
+	// next one sees their changes.
 	if _, err := tx.ExecContext(ctx, `SELECT FROM knowledge_terms WHERE org_id = $1 AND term = '' FOR UPDATE`, org); err != nil {
 		return false, fmt.Errorf("uncounting terms: %w", err)
 	}

@@ -33,7 +33,7 @@ func TestFrequentTerms(t *testing.T) {
 	}
 }
 
-// The memory for counting is bounded, whatever a document has, and what is frequent is counted right.
+// The memory for counting is bounded for any document, and frequent terms are counted exactly.
 func TestVeryManyTerms(t *testing.T) {
 	t.Parallel()
 	var c TermCounts
@@ -46,9 +46,9 @@ func TestVeryManyTerms(t *testing.T) {
 		}
 		c.Add(part)
 		if n%2 == 0 {
-			c.Add(part) // twice each: dropping what is there once does not help
+			c.Add(part) // each twice: dropping terms that occur once is not enough
 		}
-		if len(c.noted) > notedTerms {
+		if len(c.noted) > maxNotedTerms {
 			t.Fatalf("%d terms are noted", len(c.noted))
 		}
 	}

@@ -36,24 +36,26 @@ func (row *passageRow) passage() domain.Passage {
 
 const passageSelect = `SELECT c.document_id, d.name, c.n, c.page, c.headings, c.text, c.start_at, c.end_at, c.box `
 
-// Passages gives chunks of an organization's ready documents, in the order of their ids in chunks; those that are gone are left out.
+// Passages returns chunks of an organization's ready documents in the order of the ids in
+// chunks. It leaves out those that no longer exist.
 func (s *Store) Passages(ctx context.Context, org string, chunks []int64) ([]domain.Passage, error) {
 	return s.passages(ctx, org, `FROM unnest($2::bigint[]) WITH ORDINALITY AS u (id, place)
 		JOIN document_chunks c ON c.id = u.id AND c.org_id = $1
 		JOIN documents d ON d.id = c.document_id AND d.org_id = c.org_id AND d.status = 'ready' ORDER BY u.place`, pq.Array(chunks))
 }
 
-// DocumentPassages gives the first chunks, up to limit, of a page of a ready document, in their order.
+// DocumentPassages returns up to limit chunks of a page of a ready document, in order.
 func (s *Store) DocumentPassages(ctx context.Context, org, id string, page, limit int) ([]domain.Passage, error) {
-	return s.passages(ctx, org, ofDocument+`AND c.page = $3 ORDER BY c.n LIMIT $4`, id, page, limit)
+	return s.passages(ctx, org, fromDocument+`AND c.page = $3 ORDER BY c.n LIMIT $4`, id, page, limit)
 }
 
-// DocumentPassagesAround gives a chunk of a ready document, by its number, and as many as there are up to around before and behind it.
+// DocumentPassagesAround returns a chunk of a ready document, by its number, and up to around
+// chunks on each side of it.
 func (s *Store) DocumentPassagesAround(ctx context.Context, org, id string, chunk, around int) ([]domain.Passage, error) {
-	return s.passages(ctx, org, ofDocument+`AND c.n BETWEEN $3::bigint - $4 AND $3::bigint + $4 ORDER BY c.n`, id, chunk, around)
+	return s.passages(ctx, org, fromDocument+`AND c.n BETWEEN $3::bigint - $4 AND $3::bigint + $4 ORDER BY c.n`, id, chunk, around)
 }
 
-const ofDocument = `FROM documents d JOIN document_chunks c ON c.document_id = d.id AND c.org_id = d.org_id
+const fromDocument = `FROM documents d JOIN document_chunks c ON c.document_id = d.id AND c.org_id = d.org_id
 	WHERE d.id = $2 AND d.org_id = $1 AND d.status = 'ready' `
 
 func (s *Store) passages(ctx context.Context, org, from string, args ...any) ([]domain.Passage, error) {

@@ -10,16 +10,19 @@ import (
 	"parley/shared/store/pg"
 )
 
-// SearchSimilar is SearchText where the words that the organization's documents lack stand for those of theirs that are written
-// alike, of which chunks must have one. There is nothing when the documents have every word.
+// SearchSimilar is SearchText for misspelled words. It replaces each word that the
+// organization's documents do not contain by similarly spelled words that they contain; a hit
+// must contain one of these. It returns no hits if the documents contain every word.
 func (s *Store) SearchSimilar(ctx context.Context, scope SearchScope, words []QueryWord, limit int) ([]Hit, error) {
 	if len(words) == 0 || limit <= 0 || !scope.searchable() {
 		return nil, nil
 	}
+
 	ids, metadata, err := scope.documents()
 	if err != nil {
 		return nil, err
 	}
+
 	numbers, lexemes := queryLexemes(words)
 	texts := pg.Column(words, func(w *QueryWord) string {
 		if !storable(w.Text) {
@@ -27,6 +30,7 @@ func (s *Store) SearchSimilar(ctx context.Context, scope SearchScope, words []Qu
 		}
 		return w.Text
 	})
+
 	var hits []Hit
 	err = s.db.Within(ctx, []string{scope.OrganizationID}, func(tx *sqlx.Tx) error {
 		hits = hits[:0]
@@ -36,5 +40,6 @@ func (s *Store) SearchSimilar(ctx context.Context, scope SearchScope, words []Qu
 	if err != nil {
 		return nil, fmt.Errorf("searching similar words: %w", err)
 	}
+
 	return hits, nil
 }

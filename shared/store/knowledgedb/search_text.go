@@ -9,26 +9,28 @@ import (
 	"github.com/lib/pq"
 )
 
-// SearchScope is what is searched: ready documents of one organization.
+// SearchScope restricts a search to ready documents of one organization.
 type SearchScope struct {
 	OrganizationID string
-	DocumentIDs    []string          // none: all
-	Metadata       map[string]string // that the documents must have, all of it
+	DocumentIDs    []string          // empty: all
+	Metadata       map[string]string // the documents must have all of these entries
 }
 
-// QueryWord is a word that is looked for.
+// QueryWord is a word of a query.
 type QueryWord struct {
-	Text    string   // as it was written, folded
-	Lexemes []string // that it may be indexed as
+	Text    string   // as written, folded
+	Lexemes []string // the forms under which it may be indexed
 }
 
-// Hit is a chunk that was found; of the scores of one search the highest comes first.
+// Hit is a chunk found by a search. A higher score is better; scores of different searches
+// are not comparable.
 type Hit struct {
 	ChunkID int64   `db:"chunk_id"`
 	Score   float64 `db:"score"`
 }
 
-// documents gives what a scope restricts a search to as the schema's functions take it. Ids that are none are of no document.
+// documents encodes the scope for the schema's functions. An id that cannot be stored
+// matches no document.
 func (scope SearchScope) documents() (ids any, metadata string, err error) {
 	list := make([]string, len(scope.DocumentIDs))
 	for i, id := range scope.DocumentIDs {
@@ -36,17 +38,21 @@ func (scope SearchScope) documents() (ids any, metadata string, err error) {
 			list[i] = id
 		}
 	}
+
 	if len(scope.Metadata) == 0 {
 		return pq.Array(list), "{}", nil
 	}
+
 	written, err := json.Marshal(scope.Metadata)
 	if err != nil {
 		return nil, "", fmt.Errorf("writing metadata: %w", err)
 	}
+
 	return pq.Array(list), string(written), nil
 }
 
-// searchable reports whether a scope can have anything: what cannot be stored is nobody's.
+// searchable reports whether the scope can match anything. Text that cannot be stored
+// matches nothing.
 func (scope SearchScope) searchable() bool {
 	ok := scope.OrganizationID != "" && storable(scope.OrganizationID)
 	for key, value := range scope.Metadata {
@@ -55,12 +61,12 @@ func (scope SearchScope) searchable() bool {
 	return ok
 }
 
-// queryLexemes gives the lexemes of words and, beside each, the number of its word.
+// queryLexemes returns the lexemes of words and, for each lexeme, the index of its word.
 func queryLexemes(words []QueryWord) (numbers []int64, lexemes []string) {
 	numbers, lexemes = []int64{}, []string{}
 	for i, w := range words {
 		for _, l := range w.Lexemes {
-			if usable(l) {
+			if indexable(l) {
 				numbers, lexemes = append(numbers, int64(i)), append(lexemes, l)
 			}
 		}
@@ -68,21 +74,25 @@ func queryLexemes(words []QueryWord) (numbers []int64, lexemes []string) {
 	return numbers, lexemes
 }
 
-// SearchText gives up to limit chunks that have some of the words, the best ones first: those that have the most of them, where
-// rare words count for more. How rare a word is, all ready documents of the organization say, whatever the scope.
+// SearchText returns up to limit chunks that contain at least one of the words, best first. A
+// chunk scores higher with more of the words, and a rare word counts more. Rarity is measured
+// over all ready documents of the organization, regardless of the scope.
 func (s *Store) SearchText(ctx context.Context, scope SearchScope, words []QueryWord, limit int) ([]Hit, error) {
 	numbers, lexemes := queryLexemes(words)
 	if len(lexemes) == 0 || limit <= 0 || !scope.searchable() {
 		return nil, nil
 	}
+
 	ids, metadata, err := scope.documents()
 	if err != nil {
 		return nil, err
 	}
+
 	weights := make([]float64, len(lexemes))
 	for i := range weights {
 		weights[i] = 1
 	}
+
 	var hits []Hit
 	err = s.db.Within(ctx, []string{scope.OrganizationID}, func(tx *sqlx.Tx) error {
 		hits = hits[:0]
@@ -92,5 +102,6 @@ func (s *Store) SearchText(ctx context.Context, scope SearchScope, words []Query
 	if err != nil {
 		return nil, fmt.Errorf("searching words: %w", err)
 	}
+
 	return hits, nil
 }

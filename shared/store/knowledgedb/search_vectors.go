@@ -12,24 +12,28 @@ import (
 	"github.com/lib/pq"
 )
 
-// vectorsCompared is how many vectors a search compares exactly: of more, those whose signs differ least.
+// vectorsCompared is how many vectors a search compares exactly. If there are more, it chooses
+// those whose signs differ the least.
 const vectorsCompared = 2000
 
-// SearchVectors gives up to limit chunks whose vectors of this model are the nearest to vector, which is of length 1. Vectors of
-// other models are not compared, nor such as have another number of dimensions.
+// SearchVectors returns up to limit chunks whose vectors are the nearest to vector, which has
+// length 1. It compares only vectors of the same model with the same number of dimensions.
 func (s *Store) SearchVectors(ctx context.Context, scope SearchScope, model string, vector []float32, limit int) ([]Hit, error) {
 	if len(vector) == 0 || limit <= 0 || !scope.searchable() {
 		return nil, nil
 	}
+
 	ids, metadata, err := scope.documents()
 	if err != nil {
 		return nil, err
 	}
+
 	var rows []struct {
 		ChunkID int64    `db:"chunk_id"`
 		Score   *float64 `db:"score"`
-		Numbers []byte   `db:"numbers"` // nil: they have been compared
+		Numbers []byte   `db:"numbers"` // nil: Score is exact
 	}
+
 	err = s.db.Within(ctx, []string{scope.OrganizationID}, func(tx *sqlx.Tx) error {
 		rows = rows[:0]
 		return tx.SelectContext(ctx, &rows, `SELECT chunk_id, score, numbers FROM search_vectors($1, $2, $3, $4, $5, $6, $7, $8)`,
@@ -38,26 +42,29 @@ func (s *Store) SearchVectors(ctx context.Context, scope SearchScope, model stri
 	if err != nil {
 		return nil, fmt.Errorf("searching vectors: %w", err)
 	}
+
 	hits := make([]Hit, len(rows))
 	for i, row := range rows {
 		if hits[i].ChunkID = row.ChunkID; row.Score != nil {
 			hits[i].Score = *row.Score
-		} else if hits[i].Score, err = likeness(row.Numbers, vector); err != nil {
+		} else if hits[i].Score, err = dotProduct(row.Numbers, vector); err != nil {
 			return nil, fmt.Errorf("searching vectors: %w", err)
 		}
 	}
+
 	slices.SortFunc(hits, func(a, b Hit) int { return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.ChunkID, b.ChunkID)) })
 	return hits[:min(len(hits), limit)], nil
 }
 
-// What PostgreSQL's array_send writes before the numbers of an array of one dimension, and for each: its length and itself.
+// Bytes that PostgreSQL's array_send writes before the numbers of a one-dimensional array, and
+// bytes per number: its length and its value.
 const (
 	arrayHead   = 20
 	arrayNumber = 8
 )
 
-// likeness is the dot product of a vector as PostgreSQL sends it and another.
-func likeness(sent []byte, vector []float32) (float64, error) {
+// dotProduct is the dot product of a vector, encoded as PostgreSQL sends it, and another vector.
+func dotProduct(sent []byte, vector []float32) (float64, error) {
 	if len(sent) != arrayHead+arrayNumber*len(vector) {
 		return 0, fmt.Errorf("a vector of %d bytes cannot have %d numbers", len(sent), len(vector))
 	}

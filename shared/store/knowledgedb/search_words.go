@@ -8,15 +8,17 @@ import (
 	"github.com/lib/pq"
 )
 
-// KnowledgeWords gives how many chunks an organization's ready documents have, and how many of them have each of the lexemes that
-// any has. Of a document of very many words the rare ones count as rare as can be.
+// KnowledgeWords returns the number of chunks of an organization's ready documents, and for
+// each lexeme in them the number of chunks that contain it. Rare lexemes of a document with
+// very many words are counted as rare as possible.
 func (s *Store) KnowledgeWords(ctx context.Context, org string, lexemes []string) (chunks int64, counts map[string]int64, err error) {
 	terms := make([]string, 0, len(lexemes))
 	for _, l := range lexemes {
-		if usable(l) {
+		if indexable(l) {
 			terms = append(terms, l)
 		}
 	}
+
 	var rows []struct {
 		Term   string `db:"term"`
 		Chunks int64  `db:"chunks"`
@@ -28,10 +30,12 @@ func (s *Store) KnowledgeWords(ctx context.Context, org string, lexemes []string
 	if err != nil {
 		return 0, nil, fmt.Errorf("counting words of documents: %w", err)
 	}
+
 	counts = make(map[string]int64, len(rows))
 	for _, r := range rows {
 		counts[r.Term] = r.Chunks
 	}
+
 	chunks = counts[""]
 	delete(counts, "")
 	return chunks, counts, nil

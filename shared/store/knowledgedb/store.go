@@ -1,4 +1,4 @@
-// Package knowledgedb keeps documents with their chunks, and searches them.
+// Package knowledgedb stores documents with their chunks, and searches them.
 package knowledgedb
 
 import (
@@ -6,18 +6,19 @@ import (
 	"parley/shared/store/pg"
 )
 
-// Store reads and writes them. It is safe for concurrent use.
+// Store reads and writes documents. It is safe for concurrent use.
 type Store struct {
 	db *pg.DB
 
 	blobs        *blobdb.Store
-	countedTerms int // of each document
+	countedTerms int // per document
 }
 
-// New makes the store on a database.
+// New creates the store on a database.
 func New(db *pg.DB, blobs *blobdb.Store) *Store {
 	return &Store{db: db, blobs: blobs, countedTerms: countedTerms}
 }
 
-// LimitCountedTerms sets how many terms of a document the store counts from then on; see countedTerms for the default.
+// LimitCountedTerms sets how many terms of a document are counted from now on. The default
+// is countedTerms.
 func (s *Store) LimitCountedTerms(terms int) { s.countedTerms = terms }

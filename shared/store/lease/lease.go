@@ -1,5 +1,5 @@
-// Package lease is what the packages of the store share about rows that a worker holds: how long a claim lasts,
-// how many lost workers a row may cost, and the fence under which a run is written.
+// Package lease defines the leases of rows that a worker holds: how long a claim lasts, how
+// many lost workers a row may cost, and the fence that guards the writes to a run.
 package lease
 
 import (
@@ -14,18 +14,19 @@ import (
 // Lease is how long a claim or heartbeat keeps a run or a document from other workers.
 const Lease = 30 * time.Second
 
-// MaxDeaths is how many attempts may end in a worker's death before the run or document is failed as poison.
+// MaxDeaths is how many attempts may end with the death of their worker before the run or
+// document is failed as poison.
 const MaxDeaths = 5
 
-// Held names a run and the fence under which a worker holds it.
+// Held identifies a run and the fence under which a worker holds it.
 type Held struct {
 	RunID          string
 	OrganizationID string
 	Fence          int64
 }
 
-// UnderFence runs f in a transaction while the run is running under the held fence, with the end of its lease. kept is
-// false, and f is not called, when the run was taken from the worker.
+// UnderFence calls f in a transaction if the run is running under the held fence, and passes it the
+// end of the lease. It returns false, without calling f, if the worker no longer holds the run.
 func UnderFence(ctx context.Context, db *pg.DB, held Held, f func(tx *sqlx.Tx, lease time.Time) error) (kept bool, err error) {
 	err = db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
 		var lease time.Time

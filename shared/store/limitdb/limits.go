@@ -11,17 +11,17 @@ import (
 	"parley/shared/store/pg"
 )
 
-// DemoVerdict says whether a demo request is within its client's limit, how many more are, and
-// after how long the next place becomes free.
+// DemoVerdict is the result of counting a demo request: whether it is within its client's
+// limit, how many more requests are, and after how long the next slot becomes free.
 type DemoVerdict struct {
 	Allowed   bool
 	Remaining int
 	Reset     time.Duration
 }
 
-// One statement locks the client's row, drops what is older than the window and appends this
-// request unless the limit is reached. The clock is read after the lock is held, and never runs
-// backwards for a client; so no window of that length ever holds more than the limit.
+// One statement locks the client's row, drops the requests before the window, and adds this request
+// unless the limit is reached. The clock is read after the lock is taken, and never runs backwards
+// for a client. Therefore no window of that length contains more requests than the limit.
 const countDemoQuery = `
 INSERT INTO demo_clients AS d (address, hits, allowed) VALUES ($1, ARRAY[clock_timestamp()], true)
 ON CONFLICT (address) DO UPDATE SET (hits, allowed) = (
@@ -33,20 +33,22 @@ ON CONFLICT (address) DO UPDATE SET (hits, allowed) = (
 RETURNING allowed, cardinality(hits) AS used,
   extract(epoch FROM hits[greatest(1, cardinality(hits) - $2 + 1)] + CAST($3 AS interval) - clock_timestamp()) AS reset`
 
-// CountDemo counts one request of the demo client at address against limit requests in any sliding
-// window. Requests beyond the limit are refused and not counted.
+// CountDemo counts one request of the demo client at address against limit requests in any
+// sliding window. Requests beyond the limit are rejected and not counted.
 func (s *Store) CountDemo(ctx context.Context, address string, limit int, window time.Duration) (DemoVerdict, error) {
 	var row struct {
 		Allowed bool    `db:"allowed"`
 		Used    int     `db:"used"`
 		Reset   float64 `db:"reset"`
 	}
+
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
 		return tx.GetContext(ctx, &row, countDemoQuery, address, limit, pg.Interval(window))
 	})
 	if err != nil {
 		return DemoVerdict{}, fmt.Errorf("counting demo request: %w", err)
 	}
+
 	return DemoVerdict{
 		Allowed:   row.Allowed,
 		Remaining: max(0, limit-row.Used),
@@ -54,7 +56,8 @@ func (s *Store) CountDemo(ctx context.Context, address string, limit int, window
 	}, nil
 }
 
-// DemoSpent sums the tokens of the demo's runs that were accepted within the last day.
+// DemoSpent returns the sum of the tokens of the demo's runs that were accepted
+// within the last day.
 func (s *Store) DemoSpent(ctx context.Context) (int64, error) {
 	var tokens int64
 	err := s.db.Within(ctx, []string{domain.DemoOrganization}, func(tx *sqlx.Tx) error {
@@ -67,8 +70,8 @@ func (s *Store) DemoSpent(ctx context.Context) (int64, error) {
 	return tokens, nil
 }
 
-// TokenGrant is the answer to a lease: how many tokens were handed out, and how many the bucket
-// still holds.
+// TokenGrant is the result of LeaseTokens: how many tokens were granted, and how many are
+// left in the bucket.
 type TokenGrant struct {
 	Granted int     `db:"granted"`
 	Left    float64 `db:"tokens"`
@@ -85,8 +88,8 @@ ON CONFLICT (name) DO UPDATE SET (tokens, granted, filled_at) = (
   ) f)
 RETURNING granted, tokens`
 
-// LeaseTokens takes up to want tokens from the named bucket, which holds at most capacity and
-// gains perSecond; a bucket not seen before is full.
+// LeaseTokens takes up to want tokens from the named bucket, which has room for capacity tokens
+// and gains perSecond. A new bucket is full.
 func (s *Store) LeaseTokens(ctx context.Context, bucket string, capacity int, perSecond float64, want int) (TokenGrant, error) {
 	var grant TokenGrant
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
@@ -98,8 +101,9 @@ func (s *Store) LeaseTokens(ctx context.Context, bucket string, capacity int, pe
 	return grant, nil
 }
 
-// PruneLimits deletes up to most rows each of demo clients and buckets that were last used more
-// than idle ago, and says how many went. idle must be longer than the limits' windows.
+// PruneLimits deletes up to maximum demo clients and up to maximum buckets that were last used
+// more than idle ago. It returns how many rows it deleted. idle must be longer than the
+// windows of the limits.
 func (s *Store) PruneLimits(ctx context.Context, idle time.Duration, maximum int) (int, error) {
 	var gone int64
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
@@ -119,6 +123,7 @@ func (s *Store) PruneLimits(ctx context.Context, idle time.Duration, maximum int
 			}
 			gone += n
 		}
+
 		return nil
 	})
 	return int(gone), err

@@ -1,16 +1,17 @@
-// Package limitdb keeps what the service's limits have counted: token buckets and the uses of the public demo.
+// Package limitdb stores the counts of the service's rate limits: token buckets and the uses of
+// the public demo.
 package limitdb
 
 import (
 	"parley/shared/store/pg"
 )
 
-// Store reads and writes them. It is safe for concurrent use.
+// Store reads and writes rate limits. It is safe for concurrent use.
 type Store struct {
 	db *pg.DB
 }
 
-// New makes the store on a database.
+// New creates the store on a database.
 func New(db *pg.DB) *Store {
 	return &Store{db: db}
 }

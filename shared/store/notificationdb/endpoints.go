@@ -15,29 +15,30 @@ import (
 	"parley/shared/store/pg"
 )
 
-// MaxEndpoints is how many endpoints of notifications an organization may have.
+// MaxEndpoints is the maximum number of notification endpoints of an organization.
 const MaxEndpoints = 10
 
-// NewEndpoint is an endpoint of notifications to create.
+// NewEndpoint is a notification endpoint to create.
 type NewEndpoint struct {
 	OrganizationID string
 	ID             string
 	URL            string
 	Description    string
 	Events         []string
-	AgentID        *string // of the organization; nil: all agents
+	AgentID        *string // an agent of the organization; nil: all agents
 	Enabled        bool
 	SealedSecret   string
 }
 
-// EndpointChange is what changes of an endpoint; nil fields stay as they are. Enabling one that is not begins its count of failures anew.
+// EndpointChange is a change of an endpoint. Nil fields stay as they are. Enabling a disabled
+// endpoint resets its count of failures.
 type EndpointChange struct {
 	URL, Description *string
 	Events           []string
 	AgentID          **string
 	Enabled          *bool
-	SealedSecret     *string       // takes the place of the one before,
-	KeepPrevious     time.Duration // which signs beside it for so long
+	SealedSecret     *string       // replaces the current secret
+	KeepPrevious     time.Duration // how long the old secret signs too
 }
 
 type endpointRow struct {
@@ -59,7 +60,7 @@ type endpointRow struct {
 const endpointColumns = `id, url, description, events, agent_id, enabled, disabled_reason, disabled_at,
 	CASE WHEN previous_until > clock_timestamp() THEN previous_until END AS previous_until, failures, last_success_at, created_at, updated_at`
 
-// hiddenSecret is shown in the place of a secret.
+// hiddenSecret is shown instead of a secret.
 const hiddenSecret = "***"
 
 func (row *endpointRow) endpoint() domain.NotificationEndpoint {
@@ -70,15 +71,15 @@ func (row *endpointRow) endpoint() domain.NotificationEndpoint {
 	}
 }
 
-// CreateEndpoint stores an endpoint. An organization that has most already gets a conflict, an agent that is not the
-// organization's an invalid agentId.
+// CreateEndpoint stores an endpoint. It returns conflict if the organization has maximum
+// endpoints, and an invalid agentId if the agent is not one of the organization.
 func (s *Store) CreateEndpoint(ctx context.Context, e NewEndpoint, maximum int) (domain.NotificationEndpoint, error) {
 	var row endpointRow
 	err := s.db.Within(ctx, []string{e.OrganizationID}, func(tx *sqlx.Tx) error {
-		if err := roomForEndpoint(ctx, tx, e.OrganizationID, maximum); err != nil {
+		if err := checkEndpointQuota(ctx, tx, e.OrganizationID, maximum); err != nil {
 			return err
 		}
-		if err := agentOfEndpoint(ctx, tx, e.OrganizationID, e.AgentID); err != nil {
+		if err := checkEndpointAgent(ctx, tx, e.OrganizationID, e.AgentID); err != nil {
 			return err
 		}
 		return tx.GetContext(ctx, &row, `INSERT INTO notification_endpoints
@@ -89,10 +90,13 @@ func (s *Store) CreateEndpoint(ctx context.Context, e NewEndpoint, maximum int) 
 	if err != nil {
 		return domain.NotificationEndpoint{}, fmt.Errorf("creating endpoint: %w", err)
 	}
+
 	return row.endpoint(), nil
 }
 
-func roomForEndpoint(ctx context.Context, tx *sqlx.Tx, org string, maximum int) error {
+// checkEndpointQuota returns a conflict error if the organization has maximum endpoints. It
+// locks the organization's endpoints against concurrent creation.
+func checkEndpointQuota(ctx context.Context, tx *sqlx.Tx, org string, maximum int) error {
 	if err := pg.AdvisoryLock(ctx, tx, "notification endpoints "+org); err != nil {
 		return err
 	}
@@ -101,24 +105,27 @@ func roomForEndpoint(ctx context.Context, tx *sqlx.Tx, org string, maximum int) 
 		return err
 	}
 	if n >= maximum {
-		return apierr.New(apierr.Conflict, "an organization may have %d endpoints; delete one first", maximum)
+		return apierr.New(apierr.Conflict, "endpoint quota of the organization exceeded (%d); delete an endpoint first", maximum)
 	}
 	return nil
 }
 
-func agentOfEndpoint(ctx context.Context, tx *sqlx.Tx, org string, agentID *string) error {
+// checkEndpointAgent returns an invalid agentId if the organization has no such agent. A nil
+// agentID is valid.
+func checkEndpointAgent(ctx context.Context, tx *sqlx.Tx, org string, agentID *string) error {
 	if agentID == nil {
 		return nil
 	}
 	var one int
 	err := tx.GetContext(ctx, &one, `SELECT 1 FROM agents WHERE id = $1 AND org_id = $2 AND deleted_at IS NULL`, *agentID, org)
 	if errors.Is(err, sql.ErrNoRows) {
-		return apierr.Invalid("agentId", "invalid_value", "is no agent of this organization")
+		return apierr.Invalid("agentId", "invalid_value", "is not an agent of this organization")
 	}
 	return err
 }
 
-// Endpoints reads up to limit endpoints of an organization, newest first; those older than the one of the id after, unless that is empty.
+// Endpoints lists up to limit endpoints of an organization, newest first. after, if not empty,
+// is the last id of the previous page.
 func (s *Store) Endpoints(ctx context.Context, org, after string, limit int) ([]domain.NotificationEndpoint, error) {
 	var rows []endpointRow
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -129,14 +136,17 @@ func (s *Store) Endpoints(ctx context.Context, org, after string, limit int) ([]
 	if err != nil {
 		return nil, fmt.Errorf("listing endpoints: %w", err)
 	}
+
 	out := make([]domain.NotificationEndpoint, len(rows))
 	for i := range rows {
 		out[i] = rows[i].endpoint()
 	}
+
 	return out, nil
 }
 
-// Endpoint gives an endpoint of an organization; not_found when there is none of this id.
+// Endpoint returns an endpoint of an organization. It returns not_found if there is
+// none of this id.
 func (s *Store) Endpoint(ctx context.Context, org, id string) (domain.NotificationEndpoint, error) {
 	return s.oneEndpoint(ctx, org, func(ctx context.Context, tx *sqlx.Tx, row *endpointRow) error {
 		return tx.GetContext(ctx, row, `SELECT `+endpointColumns+` FROM notification_endpoints
@@ -144,16 +154,19 @@ func (s *Store) Endpoint(ctx context.Context, org, id string) (domain.Notificati
 	})
 }
 
-// UpdateEndpoint changes an endpoint of an organization; not_found when there is none of this id.
+// UpdateEndpoint changes an endpoint of an organization. It returns not_found if there is
+// none of this id.
 func (s *Store) UpdateEndpoint(ctx context.Context, org, id string, c EndpointChange) (domain.NotificationEndpoint, error) {
 	var agent *string
 	if c.AgentID != nil {
 		agent = *c.AgentID
 	}
+
 	return s.oneEndpoint(ctx, org, func(ctx context.Context, tx *sqlx.Tx, row *endpointRow) error {
-		if err := agentOfEndpoint(ctx, tx, org, agent); err != nil {
+		if err := checkEndpointAgent(ctx, tx, org, agent); err != nil {
 			return err
 		}
+
 		return tx.GetContext(ctx, row, `UPDATE notification_endpoints SET url = coalesce($3, url), description = coalesce($4, description),
 			events = coalesce($5, events), agent_id = CASE WHEN $6 THEN $7 ELSE agent_id END,
 			failures = CASE WHEN $8 AND NOT enabled THEN 0 ELSE failures END,
@@ -184,8 +197,8 @@ func (s *Store) oneEndpoint(
 	return row.endpoint(), nil
 }
 
-// DeleteEndpoint removes an endpoint of an organization: nothing more is sent to it, and the sweeper removes what was. not_found when
-// there is none of this id.
+// DeleteEndpoint deletes an endpoint of an organization. Nothing more is sent to it, and the
+// sweeper removes its notifications. It returns not_found if there is none of this id.
 func (s *Store) DeleteEndpoint(ctx context.Context, org, id string) error {
 	found := false
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) (err error) {
@@ -196,8 +209,10 @@ func (s *Store) DeleteEndpoint(ctx context.Context, org, id string) error {
 	if err != nil {
 		return fmt.Errorf("deleting endpoint: %w", err)
 	}
+
 	if !found {
 		return pg.NotFound()
 	}
+
 	return nil
 }

@@ -34,14 +34,15 @@ type notificationRow struct {
 const notificationColumns = `n.id, n.endpoint_id, n.event, n.status, n.attempts, n.response_status, n.error,
 	CASE WHEN n.status = 'pending' THEN n.next_attempt_at END AS next_attempt_at, n.created_at, n.delivered_at`
 
-// What is on its way to an endpoint that was deleted has gone with it.
+// notificationFrom leaves out notifications to deleted endpoints.
 const notificationFrom = ` FROM notifications n JOIN notification_endpoints e ON e.id = n.endpoint_id AND e.org_id = n.org_id AND e.deleted_at IS NULL
 	WHERE n.org_id = $1 `
 
-// notificationTold says that what a notification tells of is kept; what it tells of a run is read no longer than the run.
+// subjectExists is the condition that the subject of a notification still exists. The data
+// about a run can be read only as long as the run itself.
 const (
-	notificationTold = `(n.event NOT LIKE 'run.%' OR EXISTS (SELECT FROM runs r WHERE r.id = n.subject_id AND` + rundb.RunLive + `))`
-	notificationData = `CASE WHEN ` + notificationTold + ` THEN n.data END AS data`
+	subjectExists    = `(n.event NOT LIKE 'run.%' OR EXISTS (SELECT FROM runs r WHERE r.id = n.subject_id AND` + rundb.RunLive + `))`
+	notificationData = `CASE WHEN ` + subjectExists + ` THEN n.data END AS data`
 )
 
 func (row *notificationRow) notification() domain.Notification {
@@ -56,21 +57,23 @@ func (row *notificationRow) notification() domain.Notification {
 	return out
 }
 
-// NotificationPayload is the body of a notification: what happened, when, and to what: a run, a document, or of a test its endpoint.
-// Of a run that is longer than most receivers take, the tool calls are told without what went in and came out.
+// NotificationPayload is the body of a notification: the event, its time, and the run, the
+// document or, for a test, the endpoint. If a run is too large for most receivers, the inputs
+// and outputs of its tool calls are left out.
 func NotificationPayload(event string, at domain.Time, data []byte) []byte {
 	if len(data) > maxPayload {
-		data = shortened(data)
+		data = shortenRun(data)
 	}
 	quoted, _ := at.MarshalJSON() // never fails
 	return slices.Concat([]byte(`{"type":"`+event+`","timestamp":`), quoted, []byte(`,"data":`), data, []byte("}"))
 }
 
-// maxPayload is the size from which on a run is shortened, in bytes.
+// maxPayload is the size in bytes above which a run is shortened.
 const maxPayload = 256 << 10
 
-// shortened is a run object whose tool calls have neither input nor output; what is none stays as it is.
-func shortened(data []byte) []byte {
+// shortenRun removes the inputs and outputs of the tool calls of a run object. It returns
+// other data unchanged.
+func shortenRun(data []byte) []byte {
 	var run domain.Run
 	if json.Unmarshal(data, &run) != nil || run.ID == "" {
 		return data
@@ -85,14 +88,14 @@ func shortened(data []byte) []byte {
 	return short
 }
 
-// NotificationFilter narrows a list of notifications; zero fields do not narrow.
+// NotificationFilter narrows a list of notifications. Zero fields are ignored.
 type NotificationFilter struct {
 	EndpointID string
 	Status     domain.NotificationStatus
 }
 
-// Notifications reads up to limit notifications of an organization, newest first, without what they tell; those older than the one of
-// the id after, unless that is empty.
+// Notifications lists up to limit notifications of an organization, newest first, without their
+// payloads. after, if not empty, is the last id of the previous page.
 func (s *Store) Notifications(
 	ctx context.Context, org string, f NotificationFilter, after string, limit int,
 ) ([]domain.Notification, error) {
@@ -104,15 +107,20 @@ func (s *Store) Notifications(
 	if f.EndpointID != "" {
 		add(`n.endpoint_id = $%d`, f.EndpointID)
 	}
+
 	if f.Status != "" {
 		add(`n.status = $%d`, string(f.Status))
 	}
+
+	// This lets PostgreSQL use the partial index of undelivered notifications.
 	if f.Status != "" && f.Status != domain.NotificationDelivered { // so that the index of these serves it
 		query += ` AND n.status <> 'delivered'`
 	}
+
 	if after != "" {
 		add(`n.id < $%d`, after)
 	}
+
 	args = append(args, limit)
 	query += fmt.Sprintf(` ORDER BY n.id DESC LIMIT $%d`, len(args))
 	var rows []notificationRow
@@ -123,15 +131,17 @@ func (s *Store) Notifications(
 	if err != nil {
 		return nil, fmt.Errorf("listing notifications: %w", err)
 	}
+
 	out := make([]domain.Notification, len(rows))
 	for i := range rows {
 		out[i] = rows[i].notification()
 	}
+
 	return out, nil
 }
 
-// Notification gives a notification of an organization with what it tells, unless that is not kept any more; not_found when there is
-// none of this id.
+// Notification returns a notification of an organization, with its payload as long as that is
+// stored. It returns not_found if there is none of this id.
 func (s *Store) Notification(ctx context.Context, org, id string) (domain.Notification, error) {
 	return s.oneNotification(ctx, org, func(tx *sqlx.Tx, row *notificationRow) error {
 		return tx.GetContext(ctx, row, `SELECT `+notificationColumns+`, `+notificationData+notificationFrom+`AND n.id = $2`, org, id)
@@ -152,17 +162,18 @@ func (s *Store) oneNotification(
 	return row.notification(), nil
 }
 
-// ResendNotification has a notification sent once more, under its id; one that is on its way goes at once. not_found when there is none
-// of this id, erased when what it told is not kept any more.
+// ResendNotification schedules a notification to be sent again under the same id; a pending one
+// is sent immediately. It returns not_found if there is none of this id, and erased if its
+// payload is no longer stored.
 func (s *Store) ResendNotification(ctx context.Context, org, id string) (domain.Notification, error) {
 	return s.oneNotification(ctx, org, func(tx *sqlx.Tx, row *notificationRow) error {
-		err := tx.GetContext(ctx, row, `SELECT `+notificationColumns+`, CASE WHEN `+notificationTold+` THEN coalesce(n.data, n.source) END AS data`+notificationFrom+
+		err := tx.GetContext(ctx, row, `SELECT `+notificationColumns+`, CASE WHEN `+subjectExists+` THEN coalesce(n.data, n.source) END AS data`+notificationFrom+
 			`AND n.id = $2 FOR UPDATE OF n`, org, id)
 		if err != nil {
 			return err
 		}
 		if !row.Data.Valid {
-			return apierr.New(apierr.Erased, "what this notification told is not kept any more")
+			return apierr.New(apierr.Erased, "the payload of this notification is no longer kept")
 		}
 		return tx.GetContext(ctx, row, `UPDATE notifications n SET status = 'pending', delivered_at = NULL,
 			attempts = CASE WHEN status = 'pending' THEN attempts ELSE 0 END,
@@ -171,7 +182,8 @@ func (s *Store) ResendNotification(ctx context.Context, org, id string) (domain.
 	})
 }
 
-// TestEndpoint has a ping sent to an endpoint, whether it is enabled or not, and once; not_found when there is none of this id.
+// TestEndpoint sends one ping to an endpoint, even to a disabled one. It returns not_found if
+// there is none of this id.
 func (s *Store) TestEndpoint(ctx context.Context, org, endpointID string) (domain.Notification, error) {
 	ping := id.New(id.Notification)
 	data, err := json.Marshal(struct {

@@ -18,19 +18,22 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// When endpoints are disabled by themselves: after so many attempts in a row that failed, of which the first is so long ago.
+// An endpoint is disabled automatically after this many consecutive failed attempts, if the
+// first of them is this long ago.
 const (
-	disableAfter    = 20
-	disableAfterFor = 24 * time.Hour
+	disableAfter     = 20
+	disableAfterTime = 24 * time.Hour
 )
 
 // notificationsKept is how long notifications are kept.
 const notificationsKept = 30 * 24 * time.Hour
 
-// Untold says why nothing was sent of a run that is kept no longer, as unnotify_runs_removed does.
-const Untold = "The run's retention was over before it could be told."
+// Untold is the error of a notification about a run whose retention ended before it was sent.
+// The SQL function unnotify_runs_removed uses the same text.
+const Untold = "The run's retention was over before it could be reported."
 
-// HeldNotification is a notification that a worker sends: what it writes about it is fenced by this.
+// HeldNotification is a notification that a worker is sending. Its fence guards the
+// writes about it.
 type HeldNotification struct {
 	OrganizationID string
 	EndpointID     string
@@ -42,18 +45,19 @@ type HeldNotification struct {
 type ClaimedNotification struct {
 	HeldNotification
 	Event     string
-	Attempts  int // with this one
+	Attempts  int // including this one
 	CreatedAt domain.Time
 	URL       string
-	// SealedSecrets are those that sign it, the newest first; what else is sealed for another endpoint opens none.
+	// SealedSecrets are the secrets that sign it, newest first. They are sealed for
+	// this endpoint only.
 	SealedSecrets []string
 
 	subject string
 	source  []byte
-	data    []byte // nil: to be rendered of the source
+	data    []byte // nil: to be rendered from source
 }
 
-// Payload is the body to send, the same for every attempt. Render comes first.
+// Payload is the body to send, the same for every attempt. Render must have been called.
 func (n *ClaimedNotification) Payload() []byte {
 	return NotificationPayload(n.Event, n.CreatedAt, n.data)
 }
@@ -74,18 +78,20 @@ type claimedNotificationRow struct {
 	Previous       *string     `db:"previous_secret"`
 }
 
-// ClaimNotifications takes up to most notifications that are due into the worker's hand, for a lease: of one endpoint at most atOnce at
-// a time in all workers, and one of an endpoint whose last attempt failed.
-func (s *Store) ClaimNotifications(ctx context.Context, maximum, atOnce int, lease time.Duration) ([]ClaimedNotification, error) {
+// ClaimNotifications claims up to maximum due notifications for a lease. All workers together
+// have at most maxConcurrent notifications of one endpoint, or one if the endpoint's last
+// attempt failed.
+func (s *Store) ClaimNotifications(ctx context.Context, maximum, maxConcurrent int, lease time.Duration) ([]ClaimedNotification, error) {
 	var rows []claimedNotificationRow
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
 		rows = rows[:0]
 		return tx.SelectContext(ctx, &rows, `SELECT id, org_id, endpoint_id, event, subject_id, source, data, fence, attempts, created_at,
-			url, secret, previous_secret FROM claim_notifications($1, $2, $3)`, maximum, pg.Interval(lease), atOnce)
+			url, secret, previous_secret FROM claim_notifications($1, $2, $3)`, maximum, pg.Interval(lease), maxConcurrent)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("claiming notifications: %w", err)
 	}
+
 	out := make([]ClaimedNotification, len(rows))
 	for i, row := range rows {
 		out[i] = ClaimedNotification{
@@ -97,30 +103,36 @@ func (s *Store) ClaimNotifications(ctx context.Context, maximum, atOnce int, lea
 			out[i].SealedSecrets = append(out[i].SealedSecrets, *row.Previous)
 		}
 	}
+
 	return out, nil
 }
 
-// Render sees to it that a claimed notification has its payload, and keeps that: whatever becomes of what it tells of, every attempt
-// says the same. not_found: there is nothing any more that it could tell. erased: it tells of a run whose retention is over.
+// Render renders and stores the payload of a claimed notification, so that every attempt sends
+// the same one even if its subject changes. It returns not_found if the subject no longer
+// exists, and erased if it is a run whose retention is over.
 func (s *Store) Render(ctx context.Context, n *ClaimedNotification) error {
 	if n.data != nil {
 		return nil
 	}
+
 	var err error
 	switch n.Event {
 	case domain.NotifyRunRequiresAction:
-		n.data, err = s.waitingRun(ctx, n)
+		n.data, err = s.renderWaitingRun(ctx, n)
 	case domain.NotifyKnowledgeReady, domain.NotifyKnowledgeFailed:
-		n.data, err = s.readDocument(ctx, n)
-	default: // what else is told of is rendered when it is noted
+		n.data, err = s.renderDocument(ctx, n)
+	default: // the payload of any other event is rendered when the notification is created
 		err = pg.NotFound()
 	}
+
 	if apierr.CodeFor(err) == apierr.NotFound && strings.HasPrefix(n.Event, "run.") {
-		err = apierr.New(apierr.Erased, "what this notification tells is not kept any more")
+		err = apierr.New(apierr.Erased, "the payload of this notification is no longer kept")
 	}
+
 	if err != nil {
 		return err
 	}
+
 	kept := false
 	err = s.db.Within(ctx, []string{n.OrganizationID}, func(tx *sqlx.Tx) (err error) {
 		kept, err = pg.AnyRow(tx.ExecContext(ctx, `UPDATE notifications SET data = $4 WHERE id = $1 AND org_id = $2 AND fence = $3`,
@@ -130,26 +142,32 @@ func (s *Store) Render(ctx context.Context, n *ClaimedNotification) error {
 	if err != nil {
 		return fmt.Errorf("keeping notification's payload: %w", err)
 	}
+
 	if !kept {
 		return pg.NotFound()
 	}
+
 	return nil
 }
 
-// waitingRun is the run as it was when it began to wait, even if it has gone on by now; what it has used and done is that of now.
-func (s *Store) waitingRun(ctx context.Context, n *ClaimedNotification) ([]byte, error) {
+// renderWaitingRun renders the run as it was when it began to wait, even if it has continued since.
+// Its usage and tool calls are the current ones.
+func (s *Store) renderWaitingRun(ctx context.Context, n *ClaimedNotification) ([]byte, error) {
 	found, err := s.runs.RunByID(ctx, n.OrganizationID, "", n.subject)
 	if err != nil {
 		return nil, err
 	}
+
 	var action domain.RequiredAction
 	if err := json.Unmarshal(n.source, &action); err != nil {
 		return nil, fmt.Errorf("reading action of notification: %w", err)
 	}
+
 	result, err := found.Result()
 	if err != nil {
 		return nil, err
 	}
+
 	run := found.Run
 	if result != nil {
 		var ended domain.Run
@@ -159,51 +177,56 @@ func (s *Store) waitingRun(ctx context.Context, n *ClaimedNotification) ([]byte,
 		done := rundb.Progress{Usage: ended.Usage, ToolCalls: ended.ToolCalls, CitationsRemoved: ended.CitationsRemoved}
 		done.Show(&run)
 	}
+
 	run.Status, run.RequiredAction, run.FinishedAt, run.ExpiresAt = domain.RunRequiresAction, &action, nil, nil
 	return run.Render()
 }
 
-// readDocument is the document as it was when it was read.
-func (s *Store) readDocument(ctx context.Context, n *ClaimedNotification) ([]byte, error) {
+// renderDocument renders the document as it was when it was read.
+func (s *Store) renderDocument(ctx context.Context, n *ClaimedNotification) ([]byte, error) {
 	var row knowledgedb.DocumentRow
 	err := s.db.GetContext(ctx, &row, `SELECT `+knowledgedb.DocumentColumns+` FROM jsonb_populate_record(NULL::documents, $1::jsonb) d`, string(n.source))
 	if err != nil {
 		return nil, fmt.Errorf("reading document of notification: %w", err)
 	}
+
 	doc, err := row.Document()
 	if err != nil {
 		return nil, err
 	}
+
 	out, err := json.Marshal(doc)
 	if err != nil {
 		return nil, fmt.Errorf("rendering document: %w", err)
 	}
+
 	return out, nil
 }
 
-// Attempt is how an attempt to send a notification ended.
+// Attempt is the result of an attempt to send a notification.
 type Attempt struct {
 	Status         domain.NotificationStatus
-	ResponseStatus int           // 0: there was no answer
-	Error          string        // "" of one that was delivered
-	Next           time.Duration // until the next attempt, of one that is pending
-	Gone           bool          // the endpoint wants nothing any more
-	Unsent         bool          // nothing was sent: that is no fault of the endpoint's
+	ResponseStatus int           // 0: there was no response
+	Error          string        // "" if it was delivered
+	Next           time.Duration // time until the next attempt, if it is pending
+	Gone           bool          // the endpoint asked for no more notifications
+	Unsent         bool          // nothing was sent, and the endpoint is not at fault
 }
 
-// SettleNotification writes down how an attempt ended, and disables the endpoint when it wants nothing any more or has failed for long,
-// which is told. Of a notification that is in the worker's hand no longer nothing is written. One that would be sent again when its run is
-// kept no longer has failed.
+// SettleNotification records the result of an attempt. It disables the endpoint, and returns
+// true, if the endpoint asked for no more notifications or has failed for too long. It writes
+// nothing if the worker no longer holds the notification. A notification that would be retried
+// after its run's retention is over fails instead.
 func (s *Store) SettleNotification(ctx context.Context, held HeldNotification, a Attempt) (disabled bool, err error) {
 	err = s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
 		disabled = false
-		const over = `$4 = 'pending' AND NOT ` + notificationTold
+		const over = `$4 = 'pending' AND NOT ` + subjectExists
 		kept, err := pg.AnyRow(tx.ExecContext(ctx, `UPDATE notifications n SET status = CASE WHEN `+over+` THEN 'failed' ELSE $4 END,
 			response_status = nullif($5, 0), error = CASE WHEN `+over+` THEN $8 ELSE nullif($6, '') END,
 			lease_until = NULL, next_attempt_at = clock_timestamp() + $7::interval,
 			delivered_at = CASE WHEN $4 = 'delivered' THEN clock_timestamp() END,
 			source = CASE WHEN n.data IS NULL THEN n.source END,
-			data = CASE WHEN `+notificationTold+` THEN n.data END
+			data = CASE WHEN `+subjectExists+` THEN n.data END
 			WHERE n.id = $1 AND n.org_id = $2 AND n.fence = $3 AND n.status = 'pending'`,
 			held.ID, held.OrganizationID, held.Fence, string(a.Status), a.ResponseStatus, a.Error, pg.Interval(a.Next), Untold))
 		if err != nil || !kept {
@@ -212,18 +235,22 @@ func (s *Store) SettleNotification(ctx context.Context, held HeldNotification, a
 		if a.Status == domain.NotificationDelivered {
 			return noteSuccess(ctx, tx, held)
 		}
+
 		if !a.Unsent {
 			disabled, err = noteFailure(ctx, tx, held, a)
 		}
+
 		return err
 	})
 	if err != nil {
 		return false, fmt.Errorf("settling notification: %w", err)
 	}
+
 	return disabled, nil
 }
 
-// noteSuccess writes once a second at most: everything that an endpoint is told would wait for its row.
+// noteSuccess writes at most once a second, because all notifications of the endpoint
+// contend for its row.
 func noteSuccess(ctx context.Context, tx *sqlx.Tx, held HeldNotification) error {
 	_, err := tx.ExecContext(ctx, `UPDATE notification_endpoints SET failures = 0, failing_since = NULL, last_success_at = clock_timestamp()
 		WHERE id = $1 AND org_id = $2 AND (failures > 0 OR coalesce(last_success_at < clock_timestamp() - interval '1 second', true))`,
@@ -231,11 +258,14 @@ func noteSuccess(ctx context.Context, tx *sqlx.Tx, held HeldNotification) error 
 	return err
 }
 
+// noteFailure counts a failed attempt of an endpoint. It disables the endpoint, and returns
+// true, if it has failed for too long or is gone.
 func noteFailure(ctx context.Context, tx *sqlx.Tx, held HeldNotification, a Attempt) (disabled bool, err error) {
 	reason := "Every attempt of the last 24 hours failed. The last one: " + a.Error
 	if a.Gone {
 		reason = a.Error
 	}
+
 	err = tx.GetContext(ctx, &disabled, `UPDATE notification_endpoints e SET failures = w.failures, failing_since = w.since,
 		enabled = w.enabled AND NOT w.over,
 		disabled_at = CASE WHEN w.enabled AND w.over THEN clock_timestamp() ELSE e.disabled_at END,
@@ -244,14 +274,15 @@ func noteFailure(ctx context.Context, tx *sqlx.Tx, held HeldNotification, a Atte
 		  $3 OR (failures + 1 >= $5 AND failing_since <= clock_timestamp() - $6::interval) IS TRUE AS over
 		  FROM notification_endpoints WHERE id = $1 AND org_id = $2 AND deleted_at IS NULL FOR UPDATE) w
 		WHERE e.id = w.id RETURNING w.enabled AND w.over`,
-		held.EndpointID, held.OrganizationID, a.Gone, reason, disableAfter, pg.Interval(disableAfterFor))
+		held.EndpointID, held.OrganizationID, a.Gone, reason, disableAfter, pg.Interval(disableAfterTime))
 	if errors.Is(err, sql.ErrNoRows) { // deleted meanwhile
 		return false, nil
 	}
+
 	return disabled, err
 }
 
-// DropNotification removes a notification that there is nothing any more to be told of.
+// DropNotification removes a notification whose subject no longer exists.
 func (s *Store) DropNotification(ctx context.Context, held HeldNotification) error {
 	err := s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
 		_, err := tx.ExecContext(ctx, `DELETE FROM notifications WHERE id = $1 AND org_id = $2 AND fence = $3`,
@@ -264,8 +295,8 @@ func (s *Store) DropNotification(ctx context.Context, held HeldNotification) err
 	return nil
 }
 
-// PruneNotifications removes up to limit notifications that are kept no longer, and as many of deleted endpoints. It reports how many of
-// either at most.
+// PruneNotifications removes up to limit old notifications, and up to limit notifications of
+// deleted endpoints. It returns the larger of the two counts.
 func (s *Store) PruneNotifications(ctx context.Context, limit int) (n int, err error) {
 	if err := s.db.GetContext(ctx, &n, `SELECT prune_notifications($1, $2)`, limit, pg.Interval(notificationsKept)); err != nil {
 		return 0, fmt.Errorf("pruning notifications: %w", err)

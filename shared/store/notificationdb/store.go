@@ -1,4 +1,4 @@
-// Package notificationdb keeps notification endpoints and the messages for them.
+// Package notificationdb stores notification endpoints and the notifications to send to them.
 package notificationdb
 
 import (
@@ -6,14 +6,14 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// Store reads and writes them. It is safe for concurrent use.
+// Store reads and writes notifications. It is safe for concurrent use.
 type Store struct {
 	db *pg.DB
 
 	runs *rundb.Store
 }
 
-// New makes the store on a database.
+// New creates the store on a database.
 func New(db *pg.DB, runs *rundb.Store) *Store {
 	return &Store{db: db, runs: runs}
 }

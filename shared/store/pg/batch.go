@@ -7,18 +7,19 @@ import (
 	"time"
 )
 
-// A batch serves many organizations, so it waits only briefly for a row that another transaction has locked. Most transactions end
-// within that time. After it the batch is carried out without the locked rows.
+// A batch serves many organizations, so it waits only briefly for a row that another
+// transaction has locked. Most transactions end within that time. After it the batch is
+// executed without the locked rows.
 const (
 	BatchLockTimeout = 50 * time.Millisecond
-	PartLockTimeout  = 10 * time.Millisecond // of what is left of a batch that has met a locked row
-	SplitFor         = time.Second           // how long a batch is split to find locked rows; what is left by then counts as locked
+	PartLockTimeout  = 10 * time.Millisecond // for the parts of a batch that has met a locked row
+	SplitFor         = time.Second           // how long a batch is bisected to find locked rows; the rest then counts as locked
 
-	skipFor = time.Second // after a batch has met a locked row, the next ones do not wait for such rows
+	skipDuration = time.Second // after a batch has met a locked row, later ones skip locked rows for this long
 )
 
-// InParts handles the first n rows and then the others. When only the others fail, failed makes their answers:
-// the first rows are committed.
+// InParts calls handle with the first n rows and then with the others. If only the second call
+// fails, the first rows are committed, and failed makes the results of the others.
 func InParts[Q, A any](rows []Q, n int, handle func([]Q) ([]A, error), failed func(error) A) ([]A, error) {
 	first, err := handle(rows[:n])
 	if err != nil {
@@ -33,13 +34,13 @@ func InParts[Q, A any](rows []Q, n int, handle func([]Q) ([]A, error), failed fu
 	return append(first, second...), nil
 }
 
-// Found are runs and their organizations, in the same order, that a function of the schema found in all organizations.
+// Found are runs of any organization, and their organizations in the same order.
 type Found struct {
 	Runs, Organizations []string
 }
 
-// Find asks one of the schema's functions that look over all organizations. The caller locks the rows and checks them again
-// in the transactions of their organizations.
+// Find calls one of the schema's functions that look at all organizations. The caller must lock
+// the rows and check them again in transactions of their organizations.
 func (db *DB) Find(ctx context.Context, query string, args ...any) (Found, error) {
 	var rows []struct {
 		RunID          string `db:"run_id"`
@@ -55,14 +56,15 @@ func (db *DB) Find(ctx context.Context, query string, args ...any) (Found, error
 	return out, nil
 }
 
-// A round of a sweeper works on one kind of rows for about RoundTime, in transactions of up to PartMax rows.
+// A round of a sweeper works on one kind of rows for about RoundTime, in transactions of up
+// to PartMax rows.
 const (
 	RoundTime = time.Second
 	PartMax   = 500
 )
 
-// Parts yields what was found, a transaction's worth at a time, until the round's time is over. A part whose rows another sweeper
-// has locked costs one statement, which skips them.
+// Parts yields the found runs in parts of one transaction each, until the round's time is over. If
+// another sweeper has locked the rows of a part, the part costs one statement, which skips them.
 func (f Found) Parts() iter.Seq[Found] {
 	until := time.Now().Add(RoundTime)
 	return func(yield func(Found) bool) {
@@ -75,7 +77,7 @@ func (f Found) Parts() iter.Seq[Found] {
 	}
 }
 
-// Pause waits for d, or until ctx ends.
+// Pause waits for d. It returns an error if ctx ends earlier.
 func Pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

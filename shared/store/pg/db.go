@@ -23,13 +23,13 @@ type DB struct {
 	stmts map[string]*sqlx.Stmt
 }
 
-// appRole is the database role that the service's statements run as. It owns no table and does not bypass
-// row-level security, whatever login the connection uses.
+// appRole is the database role that runs the service's statements, independent of the login of
+// the connection. It owns no table and cannot bypass row-level security.
 const appRole = "parley_app"
 
 // Open prepares a pool of at most conns connections to the PostgreSQL server at dsn, a URL or
-// keyword string of lib/pq, which act as the role parley_app unless the address sets another. It does
-// not connect: the first use does.
+// keyword string of lib/pq. The connections use the role parley_app unless dsn sets another
+// one. Open does not connect; the first use does.
 func Open(dsn string, conns int) (*DB, error) {
 	connector, err := Connector(dsn)
 	if err != nil {
@@ -38,8 +38,8 @@ func Open(dsn string, conns int) (*DB, error) {
 	return On(connector, conns), nil
 }
 
-// OpenOwner is Open for migrations and what belongs to a release: its connections act as the login of the
-// address, and their statements may take as long as they need.
+// OpenOwner is Open for migrations and the data of a release. Its connections use the login's
+// own role, and their statements have no timeout.
 func OpenOwner(dsn string, conns int) (*DB, error) {
 	connector, err := newConnector(dsn, ownerSettings, dialer{})
 	if err != nil {
@@ -48,7 +48,8 @@ func OpenOwner(dsn string, conns int) (*DB, error) {
 	return On(connector, conns), nil
 }
 
-// Connector makes the connections that Open uses. keyIDs are the keys of SECRETS_KEY that the process has, for RunningKeys.
+// Connector returns the connector that Open uses. keyIDs are the ids of the keys in the
+// process's SECRETS_KEY, for RunningKeys.
 func Connector(dsn string, keyIDs ...string) (driver.Connector, error) {
 	settings := sessionSettings
 	if len(keyIDs) > 0 {
@@ -58,7 +59,7 @@ func Connector(dsn string, keyIDs ...string) (driver.Connector, error) {
 	return newConnector(dsn, settings, dialer{silence: answerTimeout})
 }
 
-// On is Open on connections that the caller makes.
+// On is Open with connections from connector.
 func On(connector driver.Connector, conns int) *DB {
 	db := sqlx.NewDb(sql.OpenDB(connector), "postgres")
 	db.SetMaxOpenConns(conns)
@@ -71,6 +72,7 @@ func newConnector(dsn string, settings map[string]string, d dialer) (driver.Conn
 	if err != nil {
 		return nil, fmt.Errorf("reading database address: %w", err)
 	}
+
 	set := maps.Clone(settings)
 	maps.Copy(set, cfg.Runtime)
 	cfg.Runtime = set
@@ -78,35 +80,36 @@ func newConnector(dsn string, settings map[string]string, d dialer) (driver.Conn
 	if err != nil {
 		return nil, fmt.Errorf("reading database address: %w", err)
 	}
+
 	connector.Dialer(d)
 	return connector, nil
 }
 
-// sessionSettings are run-time parameters of each connection, unless the address sets them itself.
+// sessionSettings are run-time parameters of each connection, unless the DSN sets them.
 var sessionSettings = map[string]string{
 	"application_name": "parley",
 	"role":             appRole,
-	// A statement or an open transaction that hangs must not keep its locks for ever.
+	// A hanging statement or open transaction must not keep its locks forever.
 	"statement_timeout":                   "10000",
 	"lock_timeout":                        "5000",
 	"idle_in_transaction_session_timeout": "10000",
-	// The batch statements are prepared while tables may be empty, when a sequential scan looks cheapest,
-	// and stay prepared as the tables grow. Every query has an index, so the planner is told to use it,
-	// to plan once, and not to spend longer on compiling a plan than on running it. The settings also hold
-	// for statements inside functions, whose plans are kept per connection.
+	// The batch statements are prepared while tables may be empty, when a sequential scan looks
+	// cheapest, and stay prepared as the tables grow. Every query has an index, so the planner
+	// should use it, plan once, and not compile plans, which takes longer than running them. The
+	// settings also apply to statements inside functions, whose plans are kept per connection.
 	"enable_seqscan":  "off",
 	"plan_cache_mode": "force_generic_plan",
 	"jit":             "off",
 }
 
-// ownerSettings bound only the wait for locks, behind which the service's statements queue. The bound is
-// longer than any of those statements may hold a lock.
+// ownerSettings limit only the wait for locks, because the service's statements queue up after
+// a waiting migration. The limit is longer than any of those statements may hold a lock.
 var ownerSettings = map[string]string{"application_name": "parley-owner", "lock_timeout": "30000"}
 
-// SQL is the pool, for migrations and metrics.
+// SQL returns the pool, for migrations and metrics.
 func (db *DB) SQL() *sql.DB { return db.DB.DB }
 
-// Ping connects once.
+// Ping checks that the server accepts a connection.
 func (db *DB) Ping(ctx context.Context) error {
 	if err := db.PingContext(ctx); err != nil {
 		return fmt.Errorf("reaching database%s: %w", missingRole(err), err)
@@ -114,8 +117,8 @@ func (db *DB) Ping(ctx context.Context) error {
 	return nil
 }
 
-// Fresh runs a statement on a new connection. Connections of the pool would not show that the server's
-// programs were replaced: they have loaded what they need.
+// Fresh calls f with a new connection. The pool's connections would not notice that the
+// server's binaries were replaced, because they have already loaded them.
 func (db *DB) Fresh(ctx context.Context, f func(*sql.DB) error) error {
 	fresh := sql.OpenDB(db.connector)
 	defer func() { _ = fresh.Close() }() // nothing was written
@@ -126,7 +129,7 @@ func (db *DB) Fresh(ctx context.Context, f func(*sql.DB) error) error {
 	return f(fresh)
 }
 
-// missingRole explains why a server refuses the service's role.
+// missingRole explains why the server rejects the service's role. It returns "" for other errors.
 func missingRole(err error) string {
 	switch {
 	case HasCode(err, "22023"):
@@ -137,7 +140,7 @@ func missingRole(err error) string {
 	return ""
 }
 
-// Close ends all connections.
+// Close closes all connections.
 func (db *DB) Close() error {
 	if err := db.DB.Close(); err != nil {
 		return fmt.Errorf("closing database: %w", err)
@@ -145,8 +148,8 @@ func (db *DB) Close() error {
 	return nil
 }
 
-// Prepared returns the statement of a query, prepared once per process and connection: the batch
-// statements take longer to plan than to run.
+// Prepared returns the prepared statement of a query. It is prepared once per process and
+// connection, because planning the batch statements takes longer than running them.
 func (db *DB) Prepared(ctx context.Context, query string) (*sqlx.Stmt, error) {
 	db.mu.Lock()
 	known := db.stmts[query]
@@ -154,16 +157,19 @@ func (db *DB) Prepared(ctx context.Context, query string) (*sqlx.Stmt, error) {
 	if known != nil {
 		return known, nil
 	}
-	stmt, err := db.PreparexContext(ctx, query) // without the lock: a server that is slow to answer delays this caller alone
+
+	stmt, err := db.PreparexContext(ctx, query) // without the lock: a slow server delays only this caller
 	if err != nil {
 		return nil, fmt.Errorf("preparing statement: %w", err)
 	}
+
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	if known = db.stmts[query]; known != nil {
 		_ = stmt.Close() //nolint:sqlclosecheck // another caller was faster; a statement that is kept is not closed here
 		return known, nil
 	}
+
 	db.stmts[query] = stmt
 	return stmt, nil
 }

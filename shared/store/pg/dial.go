@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// dialer bounds connecting and keeps a dead peer from holding a connection for long; silence is how long a
-// server may take to answer, 0 any time.
+// dialer limits the time to connect and detects dead peers. silence is how long a server may
+// take to answer; 0 means no limit.
 type dialer struct{ silence time.Duration }
 
 func (d dialer) Dial(network, address string) (net.Conn, error) {
@@ -27,37 +27,41 @@ func (d dialer) DialContext(ctx context.Context, network, address string) (net.C
 	if err != nil {
 		return nil, fmt.Errorf("dialing database: %w", err)
 	}
+
 	if tcp, ok := conn.(*net.TCPConn); ok {
 		if err := setUserTimeout(tcp, 10*time.Second); err != nil {
 			_ = conn.Close() // the setting's error is the one to report
 			return nil, err
 		}
 	}
+
 	if d.silence == 0 {
 		return conn, nil
 	}
-	return patient{conn, d.silence}, nil
+
+	return timeoutConn{conn, d.silence}, nil
 }
 
-// answerTimeout is how long a server may be silent while an answer is awaited: longer than any statement may
-// take. lib/pq goes on reading after a context has ended, so without it a server that is frozen, or behind a
-// partition, would hold its callers for as long as that lasts.
+// answerTimeout is how long a server may be silent while lib/pq waits for an answer. It is
+// longer than any statement may take. lib/pq continues to read after its context has ended, so
+// without the timeout a frozen or partitioned server would block its callers indefinitely.
 const answerTimeout = 15 * time.Second
 
-// patient is a connection whose peer may be silent for a while. lib/pq reads only when it awaits an answer.
-type patient struct {
+// timeoutConn is a connection with a timeout for each read and write. lib/pq reads only while it
+// waits for an answer.
+type timeoutConn struct {
 	net.Conn
 	silence time.Duration
 }
 
-func (c patient) Read(b []byte) (int, error) {
+func (c timeoutConn) Read(b []byte) (int, error) {
 	if err := c.Conn.SetReadDeadline(time.Now().Add(c.silence)); err != nil {
 		return 0, err
 	}
 	return c.Conn.Read(b)
 }
 
-func (c patient) Write(b []byte) (int, error) {
+func (c timeoutConn) Write(b []byte) (int, error) {
 	if err := c.Conn.SetWriteDeadline(time.Now().Add(c.silence)); err != nil {
 		return 0, err
 	}

@@ -1,6 +1,8 @@
-// Package pg is what the packages of shared/store share: the pool, transactions that see the rows of certain
-// organizations, statements on reserved connections, and PostgreSQL's errors.
+// Package pg is the foundation of the packages in shared/store: the connection pool,
+// transactions restricted to certain organizations, statements on reserved connections, and
+// PostgreSQL's errors.
 //
-// Writes run in explicit transactions, or as single statements on reserved connections (Pinned): on a broken
-// connection database/sql may run an autocommit statement of the pool twice.
+// Writes run in explicit transactions, or as single statements on reserved connections
+// (Pinned), because database/sql may run an autocommit statement of the pool twice when a
+// connection breaks.
 package pg

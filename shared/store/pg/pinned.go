@@ -12,12 +12,12 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// Pinned runs single statements, each its own transaction, on a connection of its own. That saves the
-// round trips of BEGIN and COMMIT where they count, and is safe where the pool is not: a statement of a
-// pool may be run twice when its connection breaks, one of a reserved connection is not. A caller whose
-// statement was not answered does not know what became of it, as with a lost commit.
+// Pinned runs single statements on a reserved connection, each as a separate transaction. That
+// saves the round trips of BEGIN and COMMIT. Unlike the pool, it never runs a statement twice
+// when a connection breaks. If a statement is not answered, the caller does not know whether it
+// took effect, as with a lost COMMIT.
 //
-// Its statements are batches: they wait for a locked row no longer than BatchLockTimeout.
+// The statements are batches: they wait for a locked row no longer than BatchLockTimeout.
 type Pinned struct {
 	db *DB
 
@@ -29,32 +29,33 @@ type Pinned struct {
 	skipsUntil time.Time
 }
 
-// NewPinned prepares a connection of db for batches.
+// NewPinned returns a Pinned that takes its connection from db.
 func NewPinned(db *DB) *Pinned { return &Pinned{db: db} }
 
-// MetLocked notes that a batch has met a locked row.
+// MetLocked records that a batch has met a locked row.
 func (p *Pinned) MetLocked() {
 	p.skipping.Lock()
 	defer p.skipping.Unlock()
-	p.skipsUntil = time.Now().Add(skipFor)
+	p.skipsUntil = time.Now().Add(skipDuration)
 }
 
-// SkipsLocked reports whether a batch has met a locked row recently: the next one may meet it again, and is not to wait for it.
+// SkipsLocked reports whether a batch has recently met a locked row. The next batch may meet it
+// too and should not wait for it.
 func (p *Pinned) SkipsLocked() bool {
 	p.skipping.Lock()
 	defer p.skipping.Unlock()
 	return time.Now().Before(p.skipsUntil)
 }
 
-// SelectInto runs a statement and reads its rows into dest, a pointer to a slice. A deadlock's victim was
-// rolled back, and is run again.
+// SelectInto runs a statement and reads its rows into dest, a pointer to a slice. If PostgreSQL
+// rolled the statement back because of a deadlock, SelectInto runs it again.
 func (p *Pinned) SelectInto(ctx context.Context, dest any, query string, args ...any) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	const tries = 5
 	for n := 1; ; n++ {
 		err := p.once(ctx, dest, query, args)
-		// A connection that was found closed before anything was sent is replaced, too.
+		// A connection that was already closed before the statement was sent is also replaced.
 		if n == tries || !HasCode(err, "40P01", "40001") && !errors.Is(err, sql.ErrConnDone) {
 			return err
 		}
@@ -76,6 +77,7 @@ func (p *Pinned) prepared(ctx context.Context, query string) (*sqlx.Stmt, error)
 	if stmt, ok := p.stmts[query]; ok {
 		return stmt, nil
 	}
+
 	if p.conn == nil {
 		conn, err := p.db.Connx(ctx)
 		if err != nil {
@@ -87,24 +89,27 @@ func (p *Pinned) prepared(ctx context.Context, query string) (*sqlx.Stmt, error)
 			return nil, err
 		}
 	}
+
 	stmt, err := p.conn.PreparexContext(ctx, query)
 	if err != nil {
 		return nil, err
 	}
+
 	p.stmts[query] = stmt
 	return stmt, nil
 }
 
-// drop closes the connection, whose settings are not those of the pool; the next statement takes another.
+// drop closes the connection, because its settings differ from those of the pool. The next
+// statement takes another one.
 func (p *Pinned) drop() {
 	if p.conn != nil {
-		_ = p.conn.Raw(func(any) error { return driver.ErrBadConn }) // has the pool close it
-		_ = p.conn.Close()                                           // broken or not, it is not used again here
+		_ = p.conn.Raw(func(any) error { return driver.ErrBadConn }) // makes the pool close it
+		_ = p.conn.Close()                                           // broken or not, it is not used again
 	}
 	p.conn, p.stmts = nil, nil
 }
 
-// Close ends the connection for good.
+// Close closes the connection.
 func (p *Pinned) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

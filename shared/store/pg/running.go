@@ -6,15 +6,17 @@ import (
 	"strings"
 )
 
-// A process of the service names the keys of its SECRETS_KEY in the application_name of its connections, by their ids.
+// A process of the service lists the ids of the keys in its SECRETS_KEY in the application_name
+// of its connections.
 const (
 	runningPrefix = "parley keys="
-	// MaxRunningKeys is how many keys a process names: PostgreSQL keeps 63 bytes of a name.
+	// MaxRunningKeys is how many key ids a process lists. PostgreSQL keeps 63 bytes of an
+	// application_name.
 	MaxRunningKeys = 5
 )
 
-// RunningKeys returns the ids of the keys that the connected processes of the service have, in the order of their SECRETS_KEY: at most
-// MaxRunningKeys of each. Processes with the same keys count once.
+// RunningKeys returns the key ids of the connected processes of the service, each in the order
+// of its SECRETS_KEY and at most MaxRunningKeys. Processes with the same keys appear once.
 func (db *DB) RunningKeys(ctx context.Context) ([][]string, error) {
 	var names []string
 	err := db.SelectContext(ctx, &names, `SELECT DISTINCT application_name FROM pg_stat_activity

@@ -8,19 +8,20 @@ import (
 	"parley/shared/domain"
 )
 
-// Tuples writes rows as PostgreSQL reads an array of a composite type: an array of columns each would be as many arrays to write and to
-// read, for every statement. The fields of a row are added in the type's order, between next and done.
+// Tuples encodes rows as a PostgreSQL array of a composite type. One array of composites is
+// cheaper to write and to parse than one array per column. The fields of a row are added
+// between Next and Done, in the order of the type.
 type Tuples struct {
 	text  []byte
-	first bool // no field of the row has been added
+	first bool // no field of the current row has been added
 }
 
-// NewTuples has room for rows of some bytes each.
+// NewTuples returns an empty array with room for rows of the given size in bytes.
 func NewTuples(rows, bytes int) *Tuples {
 	return &Tuples{text: append(make([]byte, 0, rows*bytes), '{')}
 }
 
-// String is the array, once all rows are done.
+// String returns the array. All rows must be done.
 func (t *Tuples) String() string { return string(t.text) + "}" }
 
 // Next begins a row.
@@ -41,10 +42,11 @@ func (t *Tuples) comma() {
 	t.first = false
 }
 
-// Null adds a field without a value.
+// Null adds a null field.
 func (t *Tuples) Null() { t.comma() }
 
-// Text adds a text, or what PostgreSQL reads from one. What quotes is itself quoted twice: in the row, and in the array.
+// Text adds a text, or any value that PostgreSQL can read from a text. Quotes and backslashes
+// are escaped twice: for the row and for the array.
 func (t *Tuples) Text(s string) {
 	t.comma()
 	t.text = append(t.text, '\\', '"')
@@ -60,10 +62,11 @@ func (t *Tuples) Text(s string) {
 		}
 		from = i + 1
 	}
+
 	t.text = append(append(t.text, s[from:]...), '\\', '"')
 }
 
-// Optional adds a text; the empty one is null.
+// Optional adds a text, or null if it is empty.
 func (t *Tuples) Optional(s string) {
 	if s == "" {
 		t.Null()
@@ -72,7 +75,7 @@ func (t *Tuples) Optional(s string) {
 	t.Text(s)
 }
 
-// Bytes adds a bytea; nil is null.
+// Bytes adds a bytea, or null if it is nil.
 func (t *Tuples) Bytes(b []byte) {
 	t.comma()
 	if b == nil {
@@ -88,7 +91,7 @@ func (t *Tuples) Int(n int64) {
 	t.text = strconv.AppendInt(t.text, n, 10)
 }
 
-// Positive adds a number; zero is null.
+// Positive adds a number, or null if it is zero.
 func (t *Tuples) Positive(n int64) {
 	if n == 0 {
 		t.Null()
@@ -97,7 +100,7 @@ func (t *Tuples) Positive(n int64) {
 	t.Int(n)
 }
 
-// Time adds an instant; nil is null.
+// Time adds a time, or null if it is nil.
 func (t *Tuples) Time(at *domain.Time) {
 	t.comma()
 	if at == nil {

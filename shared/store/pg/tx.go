@@ -11,7 +11,8 @@ import (
 	"github.com/lib/pq"
 )
 
-// Tx runs f in a READ COMMITTED transaction. It runs f again when PostgreSQL ended the transaction for a deadlock.
+// Tx runs f in a READ COMMITTED transaction. It runs f again if PostgreSQL aborted the
+// transaction because of a deadlock.
 func (db *DB) Tx(ctx context.Context, f func(*sqlx.Tx) error) error {
 	const tries = 5
 	for n := 1; ; n++ {
@@ -22,13 +23,14 @@ func (db *DB) Tx(ctx context.Context, f func(*sqlx.Tx) error) error {
 	}
 }
 
+// txOnce runs f in a transaction, once.
 func (db *DB) txOnce(ctx context.Context, f func(*sqlx.Tx) error) error {
 	tx, err := db.BeginTxx(ctx, nil)
 	if err != nil {
 		return fmt.Errorf("beginning transaction: %w", err)
 	}
 	if err := f(tx); err != nil {
-		_ = tx.Rollback() // err says what went wrong; a failed rollback closes the connection
+		_ = tx.Rollback() // err is the error to report; a failed rollback closes the connection
 		return err
 	}
 	if err := tx.Commit(); err != nil {
@@ -37,15 +39,16 @@ func (db *DB) txOnce(ctx context.Context, f func(*sqlx.Tx) error) error {
 	return nil
 }
 
-// Within is Tx for rows of organizations. The transaction sees and writes only rows of orgs, whatever its
-// statements say.
+// Within is Tx for rows of organizations. Row-level security restricts the transaction to rows
+// of orgs, whatever its statements say.
 func (db *DB) Within(ctx context.Context, orgs []string, f func(*sqlx.Tx) error) error {
 	return db.txAfter(ctx, `SET LOCAL parley.organizations = `+pq.QuoteLiteral(joinOrganizations(orgs)), f)
 }
 
-// WithinPage is Within for a page of an organization's rows, in the order of an index. The planner treats row-level
-// security as one more condition and, with many organizations, expects so few rows that it would read and sort all
-// rows of the organization. The transaction makes it follow the index and stop.
+// WithinPage is Within for a page of an organization's rows, in the order of an index. The
+// planner treats row-level security as one more condition. With many organizations it expects
+// few rows, and would read and sort all rows of the organization. The settings of the
+// transaction make it follow the index and stop.
 func (db *DB) WithinPage(ctx context.Context, org string, f func(*sqlx.Tx) error) error {
 	return db.txAfter(ctx, `SELECT set_config('enable_sort', 'off', true), set_config('parley.organizations', `+
 		pq.QuoteLiteral(joinOrganizations([]string{org}))+`, true)`, f)
@@ -62,7 +65,8 @@ func (db *DB) WithinBriefly(ctx context.Context, orgs []string, timeout time.Dur
 		timeout.Milliseconds(), pq.QuoteLiteral(joinOrganizations(orgs))), f)
 }
 
-// WithinUser is Within for rows of an organization and rows of a user that belong to no organization. Either may be empty.
+// WithinUser is Within for rows of an organization and for rows of a user that belong to no
+// organization. Either may be empty.
 func (db *DB) WithinUser(ctx context.Context, org, userID string, f func(*sqlx.Tx) error) error {
 	var orgs []string
 	if org != "" {
@@ -76,7 +80,8 @@ func (db *DB) WithinUser(ctx context.Context, org, userID string, f func(*sqlx.T
 	})
 }
 
-// WithinPrepared is Within for one frequent statement of an organization. The statement is planned once per connection.
+// WithinPrepared is Within for one frequent statement of an organization, which is planned
+// once per connection.
 func (db *DB) WithinPrepared(ctx context.Context, org, query string, f func(*sqlx.Stmt) error) error {
 	stmt, err := db.Prepared(ctx, query)
 	if err != nil {
@@ -85,7 +90,7 @@ func (db *DB) WithinPrepared(ctx context.Context, org, query string, f func(*sql
 	return db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error { return f(tx.StmtxContext(ctx, stmt)) })
 }
 
-// txAfter is Tx behind statements that set parameters of the transaction.
+// txAfter is Tx with statements before f that set parameters of the transaction.
 func (db *DB) txAfter(ctx context.Context, settings string, f func(*sqlx.Tx) error) error {
 	return db.Tx(ctx, func(tx *sqlx.Tx) error {
 		if _, err := tx.ExecContext(ctx, settings); err != nil {
@@ -95,8 +100,8 @@ func (db *DB) txAfter(ctx context.Context, settings string, f func(*sqlx.Tx) err
 	})
 }
 
-// ActFor replaces the organizations that the rest of a transaction acts for. Transactions use it that learn
-// the organizations from rows they read.
+// ActFor replaces the organizations of the transaction from here on. It is for transactions
+// that learn the organization from a row that they read.
 func ActFor(ctx context.Context, tx *sqlx.Tx, orgs ...string) error {
 	if _, err := tx.ExecContext(ctx, `SELECT parley_act_for($1)`, pq.Array(orgs)); err != nil {
 		return fmt.Errorf("naming organizations: %w", err)
@@ -104,15 +109,16 @@ func ActFor(ctx context.Context, tx *sqlx.Tx, orgs ...string) error {
 	return nil
 }
 
-// joinOrganizations writes ids as parley_organizations() of the schema reads them. A value with a comma is not
-// an id, and must not be read as several.
+// joinOrganizations joins ids for the schema's parley_organizations(). It drops a value with a
+// comma, which is not an id and would be read as several.
 func joinOrganizations(orgs []string) string {
 	ids := slices.DeleteFunc(slices.Clone(orgs), func(org string) bool { return strings.Contains(org, ",") })
 	slices.Sort(ids)
 	return strings.Join(slices.Compact(ids), ",")
 }
 
-// AdvisoryLock waits until no other transaction holds the lock of the same name. The transaction holds it until it ends.
+// AdvisoryLock takes the lock of a name, which the transaction keeps until it ends. It waits
+// while another transaction has it.
 func AdvisoryLock(ctx context.Context, tx *sqlx.Tx, name string) error {
 	_, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, name)
 	return err

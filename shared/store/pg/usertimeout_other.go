@@ -7,5 +7,6 @@ import (
 	"time"
 )
 
-// setUserTimeout is a Linux setting; elsewhere keep-alive probes alone find a dead peer.
+// setUserTimeout does nothing. Only Linux has the setting; elsewhere keep-alive probes
+// detect a dead peer.
 func setUserTimeout(*net.TCPConn, time.Duration) error { return nil }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Column gathers one field of many rows for unnest.
+// Column collects one field of many rows, for unnest.
 func Column[T, V any](rows []T, f func(*T) V) []V {
 	out := make([]V, len(rows))
 	for i := range rows {
@@ -14,7 +14,7 @@ func Column[T, V any](rows []T, f func(*T) V) []V {
 	return out
 }
 
-// Optional is nil for the empty string.
+// Optional returns nil for the empty string.
 func Optional(s string) *string {
 	if s == "" {
 		return nil
@@ -22,7 +22,7 @@ func Optional(s string) *string {
 	return &s
 }
 
-// Deref is the empty string for nil.
+// Deref returns the empty string for nil.
 func Deref(s *string) string {
 	if s == nil {
 		return ""
@@ -30,5 +30,5 @@ func Deref(s *string) string {
 	return *s
 }
 
-// Interval writes a duration as PostgreSQL reads an interval.
+// Interval formats a duration as a PostgreSQL interval.
 func Interval(d time.Duration) string { return fmt.Sprintf("%d milliseconds", d.Milliseconds()) }

@@ -11,24 +11,25 @@ import (
 	"syscall"
 )
 
-// accountNames are tried in this order for a new cluster when this process is root. A bare
-// number without a name would not do: initdb refuses a user that the system cannot name.
+// accountNames are the accounts to try, in this order, for a new cluster if this process is root.
+// A number without a name would not work: initdb rejects a user that the system cannot name.
 var accountNames = []string{"postgres", "nobody"}
 
-// account is who PostgreSQL runs as.
+// account is the system account that PostgreSQL runs as.
 type account struct {
 	uid, gid int
-	switched bool // not who this process runs as
+	switched bool // not the account of this process
 }
 
-// ownAccount is this process's own.
+// ownAccount is the account of this process.
 func ownAccount() account { return account{uid: os.Geteuid(), gid: os.Getegid()} }
 
-// chooseAccount is for a cluster that does not exist yet.
+// chooseAccount chooses the account for a new cluster.
 func chooseAccount() (account, error) {
 	if os.Geteuid() != 0 {
 		return ownAccount(), nil
 	}
+
 	for _, name := range accountNames {
 		found, err := user.Lookup(name)
 		if _, unknown := errors.AsType[user.UnknownUserError](err); unknown {
@@ -39,30 +40,35 @@ func chooseAccount() (account, error) {
 		}
 		return otherAccount(found)
 	}
-	return account{}, errors.New("PostgreSQL does not run as root and there is no user for it: run useradd --system postgres")
+
+	return account{}, errors.New("PostgreSQL does not run as root, and there is no user postgres: run useradd --system postgres")
 }
 
-// accountFor is for a cluster that exists: its owner, whoever was chosen first, goes on.
+// accountFor returns the account for an existing cluster: its owner.
 func accountFor(data string) (account, error) {
 	info, err := os.Stat(data)
 	if err != nil {
 		return account{}, fmt.Errorf("reading data directory: %w", err)
 	}
+
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
 		return account{}, errors.New("reading data directory: no owner")
 	}
+
 	owner := account{uid: int(stat.Uid), gid: int(stat.Gid), switched: true}
 	switch {
 	case owner.uid == os.Geteuid() && owner.uid != 0:
 		return ownAccount(), nil
 	case os.Geteuid() != 0:
-		return account{}, fmt.Errorf("data directory %s belongs to user id %d, not to this one (%d): start as that user, or as root",
+		return account{}, fmt.Errorf("data directory %s belongs to user id %d, not to %d: start as that user, or as root",
 			data, owner.uid, os.Geteuid())
 	case owner.uid != 0:
 		return owner, nil
 	}
-	// Root's, as after a restored backup: given away like a new one.
+
+	// Owned by root, for example after a restored backup: change its owner like that
+	// of a new cluster.
 	return chooseAccount()
 }
 
@@ -78,36 +84,41 @@ func otherAccount(found *user.User) (account, error) {
 	return account{uid: uid, gid: gid, switched: true}, nil
 }
 
-// own gives dir and all below it to the account; links are given, not followed.
-func (a account) own(dir string) error {
+// chown changes the owner of dir and everything below it. It does not follow links.
+func (a account) chown(dir string) error {
 	if !a.switched {
 		return nil
 	}
+
 	info, err := os.Lstat(dir)
 	if err != nil {
 		return fmt.Errorf("reading owner: %w", err)
 	}
+
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok && int(stat.Uid) == a.uid {
 		return nil
 	}
+
 	err = filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || path == dir {
 			return err
 		}
-		return os.Lchown(path, a.uid, a.gid) //nolint:gosec // G122: nobody but root can change this tree yet
+		return os.Lchown(path, a.uid, a.gid) //nolint:gosec // G122: only root can change this tree yet
 	})
 	if err == nil {
-		// Last, for its owner says above that all is done.
+		// Last, because the owner of dir shows above that everything is done.
 		err = os.Lchown(dir, a.uid, a.gid)
 	}
+
 	if err != nil {
 		return fmt.Errorf("giving data directory to user id %d: %w", a.uid, err)
 	}
+
 	return nil
 }
 
-// processAttributes put the process into a session of its own, so that the terminal's
-// Ctrl-C reaches this process alone, and under the account.
+// processAttributes start the process in a new session, so that the terminal's Ctrl-C does not
+// reach it, and under the account.
 func (a account) processAttributes() *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Setsid: true}
 	if a.switched {

@@ -14,14 +14,15 @@ import (
 	"time"
 )
 
-// oldestMajor is the oldest major version whose SQL the migrations may use.
+// oldestMajor is the oldest major version that the migrations support.
 const oldestMajor = 14
 
-// installCommand is what ErrNotInstalled tells people to run.
+// installCommand is the command that ErrNotInstalled suggests.
 const installCommand = "apt-get install -y postgresql"
 
-// places are where distributions keep the server's programs, which they leave out of PATH.
-var places = []string{
+// binaryDirs are the directories in which distributions install the server's binaries, which
+// are not in PATH.
+var binaryDirs = []string{
 	"/usr/lib/postgresql/*/bin",
 	"/usr/pgsql-*/bin",
 	"/usr/libexec/postgresql*",
@@ -33,17 +34,17 @@ var places = []string{
 type Binaries struct {
 	Postgres string // path of postgres
 	Initdb   string // path of initdb
-	Version  string // as in "15.18"
-	Major    int    // as in 15
+	Version  string // for example "15.18"
+	Major    int    // for example 15
 }
 
-// Find returns the server in PATH, or else the newest one where distributions put it.
-// Without one the error is ErrNotInstalled and names the command that installs it.
+// Find returns the server in PATH, or otherwise the newest one in the usual directories of
+// distributions. It returns ErrNotInstalled, with the command that installs one, if there is none.
 func Find(ctx context.Context) (Binaries, error) {
-	return find(ctx, os.Getenv("PATH"), places, 0)
+	return find(ctx, os.Getenv("PATH"), binaryDirs, 0)
 }
 
-// find looks for the given major version; 0 takes any.
+// find looks for the given major version; 0 means any supported version.
 func find(ctx context.Context, path string, globs []string, major int) (Binaries, error) {
 	all := candidates(ctx, path, globs)
 	for _, found := range all {
@@ -64,14 +65,14 @@ func notInstalled(versions []string, major int) error {
 		have = "installed: " + strings.Join(versions, ", ")
 	}
 	if major != 0 {
-		return fmt.Errorf("%w: the data was made by version %d, %s; install that version (on Debian and Ubuntu: %s-%d)",
+		return fmt.Errorf("%w: the data was created by version %d, %s; install that version (on Debian and Ubuntu: %s-%d)",
 			ErrNotInstalled, major, have, installCommand, major)
 	}
-	return fmt.Errorf("%w: version %d or newer is needed, %s; install it (on Debian and Ubuntu: %s)",
+	return fmt.Errorf("%w: version %d or newer is required, %s; install it (on Debian and Ubuntu: %s)",
 		ErrNotInstalled, oldestMajor, have, installCommand)
 }
 
-// candidates lists installations: those of PATH in its order, then the others, newest first.
+// candidates lists installations: those in PATH in its order, then the others, newest first.
 func candidates(ctx context.Context, path string, globs []string) []Binaries {
 	var inPath, elsewhere []Binaries
 	for _, dir := range filepath.SplitList(path) {
@@ -79,10 +80,11 @@ func candidates(ctx context.Context, path string, globs []string) []Binaries {
 			inPath = append(inPath, found)
 		}
 	}
+
 	for _, glob := range globs {
 		dirs, err := filepath.Glob(glob)
 		if err != nil {
-			continue // a malformed pattern, and all of them are constants
+			continue // a malformed pattern; all are constants
 		}
 		for _, dir := range dirs {
 			if found, ok := inspect(ctx, dir); ok {
@@ -90,17 +92,19 @@ func candidates(ctx context.Context, path string, globs []string) []Binaries {
 			}
 		}
 	}
+
 	slices.SortStableFunc(elsewhere, func(a, b Binaries) int { return cmp.Compare(b.Major, a.Major) })
 	return append(inPath, elsewhere...)
 }
 
 var versionPattern = regexp.MustCompile(`\(PostgreSQL\) ((\d+)\S*)`)
 
-// inspect reads the version of the server in dir; false when there is none that runs.
+// inspect reads the version of the server in dir. It returns false if there is none that runs.
 func inspect(ctx context.Context, dir string) (Binaries, bool) {
 	if dir == "" {
 		return Binaries{}, false
 	}
+
 	found := Binaries{Postgres: filepath.Join(dir, "postgres"), Initdb: filepath.Join(dir, "initdb")}
 	for _, program := range []string{found.Postgres, found.Initdb} {
 		info, err := os.Stat(program)
@@ -108,16 +112,19 @@ func inspect(ctx context.Context, dir string) (Binaries, bool) {
 			return Binaries{}, false
 		}
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	output, err := exec.CommandContext(ctx, found.Postgres, "--version").Output()
 	if err != nil {
 		return Binaries{}, false
 	}
+
 	match := versionPattern.FindSubmatch(output)
 	if match == nil {
 		return Binaries{}, false
 	}
+
 	found.Version = string(match[1])
 	found.Major, err = strconv.Atoi(string(match[2]))
 	return found, err == nil

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// install puts programs that say they are the given version into a directory.
+// install puts programs that report the given version into a directory.
 func install(t *testing.T, dir, version string) string {
 	t.Helper()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -51,7 +51,7 @@ func TestFind(t *testing.T) {
 		{"newest elsewhere", list(old, half), globs, 0, "18beta1", nil},
 		{"the one of the data", list(inPath), globs, 15, "15.18", nil},
 		{"an old one of the data", list(inPath), globs, 9, "9.6.24", nil},
-		{"not the one of the data", list(inPath), nil, 15, "", []string{"made by version 15", "16.4", installCommand + "-15"}},
+		{"not the one of the data", list(inPath), nil, 15, "", []string{"created by version 15", "16.4", installCommand + "-15"}},
 		{"only an old one", list(old), nil, 0, "", []string{"version 14", "12.1", installCommand}},
 		{"none", "", nil, 0, "", []string{"none is installed", installCommand}},
 	}
@@ -102,7 +102,7 @@ func TestLogIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := log.bound(); err != nil {
+	if err := log.rotate(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := log.file.WriteString("after\n"); err != nil {
@@ -141,7 +141,7 @@ func TestWholeTreeIsGivenAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	nobody := account{uid: 65534, gid: 65534, switched: true}
-	if err := nobody.own(dir); err != nil {
+	if err := nobody.chown(dir); err != nil {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]int{dir: 65534, filepath.Join(dir, "a", "b"): 65534, outside: 0} {

@@ -15,7 +15,7 @@ import (
 	"parley/shared/lifecycle"
 )
 
-// Names below Config.Dir.
+// Names in Config.Dir.
 const (
 	dataDir    = "data"
 	newDataDir = "data.new"
@@ -24,14 +24,14 @@ const (
 // User is the superuser of every private server.
 const User = "parley"
 
-// cluster is a data directory together with who serves it and with what.
+// cluster is a data directory with the account and the binaries that serve it.
 type cluster struct {
 	data     string
 	binaries Binaries
 	account  account
 }
 
-// openCluster finds the cluster in dir, or makes one.
+// openCluster opens the cluster in dir, or creates one.
 func openCluster(ctx context.Context, dir string, durable bool, lock *lifecycle.Lock) (cluster, error) {
 	data := filepath.Join(dir, dataDir)
 	version, err := os.ReadFile(filepath.Join(data, "PG_VERSION"))
@@ -41,119 +41,141 @@ func openCluster(ctx context.Context, dir string, durable bool, lock *lifecycle.
 	if err != nil {
 		return cluster{}, fmt.Errorf("reading data version: %w", err)
 	}
+
 	major, err := strconv.Atoi(strings.TrimSpace(string(version)))
 	if err != nil {
 		return cluster{}, fmt.Errorf("reading data version: %w", err)
 	}
-	binaries, err := find(ctx, os.Getenv("PATH"), places, major)
+
+	binaries, err := find(ctx, os.Getenv("PATH"), binaryDirs, major)
 	if err != nil {
 		return cluster{}, err
 	}
+
 	owner, err := accountFor(data)
 	if err != nil {
 		return cluster{}, err
 	}
-	if err := owner.own(data); err != nil {
+
+	if err := owner.chown(data); err != nil {
 		return cluster{}, err
 	}
+
 	return cluster{data: data, binaries: binaries, account: owner}, nil
 }
 
-// makeCluster runs initdb beside the final place and moves the result there: a data
-// directory that exists is a whole one.
+// makeCluster runs initdb in a temporary directory and then renames it, so that an existing
+// data directory is always complete.
 func makeCluster(ctx context.Context, dir string, durable bool, lock *lifecycle.Lock) (cluster, error) {
 	binaries, err := Find(ctx)
 	if err != nil {
 		return cluster{}, err
 	}
+
 	owner, err := chooseAccount()
 	if err != nil {
 		return cluster{}, err
 	}
+
 	made := cluster{data: filepath.Join(dir, newDataDir), binaries: binaries, account: owner}
 	if err := os.RemoveAll(made.data); err != nil {
 		return cluster{}, fmt.Errorf("removing unfinished data directory: %w", err)
 	}
+
 	if err := os.Mkdir(made.data, 0o700); err != nil {
-		return cluster{}, fmt.Errorf("making data directory: %w", err)
+		return cluster{}, fmt.Errorf("creating data directory: %w", err)
 	}
-	if err := owner.own(made.data); err != nil {
+
+	if err := owner.chown(made.data); err != nil {
 		return cluster{}, err
 	}
+
 	if err := made.initialize(ctx, durable, lock); err != nil {
 		return cluster{}, err
 	}
+
 	final := filepath.Join(dir, dataDir)
-	// Fails if the final place exists and is not empty: nothing there is overwritten.
+	// Fails if the target exists and is not empty, so nothing is overwritten.
 	if err := os.Rename(made.data, final); err != nil {
 		return cluster{}, fmt.Errorf("moving data directory to its place: %w", err)
 	}
+
 	if err := syncDir(dir); err != nil {
 		return cluster{}, err
 	}
+
 	made.data = final
 	return made, nil
 }
 
+// initialize runs initdb in the cluster's directory and waits for it.
 func (c cluster) initialize(ctx context.Context, durable bool, lock *lifecycle.Lock) error {
 	args := []string{
 		"--username=" + User, "--encoding=UTF8", "--locale=" + locale, "--data-checksums",
-		// The socket's directory is closed to others, TCP is not.
+		// The socket's directory is closed to other users; TCP is not.
 		"--auth-local=trust", "--auth-host=scram-sha-256",
 	}
 	if !durable {
 		args = append(args, "--no-sync")
 	}
+
 	var output bytes.Buffer
 	cmd, data, err := c.command(ctx, c.binaries.Initdb, args, lock)
 	if err != nil {
 		return err
 	}
+
 	defer data.Close()
 	cmd.Stdout, cmd.Stderr = &output, &output
 	child, err := lifecycle.StartChild(cmd, syscall.SIGKILL)
 	if err != nil {
 		return fmt.Errorf("starting initdb: %w", err)
 	}
+
 	select {
 	case <-child.Done():
 	case <-ctx.Done():
-		// It leads a session: the servers that it runs go with it.
+		// The process leads a session; the servers that it started die with it.
 		_ = syscall.Kill(-child.PID(), syscall.SIGKILL)
 		<-child.Done()
 		return fmt.Errorf("making database cluster: %w", context.Cause(ctx))
 	}
+
 	if err := child.Err(); err != nil {
-		return fmt.Errorf("making database cluster: %w: %s", err, bytes.TrimSpace(output.Bytes()))
+		return fmt.Errorf("creating database cluster: %w: %s", err, bytes.TrimSpace(output.Bytes()))
 	}
+
 	return nil
 }
 
-// command prepares a server program: under the cluster's account, in "/", which every
-// account can enter, with the data directory and the lock as its third and fourth
-// descriptor. The caller closes the returned directory once the program has started.
+// command prepares a server program. It runs under the cluster's account in "/", which every
+// account can enter, with the data directory and the lock as file descriptors 3 and 4. The
+// caller closes the returned directory after the program has started.
 func (c cluster) command(ctx context.Context, program string, args []string, lock *lifecycle.Lock) (*exec.Cmd, *os.File, error) {
 	data, err := os.Open(c.data)
 	if err != nil {
 		return nil, nil, fmt.Errorf("opening data directory: %w", err)
 	}
+
 	path := c.data
 	if c.account.switched && inheritedData != "" {
 		path = inheritedData
 	}
-	// What ends it is said by the caller, and is not always a kill at once.
+
+	// The caller ends the program, and not always by an immediate kill.
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), program, append([]string{"-D", path}, args...)...)
 	cmd.Dir = "/"
 	cmd.ExtraFiles = []*os.File{data, lock.File()}
 	cmd.SysProcAttr = c.account.processAttributes()
-	// Nothing else of the environment: it holds keys, which the account could read, and
-	// PG… variables, which would change what the programs do.
+	// Pass nothing else of the environment: it contains keys, which the account could read, and
+	// PG… variables, which would change the behaviour of the programs.
 	cmd.Env = []string{"LC_ALL=C"}
 	for _, key := range []string{"PATH", "LD_LIBRARY_PATH"} {
 		if value, set := os.LookupEnv(key); set {
 			cmd.Env = append(cmd.Env, key+"="+value)
 		}
 	}
+
 	return cmd, data, nil
 }
 

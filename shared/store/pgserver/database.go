@@ -12,10 +12,10 @@ import (
 	"github.com/lib/pq"
 )
 
-// duplicateDatabase is PostgreSQL's code for a database that exists already.
+// duplicateDatabase is PostgreSQL's error code for an existing database.
 const duplicateDatabase = "42P04"
 
-// CreateDatabase makes an empty database; one that exists is left as it is.
+// CreateDatabase creates an empty database. It does nothing if the database exists.
 func (s *Server) CreateDatabase(ctx context.Context, name string) error {
 	err := s.execute(ctx, "CREATE DATABASE "+pq.QuoteIdentifier(name))
 	var refused *pq.Error
@@ -28,7 +28,7 @@ func (s *Server) CreateDatabase(ctx context.Context, name string) error {
 	return nil
 }
 
-// ping makes sure that what says it is ready answers.
+// ping checks that a server that claims to be ready answers.
 func (s *Server) ping(ctx context.Context) error {
 	if err := s.execute(ctx, "SELECT 1"); err != nil {
 		return fmt.Errorf("asking the started PostgreSQL: %w", err)
@@ -36,8 +36,9 @@ func (s *Server) ping(ctx context.Context) error {
 	return nil
 }
 
-// setPassword sets the superuser's password to the one kept in the directory, which is
-// generated at first use. Set at every start: a run may have died between the two.
+// setPassword sets the superuser's password to the one stored in the directory, which it
+// generates at the first use. It does so at every start, because a process may have died
+// between storing and setting it.
 func (s *Server) setPassword(ctx context.Context) error {
 	path := filepath.Join(s.config.Dir, "password")
 	content, err := os.ReadFile(path)
@@ -45,19 +46,22 @@ func (s *Server) setPassword(ctx context.Context) error {
 		content = []byte(rand.Text())
 		err = os.WriteFile(path, content, 0o600)
 	}
+
 	if err != nil {
 		return fmt.Errorf("keeping PostgreSQL's password: %w", err)
 	}
+
 	s.password = string(content)
 	err = s.execute(ctx, "ALTER ROLE "+pq.QuoteIdentifier(User)+" PASSWORD "+pq.QuoteLiteral(s.password))
 	if err != nil {
 		return fmt.Errorf("setting PostgreSQL's password: %w", err)
 	}
+
 	return nil
 }
 
-// execute runs one statement over the socket, on a connection of its own. Its settings are
-// given one by one: read from a URL they would be mixed with PG… variables of the environment.
+// execute runs one statement on a new connection over the socket. It passes each setting
+// explicitly: settings in a URL would be combined with PG… environment variables.
 func (s *Server) execute(ctx context.Context, statement string) (err error) {
 	connector, err := pq.NewConnectorConfig(pq.Config{
 		Host: s.socket, Port: uint16(s.port()), User: User, Database: "postgres", SSLMode: pq.SSLModeDisable,

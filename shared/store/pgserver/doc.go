@@ -1,22 +1,22 @@
-// Package pgserver runs a private PostgreSQL out of one directory, from binaries found
-// on the machine.
+// Package pgserver runs a private PostgreSQL server in one directory, with binaries
+// found on the machine.
 //
-// Below Config.Dir, which belongs to the supervising process alone (0700):
+// Contents of Config.Dir, which only the supervising process can enter (0700):
 //
 //	data/            the cluster, owned by the account that PostgreSQL runs under;
-//	                 it also holds the unix socket
-//	data.new/        a cluster that initdb has not finished; removed and made again
-//	server.log       what PostgreSQL says, bounded in size; server.log.1 is what was before
+//	                 it also contains the unix socket
+//	data.new/        a cluster that initdb has not finished; removed and created again
+//	server.log       PostgreSQL's log, bounded in size; server.log.1 is the previous part
 //	supervisor.lock  held by the supervising process
-//	server.lock      held by PostgreSQL and all its backends, who inherit it
-//	password         of the superuser, for connections over TCP
+//	server.lock      held by PostgreSQL and all its backends, which inherit it
+//	password         the superuser's password, for connections over TCP
 //
 // A start:
 //
-//	supervisor.lock ── taken ─────────▶ error: names the process that has it
+//	supervisor.lock ── taken ─────────▶ error with the process that has it
 //	      │ free
 //	      ▼
-//	 server.lock ── taken ── an orphan of a run that was killed still lives:
+//	 server.lock ── taken ── an orphan of a killed run is still alive:
 //	      │ free              SIGINT → SIGQUIT → SIGKILL until the lock is free
 //	      ▼                        │
 //	 no data/ ── initdb ──▶ data.new/ ── rename ──▶ data/
@@ -24,14 +24,14 @@
 //	      ▼                        ▼
 //	 postgres starts ── postmaster.pid says "ready" and a connection answers ──▶ Server
 //
-// Whether a process is an orphan of this directory is never told by its id alone, which
-// the system may have given to another program: its command line must carry the name that
-// is made of the device and inode of data/, as every PostgreSQL started here does.
+// A process is never identified as an orphan by its id alone, because the system may have
+// reused the id. Its command line must contain the cluster name, which consists of the device
+// and inode of data/; every server started here has it.
 //
-// PostgreSQL refuses to run as root. Started by root, it runs under the account that owns
-// data/, or for a new one under "postgres" or "nobody". That account often cannot reach
-// the directory (somewhere below /root, say), and nothing is opened up for it: it inherits
-// data/ as an open descriptor and is told /proc/self/fd/3 as its path, and the socket
-// stands at "." of its working directory. Connections over the socket need no password:
-// only root and that account, who could read the files anyway, get to it.
+// PostgreSQL refuses to run as root. If this process is root, PostgreSQL runs under the account
+// that owns data/; a new cluster uses "postgres" or "nobody". That account often cannot reach
+// the directory, for example below /root, and no permissions are changed for it. It inherits
+// data/ as an open descriptor and gets /proc/self/fd/3 as its path, and the socket is at "." of
+// its working directory. Connections over the socket need no password: only root and that
+// account can reach it, and both can read the files anyway.
 package pgserver

@@ -9,61 +9,69 @@ import (
 	"strings"
 )
 
-// logLimit bounds server.log, and with the one before the two of them; bytes.
+// logLimit is the maximum size in bytes of server.log, and of server.log.1.
 const logLimit = 4 << 20
 
-// tailLimit is how much of the log an error quotes; bytes.
+// tailLimit is how many bytes of the log an error quotes.
 const tailLimit = 2 << 10
 
-// logFile is what PostgreSQL's processes write to by themselves: no pipe that would fill
-// up and stop them when this process is stopped or gone.
+// logFile is the file that PostgreSQL's processes write their log to. A pipe would fill up and
+// block them while this process is stopped or gone.
 type logFile struct {
 	file  *os.File
-	began int64 // where this run's part starts
+	began int64 // offset where the log of this run starts
 }
 
 func openLog(dir string) (*logFile, error) {
-	// Appending, so that after a cut the writers go on at the new end.
+	// O_APPEND makes the writers continue at the new end after a truncation.
 	file, err := os.OpenFile(filepath.Join(dir, "server.log"), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("opening server log: %w", err)
 	}
+
 	log := &logFile{file: file}
-	if err := log.bound(); err != nil {
+	if err := log.rotate(); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
+
 	if log.began, err = file.Seek(0, io.SeekEnd); err != nil {
 		return nil, errors.Join(fmt.Errorf("measuring server log: %w", err), file.Close())
 	}
+
 	return log, nil
 }
 
-// bound moves the log's end to server.log.1 and empties it when it is over its limit.
-// Lines written between the two are lost.
-func (l *logFile) bound() error {
+// rotate moves the end of the log to server.log.1 and truncates the log if it is over its limit.
+// Lines written between the two steps are lost.
+func (l *logFile) rotate() error {
 	info, err := l.file.Stat()
 	if err != nil {
 		return fmt.Errorf("measuring server log: %w", err)
 	}
+
 	if info.Size() <= logLimit {
 		return nil
 	}
+
 	before, err := os.OpenFile(l.file.Name()+".1", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return fmt.Errorf("opening previous server log: %w", err)
 	}
+
 	_, err = io.Copy(before, io.NewSectionReader(l.file, info.Size()-logLimit, logLimit))
 	if err = errors.Join(err, before.Close()); err != nil {
 		return fmt.Errorf("keeping previous server log: %w", err)
 	}
+
 	if err := l.file.Truncate(0); err != nil {
 		return fmt.Errorf("emptying server log: %w", err)
 	}
+
 	l.began = 0
 	return nil
 }
 
-// tail is the end of what this run has written.
+// tail returns the end of this run's log.
 func (l *logFile) tail() string {
 	info, err := l.file.Stat()
 	if err != nil {

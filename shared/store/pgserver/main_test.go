@@ -19,8 +19,8 @@ import (
 	"parley/shared/lifecycle"
 )
 
-// Some tests need a supervising process that is killed: this test binary, started again
-// with roleKey naming what it shall be and dirKey where.
+// Some tests need a supervising process that is killed: this test binary, started again with a
+// role in roleKey and a directory in dirKey.
 const (
 	roleKey = "PGSERVER_TEST_ROLE"
 	dirKey  = "PGSERVER_TEST_DIR"
@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 		}
 		fmt.Println(server.PID(), server.socket)
 		select {}
-	case "deserter": // leaves a server behind that nothing tells of its end
+	case "deserter": // leaves a server behind that gets no signal when it ends
 		fmt.Println(desert(os.Getenv(dirKey)), "-")
 	}
 }
@@ -75,7 +75,7 @@ func desert(dir string) int {
 	return cmd.Process.Pid
 }
 
-// run starts this binary in a role and returns it and the first line it says.
+// run starts this binary in a role and returns it with the first line of its output.
 func run(t *testing.T, role, dir string) (cmd *exec.Cmd, pid int, rest string) {
 	t.Helper()
 	cmd = exec.CommandContext(t.Context(), os.Args[0])
@@ -98,14 +98,14 @@ func run(t *testing.T, role, dir string) (cmd *exec.Cmd, pid int, rest string) {
 	return cmd, pid, rest
 }
 
-// template is a cluster made once; a test that needs one to start with copies it.
+// template is a cluster that is created once. Tests copy it.
 var template struct {
 	once sync.Once
 	dir  string
 	err  error
 }
 
-// clusterDir is a directory of this test's own with a cluster in it.
+// clusterDir returns a directory for this test with a copy of the cluster.
 func clusterDir(t *testing.T) string {
 	t.Helper()
 	template.once.Do(func() {
@@ -130,7 +130,7 @@ func clusterDir(t *testing.T) string {
 	return dir
 }
 
-// startIn starts a server that is stopped at the test's end.
+// startIn starts a server that is stopped at the end of the test.
 func startIn(t *testing.T, config Config) *Server {
 	t.Helper()
 	config.Log = zerolog.New(zerolog.NewTestWriter(t))
@@ -181,7 +181,7 @@ func do(t *testing.T, dsn, statement string) {
 	}
 }
 
-// waitUntil polls for what another process will do.
+// waitUntil polls for an action of another process.
 func waitUntil(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	yes, err := poll(t.Context(), 20*time.Second, func() (bool, error) { return done(), nil })
@@ -207,7 +207,7 @@ func serving(t *testing.T, dir string) []int {
 }
 
 func running(pid int) bool {
-	line := commandLine(pid) // empty for a process that only waits to be reaped
+	line := commandLine(pid) // empty for a zombie
 	return line != "" && syscall.Kill(pid, 0) == nil
 }
 

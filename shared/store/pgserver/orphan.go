@@ -14,24 +14,24 @@ import (
 	"parley/shared/lifecycle"
 )
 
-// ending is a way to end a server, with the time it gets.
-type ending struct {
+// stopSignal is a signal that ends a server, and how long to wait for it.
+type stopSignal struct {
 	signal   syscall.Signal
 	patience time.Duration
 }
 
-// endings go from the kindest on.
-var endings = []ending{
-	{syscall.SIGINT, 15 * time.Second}, // fast: transactions are rolled back, a checkpoint is written
+// stopSignals are ordered from the mildest signal to the hardest.
+var stopSignals = []stopSignal{
+	{syscall.SIGINT, 15 * time.Second}, // fast: rolls back transactions and writes a checkpoint
 	{syscall.SIGQUIT, 5 * time.Second}, // immediate: the next start recovers from the log
 	{syscall.SIGKILL, 5 * time.Second},
 }
 
-// pollInterval is short beside what a start takes, and long beside what a poll takes.
+// pollInterval is short compared to a start, and long compared to a poll.
 const pollInterval = 5 * time.Millisecond
 
-// clusterName tells this data directory's processes from all others of the machine: no
-// two live directories share device and inode, and a copied one has an inode of its own.
+// clusterName identifies the processes of this data directory. No two existing directories have
+// the same device and inode, and a copy has a different inode.
 func clusterName(data string) (string, error) {
 	info, err := os.Stat(data)
 	if err != nil {
@@ -44,9 +44,9 @@ func clusterName(data string) (string, error) {
 	return fmt.Sprintf("parley-%x-%016x", stat.Dev, stat.Ino), nil
 }
 
-// takeOver ends what a killed run has left in dir and returns the lock that the next
-// server shall inherit.
-func takeOver(ctx context.Context, dir string, ways []ending, warn func(pids []int, signal syscall.Signal)) (*lifecycle.Lock, error) {
+// takeOver ends the server that a killed run has left in dir. It returns the lock that the next
+// server inherits.
+func takeOver(ctx context.Context, dir string, ways []stopSignal, warn func(pids []int, signal syscall.Signal)) (*lifecycle.Lock, error) {
 	data := filepath.Join(dir, dataDir)
 	var lock *lifecycle.Lock
 	free := func() (bool, error) {
@@ -62,6 +62,7 @@ func takeOver(ctx context.Context, dir string, ways []ending, warn func(pids []i
 		}
 		return orphanPostmaster(data) == 0, nil
 	}
+
 	for _, way := range ways {
 		done, err := free()
 		if err == nil && !done {
@@ -69,7 +70,7 @@ func takeOver(ctx context.Context, dir string, ways []ending, warn func(pids []i
 			done, err = poll(ctx, way.patience, free)
 		}
 		if done && err == nil {
-			err = forget(data)
+			err = removeRecords(data)
 		}
 		if err != nil {
 			if lock != nil {
@@ -81,13 +82,15 @@ func takeOver(ctx context.Context, dir string, ways []ending, warn func(pids []i
 			return lock, nil
 		}
 	}
+
 	if lock != nil {
-		return nil, errors.Join(fmt.Errorf("%w: process %d cannot be ended", ErrInUse, orphanPostmaster(data)), lock.Unlock())
+		return nil, errors.Join(fmt.Errorf("%w: cannot stop process %d", ErrInUse, orphanPostmaster(data)), lock.Unlock())
 	}
-	return nil, fmt.Errorf("%w: a PostgreSQL that cannot be found holds %s", ErrInUse, filepath.Join(dir, "server.lock"))
+
+	return nil, fmt.Errorf("%w: an unknown PostgreSQL process uses %s", ErrInUse, filepath.Join(dir, "server.lock"))
 }
 
-// poll asks until the answer is yes, the patience is over or the context ended.
+// poll calls done until it returns true or an error, patience is over, or the context ends.
 func poll(ctx context.Context, patience time.Duration, done func() (bool, error)) (bool, error) {
 	over := time.NewTimer(patience)
 	defer over.Stop()
@@ -107,14 +110,15 @@ func poll(ctx context.Context, patience time.Duration, done func() (bool, error)
 	}
 }
 
-// signalOrphans sends a signal to the recorded postmaster, which passes it on. SIGKILL it
-// cannot pass on, and when it is gone nobody does: then every process gets its own, and a
-// backend takes SIGINT for the end of a statement, not of itself.
+// signalOrphans sends a signal to the recorded postmaster, which forwards it to its backends. It
+// cannot forward SIGKILL, and a dead postmaster forwards nothing; then every process gets the
+// signal. Instead of SIGINT a backend gets SIGQUIT, because SIGINT would only cancel its statement.
 func signalOrphans(data string, signal syscall.Signal, warn func([]int, syscall.Signal)) {
 	name, err := clusterName(data)
 	if err != nil {
-		return // no data directory, hence nothing that serves it
+		return // no data directory, so no server
 	}
+
 	pids := []int{orphanPostmaster(data)}
 	if pids[0] == 0 || signal == syscall.SIGKILL {
 		pids = processIDs()
@@ -122,23 +126,27 @@ func signalOrphans(data string, signal syscall.Signal, warn func([]int, syscall.
 			signal = syscall.SIGQUIT
 		}
 	}
+
 	var signalled []int
 	for _, pid := range pids {
 		process, err := os.FindProcess(pid)
 		if err != nil {
 			continue
 		}
-		// Looked at after it was opened: the signal cannot reach a later owner of the id.
+		// Check after the process was opened, so that the signal cannot reach another process
+		// with a reused id.
 		if serves(pid, name) && process.Signal(signal) == nil {
 			signalled = append(signalled, pid)
 		}
 	}
+
 	if len(signalled) > 0 {
 		warn(signalled, signal)
 	}
 }
 
-// orphanPostmaster is the recorded postmaster if it still lives and serves data, else 0.
+// orphanPostmaster returns the recorded postmaster's id if it is alive and serves
+// data, otherwise 0.
 func orphanPostmaster(data string) int {
 	pid := recordedPostmaster(data).pid
 	name, err := clusterName(data)
@@ -148,42 +156,47 @@ func orphanPostmaster(data string) int {
 	return pid
 }
 
-// serves tells whether the process is a PostgreSQL that was started under this name.
+// serves reports whether the process is a PostgreSQL that was started under this name.
 func serves(pid int, name string) bool {
 	line := commandLine(pid)
 	program, _, _ := strings.Cut(line, " -D ")
 	postmaster := filepath.Base(program) == "postgres"
-	backend := strings.HasPrefix(line, "postgres: ") // a title, which begins with the name
+	backend := strings.HasPrefix(line, "postgres: ") // a process title, which contains the name
 	return (postmaster || backend) && strings.Contains(line, name)
 }
 
-// postmaster is what PostgreSQL writes about itself into postmaster.pid.
+// postmaster is the content of postmaster.pid.
 type postmaster struct {
 	pid    int
 	status string // "ready" once connections are accepted
 }
 
+// recordedPostmaster parses postmaster.pid. It returns the zero value if there is none or it is
+// invalid.
 func recordedPostmaster(data string) postmaster {
 	content, err := os.ReadFile(filepath.Join(data, "postmaster.pid"))
 	if err != nil {
 		return postmaster{}
 	}
+
 	lines := strings.Split(string(content), "\n")
 	pid, err := strconv.Atoi(strings.TrimSpace(lines[0]))
 	if err != nil || pid <= 1 {
 		return postmaster{}
 	}
+
 	recorded := postmaster{pid: pid}
 	if len(lines) > 7 {
 		recorded.status = strings.TrimSpace(lines[7])
 	}
+
 	return recorded
 }
 
-// forget removes the records of a server that is certainly gone. PostgreSQL does so itself
-// unless the recorded id belongs to some other process of the same user by now: then it
-// would refuse to start, for good.
-func forget(data string) error {
+// removeRecords removes the pid and socket files of a server that is certainly gone. PostgreSQL
+// removes them itself, unless another process of the same user has the recorded id by now. In
+// that case it would refuse to start.
+func removeRecords(data string) error {
 	stale, err := filepath.Glob(filepath.Join(data, ".s.PGSQL.*"))
 	if err != nil {
 		return fmt.Errorf("listing old sockets: %w", err)

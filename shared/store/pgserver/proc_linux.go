@@ -7,15 +7,15 @@ import (
 	"strconv"
 )
 
-// locale sorts by code point and knows every letter's case; it needs nothing installed.
+// locale sorts by code point and handles the case of every letter. It requires no installed locale.
 const locale = "C.UTF-8"
 
-// inheritedData is data/ as the started process sees it: the first of its extra files.
-// Unlike a path it works however closed the directories above are.
+// inheritedData is the path of data/ in the started process: the first of its extra files.
+// Unlike the real path it works even if the account cannot enter the directories above.
 const inheritedData = "/proc/self/fd/3"
 
-// commandLine is the process's arguments, joined by spaces; empty when it is gone. Unlike
-// /proc/<pid>/cwd and exe it is readable by all, in containers without privileges too.
+// commandLine returns the arguments of a process, joined by spaces, or "" if it is gone. Unlike
+// /proc/<pid>/cwd and exe, every user can read it, also in unprivileged containers.
 func commandLine(pid int) string {
 	line, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
 	if err != nil {
@@ -24,11 +24,11 @@ func commandLine(pid int) string {
 	return string(bytes.TrimRight(bytes.ReplaceAll(line, []byte{0}, []byte{' '}), " "))
 }
 
-// processIDs lists all processes of the machine that this one can see.
+// processIDs lists all processes that this one can see.
 func processIDs() []int {
 	names, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
-		return nil // a malformed pattern, and this one is constant
+		return nil // a malformed pattern; this one is constant
 	}
 	var pids []int
 	for _, name := range names {

@@ -10,10 +10,10 @@ import (
 
 const locale = "en_US.UTF-8"
 
-// inheritedData is empty: data/ is named by its path, which the account must reach.
+// inheritedData is empty: the account must be able to reach the path of data/.
 const inheritedData = ""
 
-// commandLine is the process's arguments, joined by spaces; empty when it is gone.
+// commandLine returns the arguments of a process, joined by spaces, or "" if it is gone.
 func commandLine(pid int) string {
 	output, err := exec.Command("ps", "-o", "command=", "-p", strconv.Itoa(pid)).Output()
 	if err != nil {

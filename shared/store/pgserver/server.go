@@ -18,20 +18,21 @@ import (
 	"parley/shared/lifecycle"
 )
 
-// logCheck is how often the size of the server's log is looked at.
+// logCheck is the interval at which the size of the log is checked.
 const logCheck = time.Minute
 
-// Config says where and how a private PostgreSQL runs.
+// Config configures a private PostgreSQL.
 type Config struct {
-	// Dir is the server's own directory, made when missing (0700).
+	// Dir is the server's directory, created (0700) if missing.
 	Dir string
-	// Log hears of starts, stops and orphans; what PostgreSQL says goes to Dir/server.log.
+	// Log receives starts, stops and orphans. PostgreSQL's own log goes to Dir/server.log.
 	Log zerolog.Logger
-	// Settings are PostgreSQL's, by name; they override this package's defaults, which
-	// keep what was committed. fsync=off also makes a new cluster without syncing it.
+	// Settings are PostgreSQL settings by name. They override the defaults of this package,
+	// which keep every committed transaction. With fsync=off, a new cluster is also created
+	// without syncing.
 	Settings map[string]string
-	// Port makes the server listen on 127.0.0.1 as well, with a generated password;
-	// 0 is the unix socket only.
+	// Port makes the server also listen on 127.0.0.1 with a generated password. 0 means the
+	// unix socket only.
 	Port int
 }
 
@@ -41,33 +42,35 @@ type Server struct {
 	cluster     cluster
 	supervision *lifecycle.Lock
 	log         *logFile
-	record      string // of the short socket directory
+	record      string // file that records the short socket directory
 	socket      string // directory in which clients find the socket
-	password    string // with Port only
+	password    string // only with Port
 	child       *lifecycle.Child
 
 	stopping   atomic.Bool
-	restarting atomic.Bool // the next server keeps the way to the socket
+	restarting atomic.Bool // the next server keeps the socket directory
 	done       chan struct{}
 	err        error // set before done is closed
 }
 
-// Start ends what a killed run has left in the directory, makes the cluster if there is
-// none, and returns once the server accepts connections: about 0.1 s, with a new cluster
-// about 1 s. ctx bounds the start alone, the server lives until Stop; when this process
-// dies before that, the system tells the server to stop (Linux), and the next Start makes
-// sure of it.
+// Start ends the server that a killed run has left in the directory, creates the cluster if
+// there is none, and returns once the server accepts connections: after about 0.1 s, or 1 s with
+// a new cluster. ctx applies to the start only; the server runs until Stop. If this process dies
+// before that, Linux signals the server to stop, and the next Start makes sure that it has.
 func Start(ctx context.Context, config Config) (*Server, error) { return startAt(ctx, config, "") }
 
-// startAt is Start with the directory in which clients find the socket, if the server before had one that stays.
+// startAt is Start with the socket directory of the previous server, or "" if there
+// is none to keep.
 func startAt(ctx context.Context, config Config, socket string) (*Server, error) {
 	dir, err := filepath.Abs(config.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("naming PostgreSQL directory: %w", err)
 	}
+
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making PostgreSQL directory: %w", err)
 	}
+
 	config.Dir = dir
 	supervision, err := lifecycle.LockFile(filepath.Join(dir, "supervisor.lock"))
 	if errors.Is(err, lifecycle.ErrLocked) {
@@ -76,6 +79,7 @@ func startAt(ctx context.Context, config Config, socket string) (*Server, error)
 	if err != nil {
 		return nil, fmt.Errorf("locking PostgreSQL directory: %w", err)
 	}
+
 	server := &Server{
 		config: config, supervision: supervision, socket: socket,
 		record: filepath.Join(dir, recordName), done: make(chan struct{}),
@@ -84,43 +88,53 @@ func startAt(ctx context.Context, config Config, socket string) (*Server, error)
 	if err := server.start(ctx); err != nil {
 		return nil, errors.Join(err, server.release())
 	}
+
 	config.Log.Debug().Int("pid", server.PID()).Str("version", server.cluster.binaries.Version).
 		Str("dir", dir).Dur("took", time.Since(began)).Msg("PostgreSQL started")
 	return server, nil
 }
 
+// start takes over the directory, opens the cluster and launches the server.
 func (s *Server) start(ctx context.Context) (err error) {
-	lock, err := takeOver(ctx, s.config.Dir, endings, func(pids []int, signal syscall.Signal) {
-		s.config.Log.Warn().Ints("pids", pids).Str("signal", signal.String()).Msg("ending the PostgreSQL of a run that was killed")
+	lock, err := takeOver(ctx, s.config.Dir, stopSignals, func(pids []int, signal syscall.Signal) {
+		s.config.Log.Warn().Ints("pids", pids).Str("signal", signal.String()).Msg("stopping the PostgreSQL of a killed process")
 	})
 	if err != nil {
 		return err
 	}
-	// From the start on it is PostgreSQL's: held here as well it would say nothing.
+
+	// From here on only PostgreSQL holds the lock. If this process held it too, the lock would
+	// not show whether PostgreSQL is running.
 	defer func() { err = errors.Join(err, lock.Leave()) }()
 	s.cluster, err = openCluster(ctx, s.config.Dir, s.config.Settings["fsync"] != "off", lock)
 	if err != nil {
 		return err
 	}
+
 	if s.log, err = openLog(s.config.Dir); err != nil {
 		return err
 	}
+
 	if s.socket == "" {
 		if s.socket, err = makeShortcut(s.cluster.data, s.record, s.port()); err != nil {
 			return err
 		}
 	}
+
 	if err := s.launch(ctx, lock); err != nil {
 		return err
 	}
+
 	err = s.awaitReady(ctx)
 	if err == nil && s.config.Port > 0 {
 		err = s.setPassword(ctx)
 	}
+
 	if err != nil {
 		s.end(ctx)
 		return err
 	}
+
 	go s.watch()
 	return nil
 }
@@ -131,25 +145,28 @@ func (s *Server) launch(ctx context.Context, lock *lifecycle.Lock) error {
 	if err != nil {
 		return err
 	}
+
 	cmd, data, err := s.cluster.command(ctx, s.cluster.binaries.Postgres, arguments(s.config.Settings, s.config.Port, name), lock)
 	if err != nil {
 		return err
 	}
+
 	defer data.Close()
 	cmd.Stdout, cmd.Stderr = s.log.file, s.log.file
-	// A fast shutdown if this process dies: the data is left as after a Stop.
+	// If this process dies, the server does a fast shutdown, which leaves the data as Stop does.
 	if s.child, err = lifecycle.StartChild(cmd, syscall.SIGINT); err != nil {
 		return fmt.Errorf("starting PostgreSQL: %w", err)
 	}
+
 	return nil
 }
 
-// awaitReady waits as long as recovery takes, for its time cannot be known.
+// awaitReady has no timeout, because the duration of a recovery is unknown.
 func (s *Server) awaitReady(ctx context.Context) error {
 	for {
 		ready, err := poll(ctx, time.Second, func() (bool, error) {
 			if s.child.Ended() {
-				return false, fmt.Errorf("PostgreSQL ended while starting: %w: %s", s.child.Err(), s.log.tail())
+				return false, fmt.Errorf("PostgreSQL exited while starting: %w: %s", s.child.Err(), s.log.tail())
 			}
 			recorded := recordedPostmaster(s.cluster.data)
 			return recorded.pid == s.child.PID() && recorded.status == "ready", nil
@@ -164,27 +181,29 @@ func (s *Server) awaitReady(ctx context.Context) error {
 	}
 }
 
-// watch bounds the log until the postmaster ends, then lets go of everything.
+// watch bounds the log until the postmaster ends, and then releases all resources.
 func (s *Server) watch() {
 	tick := time.NewTicker(logCheck)
 	defer tick.Stop()
 	for !s.child.Ended() {
 		select {
 		case <-tick.C:
-			if err := s.log.bound(); err != nil {
-				s.config.Log.Warn().Err(err).Msg("bounding PostgreSQL's log")
+			if err := s.log.rotate(); err != nil {
+				s.config.Log.Warn().Err(err).Msg("cannot truncate PostgreSQL's log")
 			}
 		case <-s.child.Done():
 		}
 	}
+
 	if !s.stopping.Load() {
 		s.err = fmt.Errorf("%w: %w: %s", ErrDied, s.child.Err(), s.log.tail())
 	}
+
 	s.err = errors.Join(s.err, s.release())
 	close(s.done)
 }
 
-// release gives back what this process holds; the server has ended.
+// release releases the resources of this process after the server has ended.
 func (s *Server) release() error {
 	var err error
 	if !s.restarting.Load() {
@@ -196,57 +215,59 @@ func (s *Server) release() error {
 	return errors.Join(err, s.supervision.Unlock())
 }
 
-// Stop ends the server by a fast shutdown: open transactions are rolled back. When ctx
-// ends, or after 15 s, harder ways follow; that is an error although nothing committed is
-// lost. Stopping again waits for the same end.
+// Stop ends the server by a fast shutdown, which rolls back open transactions. If ctx ends, or
+// after 15 s, it uses harder signals; that is an error, although nothing committed is lost. A
+// second Stop waits for the same end.
 func (s *Server) Stop(ctx context.Context) error {
 	s.stopping.Store(true)
 	used := s.end(ctx)
 	<-s.done
 	if used != 0 && used != syscall.SIGINT {
-		return errors.Join(fmt.Errorf("PostgreSQL had to be ended by %s, its next start recovers", used), s.err)
+		return errors.Join(fmt.Errorf("PostgreSQL had to be stopped by %s; its next start recovers", used), s.err)
 	}
 	return s.err
 }
 
-// Restart stops the server, unless it has died, and starts another one on the same data, at the same DSN. s is not used afterwards.
+// Restart stops the server, unless it has died, and starts another one on the same data and
+// DSN. s must not be used afterwards.
 func (s *Server) Restart(ctx context.Context) (*Server, error) {
 	s.restarting.Store(true)
 	if err := s.Stop(ctx); err != nil {
-		s.config.Log.Warn().Err(err).Msg("the PostgreSQL that is restarted did not end cleanly")
+		s.config.Log.Warn().Err(err).Msg("PostgreSQL did not stop cleanly before its restart")
 	}
 	return startAt(ctx, s.config, s.socket)
 }
 
-// end signals until the postmaster is gone and returns the last signal that was needed.
+// end sends signals until the postmaster is gone. It returns the last signal that was needed.
 func (s *Server) end(ctx context.Context) (used syscall.Signal) {
-	for _, way := range endings {
+	for _, way := range stopSignals {
 		if s.child.Ended() {
 			return used
 		}
 		used = way.signal
 		if err := s.child.Signal(used); err != nil {
-			s.config.Log.Warn().Err(err).Str("signal", used.String()).Msg("signalling PostgreSQL")
+			s.config.Log.Warn().Err(err).Str("signal", used.String()).Msg("cannot signal PostgreSQL")
 		}
 		patience := ctx
 		if used != syscall.SIGINT {
-			patience = context.WithoutCancel(ctx) // what is left is short, and must be done
+			patience = context.WithoutCancel(ctx) // the rest is short and must be done
 		}
-		// An error says that ctx ended: the next signal follows at once.
+		// An error means that ctx ended; the next signal follows immediately.
 		_, _ = poll(patience, way.patience, func() (bool, error) { return s.child.Ended(), nil })
 	}
-	<-s.child.Done() // nothing survives SIGKILL but a process in the kernel, which must be waited for
+
+	<-s.child.Done() // only a process inside the kernel outlives SIGKILL, and it must be waited for
 	return used
 }
 
 // PID is the postmaster's process id.
 func (s *Server) PID() int { return s.child.PID() }
 
-// Done is closed when the server has ended, by Stop or by itself.
+// Done is closed when the server has ended, by Stop or unexpectedly.
 func (s *Server) Done() <-chan struct{} { return s.done }
 
-// Err is nil while the server runs and after a clean Stop; ErrDied with the end of the
-// server's log when it ended by itself.
+// Err returns nil while the server runs and after a clean Stop. If the server ended
+// unexpectedly, it returns ErrDied with the end of the server's log.
 func (s *Server) Err() error {
 	select {
 	case <-s.done:
@@ -256,8 +277,8 @@ func (s *Server) Err() error {
 	}
 }
 
-// DSN is the connection URL of a database, as its superuser; over TCP, with a password
-// in it, when the server has a port, else over the socket.
+// DSN returns the connection URL of a database for the superuser. It uses TCP and contains a
+// password if the server has a port; otherwise it uses the socket.
 func (s *Server) DSN(database string) string {
 	if s.config.Port == 0 {
 		return s.socketDSN(database)

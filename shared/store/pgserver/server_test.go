@@ -225,7 +225,7 @@ func TestServerEndsWithItsSupervisor(t *testing.T) {
 	}
 }
 
-func TestOrphanThatNobodyTold(t *testing.T) {
+func TestOrphanWithoutStopSignal(t *testing.T) {
 	t.Parallel()
 	dir := clusterDir(t)
 	deserter, orphan, _ := run(t, "deserter", dir)
@@ -249,7 +249,7 @@ func TestFrozenOrphanIsKilled(t *testing.T) {
 	if err := syscall.Kill(orphan, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	ways := []ending{{syscall.SIGINT, 50 * time.Millisecond}, {syscall.SIGQUIT, 50 * time.Millisecond}, {syscall.SIGKILL, 10 * time.Second}}
+	ways := []stopSignal{{syscall.SIGINT, 50 * time.Millisecond}, {syscall.SIGQUIT, 50 * time.Millisecond}, {syscall.SIGKILL, 10 * time.Second}}
 	killed := false
 	lock, err := takeOver(t.Context(), dir, ways, func(pids []int, signal syscall.Signal) {
 		killed = killed || slices.Contains(pids, orphan) && signal == syscall.SIGKILL
@@ -274,7 +274,7 @@ func TestRecordedIdOfAnotherProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Under the server's own user: PostgreSQL by itself would not start beside it.
+	// The same user: PostgreSQL alone would refuse to start.
 	other := exec.CommandContext(t.Context(), "sleep", "600")
 	other.SysProcAttr = owner.processAttributes()
 	other.Dir = "/"
@@ -346,7 +346,7 @@ func TestStartInterrupted(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "pg")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	go func() { // interrupts it as soon as initdb is at work
+	go func() { // interrupts it as soon as initdb is running
 		tick := time.NewTicker(time.Millisecond)
 		defer tick.Stop()
 		for ctx.Err() == nil {
@@ -390,7 +390,7 @@ func TestOtherUser(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(base) })
 	nobody := account{uid: 65534, gid: 65534, switched: true}
-	if err := nobody.own(base); err != nil {
+	if err := nobody.chown(base); err != nil {
 		t.Fatal(err)
 	}
 	binary, err := os.Open(os.Args[0])
@@ -398,9 +398,9 @@ func TestOtherUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer binary.Close()
-	// By its descriptor, for the path leads through directories that are root's.
+	// By its descriptor, because the path leads through directories of root.
 	tests := exec.CommandContext(t.Context(), inheritedData, "-test.v", "-test.parallel=2",
-		"-test.run=^(TestFirstStartAndRestart|TestNothingAboveTheDataIsOpened|TestPortWithPassword|TestLongPath|TestOrphanThatNobodyTold|TestRecordedIdOfAnotherProgram|TestPostmasterKilled)$")
+		"-test.run=^(TestFirstStartAndRestart|TestNothingAboveTheDataIsOpened|TestPortWithPassword|TestLongPath|TestOrphanWithoutStopSignal|TestRecordedIdOfAnotherProgram|TestPostmasterKilled)$")
 	tests.ExtraFiles = []*os.File{binary}
 	tests.Env = append(os.Environ(), "TMPDIR="+base)
 	tests.Dir = base

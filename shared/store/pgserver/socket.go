@@ -8,19 +8,20 @@ import (
 	"strings"
 )
 
-// socketPort names the socket's file when there is no TCP port.
+// socketPort is part of the socket's file name if there is no TCP port.
 const socketPort = 5432
 
-// longestSocket is the longest path of a unix socket, in bytes, that all systems take.
+// longestSocket is the maximum length in bytes of a unix socket path that all systems support.
 const longestSocket = 103
 
-// recordName is the file, beside the data, that keeps the way to the socket when that is not the data's own path.
+// recordName is the file next to the data that contains the socket's directory, if that is not
+// the data directory.
 const recordName = "socket"
 
 const shortcutPrefix = "parley-pg-"
 
-// RunningDSN is the connection URL of a database of the server that another process runs in dir, without a TCP
-// port. Whether it runs is for whoever connects to see.
+// RunningDSN is the connection URL of a database of the server that another process runs in dir
+// without a TCP port. It does not check whether the server is running.
 func RunningDSN(dir, database string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -36,39 +37,45 @@ func RunningDSN(dir, database string) (string, error) {
 	return socketURL(socket, socketPort, database), nil
 }
 
-// makeShortcut returns a directory through which clients reach the socket in data. That is
-// data itself, unless the path is too long for a socket address: then it is a link to it
-// below the system's temporary directory, recorded in record. The server needs none, it
-// names the socket relative to its working directory.
+// makeShortcut returns a directory through which clients reach the socket in data. That is data
+// itself, unless its path is too long for a socket address. Then it is a link below the
+// system's temporary directory, and record contains its path. The server does not need it,
+// because it uses a path relative to its working directory.
 func makeShortcut(data, record string, port int) (string, error) {
 	if err := removeShortcut(record); err != nil {
 		return "", err
 	}
+
 	if len(filepath.Join(data, socketName(port))) <= longestSocket {
 		return data, nil
 	}
-	dir, err := os.MkdirTemp("", shortcutPrefix) // 0700: nobody else may put a link there
+
+	dir, err := os.MkdirTemp("", shortcutPrefix) // 0700: no other user may put a link there
 	if err != nil {
 		return "", fmt.Errorf("making short socket directory: %w", err)
 	}
+
 	link := filepath.Join(dir, "s")
 	if len(filepath.Join(link, socketName(port))) > longestSocket {
 		return "", errors.Join(
-			fmt.Errorf("%s and the temporary directory %s are too long for a socket's address: set TMPDIR to a shorter one", data, os.TempDir()),
+			fmt.Errorf("%s and the temporary directory %s are too long for a socket path: set a shorter TMPDIR", data, os.TempDir()),
 			os.Remove(dir))
 	}
-	// Recorded before it is used: a run that is killed leaves nothing unknown.
+
+	// Recorded before it is used, so that a killed run leaves no unknown directory.
 	if err := os.WriteFile(record, []byte(link+"\n"), 0o600); err != nil {
 		return "", fmt.Errorf("recording short socket directory: %w", errors.Join(err, os.Remove(dir)))
 	}
+
 	if err := os.Symlink(data, link); err != nil {
 		return "", fmt.Errorf("linking short socket directory: %w", errors.Join(err, removeShortcut(record)))
 	}
+
 	return link, nil
 }
 
-// removeShortcut removes what record names, and record. Only an empty directory and a
-// link go, whatever the record says.
+// removeShortcut removes the link that record contains, and record. It removes only a link and
+// an empty directory, whatever the record says.
 func removeShortcut(record string) error {
 	content, err := os.ReadFile(record)
 	if errors.Is(err, os.ErrNotExist) {
@@ -77,20 +84,25 @@ func removeShortcut(record string) error {
 	if err != nil {
 		return fmt.Errorf("reading record of short socket directory: %w", err)
 	}
+
 	link := strings.TrimSpace(string(content))
 	info, err := os.Lstat(link)
 	if err == nil && info.Mode()&os.ModeSymlink != 0 {
 		err = os.Remove(link)
 	}
+
 	if dir := filepath.Dir(link); strings.HasPrefix(filepath.Base(dir), shortcutPrefix) && (err == nil || errors.Is(err, os.ErrNotExist)) {
 		err = os.Remove(dir)
 	}
+
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("removing short socket directory: %w", err)
 	}
+
 	if err := os.Remove(record); err != nil {
 		return fmt.Errorf("removing record of short socket directory: %w", err)
 	}
+
 	return nil
 }
 

@@ -14,7 +14,8 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// NewRun is a run to accept. Its id is made before it is sent here, so that a lost commit can be looked up.
+// NewRun is a run to accept. The caller generates its id, so that the run can be looked up if
+// the answer to its commit is lost.
 type NewRun struct {
 	ID             string
 	OrganizationID string
@@ -24,7 +25,7 @@ type NewRun struct {
 	Principal      string
 	SessionID      string
 	SessionKey     []byte // a hash over organization, target, principal and SessionID
-	OwnSession     bool   // SessionID was made for this run: nobody has named it before
+	OwnSession     bool   // SessionID was generated for this run, so no other run has it
 	TriggerType    string
 	AutomationID   string // empty: none
 	IdempotencyKey string // empty: none, and then KeyHash is nil
@@ -37,43 +38,48 @@ type NewRun struct {
 	Traceparent    string
 	Retention      time.Duration // 0: kept until its session is erased
 	Deadline       time.Duration // from acceptance, or from the end of Hold
-	KeyID          string        // the API key that it entered by; empty: none
-	Hold           time.Duration // not to start before; 0: at once
+	KeyID          string        // the API key of the request; empty: none
+	Hold           time.Duration // delay before the run may start; 0: none
 }
 
-// Size is about what the run adds to a statement.
+// Size is the approximate number of bytes that the run adds to a statement.
 func (r NewRun) Size() int { return len(r.Input) + 1024 }
 
-// HoldUntilReleased is the Hold of a run that does not start by itself.
+// HoldUntilReleased is the Hold of a run that does not start until it is released.
 const HoldUntilReleased time.Duration = -1
 
-// Accepted is what became of a NewRun: a run of its own, or the one that already holds its key, or an error.
+// Accepted is the result of accepting a NewRun: a new run, or the existing run with the same
+// idempotency key, or an error.
 type Accepted struct {
 	Run      rundb.StoredRun
-	Existing bool        // Run is the one that holds the key
-	Job      *domain.Job // Run is new and has a slot: ring for it now
+	Existing bool        // Run is the existing run with the key
+	Job      *domain.Job // Run is new and has a slot: publish its job now
 	Err      error
 }
 
-// FirstRing is how long a dispatched run may stay queued before the sweeper suspects that its doorbell was lost.
+// FirstRing is how long a dispatched run may stay queued before the sweeper assumes that its
+// job message was lost.
 const FirstRing = "5 seconds"
 
-// Accept inserts the runs in one transaction, so that after it returns without an error each accepted
-// run is on disk. window is how many runs of an organization's lane may be dispatched at a time. The answers
-// are in the order of rows; an answer's Err is about that row alone, and is ErrLocked if another transaction
-// has locked the run's session or key. A returned error means that none
-// of the runs exists, or (answer lost and not to be looked up) that it is not known.
+// Accept inserts runs in one transaction. When it returns without an error, every accepted run
+// is on disk. window is the dispatch limit: how many runs of an organization's lane may be
+// dispatched concurrently. The results are in the order of rows. The Err of a result concerns
+// that row only; it is ErrLocked if another transaction has locked the run's session or key. If
+// Accept returns an error, either none of the runs exists, or that is unknown because the
+// answer was lost and the runs could not be looked up.
 func (s *Store) Accept(ctx context.Context, rows []NewRun, window int) ([]Accepted, error) {
 	return s.accept(ctx, rows, acceptCall{window: window, splitUntil: time.Now().Add(pg.SplitFor)})
 }
 
-// acceptCall is what the parts of one call of Accept have in common.
+// acceptCall is the common state of the parts of one call of Accept.
 type acceptCall struct {
 	window     int
 	splitUntil time.Time
-	tries      int // how often its rows were tried after they lost to a run that was gone when it was looked for
+	tries      int // how often rows were tried whose key belonged to a run that was gone when it was looked up
 }
 
+// accept calls acceptOnce. If the answer is lost it looks the runs up, and if a row is rejected
+// or locked it bisects.
 func (s *Store) accept(ctx context.Context, rows []NewRun, call acceptCall) ([]Accepted, error) {
 	out, err := s.acceptOnce(ctx, rows, call)
 	failed := func(err error) Accepted { return Accepted{Err: err} }
@@ -81,37 +87,44 @@ func (s *Store) accept(ctx context.Context, rows []NewRun, call acceptCall) ([]A
 	case err == nil:
 		return out, nil
 	case pg.IsDisconnect(err) || pg.Violates(err, "runs_pkey"):
-		return s.acceptedAfterAll(ctx, rows, call, err)
+		return s.recoverAccepted(ctx, rows, call, err)
 	case pg.IsLocked(err) && (len(rows) == 1 || time.Now().After(call.splitUntil)):
 		return slices.Repeat([]Accepted{{Err: pg.ErrLocked}}, len(rows)), nil
 	case len(rows) > 1 && (pg.IsBadData(err) || pg.IsLocked(err)):
-		// A row that PostgreSQL rejects, or that waits for a lock, is found without failing its neighbours.
+		// Bisect to find a row that PostgreSQL rejects or that waits for a lock, so that the
+		// others are accepted.
 		return pg.InParts(rows, len(rows)/2, func(part []NewRun) ([]Accepted, error) { return s.accept(ctx, part, call) }, failed)
 	case pg.IsBadData(err):
 		return []Accepted{{Err: s.budgets.Rejected(ctx, rows[0].OrganizationID, "accepting run", err)}}, nil
 	}
+
 	return nil, err
 }
 
+// acceptOnce inserts the rows with one statement, and then finds out why rows were not
+// inserted.
 func (s *Store) acceptOnce(ctx context.Context, rows []NewRun, call acceptCall) ([]Accepted, error) {
 	created, err := s.insertRuns(ctx, onePerKey(rows), call.window)
 	if err != nil {
 		return nil, err
 	}
+
 	out := make([]Accepted, len(rows))
 	losers := fillCreated(out, rows, created)
 	if len(losers) == 0 {
 		return out, nil
 	}
+
 	if err := s.explainLosers(ctx, out, rows, losers, call); err != nil {
 		for _, i := range losers { // the others are accepted
 			out[i] = Accepted{Err: err}
 		}
 	}
+
 	return out, nil
 }
 
-// onePerKey drops rows whose key an earlier row of the batch has: they become that row's attachers.
+// onePerKey drops rows whose key an earlier row of the batch has. They get that row's run.
 func onePerKey(rows []NewRun) []NewRun {
 	seen := make(map[string]bool, len(rows))
 	unique := make([]NewRun, 0, len(rows))
@@ -127,16 +140,17 @@ func onePerKey(rows []NewRun) []NewRun {
 	return unique
 }
 
-// The statements are in the schema, as are those of the other functions called here: each names the organizations of its
-// rows and then works on these rows alone, in one round trip.
+// The functions are defined in the schema. Each restricts itself to the organizations of its
+// rows, so that it takes one round trip.
 const (
-	// acceptSingleQuery is for what most runs are, see single.
+	// acceptSingleQuery accepts the most frequent kind of run, see single.
 	acceptSingleQuery = `SELECT run_id, created_at, dispatched FROM accept_single_runs($1, $2, $3, $4)`
-	// acceptQuery is for all runs.
+	// acceptQuery accepts any run.
 	acceptQuery = `SELECT run_id, created_at, dispatched FROM accept_runs($1, $2, $3, $4)`
 )
 
-// acceptance gives the statement that accepts the runs, and its arguments. taken are the slots of their lanes.
+// acceptance returns the statement that accepts the runs, and its arguments. taken is the
+// number of slots per lane.
 func acceptance(rows []NewRun, taken map[Lane]int) (query string, args []any) {
 	slots := pq.Array(pg.Column(rows, func(r *NewRun) int64 { return int64(taken[r.lane()]) }))
 	runs, organizations := newRuns(rows)
@@ -147,10 +161,12 @@ func acceptance(rows []NewRun, taken map[Lane]int) (query string, args []any) {
 	return acceptSingleQuery, args
 }
 
-// single reports whether the run has nothing to do with others: an agent's, in a session of its own, that may start at once.
+// single reports whether the run is independent of others: a run of an agent, in a new session,
+// that may start immediately.
 func (r NewRun) single() bool { return r.OwnSession && r.AgentID != "" && r.Hold == 0 }
 
-// newRuns are the rows as an array of the type new_run, and their organizations without repetition.
+// newRuns encodes the rows as an array of the SQL type new_run, and returns their
+// distinct organizations.
 func newRuns(rows []NewRun) (runs string, organizations []string) {
 	organizations = make([]string, 0, 4)
 	t := pg.NewTuples(len(rows), 1024)
@@ -184,9 +200,10 @@ func newRuns(rows []NewRun) (runs string, organizations []string) {
 		t.Int(r.holdMillis())
 		t.Optional(r.KeyID)
 		t.Int(int64(organization) + 1)
-		t.Int(int64(i)) // its turn
+		t.Int(int64(i)) // its position in the batch
 		t.Done()
 	}
+
 	return t.String(), organizations
 }
 
@@ -195,17 +212,19 @@ type createdRow struct {
 	Dispatched bool      `db:"dispatched"`
 	CreatedAt  time.Time `db:"created_at"`
 
-	locked bool // it was not created: another transaction has locked its session
+	locked bool // not created, because another transaction has locked its session
 }
 
+// insertRuns takes slots for the runs, inserts them, and returns the slots that no run was
+// dispatched for.
 func (s *Store) insertRuns(ctx context.Context, rows []NewRun, window int) (map[string]createdRow, error) {
 	taken := s.slots.takeFor(ctx, rows, window)
 	created, err := s.insertTaken(ctx, rows, taken)
-	s.slots.giveBack(rows, taken, created)
+	s.slots.returnUnused(rows, taken, created)
 	return created, err
 }
 
-// insertTaken inserts the runs, and dispatches as many of a lane as slots were taken for it.
+// insertTaken inserts the runs. In each lane it dispatches as many as there are slots in taken.
 func (s *Store) insertTaken(ctx context.Context, rows []NewRun, taken map[Lane]int) (map[string]createdRow, error) {
 	if !s.accepts.SkipsLocked() {
 		var created []createdRow
@@ -221,7 +240,8 @@ func (s *Store) insertTaken(ctx context.Context, rows []NewRun, taken map[Lane]i
 	return s.insertUnlocked(ctx, rows, taken)
 }
 
-// insertUnlocked inserts the runs whose sessions no other transaction has locked, and returns the others as locked.
+// insertUnlocked inserts the runs whose sessions no other transaction has locked. It returns
+// the others as locked.
 func (s *Store) insertUnlocked(ctx context.Context, rows []NewRun, taken map[Lane]int) (map[string]createdRow, error) {
 	var created []createdRow
 	var locked map[string]bool
@@ -229,6 +249,7 @@ func (s *Store) insertUnlocked(ctx context.Context, rows []NewRun, taken map[Lan
 		if locked, err = lockSessions(ctx, tx, rows); err != nil {
 			return err
 		}
+
 		created = created[:0]
 		free := make([]NewRun, 0, len(rows))
 		for _, r := range rows {
@@ -238,9 +259,11 @@ func (s *Store) insertUnlocked(ctx context.Context, rows []NewRun, taken map[Lan
 			}
 			free = append(free, r)
 		}
+
 		if len(free) == 0 {
 			return nil
 		}
+
 		var inserted []createdRow
 		query, args := acceptance(free, taken)
 		err = tx.SelectContext(ctx, &inserted, query, args...)
@@ -250,9 +273,11 @@ func (s *Store) insertUnlocked(ctx context.Context, rows []NewRun, taken map[Lan
 	if pg.IsLocked(err) || len(locked) > 0 {
 		s.accepts.MetLocked()
 	}
+
 	if err != nil {
 		return nil, fmt.Errorf("inserting runs: %w", err)
 	}
+
 	return createdByID(created), nil
 }
 
@@ -264,7 +289,7 @@ func createdByID(created []createdRow) map[string]createdRow {
 	return out
 }
 
-// holdMillis is how long the run is held, in milliseconds; -1 until it is released.
+// holdMillis is how long the run is delayed, in milliseconds; -1 means until it is released.
 func (r NewRun) holdMillis() int64 {
 	switch {
 	case r.Hold < 0:
@@ -276,7 +301,7 @@ func (r NewRun) holdMillis() int64 {
 	}
 }
 
-// fillCreated answers the rows that became runs and gives the places of those that did not.
+// fillCreated sets the results of the rows that became runs, and returns the indexes of the others.
 func fillCreated(out []Accepted, rows []NewRun, created map[string]createdRow) (losers []int) {
 	for i, r := range rows {
 		c, ok := created[r.ID]
@@ -293,6 +318,7 @@ func fillCreated(out []Accepted, rows []NewRun, created map[string]createdRow) (
 			out[i].Job = r.job()
 		}
 	}
+
 	return losers
 }
 

@@ -16,34 +16,39 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// acceptTries is how often a row is tried whose key is held by no run that can be found.
+// acceptTries is how often a row is tried whose key belongs to a run that cannot be found.
 const acceptTries = 6
 
-// explainLosers answers the rows that were not inserted. It runs as separate statements, whose snapshots
-// see the transaction that won the key: the inserting statement's does not.
+// explainLosers sets the results of the rows that were not inserted. It uses separate
+// statements, whose snapshots include the transaction that took the key; the snapshot of the
+// inserting statement does not.
 func (s *Store) explainLosers(ctx context.Context, out []Accepted, rows []NewRun, losers []int, call acceptCall) error {
 	keys := make([]rundb.KeyRef, len(losers))
 	for j, i := range losers {
 		keys[j] = rundb.KeyRef{OrganizationID: rows[i].OrganizationID, Hash: rows[i].KeyHash}
 	}
+
 	holders, err := s.runs.RunsByKey(ctx, keys)
 	if err != nil {
 		return err
 	}
+
 	var refused []NewRun
 	for j, i := range losers {
 		if holders[j] == nil {
 			refused = append(refused, rows[i])
 		}
 	}
+
 	callers, templates, err := s.callable(ctx, refused)
 	if err != nil {
 		return err
 	}
-	var again []int // nothing that can be found stands in their way
+
+	var again []int // rows for which no reason can be found
 	for j, i := range losers {
 		r := rows[i]
-		allowed, exists := callers[agentOf{r.OrganizationID, r.AgentID}]
+		allowed, exists := callers[agentRef{r.OrganizationID, r.AgentID}]
 		switch {
 		case holders[j] != nil:
 			out[i] = Accepted{Run: *holders[j], Existing: true}
@@ -55,6 +60,7 @@ func (s *Store) explainLosers(ctx context.Context, out []Accepted, rows []NewRun
 			out[i] = Accepted{Err: pg.NotFound()}
 		}
 	}
+
 	return s.acceptAgain(ctx, out, rows, again, call)
 }
 
@@ -62,18 +68,20 @@ func callerNotAllowed(kind domain.CallerKind) error {
 	return apierr.New(apierr.CallerNotAllowed, "this agent's allowedCallers does not include %q", kind)
 }
 
-type agentOf struct{ organization, agent string }
+type agentRef struct{ organization, agent string }
 
-// organizationsFor gives the organizations of runs, for within.
+// organizationsFor returns the organizations of runs, for Within.
 func organizationsFor(rows []NewRun) []string {
 	return pg.Column(rows, func(r *NewRun) string { return r.OrganizationID })
 }
 
-// callable reads the allowedCallers of those of the runs' agents that exist, and which of their templates do.
-func (s *Store) callable(ctx context.Context, rows []NewRun) (callers map[agentOf][]string, templates map[string]bool, err error) {
+// callable returns the allowedCallers of the runs' existing agents, and which of the runs'
+// templates exist.
+func (s *Store) callable(ctx context.Context, rows []NewRun) (callers map[agentRef][]string, templates map[string]bool, err error) {
 	if len(rows) == 0 {
 		return nil, nil, nil
 	}
+
 	var found []string
 	err = s.db.Within(ctx, organizationsFor(rows), func(tx *sqlx.Tx) (err error) {
 		if callers, err = allowedCallersIn(ctx, tx, rows); err != nil {
@@ -83,38 +91,47 @@ func (s *Store) callable(ctx context.Context, rows []NewRun) (callers map[agentO
 		return tx.SelectContext(ctx, &found, `SELECT id FROM templates WHERE id = ANY ($1)`,
 			pq.Array(pg.Column(rows, func(r *NewRun) string { return r.TemplateID })))
 	})
+
 	templates = make(map[string]bool, len(found))
 	for _, id := range found {
 		templates[id] = true
 	}
+
 	return callers, templates, err
 }
 
-func allowedCallersIn(ctx context.Context, tx *sqlx.Tx, rows []NewRun) (map[agentOf][]string, error) {
+// allowedCallersIn reads the allowedCallers of the runs' agents. Agents that do not exist are
+// missing in the result.
+func allowedCallersIn(ctx context.Context, tx *sqlx.Tx, rows []NewRun) (map[agentRef][]string, error) {
 	var present []struct {
 		ID             string         `db:"id"`
 		OrganizationID string         `db:"org_id"`
 		AllowedCallers pq.StringArray `db:"allowed_callers"`
 	}
+
 	err := tx.SelectContext(ctx, &present, `SELECT id, org_id, allowed_callers FROM agents WHERE id = ANY ($1) AND deleted_at IS NULL`,
 		pq.Array(pg.Column(rows, func(r *NewRun) string { return r.AgentID })))
 	if err != nil {
 		return nil, fmt.Errorf("reading agents: %w", err)
 	}
-	out := make(map[agentOf][]string, len(present))
+
+	out := make(map[agentRef][]string, len(present))
 	for _, a := range present {
-		out[agentOf{a.OrganizationID, a.ID}] = a.AllowedCallers
+		out[agentRef{a.OrganizationID, a.ID}] = a.AllowedCallers
 	}
+
 	return out, nil
 }
 
-// acceptAgain accepts rows that lost to a run which was gone when it was looked for, or whose retention has passed: the key of such a
-// run is freed first. Meanwhile the sweeper or another process may free it, or another one's run may take it, so the rows
-// are tried whoever freed the key.
+// acceptAgain accepts rows that lost to a run that was gone when it was looked up, or whose
+// retention is over. It first releases the key of such a run. The sweeper or another process
+// may release it concurrently, and another run may take it, so the rows are tried even if
+// nothing was released here.
 func (s *Store) acceptAgain(ctx context.Context, out []Accepted, rows []NewRun, which []int, call acceptCall) error {
 	if len(which) == 0 {
 		return nil
 	}
+
 	again := make([]NewRun, len(which))
 	var hashes [][]byte
 	for j, i := range which {
@@ -122,32 +139,39 @@ func (s *Store) acceptAgain(ctx context.Context, out []Accepted, rows []NewRun, 
 			hashes = append(hashes, rows[i].KeyHash)
 		}
 	}
+
 	freed, err := s.freeExpired(ctx, organizationsFor(again), hashes)
 	if err != nil {
 		return err
 	}
+
 	if call.tries++; call.tries == acceptTries {
 		for _, i := range which {
 			out[i] = Accepted{Err: pg.ErrLocked}
 		}
 		return nil
 	}
-	if freed == 0 && call.tries > 1 { // whoever has locked the run is about to remove it
+
+	if freed == 0 && call.tries > 1 { // the transaction that has locked the run is about to remove it
 		if err := pg.Pause(ctx, time.Millisecond<<call.tries); err != nil {
 			return err
 		}
 	}
+
 	accepted, err := s.accept(ctx, again, call)
 	if err != nil {
 		return err
 	}
+
 	for j, i := range which {
 		out[i] = accepted[j]
 	}
+
 	return nil
 }
 
-// freeExpired takes keys from runs whose retention has passed, and returns from how many. Runs that are locked are skipped.
+// freeExpired removes the idempotency keys of runs whose retention is over, and returns how
+// many. It skips locked runs.
 func (s *Store) freeExpired(ctx context.Context, orgs []string, hashes [][]byte) (freed int64, err error) {
 	err = s.db.Within(ctx, orgs, func(tx *sqlx.Tx) error {
 		res, err := tx.ExecContext(ctx, `UPDATE runs SET idempotency_hash = NULL WHERE id IN (SELECT id FROM runs
@@ -162,30 +186,35 @@ func (s *Store) freeExpired(ctx context.Context, orgs []string, hashes [][]byte)
 	if err != nil {
 		return 0, fmt.Errorf("releasing expired keys: %w", err)
 	}
+
 	return freed, nil
 }
 
-// acceptedAfterAll looks up what a statement did whose answer was lost, and tries once more for the rows
-// that do not exist: their ids are theirs alone, so a run that appears meanwhile only fails the second try.
-func (s *Store) acceptedAfterAll(ctx context.Context, rows []NewRun, call acceptCall, cause error) ([]Accepted, error) {
-	// The time of the first try may be what ran out.
+// recoverAccepted looks up the result of a statement whose answer was lost, and tries once
+// more for the rows that do not exist. Their ids are unique, so if the first statement commits
+// meanwhile, only the second one fails.
+func (s *Store) recoverAccepted(ctx context.Context, rows []NewRun, call acceptCall, cause error) ([]Accepted, error) {
+	// The deadline of ctx may be the reason why the first try failed.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookUpTimeout)
 	defer cancel()
 	created, err := s.createdRuns(ctx, rows)
 	if err != nil {
 		return nil, errors.Join(cause, err)
 	}
+
 	out := make([]Accepted, len(rows))
 	missing := fillCreated(out, rows, created)
 	if len(missing) == 0 {
 		return out, nil
 	}
+
 	again := make([]NewRun, len(missing))
 	for j, i := range missing {
 		again[j] = rows[i]
 	}
+
 	accepted, err := s.acceptOnce(ctx, again, call)
-	if pg.Violates(err, "runs_pkey") { // the first try has landed meanwhile
+	if pg.Violates(err, "runs_pkey") { // the first try has committed meanwhile
 		if created, err = s.createdRuns(ctx, rows); err != nil {
 			return nil, errors.Join(cause, err)
 		}
@@ -194,6 +223,7 @@ func (s *Store) acceptedAfterAll(ctx context.Context, rows []NewRun, call accept
 		}
 		return out, nil
 	}
+
 	for j, i := range missing {
 		if err != nil {
 			out[i] = Accepted{Err: errors.Join(cause, err)}
@@ -201,14 +231,15 @@ func (s *Store) acceptedAfterAll(ctx context.Context, rows []NewRun, call accept
 		}
 		out[i] = accepted[j]
 	}
+
 	return out, nil
 }
 
-// lookUpTimeout bounds finding out what became of runs whose acceptance was not answered.
+// lookUpTimeout bounds looking up the runs of an unanswered statement.
 const lookUpTimeout = 5 * time.Second
 
-// createdRuns reads which of the rows exist. None counts as dispatched: whether its doorbell was rung is
-// not known, and the sweeper rings for it.
+// createdRuns reads which of the rows exist. It treats none as dispatched: it is unknown
+// whether a job was published, and the sweeper will publish it.
 func (s *Store) createdRuns(ctx context.Context, rows []NewRun) (map[string]createdRow, error) {
 	var found []createdRow
 	err := s.db.Within(ctx, organizationsFor(rows), func(tx *sqlx.Tx) error {
@@ -222,8 +253,8 @@ func (s *Store) createdRuns(ctx context.Context, rows []NewRun) (map[string]crea
 	return createdByID(found), nil
 }
 
-// lockSessions locks the sessions of the runs and returns the keys of those that another transaction has locked. They are locked in the
-// order of their keys, as acceptance does.
+// lockSessions locks the sessions of the runs, in the same order of keys as acceptance does. It
+// returns the keys of those that another transaction has locked.
 func lockSessions(ctx context.Context, tx *sqlx.Tx, rows []NewRun) (map[string]bool, error) {
 	var keys, locked [][]byte
 	for i := range rows {
@@ -231,18 +262,22 @@ func lockSessions(ctx context.Context, tx *sqlx.Tx, rows []NewRun) (map[string]b
 			keys = append(keys, rows[i].SessionKey)
 		}
 	}
+
 	if len(keys) == 0 {
 		return map[string]bool{}, nil
 	}
+
 	err := tx.SelectContext(ctx, &locked, `WITH free AS MATERIALIZED (
 		  SELECT ref FROM sessions WHERE key = ANY ($1) ORDER BY key FOR NO KEY UPDATE SKIP LOCKED)
 		SELECT key FROM sessions s WHERE key = ANY ($1) AND NOT EXISTS (SELECT FROM free f WHERE f.ref = s.ref)`, pq.ByteaArray(keys))
 	if err != nil {
 		return nil, fmt.Errorf("locking sessions: %w", err)
 	}
+
 	out := make(map[string]bool, len(locked))
 	for _, key := range locked {
 		out[string(key)] = true
 	}
+
 	return out, nil
 }

@@ -12,39 +12,40 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// NewDelivery is a delivery whose signature held, to be logged, and the run that is to be made of it.
+// NewDelivery is a delivery with a valid signature, to be logged, and the run to start for it.
 type NewDelivery struct {
 	HookID         string
 	OrganizationID string
-	ID             string // as the source names it
+	ID             string // the source's id of the delivery
 	Event          string
 	ContentType    string // of the body
 	Status         domain.DeliveryStatus
 	Bytes          int64
-	Body           []byte // nil: not kept, as larger ones are not
+	Body           []byte // nil: not stored; too large bodies are not stored
 	Error          *domain.RunError
 	Run            *NewRun  // nil: none
-	Collect        *Collect // nil: the run is of this delivery alone
+	Collect        *Collect // nil: the run handles only this delivery
 }
 
-// Collect says with which deliveries one is to become a run: those of the hook with the same hash of their key.
+// Collect configures coalescing: deliveries of the hook with the same KeyHash become one run.
 type Collect struct {
 	KeyHash []byte
-	Window  time.Duration // since the newest of them
-	MaxWait time.Duration // since the first one
+	Window  time.Duration // since the newest delivery
+	MaxWait time.Duration // since the first delivery
 }
 
-// AcceptedDelivery is what became of a delivery. Its Delivery says whether it was refused, and why: that is no error.
+// AcceptedDelivery is the result of a delivery. A rejected delivery is not an error; Delivery
+// contains the reason.
 type AcceptedDelivery struct {
 	Delivery domain.Delivery
-	Existing bool            // it was seen before: nothing was done
-	Run      rundb.StoredRun // that the delivery has; zero when it has none, or none any more
-	Job      *domain.Job     // Run is new and within its organization's window: ring for it now
+	Existing bool            // the delivery was seen before, and nothing was done
+	Run      rundb.StoredRun // the delivery's run; zero if it has none or the run is gone
+	Job      *domain.Job     // Run is new and has a slot: publish its job now
 	Err      error
 }
 
-// HookRuns counts the runs by an organization's hooks that wait for a place, up to most. Where fewer runs of any kind wait than that, it
-// gives their number.
+// HookRuns counts the runs of an organization's hooks that wait for a slot, up to maximum. If
+// fewer than maximum runs of any kind wait, it returns their number instead.
 func (s *Store) HookRuns(ctx context.Context, org string, maximum int) (n int, err error) {
 	const waiting = `SELECT FROM open_runs o WHERE o.org_id = $1 AND o.status = 'queued' AND NOT o.dispatched`
 	for _, query := range []string{waiting, waiting + ` AND (SELECT r.trigger_type FROM runs r WHERE r.id = o.run_id) = 'webhook'`} {
@@ -58,10 +59,11 @@ func (s *Store) HookRuns(ctx context.Context, org string, maximum int) (n int, e
 			break
 		}
 	}
+
 	return n, nil
 }
 
-// sealDelivery gives what is stored of a delivery's body.
+// sealDelivery returns the sealed body to store, or nil if it is not stored.
 func (s *Store) sealDelivery(d *NewDelivery) []byte {
 	if d.Body == nil || len(d.Body) > hookdb.DeliveryBodyMax {
 		return nil

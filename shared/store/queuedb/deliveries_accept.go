@@ -15,38 +15,44 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// deliveryBytes bounds the bodies that one transaction writes: each is in memory several times while it does.
+// deliveryBytes bounds the bodies that one transaction writes. Each byte is in memory several
+// times meanwhile.
 const deliveryBytes = 4 << 20
 
-// AcceptDeliveries logs deliveries and accepts their runs, each with its delivery in one transaction, so that after it returns without an
-// error both are on disk. One that was seen before keeps the run that it had; one that had none is taken as if it were new. Deliveries that
-// are to be collected for a key begin a run, or join that which collects for it. window is as in [Store.Accept], as are the answers, which
-// are in the order of rows, and errors: an answer's Err is not_found for a hook that does not exist any more, and ErrLocked if another
-// transaction has locked what the delivery needs.
+// AcceptDeliveries logs deliveries and accepts their runs. A delivery and its run are written
+// in one transaction, so that both are on disk when AcceptDeliveries returns without an error.
+// A delivery that was seen before keeps its run; if it had none, it is treated as new. A
+// delivery to be coalesced begins a run or joins the run that is collecting its key. window,
+// the order of the results and the errors are as in [Store.Accept]. The Err of a result is
+// not_found if the hook no longer exists, and ErrLocked if another transaction has locked a row
+// that the delivery needs.
 func (s *Store) AcceptDeliveries(ctx context.Context, rows []NewDelivery, window int) ([]AcceptedDelivery, error) {
 	call := deliverCall{window: window, lockTimeout: pg.BatchLockTimeout, splitUntil: time.Now().Add(pg.SplitFor)}
 	return s.acceptDeliveries(ctx, rows, call)
 }
 
-// deliverCall is what the parts of one call of AcceptDeliveries have in common.
+// deliverCall is the common state of the parts of one call of AcceptDeliveries.
 type deliverCall struct {
 	window      int
-	lockTimeout time.Duration // for each lock: deliveries of many organizations wait for it
+	lockTimeout time.Duration // per lock, because deliveries of many organizations wait for it
 	splitUntil  time.Time
 }
 
+// acceptDeliveries calls deliver. Like accept, it looks deliveries up if the answer is lost,
+// and bisects if a row is rejected or locked.
 func (s *Store) acceptDeliveries(ctx context.Context, rows []NewDelivery, call deliverCall) ([]AcceptedDelivery, error) {
 	part := func(part []NewDelivery) ([]AcceptedDelivery, error) { return s.acceptDeliveries(ctx, part, call) }
 	failed := func(err error) AcceptedDelivery { return AcceptedDelivery{Err: err} }
 	if n := withinBytes(rows); n < len(rows) {
 		return pg.InParts(rows, n, part, failed)
 	}
+
 	out, err := s.deliver(ctx, rows, call)
 	switch {
 	case err == nil:
 		return out, nil
 	case pg.IsDisconnect(err) || pg.Violates(err, "runs_pkey"):
-		return s.deliveredAfterAll(ctx, rows, call, err)
+		return s.recoverDelivered(ctx, rows, call, err)
 	case pg.IsLocked(err) && (len(rows) == 1 || time.Now().After(call.splitUntil)):
 		return slices.Repeat([]AcceptedDelivery{{Err: pg.ErrLocked}}, len(rows)), nil
 	case len(rows) > 1 && (pg.IsBadData(err) || pg.IsLocked(err)):
@@ -55,10 +61,11 @@ func (s *Store) acceptDeliveries(ctx context.Context, rows []NewDelivery, call d
 	case pg.IsBadData(err):
 		return []AcceptedDelivery{{Err: s.budgets.Rejected(ctx, rows[0].OrganizationID, "accepting delivery", err)}}, nil
 	}
+
 	return nil, err
 }
 
-// withinBytes is how many of the rows one transaction may write.
+// withinBytes returns how many of the rows one transaction may write: at least one.
 func withinBytes(rows []NewDelivery) int {
 	bytes := 0
 	for i, r := range rows {
@@ -69,12 +76,12 @@ func withinBytes(rows []NewDelivery) int {
 	return len(rows)
 }
 
-// deliveryKey names a delivery.
+// deliveryKey identifies a delivery.
 type deliveryKey struct{ hook, id string }
 
 func (d *NewDelivery) key() deliveryKey { return deliveryKey{d.HookID, d.ID} }
 
-// candidate is the id of the run that the delivery would begin; "" when it begins none.
+// candidate is the id of the run that the delivery would begin, or "" if it begins none.
 func (d *NewDelivery) candidate() string {
 	if d.Run == nil {
 		return ""
@@ -85,23 +92,25 @@ func (d *NewDelivery) candidate() string {
 const (
 	logQuery = `SELECT ref, hook_id, delivery_id, status, event, run_id, bytes, kept, error_code, error_message, received_at, duplicates, inserted
 		FROM log_deliveries($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`
-	landedQuery  = `SELECT id FROM runs WHERE id = ANY ($1)`
-	collectQuery = `SELECT hook_id, key_hash, run_id FROM collect_deliveries($1, $2, $3, $4, $5, $6, $7, $8, $9)`
-	settleQuery  = `SELECT settle_deliveries($1, $2, $3, $4, $5, $6, $7, $8)`
-	theirsQuery  = `SELECT ` + rundb.OpenShortResult + ` FROM runs_of_deliveries($1, $2)`
+	landedQuery   = `SELECT id FROM runs WHERE id = ANY ($1)`
+	collectQuery  = `SELECT hook_id, key_hash, run_id FROM collect_deliveries($1, $2, $3, $4, $5, $6, $7, $8, $9)`
+	settleQuery   = `SELECT settle_deliveries($1, $2, $3, $4, $5, $6, $7, $8)`
+	existingQuery = `SELECT ` + rundb.OpenShortResult + ` FROM runs_of_deliveries($1, $2)`
 )
 
-// deliver is AcceptDeliveries of one transaction. Its statements take rows in one order - deliveries, keys that are collected for, sessions
-// that others may have, and runs - and the rows of each kind in the order of their keys.
+// deliver is AcceptDeliveries in one transaction. Its statements lock rows in a fixed order:
+// deliveries, coalescing keys, shared sessions, and runs; and the rows of each kind in the
+// order of their keys.
 func (s *Store) deliver(ctx context.Context, rows []NewDelivery, call deliverCall) ([]AcceptedDelivery, error) {
 	stmts := map[string]*sqlx.Stmt{}
-	for _, query := range []string{logQuery, landedQuery, collectQuery, acceptSingleQuery, acceptQuery, settleQuery, theirsQuery} {
+	for _, query := range []string{logQuery, landedQuery, collectQuery, acceptSingleQuery, acceptQuery, settleQuery, existingQuery} {
 		stmt, err := s.db.Prepared(ctx, query)
 		if err != nil {
 			return nil, err
 		}
 		stmts[query] = stmt
 	}
+
 	var b *deliveryBatch
 	begun := runsOfDeliveries(rows)
 	taken := s.slots.takeFor(ctx, begun, call.window)
@@ -114,26 +123,31 @@ func (s *Store) deliver(ctx context.Context, rows []NewDelivery, call deliverCal
 		if err := b.log(s); err != nil {
 			return fmt.Errorf("logging deliveries: %w", err)
 		}
+
 		if err := b.collect(); err != nil {
 			return fmt.Errorf("collecting deliveries: %w", err)
 		}
+
 		if err := b.accept(ctx, tx); err != nil {
 			return fmt.Errorf("accepting runs of deliveries: %w", err)
 		}
+
 		if err := b.settle(); err != nil {
 			return fmt.Errorf("settling deliveries: %w", err)
 		}
-		return b.readTheirs()
+
+		return b.readExisting()
 	})
 	if err != nil {
-		s.slots.giveBack(begun, taken, nil)
+		s.slots.returnUnused(begun, taken, nil)
 		return nil, err
 	}
-	s.slots.giveBack(begun, taken, b.made)
+
+	s.slots.returnUnused(begun, taken, b.made)
 	return b.answers(), nil
 }
 
-// runsOfDeliveries gives the runs that deliveries may begin, as they would be accepted.
+// runsOfDeliveries returns the runs that deliveries may begin, as they would be accepted.
 func runsOfDeliveries(rows []NewDelivery) []NewRun {
 	var runs []NewRun
 	for i := range rows {
@@ -144,7 +158,8 @@ func runsOfDeliveries(rows []NewDelivery) []NewRun {
 	return runs
 }
 
-// begun is the run that the delivery begins. One that coalesces deliveries is delayed until it is released.
+// begun is the run that the delivery begins. A run that coalesces deliveries is delayed
+// until it is released.
 func (d *NewDelivery) begun() NewRun {
 	run := *d.Run
 	if d.Collect != nil {
@@ -154,24 +169,27 @@ func (d *NewDelivery) begun() NewRun {
 	return run
 }
 
-// deliveredAfterAll looks up what a transaction did whose answer was lost, and tries once more for the deliveries of which nothing
-// came: see acceptedAfterAll.
-func (s *Store) deliveredAfterAll(ctx context.Context, rows []NewDelivery, call deliverCall, cause error) ([]AcceptedDelivery, error) {
+// recoverDelivered looks up the result of a transaction whose answer was lost, and tries once
+// more for the deliveries that were not logged; see recoverAccepted.
+func (s *Store) recoverDelivered(ctx context.Context, rows []NewDelivery, call deliverCall, cause error) ([]AcceptedDelivery, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookUpTimeout)
 	defer cancel()
 	out, missing, err := s.delivered(ctx, rows)
 	if err != nil {
 		return nil, errors.Join(cause, err)
 	}
+
 	if len(missing) == 0 {
 		return out, nil
 	}
+
 	again := make([]NewDelivery, len(missing))
 	for j, i := range missing {
 		again[j] = rows[i]
 	}
+
 	accepted, err := s.deliver(ctx, again, call)
-	if pg.Violates(err, "runs_pkey") { // the first try has landed meanwhile
+	if pg.Violates(err, "runs_pkey") { // the first try has committed meanwhile
 		if out, missing, err = s.delivered(ctx, rows); err != nil {
 			return nil, errors.Join(cause, err)
 		}
@@ -180,6 +198,7 @@ func (s *Store) deliveredAfterAll(ctx context.Context, rows []NewDelivery, call 
 		}
 		return out, nil
 	}
+
 	for j, i := range missing {
 		if err != nil {
 			out[i] = AcceptedDelivery{Err: errors.Join(cause, err)}
@@ -187,11 +206,13 @@ func (s *Store) deliveredAfterAll(ctx context.Context, rows []NewDelivery, call 
 		}
 		out[i] = accepted[j]
 	}
+
 	return out, nil
 }
 
-// delivered reads what became of the deliveries, and gives the places of those that were not logged, or that have no run and should. No
-// doorbell is rung for their runs here: the sweeper does that.
+// delivered reads the results of deliveries. missing are the indexes of the deliveries
+// that were not logged, or that should have a run and have none. It returns no jobs; the
+// sweeper publishes them.
 func (s *Store) delivered(ctx context.Context, rows []NewDelivery) (out []AcceptedDelivery, missing []int, err error) {
 	b := newDeliveryBatch(rows)
 	err = s.db.Within(ctx, pg.Column(rows, func(d *NewDelivery) string { return d.OrganizationID }), func(tx *sqlx.Tx) error {
@@ -204,24 +225,29 @@ func (s *Store) delivered(ctx context.Context, rows []NewDelivery) (out []Accept
 		if err != nil {
 			return err
 		}
+
 		for i := range found {
 			b.logged[deliveryKey{found[i].HookID, found[i].ID}] = &found[i]
 		}
+
 		b.run = func(dest any, query string, args ...any) error { return tx.SelectContext(ctx, dest, query, args...) }
-		return b.readTheirs()
+		return b.readExisting()
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("looking deliveries up: %w", err)
 	}
+
 	for i := range b.unique {
 		if l := b.logged[b.unique[i].key()]; l != nil {
 			l.fresh = pg.Deref(l.RunID) == b.unique[i].candidate()
 		}
 	}
+
 	for i := range rows {
 		if l := b.logged[rows[i].key()]; l == nil || l.RunID == nil && rows[i].Run != nil {
 			missing = append(missing, i)
 		}
 	}
+
 	return b.answers(), missing, nil
 }

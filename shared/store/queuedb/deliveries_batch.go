@@ -15,35 +15,35 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// deliveryBatch is what one transaction makes of deliveries.
+// deliveryBatch is the state of one transaction that accepts deliveries.
 type deliveryBatch struct {
-	rows   []NewDelivery // as they were given,
-	unique []NewDelivery // and each once
+	rows   []NewDelivery // as passed by the caller
+	unique []NewDelivery // without duplicates
 	again  map[deliveryKey]int
-	taken  map[Lane]int                                    // the slots that its runs may have
-	made   map[string]createdRow                           // the runs that were accepted
-	run    func(dest any, query string, args ...any) error // a statement of the transaction
+	taken  map[Lane]int                                    // the slots taken for its runs
+	made   map[string]createdRow                           // the accepted runs
+	run    func(dest any, query string, args ...any) error // executes a statement of the transaction
 
-	logged  map[deliveryKey]*loggedRow
-	created map[string]rundb.StoredRun // the runs that this batch created
-	jobs    map[string]*domain.Job     // their jobs, which the caller publishes
-	theirs  map[string]rundb.StoredRun // the runs that earlier batches created
+	logged   map[deliveryKey]*loggedRow
+	created  map[string]rundb.StoredRun // the runs that this batch created
+	jobs     map[string]*domain.Job     // their jobs, which the caller publishes
+	existing map[string]rundb.StoredRun // the runs that earlier batches created
 }
 
-// loggedRow is a delivery as it stands, from its being logged to its being settled.
+// loggedRow is the log entry of a delivery, from logging it to settling it.
 type loggedRow struct {
 	hookdb.DeliveryRow
 
 	Inserted bool `db:"inserted"`
 
-	fresh   bool // it is new, or had no run before: one is to be begun or joined
-	changed bool // and not as it was logged
+	fresh   bool // new, or had no run before: a run must be begun or joined
+	changed bool // differs from the logged state, and must be settled
 }
 
 func newDeliveryBatch(rows []NewDelivery) *deliveryBatch {
 	b := &deliveryBatch{
 		rows: rows, again: map[deliveryKey]int{}, logged: map[deliveryKey]*loggedRow{},
-		created: map[string]rundb.StoredRun{}, jobs: map[string]*domain.Job{}, theirs: map[string]rundb.StoredRun{},
+		created: map[string]rundb.StoredRun{}, jobs: map[string]*domain.Job{}, existing: map[string]rundb.StoredRun{},
 	}
 	for _, r := range rows {
 		if _, seen := b.again[r.key()]; seen {
@@ -56,10 +56,11 @@ func newDeliveryBatch(rows []NewDelivery) *deliveryBatch {
 		}
 		b.unique = append(b.unique, r)
 	}
+
 	return b
 }
 
-// log enters the deliveries, as if each that has a run began it.
+// log logs the deliveries, as if each that has a run began it.
 func (b *deliveryBatch) log(s *Store) error {
 	text := func(f func(*NewDelivery) string) any { return pq.Array(pg.Column(b.unique, f)) }
 	var logged []loggedRow
@@ -73,17 +74,20 @@ func (b *deliveryBatch) log(s *Store) error {
 		pq.Array(pg.Column(b.unique, func(d *NewDelivery) int64 { return d.Bytes })),
 		pq.ByteaArray(pg.Column(b.unique, s.sealDelivery)), s.seals.Overhead() > 0,
 		text(func(d *NewDelivery) string { return d.ContentType }),
-		text(func(d *NewDelivery) string { return queueError(d.Error).Code }),
-		text(func(d *NewDelivery) string { return queueError(d.Error).Message }),
+		text(func(d *NewDelivery) string { return derefError(d.Error).Code }),
+		text(func(d *NewDelivery) string { return derefError(d.Error).Message }),
 		pq.Array(pg.Column(b.unique, func(d *NewDelivery) int64 { return int64(b.again[d.key()]) })))
+
 	for i := range logged {
 		l := &logged[i]
 		b.logged[deliveryKey{l.HookID, l.ID}] = l
 	}
+
 	if err != nil {
 		return err
 	}
-	var again []*loggedRow // and now with a run, that of this try
+
+	var again []*loggedRow // logged before without a run, and now with the run of this try
 	for i := range b.unique {
 		l := b.logged[b.unique[i].key()]
 		if l == nil {
@@ -94,12 +98,14 @@ func (b *deliveryBatch) log(s *Store) error {
 			again = append(again, l)
 		}
 	}
-	return b.leaveLanded(again)
+
+	return b.skipLanded(again)
 }
 
-// leaveLanded leaves deliveries alone whose runs are there: an earlier try, of which no answer came, has landed meanwhile. Only a
-// statement behind that which waited for it sees them.
-func (b *deliveryBatch) leaveLanded(rows []*loggedRow) error {
+// skipLanded skips deliveries whose runs exist, because an earlier try without an answer
+// has committed meanwhile. Only a statement after the one that waited for that
+// transaction can see them.
+func (b *deliveryBatch) skipLanded(rows []*loggedRow) error {
 	if len(rows) == 0 {
 		return nil
 	}
@@ -113,15 +119,16 @@ func (b *deliveryBatch) leaveLanded(rows []*loggedRow) error {
 	return nil
 }
 
-func queueError(e *domain.RunError) domain.RunError {
+// derefError returns the zero RunError for nil.
+func derefError(e *domain.RunError) domain.RunError {
 	if e == nil {
 		return domain.RunError{}
 	}
 	return *e
 }
 
-// beginners are the deliveries that are new and to have a run, in their order.
-func (b *deliveryBatch) beginners() []*NewDelivery {
+// newRunDeliveries are the new deliveries that should have a run, in order.
+func (b *deliveryBatch) newRunDeliveries() []*NewDelivery {
 	var out []*NewDelivery
 	for i := range b.unique {
 		d := &b.unique[i]
@@ -132,103 +139,114 @@ func (b *deliveryBatch) beginners() []*NewDelivery {
 	return out
 }
 
-// collectedKey is what deliveries are collected by.
-type collectedKey struct{ hook, hash string }
+// coalescingKey is the key by which deliveries are coalesced.
+type coalescingKey struct{ hook, hash string }
 
-// together are deliveries of the batch that are collected for one key.
-type together struct {
+// keyGroup are the deliveries of the batch with the same key.
+type keyGroup struct {
 	first, last *NewDelivery
 	n           int64
 }
 
-// collect gives the deliveries that are to be collected to the runs that collect them.
+// collect assigns the deliveries to be coalesced to the runs that collect them.
 func (b *deliveryBatch) collect() error {
-	byKey := map[collectedKey]*together{}
-	var groups []*together
-	for _, d := range b.beginners() {
+	byKey := map[coalescingKey]*keyGroup{}
+	var groups []*keyGroup
+	for _, d := range b.newRunDeliveries() {
 		if d.Collect == nil {
 			continue
 		}
-		key := collectedKey{d.HookID, string(d.Collect.KeyHash)}
+		key := coalescingKey{d.HookID, string(d.Collect.KeyHash)}
 		if byKey[key] == nil {
-			byKey[key] = &together{first: d}
+			byKey[key] = &keyGroup{first: d}
 			groups = append(groups, byKey[key])
 		}
 		byKey[key].last = d
 		byKey[key].n++
 	}
+
 	if len(groups) == 0 {
 		return nil
 	}
+
 	runs, err := b.collectors(groups)
 	if err != nil {
 		return err
 	}
-	for _, d := range b.beginners() {
+
+	for _, d := range b.newRunDeliveries() {
 		if d.Collect == nil {
 			continue
 		}
-		if run := runs[collectedKey{d.HookID, string(d.Collect.KeyHash)}]; run != d.Run.ID {
-			b.logged[d.key()].become(d.Status, run, nil)
+		if run := runs[coalescingKey{d.HookID, string(d.Collect.KeyHash)}]; run != d.Run.ID {
+			b.logged[d.key()].setResult(d.Status, run, nil)
 		}
 	}
+
 	return nil
 }
 
-// collectors gives the runs that collect, by key.
-func (b *deliveryBatch) collectors(groups []*together) (map[collectedKey]string, error) {
-	text := func(f func(*together) string) any {
-		return pq.Array(pg.Column(groups, func(g **together) string { return f(*g) }))
+// collectors returns the runs that collect deliveries, by key.
+func (b *deliveryBatch) collectors(groups []*keyGroup) (map[coalescingKey]string, error) {
+	text := func(f func(*keyGroup) string) any {
+		return pq.Array(pg.Column(groups, func(g **keyGroup) string { return f(*g) }))
 	}
-	number := func(f func(*together) int64) any {
-		return pq.Array(pg.Column(groups, func(g **together) int64 { return f(*g) }))
+	number := func(f func(*keyGroup) int64) any {
+		return pq.Array(pg.Column(groups, func(g **keyGroup) int64 { return f(*g) }))
 	}
 	var found []struct {
 		HookID  string `db:"hook_id"`
 		KeyHash []byte `db:"key_hash"`
 		RunID   string `db:"run_id"`
 	}
+
 	err := b.run(&found, collectQuery,
-		text(func(g *together) string { return g.first.HookID }),
-		pq.ByteaArray(pg.Column(groups, func(g **together) []byte { return (*g).first.Collect.KeyHash })),
-		text(func(g *together) string { return g.first.OrganizationID }),
-		text(func(g *together) string { return g.first.Run.ID }),
-		number(func(g *together) int64 { return g.n }),
-		text(func(g *together) string { return string(g.last.Run.Input) }),
-		number(func(g *together) int64 { return g.last.Collect.Window.Milliseconds() }),
-		number(func(g *together) int64 { return g.last.Collect.MaxWait.Milliseconds() }),
-		collectedMax)
-	out := make(map[collectedKey]string, len(found))
+		text(func(g *keyGroup) string { return g.first.HookID }),
+		pq.ByteaArray(pg.Column(groups, func(g **keyGroup) []byte { return (*g).first.Collect.KeyHash })),
+		text(func(g *keyGroup) string { return g.first.OrganizationID }),
+		text(func(g *keyGroup) string { return g.first.Run.ID }),
+		number(func(g *keyGroup) int64 { return g.n }),
+		text(func(g *keyGroup) string { return string(g.last.Run.Input) }),
+		number(func(g *keyGroup) int64 { return g.last.Collect.Window.Milliseconds() }),
+		number(func(g *keyGroup) int64 { return g.last.Collect.MaxWait.Milliseconds() }),
+		maxCollected)
+
+	out := make(map[coalescingKey]string, len(found))
 	for _, f := range found {
-		out[collectedKey{f.HookID, string(f.KeyHash)}] = f.RunID
+		out[coalescingKey{f.HookID, string(f.KeyHash)}] = f.RunID
 	}
+
 	return out, err
 }
 
-// become notes that a delivery came to something else than it was logged as.
-func (l *loggedRow) become(status domain.DeliveryStatus, runID string, cause *domain.RunError) {
+// setResult records that the result of a delivery differs from the logged one.
+func (l *loggedRow) setResult(status domain.DeliveryStatus, runID string, cause *domain.RunError) {
 	l.Status, l.RunID, l.changed = string(status), pg.Optional(runID), true
-	l.ErrorCode.String, l.ErrorMessage.String = queueError(cause).Code, queueError(cause).Message
+	l.ErrorCode.String, l.ErrorMessage.String = derefError(cause).Code, derefError(cause).Message
 	l.ErrorCode.Valid, l.ErrorMessage.Valid = cause != nil, cause != nil
 }
 
-// accept makes the runs that deliveries begin. Those that cannot be made are refused, with all deliveries that were to be theirs.
+// accept creates the runs that deliveries begin. If a run cannot be created, all deliveries
+// assigned to it are rejected.
 func (b *deliveryBatch) accept(ctx context.Context, tx *sqlx.Tx) error {
 	var begun []NewRun
-	for _, d := range b.beginners() {
+	for _, d := range b.newRunDeliveries() {
 		if *b.logged[d.key()].RunID != d.Run.ID {
 			continue
 		}
 		begun = append(begun, d.begun())
 	}
+
 	if len(begun) == 0 {
 		return nil
 	}
+
 	var rows []createdRow
 	query, args := acceptance(begun, b.taken)
 	if err := b.run(&rows, query, args...); err != nil {
 		return err
 	}
+
 	b.made = createdByID(rows)
 	var refused []NewRun
 	for _, run := range begun {
@@ -242,34 +260,39 @@ func (b *deliveryBatch) accept(ctx context.Context, tx *sqlx.Tx) error {
 			b.jobs[run.ID] = run.job()
 		}
 	}
+
 	return b.refuse(ctx, tx, refused)
 }
 
-// HookWithoutAgent says why deliveries are refused.
-const HookWithoutAgent = "the hook's agent does not exist any more"
+// HookWithoutAgent is the reason for rejecting deliveries to a hook whose agent is deleted.
+const HookWithoutAgent = "the hook's agent no longer exists"
 
-// CallerLeftOut says why a caller's runs are refused.
+// CallerLeftOut is the reason for rejecting runs of a kind of caller.
 func CallerLeftOut(kind domain.CallerKind) string {
 	return fmt.Sprintf("the agent's allowedCallers does not include %q", kind)
 }
 
-// refuse says of the deliveries of runs that could not be made why that is. One whose key another run holds is that run's: its line of the
-// log is gone, or somebody else's.
+// refuse sets the reason of the deliveries whose runs could not be created. A delivery whose
+// idempotency key belongs to an existing run is assigned to that run: its own log entry was
+// removed, or another client used the key.
 func (b *deliveryBatch) refuse(ctx context.Context, tx *sqlx.Tx, refused []NewRun) error {
 	if len(refused) == 0 {
 		return nil
 	}
+
 	callers, err := allowedCallersIn(ctx, tx, refused)
 	if err != nil {
 		return err
 	}
+
 	holders, err := holdersIn(ctx, tx, refused)
 	if err != nil {
 		return err
 	}
+
 	for _, run := range refused {
 		cause := &domain.RunError{Code: string(apierr.NotFound), Message: HookWithoutAgent}
-		if allowed, exists := callers[agentOf{run.OrganizationID, run.AgentID}]; exists && !slices.Contains(allowed, string(run.CallerKind)) {
+		if allowed, exists := callers[agentRef{run.OrganizationID, run.AgentID}]; exists && !slices.Contains(allowed, string(run.CallerKind)) {
 			cause.Code = string(apierr.CallerNotAllowed)
 			cause.Message = CallerLeftOut(run.CallerKind)
 		}
@@ -277,20 +300,23 @@ func (b *deliveryBatch) refuse(ctx context.Context, tx *sqlx.Tx, refused []NewRu
 			if l.RunID == nil || *l.RunID != run.ID {
 				continue
 			}
-			if holder := holders[nameOfKey(run.OrganizationID, run.KeyHash)]; holder != "" {
-				l.become(domain.DeliveryStatus(l.Status), holder, nil)
+			if holder := holders[keyName(run.OrganizationID, run.KeyHash)]; holder != "" {
+				l.setResult(domain.DeliveryStatus(l.Status), holder, nil)
 				l.fresh = false
 				continue
 			}
-			l.become(domain.DeliveryRefused, "", cause)
+			l.setResult(domain.DeliveryRefused, "", cause)
 		}
 	}
+
 	return nil
 }
 
-func nameOfKey(org string, hash []byte) string { return org + "," + string(hash) }
+// keyName identifies an idempotency key in a map.
+func keyName(org string, hash []byte) string { return org + "," + string(hash) }
 
-// holdersIn gives the ids of the runs that hold the runs' keys, also of those that have expired.
+// holdersIn returns the ids of the runs that have the runs' idempotency keys,
+// including expired ones.
 func holdersIn(ctx context.Context, tx *sqlx.Tx, rows []NewRun) (map[string]string, error) {
 	var found []struct {
 		ID             string `db:"id"`
@@ -301,12 +327,12 @@ func holdersIn(ctx context.Context, tx *sqlx.Tx, rows []NewRun) (map[string]stri
 		pq.ByteaArray(pg.Column(rows, func(r *NewRun) []byte { return r.KeyHash })))
 	out := make(map[string]string, len(found))
 	for _, f := range found {
-		out[nameOfKey(f.OrganizationID, f.Hash)] = f.ID
+		out[keyName(f.OrganizationID, f.Hash)] = f.ID
 	}
 	return out, err
 }
 
-// settle writes what became of the deliveries that did not go as they were logged.
+// settle writes the changed results of deliveries.
 func (b *deliveryBatch) settle() error {
 	var changed []*loggedRow
 	var orgs, gone []string
@@ -321,9 +347,11 @@ func (b *deliveryBatch) settle() error {
 			gone = append(gone, d.Run.ID)
 		}
 	}
+
 	if len(changed) == 0 {
 		return nil
 	}
+
 	text := func(f func(*loggedRow) string) any {
 		return pq.Array(pg.Column(changed, func(l **loggedRow) string { return f(*l) }))
 	}
@@ -335,8 +363,8 @@ func (b *deliveryBatch) settle() error {
 		pq.Array(gone))
 }
 
-// readTheirs reads the runs of deliveries that this batch has not made.
-func (b *deliveryBatch) readTheirs() error {
+// readExisting reads the runs of deliveries that this batch has not created.
+func (b *deliveryBatch) readExisting() error {
 	var of []rundb.RunRef
 	for i := range b.unique {
 		d := &b.unique[i]
@@ -348,22 +376,27 @@ func (b *deliveryBatch) readTheirs() error {
 			of = append(of, rundb.RunRef{OrganizationID: d.OrganizationID, RunID: *l.RunID})
 		}
 	}
+
 	if len(of) == 0 {
 		return nil
 	}
+
 	var rows []rundb.RunRow
-	err := b.run(&rows, theirsQuery, pq.Array(pg.Column(of, func(r *rundb.RunRef) string { return r.OrganizationID })),
+	err := b.run(&rows, existingQuery, pq.Array(pg.Column(of, func(r *rundb.RunRef) string { return r.OrganizationID })),
 		pq.Array(pg.Column(of, func(r *rundb.RunRef) string { return r.RunID })))
 	if err != nil {
 		return fmt.Errorf("reading runs of deliveries: %w", err)
 	}
+
 	for _, r := range rows {
-		b.theirs[r.ID] = r.Stored()
+		b.existing[r.ID] = r.Stored()
 	}
+
 	return nil
 }
 
-// answers are in the order of the rows. Of those that came more than once the first one is the delivery.
+// answers returns the results in the order of the rows. Of repeated deliveries, all except the
+// first are Existing.
 func (b *deliveryBatch) answers() []AcceptedDelivery {
 	out := make([]AcceptedDelivery, len(b.rows))
 	answered := map[deliveryKey]bool{}
@@ -382,12 +415,13 @@ func (b *deliveryBatch) answers() []AcceptedDelivery {
 		}
 		if run, mine := b.created[*l.RunID]; mine {
 			out[i].Run = run
-		} else if run := b.theirs[*l.RunID]; run.OrganizationID == d.OrganizationID {
+		} else if run := b.existing[*l.RunID]; run.OrganizationID == d.OrganizationID {
 			out[i].Run = run
 		}
 		if *l.RunID == d.candidate() && !out[i].Existing {
 			out[i].Job = b.jobs[*l.RunID]
 		}
 	}
+
 	return out
 }

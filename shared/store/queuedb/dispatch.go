@@ -13,12 +13,13 @@ import (
 	"parley/shared/store/pg"
 )
 
-// DispatchWaiting dispatches waiting runs of all lanes that have free slots, up to most per lane. Delayed runs whose time has come wait
-// from here on.
+// DispatchWaiting dispatches waiting runs of all lanes that have free slots, up to maximum per
+// lane. It first releases delayed runs whose time has come.
 func (s *Store) DispatchWaiting(ctx context.Context, limit, maximum int) ([]domain.Job, error) {
 	if err := s.releaseDelayed(ctx); err != nil {
 		return nil, err
 	}
+
 	var rows []struct {
 		OrganizationID string      `db:"org_id"`
 		Lane           domain.Lane `db:"lane"`
@@ -26,14 +27,16 @@ func (s *Store) DispatchWaiting(ctx context.Context, limit, maximum int) ([]doma
 	if err := s.db.SelectContext(ctx, &rows, `SELECT org_id, lane FROM find_waiting_lanes()`); err != nil {
 		return nil, fmt.Errorf("looking for waiting runs: %w", err)
 	}
+
 	lanes := make([]Lane, len(rows))
 	for i, r := range rows {
 		lanes[i] = Lane(r)
 	}
+
 	return s.TopUp(ctx, lanes, limit, maximum)
 }
 
-// releaseDelayed makes delayed runs wait whose time has come.
+// releaseDelayed makes the delayed runs whose time has come eligible for dispatch.
 func (s *Store) releaseDelayed(ctx context.Context) error {
 	for until := time.Now().Add(pg.RoundTime); ; {
 		var n int
@@ -52,7 +55,8 @@ type Overdue struct {
 	DispatchedAt time.Time
 }
 
-// OverdueJobs reads dispatched runs that no worker has claimed in time, so that their jobs are published again.
+// OverdueJobs reads dispatched runs that no worker has claimed in time, so that their jobs are
+// published again.
 func (s *Store) OverdueJobs(ctx context.Context, limit int) ([]Overdue, error) {
 	var rows []struct {
 		jobRow
@@ -68,16 +72,17 @@ func (s *Store) OverdueJobs(ctx context.Context, limit int) ([]Overdue, error) {
 	return out, nil
 }
 
-// Redispatch raises the dispatch number of the runs in again that are still unclaimed, doubles their time until the next
-// check (at most five minutes), and returns the jobs to publish. Runs in later keep their number, because the stream still holds
-// their job; only the time of their next check moves. Redispatch skips runs that another sweeper has redispatched. With an
-// error it returns the jobs of the parts that succeeded before.
+// Redispatch raises the dispatch number of the runs in again that are still unclaimed, doubles
+// their time until the next check (at most five minutes), and returns the jobs to publish. Runs
+// in later keep their number, because the stream still holds their job; only the time of their
+// next check moves. Redispatch skips runs that another sweeper has redispatched. With an error
+// it returns the jobs of the parts that succeeded before.
 func (s *Store) Redispatch(ctx context.Context, again, later []Overdue) ([]domain.Job, error) {
 	var next []domain.Job
 	for len(again)+len(later) > 0 {
 		a, l := min(len(again), pg.PartMax), min(len(later), pg.PartMax)
-		rung, err := s.redispatch(ctx, again[:a], later[:l])
-		next = append(next, rung...)
+		redispatched, err := s.redispatch(ctx, again[:a], later[:l])
+		next = append(next, redispatched...)
 		if err != nil {
 			return next, err
 		}
@@ -86,6 +91,7 @@ func (s *Store) Redispatch(ctx context.Context, again, later []Overdue) ([]domai
 	return next, nil
 }
 
+// redispatch is Redispatch in one transaction.
 func (s *Store) redispatch(ctx context.Context, again, later []Overdue) ([]domain.Job, error) {
 	runID := func(o *Overdue) string { return o.Job.RunID }
 	orgs := pg.Column(slices.Concat(again, later), func(o *Overdue) string { return o.Job.OrganizationID })
@@ -100,6 +106,7 @@ func (s *Store) redispatch(ctx context.Context, again, later []Overdue) ([]domai
 			RETURNING `+jobColumns, pq.Array(pg.Column(again, runID)), FirstRing); err != nil {
 			return err
 		}
+
 		_, err := tx.ExecContext(ctx, `UPDATE open_runs SET next_dispatch_at = clock_timestamp() + $2::interval
 			WHERE run_id IN (SELECT run_id FROM open_runs
 			  WHERE run_id = ANY ($1) AND dispatched AND status = 'queued' ORDER BY run_id FOR UPDATE SKIP LOCKED)`,
@@ -109,10 +116,12 @@ func (s *Store) redispatch(ctx context.Context, again, later []Overdue) ([]domai
 	if err != nil {
 		return nil, fmt.Errorf("redispatching runs: %w", err)
 	}
+
 	return jobs(rows), nil
 }
 
-// RingAll makes every dispatched, unclaimed run due at once: the stream that held their doorbells is gone.
+// RingAll makes every dispatched, unclaimed run due immediately. It is called when the stream
+// with their job messages was lost.
 func (s *Store) RingAll(ctx context.Context) error {
 	var orgs []string
 	if err := s.db.SelectContext(ctx, &orgs, `SELECT org_id FROM dispatched_organizations()`); err != nil {
@@ -128,7 +137,7 @@ func (s *Store) RingAll(ctx context.Context) error {
 	})
 }
 
-// Backlog counts the queued runs of each organization that has any, of most runs at most.
+// Backlog counts the queued runs per organization. It looks at no more than maximum runs.
 func (s *Store) Backlog(ctx context.Context, maximum int) (map[string]int, error) {
 	var rows []struct {
 		OrganizationID string `db:"org_id"`

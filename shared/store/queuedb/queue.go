@@ -8,18 +8,18 @@ import (
 	"parley/shared/domain"
 )
 
-// Queue is how much there is of one state in one lane, of all organizations.
+// Queue is the number and age of the runs of one state in one lane, of all organizations.
 type Queue struct {
 	Lane  domain.Lane `db:"lane"`
 	State string      `db:"state"` // waiting, held, dispatched, running or requires_action
-	Runs  int64       `db:"runs"`  // of the lane ingest: documents
-	Age   float64     `db:"age"`   // of the oldest, in seconds since it was accepted
+	Runs  int64       `db:"runs"`  // documents in the lane ingest
+	Age   float64     `db:"age"`   // seconds since the oldest was accepted
 }
 
-// QueueStates are the states that Queue tells of.
+// QueueStates are the possible states of a Queue.
 var QueueStates = []string{"waiting", "held", "dispatched", "running", "requires_action"}
 
-// Queues counts what has not ended. It looks at all of it: ask it now and then.
+// Queues counts everything that has not finished. It reads all open runs, so call it rarely.
 func (s *Store) Queues(ctx context.Context) ([]Queue, error) {
 	ctx, cancel := context.WithTimeout(ctx, queuesTime)
 	defer cancel()

@@ -14,24 +14,25 @@ import (
 	"parley/shared/store/pg"
 )
 
-// Lane names a lane of an organization. Each has its own limit of dispatched runs.
+// Lane is a lane of an organization. Each has its own dispatch limit.
 type Lane struct {
 	OrganizationID string
 	Lane           domain.Lane
 }
 
 const (
-	slotsCounted = time.Second           // a count is this old at most, where counting is fast
-	slotsFull    = 50 * time.Millisecond // a lane in which no slot was free is counted again after this
-	slotsDuty    = 10                    // no more than a tenth of the time is spent on counting a lane
+	slotsCounted = time.Second           // maximum age of a count, if counting is fast
+	slotsFull    = 50 * time.Millisecond // a lane without a free slot is counted again after this
+	slotsDuty    = 10                    // counting a lane takes at most one tenth of the time
 	slotsIdle    = 10 * time.Minute      // a lane is forgotten after this
-	slotsFew     = 8                     // so many free slots or fewer may all be filled between two counts
+	slotsFew     = 8                     // so few free slots may all be filled between two counts
 )
 
-// slots estimates how many runs of each lane are dispatched: as many as were last counted, and what this process has changed since. The
-// count reads the dead index entries of all runs that ended since the oldest snapshot, so it is made once a second and not with each run.
-// Between two counts a process fills no more than half of the slots that were free, so that several processes exceed the limit together by
-// little.
+// slots estimates how many runs of each lane are dispatched: the last count plus the changes
+// that this process has made since. A count reads the dead index entries of all runs that ended
+// since the oldest snapshot, so it is made once a second and not per run. Between two counts a
+// process fills at most half of the free slots, so that several processes together exceed the
+// limit only slightly.
 type slots struct {
 	count func(ctx context.Context, lanes []Lane, maximum int) (map[Lane]int, error)
 
@@ -44,7 +45,7 @@ type laneSlots struct {
 	used    int
 	full    bool      // the last count found no free slot
 	grant   int       // how many free slots may be filled before the next count
-	counted time.Time // the beginning of the last count
+	counted time.Time // when the last count began
 	took    time.Duration
 }
 
@@ -52,18 +53,21 @@ func newSlots(count func(context.Context, []Lane, int) (map[Lane]int, error)) *s
 	return &slots{count: count, lanes: map[Lane]*laneSlots{}}
 }
 
-// refresh counts those of the lanes whose estimate is too old. A lane that cannot be counted keeps its estimate; one that was never
-// counted has no free slot until it is, and the sweeper dispatches its runs. filling says that free slots are to be filled.
+// refresh counts the lanes whose estimate is too old. If counting fails, a lane keeps its
+// estimate. A lane that was never counted has no free slots, and the sweeper dispatches its
+// runs. filling means that the caller is going to fill free slots.
 func (s *slots) refresh(ctx context.Context, lanes []Lane, limit int, filling bool) {
 	due := s.due(lanes, limit, filling)
 	if len(due) == 0 {
 		return
 	}
+
 	began := time.Now()
 	counted, err := s.count(ctx, due, 2*limit)
 	if err != nil {
 		return
 	}
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for lane, used := range counted {
@@ -75,7 +79,7 @@ func (s *slots) refresh(ctx context.Context, lanes []Lane, limit int, filling bo
 	}
 }
 
-// due gives the lanes to count. They are not due again while they are counted.
+// due returns the lanes to count. A lane that is being counted is not due again.
 func (s *slots) due(lanes []Lane, limit int, filling bool) (due []Lane) {
 	now := time.Now()
 	s.mu.Lock()
@@ -98,15 +102,17 @@ func (s *slots) due(lanes []Lane, limit int, filling bool) (due []Lane) {
 			due = append(due, lane)
 		}
 	}
+
 	if now.Sub(s.swept) > time.Minute {
 		s.swept = now
 		maps.DeleteFunc(s.lanes, func(_ Lane, state *laneSlots) bool { return now.Sub(state.counted) > slotsIdle })
 	}
+
 	return due
 }
 
-// unfill returns slots of a lane that fill gave and that no run was dispatched for.
-func (s *slots) unfill(lane Lane, n int) {
+// returnFilled returns slots of a lane that fill granted and that no run was dispatched for.
+func (s *slots) returnFilled(lane Lane, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if state := s.lanes[lane]; state != nil {
@@ -114,7 +120,7 @@ func (s *slots) unfill(lane Lane, n int) {
 	}
 }
 
-// forget has the lanes counted at their next use, however new their counts are.
+// forget makes the lanes due for a count at their next use, regardless of their age.
 func (s *slots) forget(lanes []Lane) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,7 +129,7 @@ func (s *slots) forget(lanes []Lane) {
 	}
 }
 
-// fill takes up to n free slots of a lane for runs that have none and gives how many.
+// fill takes up to n free slots of a lane for runs without a slot, and returns how many.
 func (s *slots) fill(lane Lane, n, limit int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,7 +143,7 @@ func (s *slots) fill(lane Lane, n, limit int) int {
 	return n
 }
 
-// take takes up to n slots of a lane, as those that runs have just left, and gives how many.
+// take takes up to n slots of a lane that finished runs have just freed, and returns how many.
 func (s *slots) take(lane Lane, n, limit int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,8 +156,8 @@ func (s *slots) take(lane Lane, n, limit int) int {
 	return n
 }
 
-// give notes that n runs of a lane have left their slots.
-func (s *slots) give(lane Lane, n int) {
+// recordFreed records that n runs of a lane have freed their slots.
+func (s *slots) recordFreed(lane Lane, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if state := s.lanes[lane]; state != nil {
@@ -159,7 +165,7 @@ func (s *slots) give(lane Lane, n int) {
 	}
 }
 
-// takeFor takes slots for those of the runs that may start at once, as far as their lanes have any, and gives how many by lane.
+// takeFor takes free slots for the runs that may start immediately, and returns how many per lane.
 func (s *slots) takeFor(ctx context.Context, runs []NewRun, limit int) map[Lane]int {
 	taken := map[Lane]int{}
 	for i := range runs {
@@ -174,40 +180,44 @@ func (s *slots) takeFor(ctx context.Context, runs []NewRun, limit int) map[Lane]
 	return taken
 }
 
-// giveBack returns the slots that were taken and that no run was dispatched for.
-func (s *slots) giveBack(runs []NewRun, taken map[Lane]int, created map[string]createdRow) {
+// returnUnused returns the slots that were taken and that no run was dispatched for.
+func (s *slots) returnUnused(runs []NewRun, taken map[Lane]int, created map[string]createdRow) {
 	for i := range runs {
 		if created[runs[i].ID].Dispatched {
 			taken[runs[i].lane()]--
 		}
 	}
 	for lane, n := range taken {
-		s.unfill(lane, n)
+		s.returnFilled(lane, n)
 	}
 }
 
 func (r NewRun) lane() Lane { return Lane{r.OrganizationID, r.Lane} }
 
-// countDispatched counts the dispatched runs of lanes, up to most in each.
+// countDispatched counts the dispatched runs of lanes, up to maximum in each.
 func (s *Store) countDispatched(ctx context.Context, lanes []Lane, maximum int) (map[Lane]int, error) {
 	var rows []struct {
 		OrganizationID string `db:"org_id"`
 		Lane           string `db:"lane"`
 		Dispatched     int    `db:"dispatched"`
 	}
+
 	const query = `SELECT org_id, lane, dispatched FROM count_dispatched($1, $2, $3)`
 	stmt, err := s.db.Prepared(ctx, query)
 	if err != nil {
 		return nil, err
 	}
+
 	orgs, names := laneArrays(lanes)
 	if err := stmt.SelectContext(ctx, &rows, orgs, names, maximum); err != nil {
 		return nil, fmt.Errorf("counting dispatched runs: %w", err)
 	}
+
 	out := make(map[Lane]int, len(rows))
 	for _, r := range rows {
 		out[Lane{r.OrganizationID, domain.Lane(r.Lane)}] = r.Dispatched
 	}
+
 	return out, nil
 }
 
@@ -216,28 +226,35 @@ func laneArrays(lanes []Lane) (orgs, names any) {
 		pq.Array(pg.Column(lanes, func(l *Lane) string { return string(l.Lane) }))
 }
 
-// HandOver passes the slots that runs have left, by lane, to waiting runs of the same lane, and dispatches these. A slot for which its lane
-// has no run goes to the organization's other lanes, as far as their limits allow: a run of theirs may have waited for one of its session.
-// limit is how many runs of a lane may be dispatched at a time. What a crash before this call leaves is the sweeper's.
+// HandOver passes freed slots to waiting runs of the same lane, dispatches these runs and
+// returns their jobs. If a lane has no waiting run, its slots go to the organization's other
+// lanes, within their limits: one of their runs may have waited for an earlier run of its
+// session. limit is the dispatch limit per lane. If the process dies before this call, the
+// sweeper dispatches the runs.
 func (s *Store) HandOver(ctx context.Context, freed map[Lane]int, limit int) ([]domain.Job, error) {
 	if len(freed) == 0 {
 		return nil, nil
 	}
+
 	for lane, n := range freed {
-		s.slots.give(lane, n)
+		s.slots.recordFreed(lane, n)
 	}
+
 	s.slots.refresh(ctx, slices.Collect(maps.Keys(freed)), limit, false)
 	next, err := s.dispatch(ctx, freed, limit, s.slots.take)
 	if err != nil {
 		return nil, err
 	}
+
 	left := map[string]int{}
 	for lane, n := range freed {
 		left[lane.OrganizationID] += n
 	}
+
 	for _, job := range next {
 		left[job.OrganizationID]--
 	}
+
 	others := map[Lane]int{}
 	for org, n := range left {
 		for _, name := range domain.Lanes {
@@ -246,52 +263,60 @@ func (s *Store) HandOver(ctx context.Context, freed map[Lane]int, limit int) ([]
 			}
 		}
 	}
+
 	s.slots.refresh(ctx, slices.Collect(maps.Keys(others)), limit, true)
 	more, err := s.dispatch(ctx, others, limit, s.slots.fill)
 	return append(next, more...), err
 }
 
-// TopUp counts lanes and dispatches waiting runs of them while they have free slots, up to most of each. It may leave free slots for other
-// processes to fill: whoever got any asks again.
+// TopUp counts lanes and dispatches their waiting runs while they have free slots, up to
+// maximum per lane. It may leave free slots to other processes, so a caller that got jobs
+// should call it again.
 func (s *Store) TopUp(ctx context.Context, lanes []Lane, limit, maximum int) ([]domain.Job, error) {
-	places := make(map[Lane]int, len(lanes))
+	wanted := make(map[Lane]int, len(lanes))
 	for _, lane := range lanes {
-		places[lane] = maximum
+		wanted[lane] = maximum
 	}
 	s.slots.forget(lanes)
 	s.slots.refresh(ctx, lanes, limit, true)
-	return s.dispatch(ctx, places, limit, s.slots.fill)
+	return s.dispatch(ctx, wanted, limit, s.slots.fill)
 }
 
 const dispatchQuery = `SELECT ` + jobColumns + ` FROM dispatch_runs($1, $2, $3, $4) o`
 
-// dispatch dispatches up to places waiting runs of lanes, in the slots that take gives for them, and gives their jobs.
+// dispatch dispatches up to places waiting runs of lanes, in the slots that take grants, and
+// returns their jobs.
 func (s *Store) dispatch(
-	ctx context.Context, places map[Lane]int, limit int, take func(lane Lane, n, limit int) int,
+	ctx context.Context, wanted map[Lane]int, limit int, take func(lane Lane, n, limit int) int,
 ) ([]domain.Job, error) {
-	taken := make(map[Lane]int, len(places))
+	taken := make(map[Lane]int, len(wanted))
 	var lanes []Lane
 	var counts []int64
-	for lane, n := range places {
+	for lane, n := range wanted {
 		if n = take(lane, n, limit); n > 0 {
 			taken[lane] = n
 			lanes, counts = append(lanes, lane), append(counts, int64(n))
 		}
 	}
+
 	if len(lanes) == 0 {
 		return nil, nil
 	}
+
 	var rows []jobRow
 	orgs, names := laneArrays(lanes)
 	err := s.handOvers.SelectInto(ctx, &rows, dispatchQuery, orgs, names, pq.Array(counts), FirstRing)
 	for _, r := range rows {
 		taken[Lane{r.OrganizationID, domain.Lane(r.Lane)}]--
 	}
+
 	for lane, n := range taken {
-		s.slots.give(lane, n)
+		s.slots.recordFreed(lane, n)
 	}
+
 	if err != nil {
 		return nil, fmt.Errorf("dispatching waiting runs: %w", err)
 	}
+
 	return jobs(rows), nil
 }

@@ -9,7 +9,7 @@ import (
 	"parley/shared/domain"
 )
 
-// counter counts a lane as the database would.
+// counter counts a lane like the database.
 type counter struct {
 	used, counts int
 	takes        time.Duration
@@ -27,13 +27,13 @@ func (c *counter) count(_ context.Context, lanes []Lane, maximum int) (map[Lane]
 
 var chats = Lane{"org", domain.LaneChat}
 
-// ask refreshes the lane, of which 100 slots may be used, and fills up to n.
+// ask refreshes the lane, which has 100 slots, and fills up to n.
 func (s *slots) ask(ctx context.Context, n int) int {
 	s.refresh(ctx, []Lane{chats}, 100, true)
 	return s.fill(chats, n, 100)
 }
 
-// Two processes that fill the same lane exceed its limit by little.
+// Two processes that fill the same lane exceed its limit only slightly.
 func TestProcessesFillHalfOfTheFreeSlotsBetweenCounts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -54,7 +54,7 @@ func TestProcessesFillHalfOfTheFreeSlotsBetweenCounts(t *testing.T) {
 	})
 }
 
-// Counting takes no more than a tenth of the time, however long one count takes.
+// Counting takes at most a tenth of the time, however long one count takes.
 func TestSlotsAreCountedATenthOfTheTime(t *testing.T) {
 	t.Parallel()
 	for name, used := range map[string]int{"free": 0, "full": 100} {
@@ -75,7 +75,7 @@ func TestSlotsAreCountedATenthOfTheTime(t *testing.T) {
 	}
 }
 
-// slots that finishes have left pass on without a count, and the excess over the limit is not passed on.
+// Freed slots are passed on without a count, except those above the limit.
 func TestFreedSlotsPassOnWithoutACount(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -83,7 +83,7 @@ func TestFreedSlotsPassOnWithoutACount(t *testing.T) {
 		s := newSlots(c.count)
 		s.ask(t.Context(), 0)
 		for range 500 {
-			s.give(chats, 1)
+			s.recordFreed(chats, 1)
 			s.refresh(t.Context(), []Lane{chats}, 100, false)
 			if n := s.take(chats, 1, 100); n != 1 {
 				t.Fatalf("%d slots passed on", n)
@@ -94,7 +94,7 @@ func TestFreedSlotsPassOnWithoutACount(t *testing.T) {
 		}
 		passed := 0
 		for range 100 { // the limit was lowered
-			s.give(chats, 1)
+			s.recordFreed(chats, 1)
 			passed += s.take(chats, 1, 40)
 		}
 		if passed != 40 {

@@ -1,5 +1,5 @@
-// Package queuedb accepts runs and deliveries and hands waiting runs over to the bus. Acceptance and dispatch
-// are batches that many requests share; they lock rows in the order of their ids.
+// Package queuedb accepts runs and deliveries and dispatches waiting runs. Acceptance and
+// dispatch are batches shared by many requests; they lock rows in the order of their ids.
 package queuedb
 
 import (
@@ -21,14 +21,14 @@ type Store struct {
 	slots *slots
 }
 
-// New makes the store on a database.
+// New creates the store on a database.
 func New(db *pg.DB, budgets *budgetdb.Store, runs *rundb.Store, seals *sealdb.Store) *Store {
 	s := &Store{db: db, budgets: budgets, runs: runs, seals: seals, accepts: pg.NewPinned(db), handOvers: pg.NewPinned(db)}
 	s.slots = newSlots(s.countDispatched)
 	return s
 }
 
-// Close ends the connections that batches have reserved.
+// Close closes the connections that are reserved for batches.
 func (s *Store) Close() {
 	for _, p := range []*pg.Pinned{s.accepts, s.handOvers} {
 		p.Close()

@@ -11,14 +11,17 @@ import (
 	"parley/shared/store/pg"
 )
 
-// ofAutomation restricts runs to those of an automation; the index runs_automation is in this order.
+// ofAutomation is the automation of a run as an expression that the index runs_automation covers.
 const ofAutomation = `r.automation_id COLLATE "C"`
 
-// PastAutomations is how long an automation is listed after its newest run when all of its runs were removed.
+// PastAutomations is how long an automation is listed after its newest run if all of its
+// runs were removed.
 const PastAutomations = 90 * 24 * time.Hour
 
-// From one automation to the next along the index, however many runs each has, with those that have none any more, and of each the
-// newest run. That the order names the automation keeps the planner from looking for it among all of the organization's newest runs.
+// automationsQuery walks from one automation to the next along the index, regardless of the
+// number of runs of each. It adds automations without remaining runs, and the newest run of
+// each. The order includes the automation, so that the planner does not search all of the
+// organization's newest runs.
 const automationsQuery = `WITH RECURSIVE named AS (
 	  (SELECT ` + ofAutomation + ` AS name, 1 AS n FROM runs r
 	    WHERE r.org_id = $1 AND ` + ofAutomation + ` > $2 ORDER BY ` + ofAutomation + ` LIMIT 1)
@@ -66,13 +69,14 @@ func (row *automationRow) automation() domain.Automation {
 	}}
 }
 
-// Automations reads up to limit automations of an organization by their names, behind one. They are known by their runs, and for a
-// time after these were removed: of one whose runs were all erased nothing is.
+// Automations lists up to limit automations of an organization by name, starting after the name
+// after. An automation is known by its runs, and for PastAutomations after they were removed.
+// An automation whose runs were all erased is not listed.
 func (s *Store) Automations(ctx context.Context, org, after string, limit int) ([]domain.Automation, error) {
 	var rows []automationRow
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		rows = nil
-		// While little is known of the table, reading all of the organization's runs and sorting them looks cheaper.
+		// Without statistics the planner prefers to read and sort all runs of the organization.
 		if _, err := tx.ExecContext(ctx, `SELECT set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true)`); err != nil {
 			return err
 		}
@@ -81,10 +85,12 @@ func (s *Store) Automations(ctx context.Context, org, after string, limit int) (
 	if err != nil {
 		return nil, fmt.Errorf("listing automations: %w", err)
 	}
+
 	return pg.Column(rows, func(row *automationRow) domain.Automation { return row.automation() }), nil
 }
 
-// Automation gives an automation of an organization by its name; not_found when no run of that name is known.
+// Automation returns an automation of an organization by its name. It returns not_found if no
+// run of that name is known.
 func (s *Store) Automation(ctx context.Context, org, name string) (domain.Automation, error) {
 	var row automationRow
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {

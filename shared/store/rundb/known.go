@@ -10,8 +10,9 @@ import (
 	"parley/shared/id"
 )
 
-// knownQueries says by the prefix of an id whether an organization has, or had, such a thing. A deleted agent and a revoked key have
-// runs still. A member's own key is known by its runs alone.
+// knownQueries, by the prefix of an id, check whether an organization has or had a resource.
+// A deleted agent or a revoked key may still have runs. A member's personal key is known
+// only by its runs.
 var knownQueries = map[string]string{
 	id.Agent: `SELECT EXISTS (SELECT FROM agents WHERE id = $1 AND org_id = $2)`,
 	id.Key: `SELECT EXISTS (SELECT FROM api_keys WHERE id = $1 AND org_id = $2)
@@ -21,21 +22,21 @@ var knownQueries = map[string]string{
 	id.Endpoint: `SELECT EXISTS (SELECT FROM notification_endpoints WHERE id = $1 AND org_id = $2 AND deleted_at IS NULL)`,
 }
 
-// Known reports whether a filter of an organization may name the thing of a prefix and an id.
-func (s *Store) Known(ctx context.Context, org, prefix, thing string) (bool, error) {
+// Known reports whether a filter of an organization may name the resource with a prefix and an id.
+func (s *Store) Known(ctx context.Context, org, prefix, resourceID string) (bool, error) {
 	query, listed := knownQueries[prefix]
-	if !listed || !id.Valid(prefix, thing) {
+	if !listed || !id.Valid(prefix, resourceID) {
 		return false, nil
 	}
 	var known bool
-	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error { return tx.GetContext(ctx, &known, query, thing, org) })
+	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error { return tx.GetContext(ctx, &known, query, resourceID, org) })
 	if err != nil {
 		return false, fmt.Errorf("looking up %s: %w", prefix, err)
 	}
 	return known, nil
 }
 
-// KnownDocuments gives those of the ids that are documents of an organization.
+// KnownDocuments returns the subset of ids that are documents of an organization.
 func (s *Store) KnownDocuments(ctx context.Context, org string, ids []string) (map[string]bool, error) {
 	var found []string
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -45,9 +46,11 @@ func (s *Store) KnownDocuments(ctx context.Context, org string, ids []string) (m
 	if err != nil {
 		return nil, fmt.Errorf("looking up documents: %w", err)
 	}
+
 	known := make(map[string]bool, len(found))
 	for _, documentID := range found {
 		known[documentID] = true
 	}
+
 	return known, nil
 }

@@ -11,14 +11,15 @@ import (
 	"parley/shared/domain"
 )
 
-// Progress is what a run that has not ended has used and done by now, as far as its journal and the ledger know.
+// Progress is the usage and the tool calls of an open run so far, according to its journal
+// and effect ledger.
 type Progress struct {
 	Usage            domain.Usage
 	ToolCalls        []domain.ToolCall
 	CitationsRemoved int
 }
 
-// recorded is what of a step counts here; agentloop writes it.
+// recorded is the part of a journal step that Progress needs. Package agentloop writes it.
 type recorded struct {
 	Turn *struct {
 		Model            string       `json:"model"`
@@ -31,7 +32,7 @@ type recorded struct {
 	} `json:"tool"`
 }
 
-// Progress reads what an organization's run has used and done.
+// Progress reads the usage and the tool calls of a run so far.
 func (s *Store) Progress(ctx context.Context, org, runID string) (Progress, error) {
 	var all map[string]*Progress
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) (err error) {
@@ -44,7 +45,7 @@ func (s *Store) Progress(ctx context.Context, org, runID string) (Progress, erro
 	return *all[runID], nil
 }
 
-// progressBytes is the size of what ReadProgress reads of a run.
+// progressBytes is the number of bytes that ReadProgress reads of a run.
 func progressBytes(ctx context.Context, tx *sqlx.Tx, org, runID string) (bytes int, err error) {
 	err = tx.GetContext(ctx, &bytes, `SELECT
 		(SELECT coalesce(sum(octet_length(step::text)), 0) FROM steps WHERE run_id = $1 AND org_id = $2) +
@@ -53,13 +54,14 @@ func progressBytes(ctx context.Context, tx *sqlx.Tx, org, runID string) (bytes i
 	return bytes, err
 }
 
-// ReadProgress reads what runs have used and done, with an entry for each run. It skips steps that it cannot read: they must not
-// keep a run from its end.
+// ReadProgress reads the progress of runs, with an entry for each run. It skips unreadable
+// steps, because they must not keep a run from ending.
 func ReadProgress(ctx context.Context, tx *sqlx.Tx, orgs, runs []string) (map[string]*Progress, error) {
 	all := make(map[string]*Progress, len(runs))
 	for _, id := range runs {
 		all[id] = &Progress{}
 	}
+
 	var steps []struct {
 		RunID string `db:"run_id"`
 		Step  []byte `db:"step"`
@@ -68,7 +70,8 @@ func ReadProgress(ctx context.Context, tx *sqlx.Tx, orgs, runs []string) (map[st
 		ORDER BY run_id, n`, pq.Array(runs), pq.Array(orgs)); err != nil {
 		return nil, err
 	}
-	told := map[string]bool{}
+
+	recordedCalls := map[string]bool{}
 	for _, row := range steps {
 		var step recorded
 		if json.Unmarshal(row.Step, &step) != nil {
@@ -84,14 +87,16 @@ func ReadProgress(ctx context.Context, tx *sqlx.Tx, orgs, runs []string) (map[st
 		}
 		if step.Tool != nil {
 			p.ToolCalls = append(p.ToolCalls, step.Tool.Call)
-			told[row.RunID+" "+step.Tool.Call.ID] = true
+			recordedCalls[row.RunID+" "+step.Tool.Call.ID] = true
 		}
 	}
-	return all, sent(ctx, tx, orgs, runs, all, told)
+
+	return all, sent(ctx, tx, orgs, runs, all, recordedCalls)
 }
 
-// sent adds the calls that were begun to be sent and that no step tells of: a run that ends now must not hide them.
-func sent(ctx context.Context, tx *sqlx.Tx, orgs, runs []string, all map[string]*Progress, told map[string]bool) error {
+// sent adds the calls that may have been sent and that no step records. A run that ends
+// now must show them.
+func sent(ctx context.Context, tx *sqlx.Tx, orgs, runs []string, all map[string]*Progress, recordedCalls map[string]bool) error {
 	var effects []struct {
 		RunID   string `db:"run_id"`
 		CallID  string `db:"call_id"`
@@ -105,12 +110,13 @@ func sent(ctx context.Context, tx *sqlx.Tx, orgs, runs []string, all map[string]
 		pq.Array(runs), pq.Array(orgs)); err != nil {
 		return err
 	}
+
 	for _, e := range effects {
-		if told[e.RunID+" "+e.CallID] {
+		if recordedCalls[e.RunID+" "+e.CallID] {
 			continue
 		}
 		call := domain.ToolCall{
-			ID: e.CallID, Name: e.Name, Status: "failed", Input: e.Input, Output: json.RawMessage(`{"error":"The outcome of this call is not known."}`),
+			ID: e.CallID, Name: e.Name, Status: "failed", Input: e.Input, Output: json.RawMessage(`{"error":"The outcome of this call is unknown."}`),
 		}
 		var outcome struct {
 			Output  json.RawMessage `json:"output"`
@@ -123,10 +129,11 @@ func sent(ctx context.Context, tx *sqlx.Tx, orgs, runs []string, all map[string]
 		}
 		all[e.RunID].ToolCalls = append(all[e.RunID].ToolCalls, call)
 	}
+
 	return nil
 }
 
-// Show puts what was done into a run object.
+// Show copies the progress into a run object.
 func (p *Progress) Show(run *domain.Run) {
 	run.Usage, run.ToolCalls, run.CitationsRemoved = p.Usage, p.ToolCalls, p.CitationsRemoved
 }

@@ -17,48 +17,52 @@ import (
 	"parley/shared/store/pg"
 )
 
-// StoredRun is a run as the database has it.
+// StoredRun is a run as stored in the database.
 type StoredRun struct {
-	Run            domain.Run // without the answer when the run has ended: Result has it all
+	Run            domain.Run // without the answer of a finished run, which is in Result
 	OrganizationID string
 	Principal      string
 	Fingerprint    []byte
 	Erased         bool
-	// Deferred is the size of what was left in the database: the result, or what an open run has done. 0: nothing. RunByID reads it.
+	// Deferred is the number of bytes that were not read: the result, or the progress of an
+	// open run. RunByID reads them. 0 means that nothing is missing.
 	Deferred int
 
-	result []byte // the rendered run object of an ended run; nil while it is open, when erased or when Deferred
+	result []byte // the rendered object of a finished run; nil while open, if erased or if Deferred
 }
 
 const (
-	// ShortBytes is the size up to which ShortRun reads what a run has done.
+	// ShortBytes is the maximum size of a result or of progress that ShortRun reads.
 	ShortBytes = 64 << 10
 
-	// togetherBytes bounds the results that one statement reads of several runs. Those behind the bound are Deferred, however small.
+	// togetherBytes bounds the results that one statement reads of several runs. Further
+	// results are Deferred, even small ones.
 	togetherBytes = 1 << 20
 )
 
-// SetResult gives the run its rendered run object.
+// SetResult sets the rendered run object.
 func (r *StoredRun) SetResult(result []byte) { r.result, r.Deferred = result, 0 }
 
-// Ended reports whether the run has ended, wherever its result is.
+// Ended reports whether the run has finished, even if its result was not read.
 func (r *StoredRun) Ended() bool {
 	return r.result != nil || r.Erased || r.Run.Status.Terminal()
 }
 
-// Result returns the rendered run object of a run that has ended; nil while the run is open, and when it was erased. It fails if the result
-// is Deferred, so that no caller takes a large result for none.
+// Result returns the rendered object of a finished run. It returns nil while the run is open
+// and after it was erased. It fails if the result is Deferred, so that no caller mistakes a
+// large result for none.
 func (r *StoredRun) Result() ([]byte, error) {
 	if r.Deferred > 0 {
-		return nil, fmt.Errorf("%d bytes of run %s are not read yet", r.Deferred, r.Run.ID)
+		return nil, fmt.Errorf("%d bytes of run %s are unread", r.Deferred, r.Run.ID)
 	}
 	return r.result, nil
 }
 
-// Target is the agent or template that the run is of.
+// Target is the id of the run's agent or template.
 func (r *StoredRun) Target() string { return pg.Deref(r.Run.AgentID) + pg.Deref(r.Run.TemplateID) }
 
-// Body gives the bytes that callers see: those kept at the end, or the run as it stands. Like Result, it fails if they are Deferred.
+// Body returns the run object as callers see it: the stored result, or the current state. Like
+// Result, it fails if they are Deferred.
 func (r *StoredRun) Body() ([]byte, error) {
 	result, err := r.Result()
 	if result != nil || err != nil {
@@ -67,7 +71,7 @@ func (r *StoredRun) Body() ([]byte, error) {
 	return r.Run.Render()
 }
 
-// RunRow is a run as RunColumns reads it.
+// RunRow is a row of RunColumns.
 type RunRow struct {
 	ID             string         `db:"id"`
 	OrganizationID string         `db:"org_id"`
@@ -83,46 +87,48 @@ type RunRow struct {
 	Status         string         `db:"status"`
 	Ended          bool           `db:"ended"`
 	Result         sql.NullString `db:"result"`
-	ResultBytes    sql.NullInt64  `db:"result_bytes"` // of a statement that may leave the result in the database
+	ResultBytes    sql.NullInt64  `db:"result_bytes"` // set by statements that may leave the result in the database
 	Attempts       int            `db:"attempts"`
 	CreatedAt      time.Time      `db:"created_at"`
 	StartedAt      sql.NullTime   `db:"started_at"`
 	FinishedAt     sql.NullTime   `db:"finished_at"`
 	ExpiresAt      sql.NullTime   `db:"expires_at"`
-	RequiredAction []byte         `db:"required_action"` // of an open run
+	RequiredAction []byte         `db:"required_action"` // set for open runs
 }
 
 // RunColumns are the columns of a RunRow, from runs r and open_runs o.
 const RunColumns = shortColumns + `, r.result`
 
-// shortColumns are those without the result.
+// shortColumns are RunColumns without the result.
 const shortColumns = `r.id, r.org_id, r.agent_id, r.template_id, r.session_id, r.principal, r.trigger_type, r.automation_id,
 	r.idempotency_key, r.idempotency_hash, r.fingerprint, coalesce(r.status, o.status, 'queued') AS status,
 	r.status IS NOT NULL AS ended, coalesce(r.attempts, o.attempts, 0) AS attempts, r.created_at,
 	coalesce(o.started_at, r.started_at) AS started_at, r.finished_at, r.expires_at, o.required_action`
 
-// shortResult are the same columns of a function that has them, for runs that have ended.
+// shortResult are shortColumns of a function that returns finished runs.
 const shortResult = `id, org_id, agent_id, template_id, session_id, principal, trigger_type, automation_id, idempotency_key,
 	idempotency_hash, fingerprint, status, ended, attempts, created_at, started_at, finished_at, expires_at`
 
-// OpenResult are those of runs that may be open, with their results.
+// OpenResult are the columns of a function that returns open and finished runs, with their results.
 const OpenResult = shortResult + `, result, required_action`
 
-// OpenShortResult are those of runs that may be open, with the sizes of their results only.
+// OpenShortResult are the columns of a function that returns open and finished runs, with the
+// sizes of their results.
 const OpenShortResult = shortResult + `, octet_length(result) AS result_bytes, required_action`
 
-// resultThatFits are the size of a function's result, and the result if it has at most $3 bytes, and those up to it have $4 together.
-// PostgreSQL reads the results that are asked for: a function gives references to large values.
+// resultThatFits selects the size of a result, and the result if it has at most $3 bytes and
+// the results up to it have at most $4 bytes together. PostgreSQL reads only the selected
+// results, because functions return references to large values.
 const resultThatFits = `, octet_length(result) AS result_bytes, CASE WHEN octet_length(result) <= $3
 	AND sum(octet_length(result)) FILTER (WHERE octet_length(result) <= $3) OVER (ORDER BY id) <= $4 THEN result END AS result`
 
 const runFrom = ` FROM runs r LEFT JOIN open_runs o ON o.run_id = r.id `
 
-// RunLive is the condition that the retention of a run r has not passed. A run whose retention has passed is gone, even before the
-// sweeper removes the row.
+// RunLive is the condition that the retention of a run r is not over. Otherwise the run counts
+// as gone, even before the sweeper removes the row.
 const RunLive = ` (r.expires_at IS NULL OR r.expires_at > clock_timestamp()) `
 
-// Stored is the run that the row holds.
+// Stored converts the row.
 func (row RunRow) Stored() StoredRun {
 	out := StoredRun{
 		OrganizationID: row.OrganizationID,
@@ -142,26 +148,32 @@ func (row RunRow) Stored() StoredRun {
 	} else {
 		out.Deferred = int(row.ResultBytes.Int64)
 	}
-	var action domain.RequiredAction // written by this service; what it could not read would be missed in the run object, no more
+
+	// The service has written it. If it is unreadable, only the action is missing
+	// in the run object.
+	var action domain.RequiredAction
 	if out.Run.Status == domain.RunRequiresAction && json.Unmarshal(row.RequiredAction, &action) == nil {
 		out.Run.RequiredAction = &action
 	}
+
 	return out
 }
 
-// RunByID reads one run of an organization; of one that is open, what it has used and done by now, too. A principal other
-// than "" restricts it to that principal's.
-// A run that does not exist, has expired or belongs to others gives the coded not_found.
+// RunByID reads a run of an organization, and the progress of an open run. If principal is not
+// empty, only that principal's runs are found. It returns not_found if the run does not exist,
+// has expired or belongs to another organization.
 func (s *Store) RunByID(ctx context.Context, org, principal, runID string) (StoredRun, error) {
 	return s.runUpTo(ctx, org, principal, runID, math.MaxInt32)
 }
 
-// ShortRun is RunByID, but leaves a result of more than ShortBytes in the database, and so what a run has done that is open. Deferred
-// is the size of that.
+// ShortRun is RunByID, except that it does not read a result or progress of more than
+// ShortBytes. Deferred is its size then.
 func (s *Store) ShortRun(ctx context.Context, org, principal, runID string) (StoredRun, error) {
 	return s.runUpTo(ctx, org, principal, runID, ShortBytes)
 }
 
+// runUpTo reads a run. It leaves a result or progress of more than maximum bytes in the
+// database.
 func (s *Store) runUpTo(ctx context.Context, org, principal, runID string, maximum int) (StoredRun, error) {
 	var row RunRow
 	var done map[string]*Progress
@@ -174,11 +186,13 @@ func (s *Store) runUpTo(ctx context.Context, org, principal, runID string, maxim
 		if err != nil || row.Ended || row.Attempts == 0 {
 			return err
 		}
+
 		if maximum < math.MaxInt32 {
 			if open, err = progressBytes(ctx, tx, org, runID); err != nil || open > maximum {
 				return err
 			}
 		}
+
 		done, err = ReadProgress(ctx, tx, []string{org}, []string{runID})
 		return err
 	})
@@ -198,24 +212,26 @@ func (s *Store) runUpTo(ctx context.Context, org, principal, runID string, maxim
 	return out, nil
 }
 
-// RunRef names a run of an organization.
+// RunRef identifies a run of an organization.
 type RunRef struct {
 	OrganizationID string
 	RunID          string
 }
 
-// EndedRuns reads those of the runs that have ended, in any order: what waiting requests poll for when a
-// reply was lost. Results of more than ShortBytes are Deferred, and others once they are many bytes together.
+// EndedRuns returns those of the runs that have finished, in any order. Waiting requests poll
+// it, because a reply may be lost. Results of more than ShortBytes are Deferred, and so are
+// further results once they are togetherBytes together.
 func (s *Store) EndedRuns(ctx context.Context, runs []RunRef) ([]StoredRun, error) {
 	return s.Runs(ctx, `SELECT `+shortResult+resultThatFits+` FROM ended_runs($1, $2)`, "ended", runs, ShortBytes, togetherBytes)
 }
 
-// Runs reads those of the runs that a function gives, whose first arguments they are.
+// Runs calls a function with the runs as its first arguments, and returns the runs in its result.
 func (s *Store) Runs(ctx context.Context, query, which string, runs []RunRef, more ...any) ([]StoredRun, error) {
 	stmt, err := s.db.Prepared(ctx, query)
 	if err != nil {
 		return nil, err
 	}
+
 	var rows []RunRow
 	err = stmt.SelectContext(ctx, &rows, append([]any{
 		pq.Array(pg.Column(runs, func(r *RunRef) string { return r.OrganizationID })),
@@ -224,46 +240,54 @@ func (s *Store) Runs(ctx context.Context, query, which string, runs []RunRef, mo
 	if err != nil {
 		return nil, fmt.Errorf("reading %s runs: %w", which, err)
 	}
-	// The organizations are those of the whole batch, and each run must be of its own.
+
+	// The statement is restricted to the organizations of the whole batch; here each run must
+	// belong to its own.
 	owner := make(map[string]string, len(runs))
 	for _, r := range runs {
 		owner[r.RunID] = r.OrganizationID
 	}
+
 	rows = slices.DeleteFunc(rows, func(row RunRow) bool { return owner[row.ID] != row.OrganizationID })
 	return storedRuns(rows), nil
 }
 
-// KeyRef names an idempotency key of an organization by its hash.
+// KeyRef identifies an idempotency key of an organization by its hash.
 type KeyRef struct {
 	OrganizationID string
 	Hash           []byte
 }
 
-// RunsByKey reads the live runs that hold the keys, in the order of keys; a missing one is nil. Results are Deferred as those of EndedRuns
-// are. What an open run has done is not read.
+// RunsByKey returns the live runs that have the idempotency keys, in the order of keys; a missing
+// run is nil. Results are Deferred as in EndedRuns. The progress of open runs is not read.
 func (s *Store) RunsByKey(ctx context.Context, keys []KeyRef) ([]*StoredRun, error) {
 	stmt, err := s.db.Prepared(ctx, `SELECT `+shortResult+resultThatFits+`, required_action FROM runs_holding_keys($1, $2)`)
 	if err != nil {
 		return nil, err
 	}
+
 	var rows []RunRow
 	err = stmt.SelectContext(ctx, &rows, pq.Array(pg.Column(keys, func(k *KeyRef) string { return k.OrganizationID })),
 		pq.ByteaArray(pg.Column(keys, func(k *KeyRef) []byte { return k.Hash })), ShortBytes, togetherBytes)
 	if err != nil {
 		return nil, fmt.Errorf("reading runs by key: %w", err)
 	}
+
 	byHash := make(map[string]*StoredRun, len(rows))
 	for _, row := range rows {
 		run := row.Stored()
 		byHash[string(row.Hash)] = &run
 	}
+
 	out := make([]*StoredRun, len(keys))
 	for i, k := range keys {
-		// The organizations are those of the whole batch, and each key must be of its own.
+		// The statement is restricted to the organizations of the whole batch; here each key
+		// must belong to its own.
 		if run := byHash[string(k.Hash)]; run != nil && run.OrganizationID == k.OrganizationID {
 			out[i] = run
 		}
 	}
+
 	return out, nil
 }
 

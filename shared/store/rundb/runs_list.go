@@ -13,8 +13,9 @@ import (
 	"parley/shared/domain"
 )
 
-// summaryColumns are what a list shows of a run. The message has one character more than is shown, which says that it goes on. What is
-// large stays in the database: see migrations/functions/runs_keep_summary.sql.
+// summaryColumns are the columns of a run that a list shows. The message has one character more
+// than is shown, which marks that it was truncated. Large values stay in the database; see
+// migrations/functions/runs_keep_summary.sql.
 const summaryColumns = `r.id, r.agent_id, r.template_id, r.session_id, r.trigger_type, r.automation_id, r.idempotency_key,
 	coalesce(r.status, o.status, 'queued') AS status, left(r.answer, 501) AS message,
 	coalesce(r.summary, run_summary(r.result)) AS summary, coalesce(r.attempts, o.attempts, 0) AS attempts, r.created_at,
@@ -34,7 +35,7 @@ type summaryRow struct {
 	IdempotencyKey *string        `db:"idempotency_key"`
 	Status         string         `db:"status"`
 	Message        *string        `db:"message"`
-	Summary        sql.NullString `db:"summary"` // of an ended run
+	Summary        sql.NullString `db:"summary"` // set for a finished run
 	Attempts       int            `db:"attempts"`
 	CreatedAt      time.Time      `db:"created_at"`
 	StartedAt      sql.NullTime   `db:"started_at"`
@@ -43,7 +44,7 @@ type summaryRow struct {
 	RequiredAction []byte         `db:"required_action"`
 }
 
-// shown returns the summary. An empty message is null in the database, and the answer of a completed run.
+// shown converts the row. The database stores the empty message of a completed run as null.
 func (row *summaryRow) shown() (domain.RunSummary, error) {
 	run := domain.RunSummary{
 		ID: row.ID, Status: domain.RunStatus(row.Status), AgentID: row.AgentID, TemplateID: row.TemplateID, SessionID: row.SessionID,
@@ -54,35 +55,41 @@ func (row *summaryRow) shown() (domain.RunSummary, error) {
 	if run.Message == nil && run.Status == domain.RunCompleted {
 		run.Message = new("")
 	}
+
 	if row.Summary.Valid {
 		if err := json.Unmarshal([]byte(row.Summary.String), &run); err != nil {
 			return run, fmt.Errorf("reading summary of run %s: %w", row.ID, err)
 		}
 	}
-	var action domain.RequiredActionSummary // written by this service; what it could not read would be missed in the summary, no more
+
+	// The service has written it. If it is unreadable, only the action is missing in the summary.
+	var action domain.RequiredActionSummary
 	if len(row.RequiredAction) > 0 && json.Unmarshal(row.RequiredAction, &action) == nil {
 		run.RequiredAction = &action
 	}
+
 	run.CutSummary()
 	return run, nil
 }
 
-// RunFilter narrows a list of runs; zero fields do not narrow.
+// RunFilter narrows a list of runs. Zero fields are ignored.
 type RunFilter struct {
-	Principals   []string // nil: everybody's
+	Principals   []string // nil: all principals
 	AgentID      string
 	SessionID    string
 	AutomationID string
 	Status       domain.RunStatus
-	Before       string // only runs older than this run id
+	Before       string // only runs older than the run with this id
 }
 
-// ListRuns reads up to limit runs of an organization that were not erased, newest first, in short.
+// ListRuns lists summaries of up to limit runs of an organization that are not
+// erased, newest first.
 func (s *Store) ListRuns(ctx context.Context, org string, f RunFilter, limit int) ([]domain.RunSummary, error) {
 	automation := ` $5 = ''`
-	if f.AutomationID != "" { // by itself, so that its index serves it
+	if f.AutomationID != "" { // a separate condition, so that PostgreSQL can use its index
 		automation = ` ` + ofAutomation + ` = $5`
 	}
+
 	var rows []summaryRow
 	err := s.db.WithinPage(ctx, org, func(tx *sqlx.Tx) error {
 		rows = nil
@@ -95,11 +102,13 @@ func (s *Store) ListRuns(ctx context.Context, org string, f RunFilter, limit int
 	if err != nil {
 		return nil, fmt.Errorf("listing runs: %w", err)
 	}
+
 	out := make([]domain.RunSummary, len(rows))
 	for i := range rows {
 		if out[i], err = rows[i].shown(); err != nil {
 			return nil, err
 		}
 	}
+
 	return out, nil
 }

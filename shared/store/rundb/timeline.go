@@ -14,7 +14,8 @@ import (
 	"parley/shared/store/pg"
 )
 
-// TimelineBytes is about the size of what Timeline reads. Its errors are those of Timeline.
+// TimelineBytes is the approximate number of bytes that Timeline reads. Its errors are
+// those of Timeline.
 func (s *Store) TimelineBytes(ctx context.Context, org, principal, runID string) (bytes int, err error) {
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		return tx.GetContext(ctx, &bytes, `SELECT octet_length(r.input::text) + coalesce((
@@ -24,14 +25,14 @@ func (s *Store) TimelineBytes(ctx context.Context, org, principal, runID string)
 	return bytes, pg.OneRow(err, "reading the size of a timeline")
 }
 
-// Timeline tells where the time of an organization's run went: of one that is open, until now. A principal other than ""
-// restricts it to that principal's. A run that does not exist, has expired or belongs to others gives the coded not_found; of an erased
-// one there is nothing but that it was, which the flag says.
+// Timeline returns how the time of a run was spent; for an open run, until now. If principal is
+// not empty, only that principal's runs are found. It returns not_found if the run does not exist,
+// has expired or belongs to another organization. For an erased run only the flag erased is set.
 func (s *Store) Timeline(ctx context.Context, org, principal, runID string) (of domain.Timeline, erased bool, err error) {
 	var seen trace
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		seen = trace{}
-		// One moment for all of it: a run must not have ended and have an attempt that goes on.
+		// One snapshot for all reads: a finished run must not have a running attempt.
 		if _, err := tx.ExecContext(ctx, `SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY`); err != nil {
 			return err
 		}
@@ -47,18 +48,20 @@ func (s *Store) Timeline(ctx context.Context, org, principal, runID string) (of 
 	if err != nil {
 		return domain.Timeline{}, false, fmt.Errorf("reading timeline: %w", err)
 	}
+
 	of = domain.Timeline{RunID: runID, Status: domain.RunStatus(seen.run.Status), Spans: seen.spans()}
 	if err := json.Unmarshal(seen.run.Input, &of.Input); err != nil {
 		return domain.Timeline{}, false, fmt.Errorf("reading what a run was asked: %w", err)
 	}
+
 	return of, seen.run.Stored().Erased, nil
 }
 
-// trace is all that is known of how a run went.
+// trace is everything recorded about the execution of a run.
 type trace struct {
 	run     tracedRun
-	notes   []tracedNote // by fence
-	steps   []tracedStep // in their order
+	notes   []tracedNote // ordered by fence
+	steps   []tracedStep // in order
 	effects map[string]tracedEffect
 }
 
@@ -82,7 +85,7 @@ type tracedNote struct {
 	CallID  string            `db:"call_id"`
 }
 
-// tracedStep is what of a step counts here; agentloop writes it.
+// tracedStep is the part of a journal step that a timeline needs. Package agentloop writes it.
 type tracedStep struct {
 	fence int64
 	at    time.Time
@@ -110,8 +113,9 @@ type tracedEffect struct {
 	SentAt sql.NullTime `db:"sent_at"`
 }
 
-// tracedColumns is what of a large step counts here: texts, and what tools were given and gave, stay in the database. What a failed call
-// says of its failure is short. PostgreSQL does not read a step with U+0000, which a program may have given.
+// tracedColumns is the part of a large step that a timeline needs. Texts and the inputs and
+// outputs of tools stay in the database, except the short output of a failed call. PostgreSQL
+// cannot parse a step that contains U+0000, which a program may have returned.
 const tracedColumns = `CASE WHEN octet_length(step::text) <= 8192 OR strpos(step::text, '\u0000') > 0 THEN step ELSE json_build_object(
 	'turn', CASE WHEN json_typeof(step->'turn') = 'object' THEN json_build_object('model', step->'turn'->'model',
 	  'usage', step->'turn'->'usage',
@@ -123,10 +127,10 @@ const tracedColumns = `CASE WHEN octet_length(step::text) <= 8192 OR strpos(step
 	  'durationMs', step->'tool'->'call'->'durationMs',
 	  'output', CASE WHEN octet_length((step->'tool'->'call'->'output')::text) <= 8192 THEN step->'tool'->'call'->'output' END)) END) END`
 
-// outcomeColumn is the result of a run, or of a large one what the database keeps of it in short.
+// outcomeColumn is the result of a run, or the stored summary of a large result.
 const outcomeColumn = `CASE WHEN octet_length(r.result) <= 65536 THEN r.result ELSE coalesce(r.summary, run_summary(r.result))::text END AS result`
 
-// read reads what has been written beside the run's own rows. Of a run that was erased that is nothing.
+// read reads everything except the run's own rows. An erased run has nothing else.
 func (s *trace) read(ctx context.Context, tx *sqlx.Tx, org, runID string) error {
 	err := tx.SelectContext(ctx, &s.notes, `SELECT fence, kind, attempt, began_at, ended_at, coalesce(status, '') AS status,
 		coalesce(code, '') AS code, coalesce(message, '') AS message, coalesce(call_id, '') AS call_id
@@ -134,46 +138,53 @@ func (s *trace) read(ctx context.Context, tx *sqlx.Tx, org, runID string) error 
 	if err != nil {
 		return err
 	}
+
 	var effects []tracedEffect
 	err = tx.SelectContext(ctx, &effects, `SELECT call_id, name, sent_at FROM effects WHERE run_id = $1 AND org_id = $2`, runID, org)
 	if err != nil {
 		return err
 	}
+
 	s.effects = make(map[string]tracedEffect, len(effects))
 	for _, e := range effects {
 		s.effects[e.CallID] = e
 	}
+
 	var steps []struct {
 		Fence int64     `db:"fence"`
 		Step  []byte    `db:"step"`
 		At    time.Time `db:"created_at"`
 	}
+
 	err = tx.SelectContext(ctx, &steps, `SELECT fence, `+tracedColumns+` AS step, created_at FROM steps WHERE run_id = $1 AND org_id = $2 ORDER BY n`,
 		runID, org)
 	if err != nil {
 		return err
 	}
+
 	for _, row := range steps {
 		step := tracedStep{fence: row.Fence, at: row.At}
-		if json.Unmarshal(row.Step, &step) == nil && (step.Turn != nil || step.Tool != nil) { // as in progress
+		if json.Unmarshal(row.Step, &step) == nil && (step.Turn != nil || step.Tool != nil) { // as in ReadProgress
 			s.steps = append(s.steps, step)
 		}
 	}
+
 	return nil
 }
 
-// outcome is what of an ended run's object counts here.
+// outcome is the part of a finished run's object that a timeline needs.
 type outcome struct {
 	Usage     domain.Usage     `json:"usage"`
 	Error     *domain.RunError `json:"error"`
 	StartedAt *domain.Time     `json:"startedAt"`
 }
 
-// outcome of a run that is open says nothing.
+// outcome returns the outcome of a run. It has only StartedAt if the run is open.
 func (r tracedRun) outcome() outcome {
 	var out outcome
 	if r.Result.Valid {
-		_ = json.Unmarshal([]byte(r.Result.String), &out) // written by this service; without it spans lack their numbers, no more
+		// The service has written it. If it is unreadable, only the numbers of spans are missing.
+		_ = json.Unmarshal([]byte(r.Result.String), &out)
 	}
 	if r.StartedAt.Valid {
 		out.StartedAt = domain.AtPtr(r.StartedAt.Time)

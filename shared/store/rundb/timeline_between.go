@@ -6,29 +6,32 @@ import (
 	"parley/shared/domain"
 )
 
-// between draws what lies around the attempts: waiting for a worker, and for a person.
-func (d *drawing) between(attempts []tracedAttempt) {
+// betweenAttempts adds the spans around the attempts: waiting for a worker, and for a person.
+func (d *spanBuilder) betweenAttempts(attempts []tracedAttempt) {
 	free := d.start
 	for i, a := range attempts {
 		if i > 0 {
-			free = d.waits(attempts[i-1], a.from)
+			free = d.addWaits(attempts[i-1], a.from)
 		}
 		if i == 0 || domain.At(a.from).After(domain.At(free).Time) {
 			d.add(domain.Span{Kind: domain.SpanQueue, Name: "queue", Attempt: a.number, Status: domain.SpanCompleted}, free, a.from)
 		}
 	}
-	d.behind(attempts, free)
+	d.afterAttempts(attempts, free)
 }
 
-// behind draws what comes after the last attempt, or after the run's acceptance when there was none.
-func (d *drawing) behind(attempts []tracedAttempt, free time.Time) {
+// afterAttempts adds the spans after the last attempt, or after the run's acceptance if
+// there was no attempt.
+func (d *spanBuilder) afterAttempts(attempts []tracedAttempt, free time.Time) {
 	last := tracedAttempt{from: free, to: free}
 	if len(attempts) > 0 {
 		last = attempts[len(attempts)-1]
 	}
+
 	if last.status != domain.SpanRunning {
-		free = d.waits(last, d.end)
+		free = d.addWaits(last, d.end)
 	}
+
 	status := domain.RunStatus(d.run.Status)
 	queue := domain.Span{Kind: domain.SpanQueue, Name: "queue", Attempt: last.number + 1, Status: domain.SpanWaiting}
 	switch {
@@ -48,7 +51,7 @@ func (d *drawing) behind(attempts []tracedAttempt, free time.Time) {
 }
 
 // endedWaiting reports whether the run ended while it waited for a person.
-func (d *drawing) endedWaiting() bool {
+func (d *spanBuilder) endedWaiting() bool {
 	if len(d.notes) == 0 {
 		return false
 	}
@@ -56,8 +59,9 @@ func (d *drawing) endedWaiting() bool {
 	return last.Kind == domain.SpanWait && last.Status != domain.SpanCompleted
 }
 
-// waits draws when the run waited for a person behind an attempt, until the next at most, and gives the time when it did so no longer.
-func (d *drawing) waits(a tracedAttempt, next time.Time) time.Time {
+// addWaits adds the spans in which the run waited for a person after an attempt, until next at
+// most. It returns the end of the last one.
+func (d *spanBuilder) addWaits(a tracedAttempt, next time.Time) time.Time {
 	free := a.to
 	for _, n := range d.notes {
 		if n.Kind != domain.SpanWait || n.Attempt != a.number {
@@ -72,8 +76,8 @@ func (d *drawing) waits(a tracedAttempt, next time.Time) time.Time {
 	return free
 }
 
-// nameFor gives the name of the tool that is called.
-func (d *drawing) nameFor(callID string) string {
+// nameFor returns the name of the tool of a call.
+func (d *spanBuilder) nameFor(callID string) string {
 	if e, known := d.effects[callID]; known {
 		return e.Name
 	}

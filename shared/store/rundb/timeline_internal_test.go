@@ -12,14 +12,14 @@ import (
 	"parley/shared/domain"
 )
 
-// noon is when the runs of these tests were accepted; what happened to them is told in seconds after it.
+// noon is the acceptance time of the runs in these tests; later times are in seconds after it.
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 func after(seconds float64) time.Time { return noon.Add(time.Duration(seconds * float64(time.Second))) }
 
 func nullTime(seconds float64) sql.NullTime { return sql.NullTime{Time: after(seconds), Valid: true} }
 
-// tracedAs makes a run that was looked at, or ended, at a time.
+// tracedAs returns a run that was read, or ended, at a time.
 func tracedAs(status domain.RunStatus, started, until float64) *trace {
 	run := tracedRun{RunRow: RunRow{ID: "run_1", Status: string(status), CreatedAt: noon}, Now: after(until)}
 	if started >= 0 {
@@ -59,7 +59,7 @@ func (s *trace) sent(id string, at float64) *trace {
 	return s
 }
 
-// note is an attempt, or a wait; one that ends before it begins has not ended.
+// note adds an attempt or a wait. One that ends before it begins has not ended.
 func (s *trace) note(kind domain.SpanKind, fence int64, attempt int, from, to float64, status domain.SpanStatus, code, message string) *trace {
 	n := tracedNote{Fence: fence, Kind: kind, Attempt: attempt, BeganAt: after(from), Status: status, Code: code, Message: message}
 	if to >= from {
@@ -78,7 +78,7 @@ func (s *trace) parkedAt(seconds float64) *trace {
 	return s
 }
 
-// drawn writes spans one a line: kind, attempt, name, status, from-to, tokens, message.
+// drawn writes one span per line: kind, attempt, name, status, from-to, tokens, message.
 func drawn(spans []domain.Span) string {
 	var out strings.Builder
 	for _, s := range spans {
@@ -240,7 +240,7 @@ func TestSpans(t *testing.T) {
 	}
 }
 
-// wantSound checks what holds of every timeline, whatever the clocks did.
+// wantSound checks the invariants of every timeline, for any clocks.
 func wantSound(t *testing.T, what string, spans []domain.Span) {
 	t.Helper()
 	end := func(s domain.Span) time.Time {
@@ -274,7 +274,7 @@ func wantSound(t *testing.T, what string, spans []domain.Span) {
 	}
 }
 
-// Whatever the clocks and the binaries that noted it did, a timeline is sound.
+// Every timeline satisfies the invariants, for any clocks and records of any release.
 func TestSpansOfAnything(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()

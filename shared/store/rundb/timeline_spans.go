@@ -11,7 +11,7 @@ import (
 	"parley/shared/domain"
 )
 
-// tracedAttempt is an attempt at a run, from when to when.
+// tracedAttempt is an attempt at a run with its start and end.
 type tracedAttempt struct {
 	number   int
 	fence    int64
@@ -19,64 +19,68 @@ type tracedAttempt struct {
 	status   domain.SpanStatus
 	code     string
 	message  string
-	ends     bool // it ended the run
+	ends     bool // the attempt finished the run
 }
 
-// drawing makes spans of what is known of a run. Clocks may have been set while it went: whatever seems to have been before what
-// came before it is moved behind that.
-type drawing struct {
+// spanBuilder converts the trace of a run to spans. Clocks may have been adjusted meanwhile: a step
+// that seems to precede an earlier one is moved after it.
+type spanBuilder struct {
 	*trace
 	result  outcome
 	start   time.Time
-	end     time.Time // of the run; now when it is open
+	end     time.Time // of the run; now if it is open
 	spans   []domain.Span
-	pending []tracedCall // asked for by the last turn, and no step tells of them
+	pending []tracedCall // calls of the last turn that no step records yet
 	turns   int
-	used    domain.Usage // by the turns that steps tell of
+	used    domain.Usage // by the turns recorded in steps
 }
 
-// spans gives the run's spans by their beginning.
+// spans returns the run's spans, ordered by start time.
 func (s *trace) spans() []domain.Span {
-	d := &drawing{trace: s, result: s.run.outcome(), start: s.run.CreatedAt, end: s.run.Now, spans: []domain.Span{}}
+	d := &spanBuilder{trace: s, result: s.run.outcome(), start: s.run.CreatedAt, end: s.run.Now, spans: []domain.Span{}}
 	if s.run.FinishedAt.Valid {
 		d.end = s.run.FinishedAt.Time
 	}
-	d.end = later(d.end, d.start)
+
+	d.end = latest(d.end, d.start)
 	attempts := d.attempts()
-	d.between(attempts)
+	d.betweenAttempts(attempts)
 	for i, a := range attempts {
 		d.attempt(a, d.stepsFor(attempts, i))
 	}
+
 	slices.SortStableFunc(d.spans, func(a, b domain.Span) int {
 		return cmp.Or(a.StartedAt.Compare(b.StartedAt.Time), cmp.Compare(rank[a.Kind], rank[b.Kind]))
 	})
 	return d.spans
 }
 
-// rank orders what begins at the same time: a whole comes before its parts.
+// rank orders spans with the same start time: a whole comes before its parts.
 var rank = map[domain.SpanKind]int{domain.SpanQueue: 0, domain.SpanWait: 1, domain.SpanAttempt: 2, domain.SpanTurn: 3, domain.SpanTool: 4}
 
-func later(a, b time.Time) time.Time {
+func latest(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}
 	return b
 }
 
-// clamp gives the time if it lies between two others, and else the nearer one of these.
+// clamp returns t limited to the range between from and to.
 func clamp(t, from, to time.Time) time.Time {
 	if t.After(to) {
 		t = to
 	}
-	return later(t, from)
+	return latest(t, from)
 }
 
-// attempts gives the attempts at the run, one behind the other. The first has no row of its own until it ends without ending the run.
-func (d *drawing) attempts() []tracedAttempt {
+// attempts returns the attempts at the run in order. The first one has no row until it ends
+// without finishing the run.
+func (d *spanBuilder) attempts() []tracedAttempt {
 	var out []tracedAttempt
 	if d.result.StartedAt != nil {
 		out = append(out, tracedAttempt{number: 1, fence: 1, from: d.result.StartedAt.Time, status: domain.SpanRunning})
 	}
+
 	for _, n := range d.notes {
 		if n.Kind != domain.SpanAttempt {
 			continue
@@ -92,7 +96,8 @@ func (d *drawing) attempts() []tracedAttempt {
 		}
 		out = append(out, a)
 	}
-	out = d.unnoted(out)
+
+	out = d.addUnrecordedAttempt(out)
 	began := d.start
 	for i := range out {
 		a := &out[i]
@@ -103,33 +108,37 @@ func (d *drawing) attempts() []tracedAttempt {
 		a.to = clamp(a.to, a.from, d.end)
 		began = a.to
 	}
+
 	return out
 }
 
-// unnoted adds the attempt that goes on, or that gave the answer, if nobody has noted it: as binaries of the release before, or
-// when noting failed.
-func (d *drawing) unnoted(attempts []tracedAttempt) []tracedAttempt {
+// addUnrecordedAttempt adds the running attempt, or the one that gave the answer, if it was not
+// recorded: by a binary of the previous release, or because recording failed.
+func (d *spanBuilder) addUnrecordedAttempt(attempts []tracedAttempt) []tracedAttempt {
 	status := domain.RunStatus(d.run.Status)
 	if len(attempts) == 0 || status != domain.RunRunning && status != domain.RunCompleted {
 		return attempts
 	}
+
 	last := attempts[len(attempts)-1]
 	if last.status == domain.SpanRunning {
 		return attempts
 	}
+
 	begun := last.to
 	for _, n := range d.notes {
-		begun = later(begun, n.EndedAt.Time)
+		begun = latest(begun, n.EndedAt.Time)
 	}
+
 	number := max(d.run.Attempts, last.number+1)
 	return append(attempts, tracedAttempt{number: number, fence: last.fence + 1, from: begun, status: domain.SpanRunning})
 }
 
-// close says how an attempt ended whose end is not noted.
-func (d *drawing) close(a *tracedAttempt, last bool) {
+// close sets the result of an attempt whose end is not recorded.
+func (d *spanBuilder) close(a *tracedAttempt, last bool) {
 	status := domain.RunStatus(d.run.Status)
 	switch {
-	case !last: // it was noted by nobody, as by binaries of the release before
+	case !last: // not recorded, for example by a binary of the previous release
 		a.to, a.status, a.message = d.end, domain.SpanLost, EndedLost
 		if next := slices.IndexFunc(d.notes, func(n tracedNote) bool { return n.Kind == domain.SpanAttempt && n.Fence > a.fence }); next >= 0 {
 			a.to = d.notes[next].BeganAt
@@ -148,15 +157,16 @@ func (d *drawing) close(a *tracedAttempt, last bool) {
 	}
 }
 
-// ended says why a run ended without an answer.
-func (d *drawing) ended() (code, message string) {
+// ended returns why a run ended without an answer.
+func (d *spanBuilder) ended() (code, message string) {
 	if d.result.Error != nil {
 		return d.result.Error.Code, d.result.Error.Message
 	}
 	return d.run.Status, "the run was cancelled"
 }
 
-func (d *drawing) add(span domain.Span, from, to time.Time) {
+// add appends a span. A running or waiting span has no end.
+func (d *spanBuilder) add(span domain.Span, from, to time.Time) {
 	span.StartedAt = domain.At(from)
 	if span.Status != domain.SpanRunning && span.Status != domain.SpanWaiting {
 		finished := domain.At(to)
@@ -165,8 +175,9 @@ func (d *drawing) add(span domain.Span, from, to time.Time) {
 	d.spans = append(d.spans, span)
 }
 
-// stepsFor gives the steps of an attempt: those under its fence, or under one that nobody noted.
-func (d *drawing) stepsFor(attempts []tracedAttempt, i int) []tracedStep {
+// stepsFor returns the steps of an attempt: those under its fence, or under a later fence that
+// was not recorded.
+func (d *spanBuilder) stepsFor(attempts []tracedAttempt, i int) []tracedStep {
 	var out []tracedStep
 	for _, step := range d.steps {
 		if (i == 0 || step.fence >= attempts[i].fence) && (i == len(attempts)-1 || step.fence < attempts[i+1].fence) {
@@ -176,12 +187,12 @@ func (d *drawing) stepsFor(attempts []tracedAttempt, i int) []tracedStep {
 	return out
 }
 
-// attempt draws an attempt and what was done in it.
-func (d *drawing) attempt(a tracedAttempt, steps []tracedStep) {
+// attempt adds the spans of an attempt and of its steps.
+func (d *spanBuilder) attempt(a tracedAttempt, steps []tracedStep) {
 	d.add(domain.Span{
 		Kind: domain.SpanAttempt, Name: fmt.Sprintf("attempt %d", a.number), Attempt: a.number, Status: a.status, Message: a.message,
 	}, a.from, a.to)
-	free, asked := a.from, a.from // when the last step was over, and the last turn
+	free, asked := a.from, a.from // the ends of the last step and of the last turn
 	for _, step := range steps {
 		at := clamp(step.at, free, a.to)
 		if step.Turn != nil {
@@ -192,10 +203,12 @@ func (d *drawing) attempt(a tracedAttempt, steps []tracedStep) {
 		}
 		free = at
 	}
-	d.inHand(a, free)
+
+	d.addUnrecorded(a, free)
 }
 
-func (d *drawing) turn(a tracedAttempt, t *tracedTurn, from, to time.Time) {
+// turn adds the span of a model call.
+func (d *spanBuilder) turn(a tracedAttempt, t *tracedTurn, from, to time.Time) {
 	d.turns++
 	d.used.InputTokens += t.Usage.InputTokens
 	d.used.OutputTokens += t.Usage.OutputTokens
@@ -207,10 +220,12 @@ func (d *drawing) turn(a tracedAttempt, t *tracedTurn, from, to time.Time) {
 	}, from, to)
 }
 
-func (d *drawing) tool(a tracedAttempt, call domain.ToolCall, from, to time.Time) {
+// tool adds the span of a tool call.
+func (d *spanBuilder) tool(a tracedAttempt, call domain.ToolCall, from, to time.Time) {
 	if i := slices.IndexFunc(d.pending, func(p tracedCall) bool { return p.ID == call.ID }); i >= 0 {
 		d.pending = d.pending[i+1:]
 	}
+
 	span := domain.Span{Kind: domain.SpanTool, Name: call.Name, Attempt: a.number, Status: domain.SpanCompleted, ToolCallID: call.ID}
 	if call.Status == "failed" {
 		span.Status = domain.SpanFailed
@@ -221,15 +236,18 @@ func (d *drawing) tool(a tracedAttempt, call domain.ToolCall, from, to time.Time
 			span.Message = said.Error
 		}
 	}
+
 	d.add(span, from, to)
 }
 
-// inHand draws what no step tells of: what an attempt does now, or did when it ended. The turn that gives the answer is one.
-func (d *drawing) inHand(a tracedAttempt, free time.Time) {
+// addUnrecorded adds the span of the work that no step records: the current work of a running
+// attempt, or the last work of a finished one. The turn that gives the answer is such a span.
+func (d *spanBuilder) addUnrecorded(a tracedAttempt, free time.Time) {
 	span := domain.Span{Attempt: a.number, Status: a.status}
 	if a.status == domain.SpanFailed {
 		span.Message = a.message
 	}
+
 	inTool := len(d.pending) > 0
 	switch {
 	case !d.wasBusy(a, inTool):
@@ -249,11 +267,12 @@ func (d *drawing) inHand(a tracedAttempt, free time.Time) {
 			span.Model, span.InputTokens, span.OutputTokens, span.CostMicros = used.Model, &input, &output, &cost
 		}
 	}
+
 	d.add(span, free, a.to)
 }
 
-// wasBusy reports whether an attempt was in the middle of a turn, or of a call, when it ended.
-func (d *drawing) wasBusy(a tracedAttempt, inTool bool) bool {
+// wasBusy reports whether an attempt ended in the middle of a turn or of a call.
+func (d *spanBuilder) wasBusy(a tracedAttempt, inTool bool) bool {
 	status := domain.RunStatus(d.run.Status)
 	stopped := a.ends && (status == domain.RunTimedOut || status == domain.RunCancelled)
 	switch {
@@ -268,9 +287,9 @@ func (d *drawing) wasBusy(a tracedAttempt, inTool bool) bool {
 	}
 }
 
-// Reasons why an attempt ended without ending its run.
+// Reasons why an attempt ended without finishing its run.
 const (
 	EndedLost   = "its worker was lost"
-	EndedBack   = "its worker gave the run back"
+	EndedBack   = "its worker requeued the run"
 	EndedParked = "it needs a person's decision"
 )

@@ -19,24 +19,25 @@ import (
 	"parley/shared/store/pg"
 )
 
-// ErrUnopened says that no key opens a sealed value.
-var ErrUnopened = errors.New("sealed value cannot be opened")
+// ErrUnopened means that no key opens a sealed value.
+var ErrUnopened = errors.New("cannot decrypt a stored value")
 
-// Resealer seals values with the current key. It returns a value that has this key as it is, and ErrUnopened for one that no key opens.
+// Resealer seals values with the current key. It returns a value unchanged if it has that key
+// already, and ErrUnopened if no key opens it.
 type Resealer interface {
 	ResealText(kind Kind, org, id, sealed string) (string, error)
 	ResealBytes(sealed, associated []byte) ([]byte, error)
 }
 
-// Resealed is what became of a value.
+// Resealed is the result of resealing a value.
 type Resealed struct {
 	Value
 
-	Err error // nil: it has the current key, or is gone. ErrUnopened: no key opens it, or a part of it, which stays as it is
+	Err error // nil: the value has the current key or is gone; ErrUnopened: no key opens a part of it, which is unchanged
 }
 
-// Reseal seals values of one organization again, in one short transaction that locks their rows. A change of the same row comes before or
-// after it, and is not lost.
+// Reseal seals values of one organization with the current key, in one short transaction that
+// locks their rows. A concurrent change of a row happens before or after it and is not lost.
 func (s *Store) Reseal(ctx context.Context, org string, values []Value, by Resealer) ([]Resealed, error) {
 	var out []Resealed
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -53,14 +54,16 @@ func (s *Store) Reseal(ctx context.Context, org string, values []Value, by Resea
 	return out, err
 }
 
+// reseal seals one value with the current key. A value that is gone is no error.
 func reseal(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) error {
-	// The secret before the present one is dropped once nobody may use it.
+	// The previous secret is dropped once it is no longer valid.
 	const pair = `SELECT secret, CASE WHEN previous_until > clock_timestamp() THEN coalesce(previous_secret, '') ELSE '' END AS previous FROM `
 	if v.Kind == KindTool || v.Kind == KindWidget {
 		if cleared, err := clearDeleted(ctx, tx, v); cleared || err != nil {
 			return err
 		}
 	}
+
 	switch v.Kind {
 	case KindTool:
 		return resealTools(ctx, tx, v, by)
@@ -80,17 +83,19 @@ func reseal(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) error {
 	case KindContent:
 		return resealChunk(ctx, tx, v, by)
 	default:
-		return fmt.Errorf("no such kind of sealed value: %q", v.Kind)
+		return fmt.Errorf("unknown kind of encrypted value: %q", v.Kind)
 	}
 }
 
-// clearDeleted drops the secrets of an agent that was deleted: its row stays for its runs, and nothing uses them.
+// clearDeleted removes the secrets of a deleted agent. Its row is kept for its runs, which
+// do not use them.
 func clearDeleted(ctx context.Context, tx *sqlx.Tx, v Value) (cleared bool, err error) {
 	return pg.AnyRow(tx.ExecContext(ctx, `UPDATE agents SET tools = '{}', widget_secret = ''
 		WHERE id = $1 AND org_id = $2 AND deleted_at IS NOT NULL`, v.ID, v.OrganizationID))
 }
 
-// resealTexts gives the texts with the current key. Those that no key opens stay as they are, with the error ErrUnopened.
+// resealTexts returns the texts sealed with the current key. Texts that no key opens are
+// unchanged, and the error is ErrUnopened then.
 func resealTexts(v Value, by Resealer, texts []string) (fresh []string, err error) {
 	fresh = slices.Clone(texts)
 	for i, sealed := range texts {
@@ -107,10 +112,11 @@ func resealTexts(v Value, by Resealer, texts []string) (fresh []string, err erro
 		}
 		fresh[i] = text
 	}
+
 	return fresh, err
 }
 
-// resealPair reseals a row that holds a secret and the one before it.
+// resealPair reseals a row that contains a secret and the previous one.
 func resealPair(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer, read, write string) error {
 	var row struct {
 		Secret   string `db:"secret"`
@@ -123,17 +129,20 @@ func resealPair(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer, read, wr
 	if err != nil {
 		return err
 	}
+
 	fresh, unopened := resealTexts(v, by, []string{row.Secret, row.Previous})
 	if fresh == nil {
 		return unopened
 	}
+
 	if _, err := tx.ExecContext(ctx, write, v.ID, v.OrganizationID, fresh[0], fresh[1]); err != nil {
 		return err
 	}
+
 	return unopened
 }
 
-// sealedTexts gives the sealed values of a tool set, each once.
+// sealedTexts returns the distinct sealed values of a tool set.
 func sealedTexts(tools []byte) ([]string, error) {
 	var t domain.Tools
 	if len(tools) > 0 {
@@ -141,33 +150,36 @@ func sealedTexts(tools []byte) ([]string, error) {
 			return nil, fmt.Errorf("reading tools: %w", err)
 		}
 	}
+
 	var texts []string
 	if t.HTTPRequest != nil {
 		for _, e := range t.HTTPRequest.Endpoints {
 			texts = append(slices.AppendSeq(texts, maps.Values(e.Headers)), e.SigningSecret)
 		}
 	}
+
 	if t.MCP != nil {
 		for _, server := range t.MCP.Servers {
 			texts = slices.AppendSeq(texts, maps.Values(server.Headers))
 		}
 	}
+
 	slices.Sort(texts)
 	texts = slices.Compact(texts)
 	return slices.DeleteFunc(texts, func(text string) bool { return text == "" }), nil
 }
 
-// replacements gives the texts that changed, and what takes their place.
-func replacements(texts, fresh []string) (olds, news []string) {
+// replacements returns the changed texts and their replacements.
+func replacements(texts, fresh []string) (oldTexts, newTexts []string) {
 	for i := range texts {
 		if texts[i] != fresh[i] {
-			olds, news = append(olds, texts[i]), append(news, fresh[i])
+			oldTexts, newTexts = append(oldTexts, texts[i]), append(newTexts, fresh[i])
 		}
 	}
-	return olds, news
+	return oldTexts, newTexts
 }
 
-// resealTools replaces sealed values within the tools as they are written, so that nothing else of them changes.
+// resealTools replaces sealed values in the stored JSON of the tools, so that nothing else changes.
 func resealTools(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) error {
 	var tools []byte
 	err := tx.GetContext(ctx, &tools, `SELECT tools FROM agents WHERE id = $1 AND org_id = $2 FOR NO KEY UPDATE`, v.ID, v.OrganizationID)
@@ -177,28 +189,35 @@ func resealTools(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) error {
 	if err != nil {
 		return err
 	}
+
 	texts, err := sealedTexts(tools)
 	if err != nil {
 		return err
 	}
+
 	fresh, unopened := resealTexts(v, by, texts)
 	if fresh == nil {
 		return unopened
 	}
-	olds, news := replacements(texts, fresh)
-	if len(olds) == 0 {
+
+	oldTexts, newTexts := replacements(texts, fresh)
+	if len(oldTexts) == 0 {
 		return unopened
 	}
-	for i := range olds {
-		tools = bytes.ReplaceAll(tools, []byte(`"`+olds[i]+`"`), []byte(`"`+news[i]+`"`))
+
+	for i := range oldTexts {
+		tools = bytes.ReplaceAll(tools, []byte(`"`+oldTexts[i]+`"`), []byte(`"`+newTexts[i]+`"`))
 	}
+
 	if _, err := tx.ExecContext(ctx, `UPDATE agents SET tools = $3 WHERE id = $1 AND org_id = $2`, v.ID, v.OrganizationID, tools); err != nil {
 		return err
 	}
+
 	return unopened
 }
 
-// resealConfig has a function of the schema replace them within a version of an agent, which the service may not change.
+// resealConfig replaces sealed values in a version of an agent through a function of the
+// schema, because the service may not update that table.
 func resealConfig(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) error {
 	var tools []byte
 	err := tx.GetContext(ctx, &tools, `SELECT config -> 'tools' FROM agent_configs WHERE target_id = $1 AND version = $2::int AND org_id = $3`,
@@ -209,26 +228,33 @@ func resealConfig(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) error 
 	if err != nil {
 		return err
 	}
+
 	texts, err := sealedTexts(tools)
 	if err != nil {
 		return err
 	}
+
 	fresh, unopened := resealTexts(v, by, texts)
 	if fresh == nil {
 		return unopened
 	}
-	olds, news := replacements(texts, fresh)
-	if len(olds) == 0 {
+
+	oldTexts, newTexts := replacements(texts, fresh)
+	if len(oldTexts) == 0 {
 		return unopened
 	}
-	// Another reseal may have been faster: then there is nothing to replace, and the next look finds the value as it is.
-	_, err = tx.ExecContext(ctx, `SELECT reseal_config($1, $2, $3::int, $4, $5)`, v.OrganizationID, v.ID, v.Part, pq.Array(olds), pq.Array(news))
+
+	// If a concurrent reseal was faster, there is nothing to replace, and the next pass finds
+	// the value with the current key.
+	_, err = tx.ExecContext(ctx, `SELECT reseal_config($1, $2, $3::int, $4, $5)`, v.OrganizationID, v.ID, v.Part, pq.Array(oldTexts), pq.Array(newTexts))
 	if err != nil {
 		return err
 	}
+
 	return unopened
 }
 
+// resealDelivery reseals the body of a delivery.
 func resealDelivery(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) error {
 	var body []byte
 	err := tx.GetContext(ctx, &body, `SELECT body FROM deliveries WHERE hook_id = $1 AND delivery_id = $2 AND org_id = $3
@@ -239,10 +265,12 @@ func resealDelivery(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) erro
 	if err != nil {
 		return err
 	}
+
 	fresh, err := by.ResealBytes(body, DeliveryName(v.OrganizationID, v.ID, v.Part))
 	if err != nil || bytes.Equal(fresh, body) {
 		return err
 	}
+
 	_, err = tx.ExecContext(ctx, `UPDATE deliveries SET body = $4 WHERE hook_id = $1 AND delivery_id = $2 AND org_id = $3`,
 		v.ID, v.Part, v.OrganizationID, fresh)
 	return err
@@ -254,10 +282,12 @@ func resealChunk(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) error {
 	if err != nil {
 		return fmt.Errorf("reading hash: %w", err)
 	}
+
 	n, err := strconv.Atoi(v.Part)
 	if err != nil {
 		return fmt.Errorf("reading number of chunk: %w", err)
 	}
+
 	var row struct {
 		Data   []byte `db:"data"`
 		Sealed int    `db:"sealed"`
@@ -270,6 +300,7 @@ func resealChunk(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) error {
 	if err != nil {
 		return err
 	}
+
 	fresh, sealing, number := make([]byte, 0, len(row.Data)), row.Sealed, n*(ChunkSize/PieceSize)
 	for piece := range slices.Chunk(row.Data, PieceSize+row.Sealed) {
 		other, err := by.ResealBytes(piece, PieceName(v.OrganizationID, hash, number))
@@ -279,9 +310,11 @@ func resealChunk(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) error {
 		fresh, sealing = append(fresh, other...), row.Sealed+len(other)-len(piece)
 		number++
 	}
+
 	if bytes.Equal(fresh, row.Data) {
 		return nil
 	}
+
 	_, err = tx.ExecContext(ctx, `UPDATE blob_chunks SET data = $4, sealed = $5 WHERE org_id = $1 AND hash = $2 AND n = $3`,
 		v.OrganizationID, hash, n, fresh, sealing)
 	return err

@@ -9,38 +9,40 @@ import (
 	"strconv"
 )
 
-// Sealer seals contents before they are stored, and opens them. What it gives for a content in one place it opens in no other,
-// and is by so many bytes longer, whatever the content.
+// Sealer seals blobs before they are stored, and opens them. associated identifies the
+// location of a blob; a sealed blob can be opened with the same associated data only.
+// Sealing adds a constant number of bytes.
 type Sealer interface {
 	SealBytes(plain, associated []byte) []byte
 	OpenBytes(sealed, associated []byte) ([]byte, error)
 }
 
-// ErrContentSealed says that a content cannot be read, because no key is there to open it.
-var ErrContentSealed = errors.New("the content is sealed, and there is no key to open it")
+// ErrContentSealed means that a blob cannot be read, because there is no key to open it.
+var ErrContentSealed = errors.New("the content is encrypted, and its key is missing")
 
-// SealContents makes the store seal the contents that it keeps, of files and documents, from then on. It is called before the
-// store is used.
+// SealContents makes the store seal the contents of files, documents and deliveries that it
+// stores from now on. Call it before the store is used.
 func (s *Store) SealContents(box Sealer) {
 	s.OpenContents(box)
 	s.sealing = len(box.SealBytes(nil, nil))
 }
 
-// OpenContents makes the store open contents that were sealed, as SealContents does, too; those that it keeps are kept as they
-// are. It is called before the store is used.
+// OpenContents makes the store open sealed blobs, as SealContents does, without sealing new
+// ones. Call it before the store is used.
 func (s *Store) OpenContents(box Sealer) { s.sealer = box }
 
-// ReportUnopened has report called with each content or body of a delivery that is read and that no key opens, and with its sealed bytes.
-// It is called before the store is used.
+// ReportUnopened sets a function that is called with each blob or delivery body that is read
+// and that no key opens, and with its sealed bytes. Call it before the store is used.
 func (s *Store) ReportUnopened(report func(v Value, sealed []byte)) { s.unopened = report }
 
-// PieceName is the place of a content's piece, for the sealer: of no other organization, content or number.
+// PieceName is the associated data of a piece of a blob. It is unique per organization,
+// blob and number.
 func PieceName(org string, hash []byte, n int) []byte {
 	out := append([]byte("parley content|"), hash...)
 	return append(binary.BigEndian.AppendUint64(out, uint64(n)), org...)
 }
 
-// Seal gives what is stored of a chunk.
+// Seal returns the bytes to store for a chunk.
 func (s *Store) Seal(org string, c *Chunk) []byte {
 	if s.sealing == 0 {
 		return c.Data
@@ -53,11 +55,13 @@ func (s *Store) Seal(org string, c *Chunk) []byte {
 	return out
 }
 
-// Unseal gives the data of a chunk of which that is stored.
+// Unseal returns the data of a stored chunk. sealing is its overhead per piece, 0 if
+// it is not sealed.
 func (s *Store) Unseal(org string, c Chunk, sealing int) ([]byte, error) {
 	if sealing == 0 {
 		return c.Data, nil
 	}
+
 	out, n := make([]byte, 0, len(c.Data)), c.N*(ChunkSize/PieceSize)
 	for piece := range slices.Chunk(c.Data, PieceSize+sealing) {
 		plain, err := s.Open(piece, PieceName(org, c.Hash, n), ContentValue(org, c.Hash, c.N))
@@ -67,15 +71,17 @@ func (s *Store) Unseal(org string, c Chunk, sealing int) ([]byte, error) {
 		out = append(out, plain...)
 		n++
 	}
+
 	return out, nil
 }
 
-// ContentValue names a chunk of a content for an operator.
+// ContentValue identifies a chunk of a blob for an operator.
 func ContentValue(org string, hash []byte, n int) Value {
 	return Value{Kind: KindContent, OrganizationID: org, ID: hex.EncodeToString(hash), Part: strconv.Itoa(n)}
 }
 
-// Open opens a piece of the name, which is a part of v.
+// Open opens a piece with the associated data name. v is the value that contains the
+// piece, for reports.
 func (s *Store) Open(piece, name []byte, v Value) ([]byte, error) {
 	if s.sealer == nil {
 		return nil, ErrContentSealed
@@ -90,12 +96,12 @@ func (s *Store) Open(piece, name []byte, v Value) ([]byte, error) {
 	return plain, nil
 }
 
-// DeliveryName is the place of a delivery's body, for the sealer.
+// DeliveryName is the associated data of a delivery's body.
 func DeliveryName(org, hookID, id string) []byte {
 	return []byte("parley delivery|" + org + "|" + hookID + "|" + id)
 }
 
-// SealDelivery returns what is stored of a delivery's body.
+// SealDelivery returns the bytes to store for a delivery's body.
 func (s *Store) SealDelivery(org, hookID, id string, body []byte) []byte {
 	if s.sealing == 0 {
 		return body
@@ -103,15 +109,17 @@ func (s *Store) SealDelivery(org, hookID, id string, body []byte) []byte {
 	return s.sealer.SealBytes(body, DeliveryName(org, hookID, id))
 }
 
-// ChunkSize is how much of a content is sent to and from the database at a time; the schema and what is stored hold it.
+// ChunkSize is the size in bytes of the chunks in which a blob is written. The schema and
+// stored data depend on it.
 const ChunkSize = 1 << 20
 
-// Chunk is a part of a content.
+// Chunk is a part of a blob.
 type Chunk struct {
 	Hash []byte
 	N    int
 	Data []byte
 }
 
-// PieceSize is how much of a content is read and held at a time, an even part of a chunk: many who read slowly hold as many.
+// PieceSize is the size in bytes of the pieces in which a blob is read; it divides
+// ChunkSize. A reader has one piece in memory, so many slow readers need little.
 const PieceSize = 128 << 10

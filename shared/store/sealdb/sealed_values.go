@@ -5,13 +5,13 @@ import (
 	"fmt"
 )
 
-// Kind says what a sealed value is part of.
+// Kind is the kind of resource that contains a sealed value.
 type Kind string
 
 // Kinds of sealed values.
 const (
 	KindTool         Kind = "tool"         // headers and signing secrets of an agent's tools
-	KindToolVersion  Kind = "tool_version" // the same of a version of an agent, which runs use
+	KindToolVersion  Kind = "tool_version" // the same in a version of an agent, which runs use
 	KindWidget       Kind = "widget"       // the identity secret of an agent's widget
 	KindHook         Kind = "hook"         // the secrets of a hook
 	KindNotification Kind = "notification" // the secrets of a notification endpoint
@@ -19,22 +19,23 @@ const (
 	KindContent      Kind = "content"      // a chunk of a document or file
 )
 
-// Kinds are all kinds, in the order in which they are listed.
+// Kinds are all kinds, in the order of listings.
 var Kinds = []Kind{
 	KindTool, KindToolVersion, KindWidget, KindHook, KindNotification, KindDelivery, KindContent,
 }
 
-// Value is a row that holds sealed values, without the values. ID is that of an agent, a hook or an endpoint, and the hash of a
-// content. Part is the version of an agent, the id of a delivery, or the number of a chunk.
+// Value identifies a row that contains sealed values. ID is that of an agent, a hook or an
+// endpoint, or the hash of a blob. Part is the version of an agent, the id of a delivery, or
+// the number of a chunk.
 type Value struct {
 	Kind           Kind   `db:"-"`
-	Keys           string `db:"keys"` // ids of the keys that seal it, joined by commas
+	Keys           string `db:"keys"` // ids of the keys that seal it, separated by commas
 	OrganizationID string `db:"org_id"`
 	ID             string `db:"id"`
 	Part           string `db:"part"`
 }
 
-// String names the value for an operator.
+// String identifies the value for an operator.
 func (v Value) String() string {
 	switch v.Kind {
 	case KindToolVersion:
@@ -46,11 +47,12 @@ func (v Value) String() string {
 	}
 }
 
-// afterKeys is the position behind the last value that has exactly these keys: no organization's id is greater than it.
+// afterKeys is a position after the last value with exactly these keys: no organization's id is
+// greater than "~".
 func afterKeys(keys string) Value { return Value{Keys: keys, OrganizationID: "~"} }
 
-// SealedValues lists up to limit sealed values of a kind, of all organizations, in the order of their keys: those after the given
-// one. The zero value is before the first.
+// SealedValues lists up to limit sealed values of a kind after the given one, of all
+// organizations and ordered by their keys. The zero value starts at the beginning.
 func (s *Store) SealedValues(ctx context.Context, kind Kind, after Value, limit int) ([]Value, error) {
 	var values []Value
 	err := s.db.SelectContext(ctx, &values, `SELECT keys, org_id, id, part FROM sealed_values($1, $2, $3, $4, $5, $6)`,
@@ -64,8 +66,8 @@ func (s *Store) SealedValues(ctx context.Context, kind Kind, after Value, limit 
 	return values, nil
 }
 
-// SealedKeys gives the combinations of keys that seal values of a kind: Value.Keys of any. It reads one entry of an index for
-// each, however many values there are.
+// SealedKeys returns the distinct Value.Keys of a kind. It reads one index entry for each,
+// regardless of the number of values.
 func (s *Store) SealedKeys(ctx context.Context, kind Kind) ([]string, error) {
 	var keys []string
 	for at := (Value{}); ; {

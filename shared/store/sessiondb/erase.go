@@ -16,13 +16,15 @@ import (
 // EraseBatch is how many runs of a long session are erased in one transaction.
 const EraseBatch = 1000
 
-// EraseSession erases a session: what its runs were asked, answered and heard to say, called, read and made, their journals and
-// events, and then the session itself; a message of that name afterwards begins a new one. Its open runs are cancelled and
-// given back, for whoever carries them out or waits for them. Of each run a husk without any text stays for
-// as long as its idempotency key is kept, a day at least, so that a replay is not taken for a new request.
+// EraseSession erases a session: the inputs, answers, playback positions, tool calls, sources
+// and files of its runs, their journals and events, and then the session. A later message with
+// the same session id begins a new session. Open runs are cancelled and returned, so that their
+// workers and waiting requests can be notified. A tombstone without text remains of each run as
+// long as its idempotency key is kept, at least a day, so that a replayed request is not
+// mistaken for a new one.
 //
-// A session with very many runs goes in several transactions, the newest runs last, together with the
-// session: if the service dies in between, the session is still there to be erased again.
+// A session with very many runs takes several transactions. The last one erases the newest runs
+// and the session itself. If the process dies in between, the session can be erased again.
 func (s *Store) EraseSession(ctx context.Context, name SessionName) ([]executiondb.Ended, error) {
 	var ended []executiondb.Ended
 	var found Session
@@ -33,10 +35,12 @@ func (s *Store) EraseSession(ctx context.Context, name SessionName) ([]execution
 	if err != nil {
 		return nil, fmt.Errorf("erasing session: %w", err)
 	}
+
 	last, err := s.eraseEndedRuns(ctx, name.OrganizationID, found)
 	if err != nil {
 		return nil, fmt.Errorf("erasing session: %w", err)
 	}
+
 	err = s.db.Within(ctx, []string{name.OrganizationID}, func(tx *sqlx.Tx) (err error) {
 		ended, err = closeSession(ctx, tx, found.Ref, last)
 		return err
@@ -44,11 +48,12 @@ func (s *Store) EraseSession(ctx context.Context, name SessionName) ([]execution
 	if err != nil {
 		return nil, fmt.Errorf("erasing session: %w", err)
 	}
+
 	return ended, nil
 }
 
-// eraseEndedRuns erases the runs of a long session from its beginning up to the first one that is open, and
-// gives the number of the last one erased. New runs may come meanwhile.
+// eraseEndedRuns erases the finished runs of a long session from its beginning up to the first
+// open one, and returns the number of the last erased run. New runs may be added meanwhile.
 func (s *Store) eraseEndedRuns(ctx context.Context, org string, of Session) (last int, err error) {
 	for more := of.Runs > EraseBatch; more; {
 		var upTo, newest int
@@ -63,12 +68,14 @@ func (s *Store) eraseEndedRuns(ctx context.Context, org string, of Session) (las
 			return 0, err
 		}
 		more = upTo == last+EraseBatch && upTo < newest
-		last = max(last, upTo) // not before the commit: what was rolled back is erased again
+		last = max(last, upTo) // only after the commit, because a transaction may be retried
 	}
+
 	return last, nil
 }
 
-// Ends gives the number of a session's last run before the first one that is open, and that of its last one.
+// Ends returns the number of a session's last run before the first open one, and the number
+// of its last run.
 func Ends(ctx context.Context, tx *sqlx.Tx, ref int64) (ended, last int, err error) {
 	var found struct {
 		Open *int `db:"open"`
@@ -82,26 +89,31 @@ func Ends(ctx context.Context, tx *sqlx.Tx, ref int64) (ended, last int, err err
 	return found.Last, found.Last, err
 }
 
-// closeSession ends what is open in a session, erases the runs behind the one numbered last, and deletes it.
+// closeSession cancels the open runs of a session, erases the runs after the one numbered last,
+// and deletes the session.
 func closeSession(ctx context.Context, tx *sqlx.Tx, ref int64, last int) ([]executiondb.Ended, error) {
 	ended, held, err := CloseSessions(ctx, tx, []Span{{Ref: ref, After: last, UpTo: -1}})
-	if err == nil && held == 0 { // somebody else has erased it meanwhile
+	if err == nil && held == 0 { // a concurrent request has erased it
 		err = pg.NotFound()
 	}
 	return ended, err
 }
 
-// CloseSessions ends what is open in parts of sessions that reach to their ends, erases those parts, and deletes the sessions
-// of which nothing is left. It says how many of them there were.
-// Their rows are locked first, in the order in which acceptance does: a message to one waits, and then begins a new session,
-// or comes after what is erased; or it came first and is seen by the statements below, which each look anew. Then
-// the open runs: a worker that holds one has written what it had, or finds its row gone and writes nothing.
+// CloseSessions cancels the open runs in parts of sessions that reach to the end, erases
+// those parts, and deletes the sessions without remaining runs. held is the number of
+// sessions that existed.
+//
+// It first locks the sessions, in the order in which acceptance does. A concurrent message
+// either waits and then begins a new session or follows the erased part; or it was first, and
+// the later statements see its run. Then it locks the open runs. A worker that holds one has
+// either written its result, or finds its row gone and writes nothing.
 func CloseSessions(ctx context.Context, tx *sqlx.Tx, parts []Span) (ended []executiondb.Ended, held int, err error) {
 	refs := pq.Array(pg.Column(parts, func(p *Span) int64 { return p.Ref }))
 	var locked []int64
 	if err := tx.SelectContext(ctx, &locked, `SELECT ref FROM sessions WHERE ref = ANY ($1) ORDER BY key FOR UPDATE`, refs); err != nil {
 		return nil, 0, err
 	}
+
 	var open []struct {
 		RunID          string      `db:"run_id"`
 		OrganizationID string      `db:"org_id"`
@@ -109,11 +121,13 @@ func CloseSessions(ctx context.Context, tx *sqlx.Tx, parts []Span) (ended []exec
 		Dispatched     bool        `db:"dispatched"`
 		ReplyTo        string      `db:"reply_to"`
 	}
+
 	err = tx.SelectContext(ctx, &open, `SELECT o.run_id, o.org_id, o.lane, o.dispatched, o.reply_to FROM unnest($1::bigint[], $2::int[]) AS u (ref, after)
 		JOIN open_runs o ON o.session_ref = u.ref AND o.seq > u.after ORDER BY o.run_id FOR UPDATE OF o`, refs, pq.Array(pg.Column(parts, func(p *Span) int { return p.After })))
 	if err != nil {
 		return nil, 0, err
 	}
+
 	ids := make([]string, len(open))
 	for i, r := range open {
 		ids[i] = r.RunID
@@ -121,28 +135,33 @@ func CloseSessions(ctx context.Context, tx *sqlx.Tx, parts []Span) (ended []exec
 			RunID: r.RunID, OrganizationID: r.OrganizationID, Lane: r.Lane, Dispatched: r.Dispatched, ReplyTo: r.ReplyTo,
 		})
 	}
+
 	if err := EraseRuns(ctx, tx, parts...); err != nil {
 		return nil, 0, err
 	}
+
 	if _, err := tx.ExecContext(ctx, `DELETE FROM open_runs WHERE run_id = ANY ($1)`, pq.Array(ids)); err != nil {
 		return nil, 0, err
 	}
+
 	_, err = tx.ExecContext(ctx, `DELETE FROM sessions s WHERE s.ref = ANY ($1)
 		AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.session_ref = s.ref AND`+NotErased+`)`, refs)
 	return ended, len(locked), err
 }
 
-// Span is a part of a session: its runs that are numbered above after, and up to upTo unless that is negative.
+// Span is a part of a session: its runs numbered above After and up to UpTo. A negative UpTo
+// means to the end.
 type Span struct {
 	Ref         int64
 	After, UpTo int
 }
 
-// NotErased is the condition that a run is more than a husk.
+// NotErased is the condition that a run is more than a tombstone.
 const NotErased = ` (r.status IS NULL OR r.result IS NOT NULL)`
 
-// What stays of a run says when it was, what it cost and whose key it holds. A run that was already over by its
-// retention stays over. The end of an open one is numbered like any end from outside its worker.
+// eraseQuery keeps the times and the cost of a run, and its idempotency key. A run whose
+// retention was over stays so. The end of an open run is numbered like any end that its
+// worker does not write.
 const eraseQuery = `UPDATE runs e SET input = '{}', result = NULL, answer = NULL, session_id = '', automation_id = NULL,
 	  idempotency_key = NULL, fingerprint = NULL, status = coalesce(e.status, 'cancelled'), attempts = coalesce(e.attempts, kept.attempts, 0),
 	  finished_at = coalesce(e.finished_at, date_trunc('milliseconds', clock_timestamp())),
@@ -157,7 +176,7 @@ const eraseQuery = `UPDATE runs e SET input = '{}', result = NULL, answer = NULL
 	  LEFT JOIN open_runs o ON o.run_id = r.id ORDER BY r.session_ref, r.seq FOR UPDATE OF r
 	) kept WHERE e.id = kept.id RETURNING e.id`
 
-// EraseRuns takes the text from the runs of parts of sessions.
+// EraseRuns erases the text and the records of the runs in parts of sessions.
 func EraseRuns(ctx context.Context, tx *sqlx.Tx, parts ...Span) error {
 	var runs []string
 	err := tx.SelectContext(ctx, &runs, eraseQuery, pq.Array(pg.Column(parts, func(p *Span) int64 { return p.Ref })),
@@ -165,9 +184,11 @@ func EraseRuns(ctx context.Context, tx *sqlx.Tx, parts ...Span) error {
 	if err != nil {
 		return err
 	}
+
 	if err := blobdb.ForgetCalls(ctx, tx, runs); err != nil {
 		return err
 	}
+
 	for _, query := range []string{
 		`DELETE FROM steps WHERE run_id = ANY ($1)`, `DELETE FROM run_events WHERE run_id = ANY ($1)`,
 		`DELETE FROM run_attempts WHERE run_id = ANY ($1)`, `DELETE FROM heard WHERE run_id = ANY ($1)`,
@@ -176,5 +197,6 @@ func EraseRuns(ctx context.Context, tx *sqlx.Tx, parts ...Span) error {
 			return err
 		}
 	}
+
 	return nil
 }

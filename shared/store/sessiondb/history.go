@@ -10,15 +10,15 @@ import (
 	"parley/shared/domain"
 )
 
-// Turn is one earlier run of a session as its history shows it.
+// Turn is an earlier run of a session in its history.
 type Turn struct {
 	Seq     int    `db:"seq"`
 	Message string `db:"message"`
 	Answer  string `db:"answer"`
-	Earlier []byte `db:"earlier"` // what the run's request brought along as history; see Brought
+	Earlier []byte `db:"earlier"` // the history that the run's request contained; see Brought
 }
 
-// Brought gives what the turn's request brought along from before its message.
+// Brought returns the exchanges that the turn's request contained as earlier history.
 func (t Turn) Brought() ([]domain.Exchange, error) {
 	if t.Earlier == nil {
 		return nil, nil
@@ -31,9 +31,9 @@ func (t Turn) Brought() ([]domain.Exchange, error) {
 }
 
 const (
-	// historyBytes bounds the turns that are read in one statement. It is more than fits any model.
+	// historyBytes bounds the turns that one statement reads. No model has room for more.
 	historyBytes = 8 << 20
-	// shortHistory is how many bytes of turns ShortHistory reads at most.
+	// shortHistory is the maximum number of bytes of turns that ShortHistory reads.
 	shortHistory = 256 << 10
 )
 
@@ -51,38 +51,44 @@ const historyQuery = `SELECT seq, CASE WHEN total <= $7 THEN message ELSE '' END
   WHERE bytes <= $6) fitting
 ORDER BY seq`
 
-// History reads the newest completed turns of a session before seq, oldest first, at most limit and 8 MiB. Of a spoken
-// answer it returns the part that the user heard, also if the run was cancelled because the user interrupted.
+// History reads the newest completed turns of a session before seq, oldest first, up to limit
+// turns and 8 MiB. An interrupted spoken answer is shortened to the part that was played, and
+// is included even if the interruption cancelled the run.
 func (s *Store) History(ctx context.Context, org string, sessionRef int64, seq, limit int) ([]Turn, error) {
 	turns, _, err := s.history(ctx, org, sessionRef, seq, limit, historyBytes)
 	return turns, err
 }
 
-// ShortHistory is History if the turns have at most 256 KiB together. Otherwise it reads none, and returns their size.
+// ShortHistory is History if the turns have at most 256 KiB together. Otherwise it reads none
+// and returns their size in bytes.
 func (s *Store) ShortHistory(ctx context.Context, org string, sessionRef int64, seq, limit int) (turns []Turn, large int, err error) {
 	return s.history(ctx, org, sessionRef, seq, limit, shortHistory)
 }
 
-// history reads the turns, or their size if they have more bytes than most.
+// history reads the turns, or only their size if they have more than maximum bytes.
 func (s *Store) history(ctx context.Context, org string, sessionRef int64, seq, limit, maximum int) (turns []Turn, large int, err error) {
 	var rows []struct {
 		Turn
 
 		Total int `db:"total"`
 	}
+
 	err = s.db.WithinPrepared(ctx, org, historyQuery, func(stmt *sqlx.Stmt) error {
 		rows = nil
-		return stmt.SelectContext(ctx, &rows, org, sessionRef, seq, limit, unheard, historyBytes, maximum)
+		return stmt.SelectContext(ctx, &rows, org, sessionRef, seq, limit, notPlayed, historyBytes, maximum)
 	})
 	if err != nil {
 		return nil, 0, fmt.Errorf("reading session history: %w", err)
 	}
+
 	if len(rows) > 0 && rows[0].Total > maximum {
 		return nil, rows[0].Total, nil
 	}
+
 	turns = make([]Turn, len(rows))
 	for i := range rows {
 		turns[i] = rows[i].Turn
 	}
+
 	return turns, 0, nil
 }

@@ -15,9 +15,10 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// DeleteExpired looks at up to limit runs whose retention may be over: those of sessions in which nothing lives
-// on are removed, with their journals, events, calls, files, what only they have read and then the sessions, and the others are
-// looked at again when their session's newest run has expired. It reports how many runs it has looked at.
+// DeleteExpired checks up to limit runs whose retention may be over, and returns how many it
+// checked. It removes a run if no other run keeps its session alive, together with its journal,
+// events, calls, files, sources and then the session. The others are checked again when the
+// newest run of their session has expired.
 func (s *Store) DeleteExpired(ctx context.Context, limit int) (int, error) {
 	expired, err := s.db.Find(ctx, `SELECT run_id, org_id FROM expired_runs($1)`, limit)
 	if err != nil || len(expired.Runs) == 0 {
@@ -26,8 +27,8 @@ func (s *Store) DeleteExpired(ctx context.Context, limit int) (int, error) {
 	return s.deleteFound(ctx, expired)
 }
 
-// deleteFound is DeleteExpired for what was found. A run that cannot be removed is found without stopping the others, and looked at again
-// an hour later.
+// deleteFound is DeleteExpired for found runs. It bisects to find a run that cannot be removed,
+// so that the others are, and retries that one an hour later.
 func (s *Store) deleteFound(ctx context.Context, expired pg.Found) (int, error) {
 	n, err := s.deleteDue(ctx, expired)
 	var refused *pq.Error
@@ -40,6 +41,7 @@ func (s *Store) deleteFound(ctx context.Context, expired pg.Found) (int, error) 
 		second, err2 := s.deleteFound(ctx, pg.Found{Runs: expired.Runs[half:], Organizations: expired.Organizations[half:]})
 		return first + second, errors.Join(err, err2)
 	}
+
 	later := s.db.Within(ctx, expired.Organizations, func(tx *sqlx.Tx) error {
 		_, err := tx.ExecContext(ctx, `UPDATE runs SET sweep_after = now() + interval '1 hour' WHERE id = ANY ($1)`, pq.Array(expired.Runs))
 		return err
@@ -64,19 +66,21 @@ func (s *Store) deleteDue(ctx context.Context, expired pg.Found) (int, error) {
 		if err != nil {
 			return err
 		}
+
 		return removeOrPostpone(ctx, tx, due)
 	})
 	if err != nil {
 		return 0, fmt.Errorf("deleting expired runs: %w", err)
 	}
+
 	return len(due), nil
 }
 
-// pastUsage is how long it is known what runs that were removed came to.
+// pastUsage is how long the usage of removed runs is kept.
 const pastUsage = 400 * 24 * time.Hour
 
-// PrunePast removes what is known of removed runs when that is over, too: up to limit hours' numbers and automations. It reports how
-// many of either at most.
+// PrunePast removes old records of removed runs: up to limit rows of usage and up to limit
+// automations. It returns the larger of the two counts.
 func (s *Store) PrunePast(ctx context.Context, limit int) (n int, err error) {
 	if err := s.db.GetContext(ctx, &n, `SELECT prune_past($1, $2, $3)`, limit, pg.Interval(pastUsage), pg.Interval(rundb.PastAutomations)); err != nil {
 		return 0, fmt.Errorf("pruning what is known of removed runs: %w", err)
@@ -84,8 +88,9 @@ func (s *Store) PrunePast(ctx context.Context, limit int) (n int, err error) {
 	return n, nil
 }
 
-// PruneDeliveries removes deliveries to hooks that are kept no longer - for 30 days, and never less than their runs - and those to hooks
-// that were deleted, and senders that are verified no longer: up to limit of each. It reports how many it has looked at, of either at most.
+// PruneDeliveries removes deliveries after 30 days, but not before their runs; deliveries to
+// deleted hooks; and senders whose verification has expired: up to limit of each. It returns
+// the largest of the counts.
 func (s *Store) PruneDeliveries(ctx context.Context, limit int) (n int, err error) {
 	if err := s.db.GetContext(ctx, &n, `SELECT prune_deliveries($1, $2)`, limit, pg.Interval(domain.SendersKept)); err != nil {
 		return 0, fmt.Errorf("pruning deliveries: %w", err)
@@ -96,7 +101,7 @@ func (s *Store) PruneDeliveries(ctx context.Context, limit int) (n int, err erro
 type dueRun struct {
 	ID         string       `db:"id"`
 	SessionRef int64        `db:"session_ref"`
-	Until      *domain.Time `db:"until"` // when a run that keeps the session alive expires; nil: none does
+	Until      *domain.Time `db:"until"` // when the run that keeps the session alive expires; nil: none does
 }
 
 func removeOrPostpone(ctx context.Context, tx *sqlx.Tx, due []dueRun) error {
@@ -111,10 +116,13 @@ func removeOrPostpone(ctx context.Context, tx *sqlx.Tx, due []dueRun) error {
 		at := r.Until.Format(time.RFC3339Nano)
 		kept, until = append(kept, r.ID), append(until, &at)
 	}
+
 	if err := blobdb.ForgetCalls(ctx, tx, gone); err != nil {
 		return err
 	}
-	// Sessions are locked before they go: acceptance into one waits, or came first and is seen by the delete.
+
+	// Sessions are locked before they are deleted: a concurrent acceptance waits, or was first
+	// and is seen by the delete.
 	for _, step := range []struct {
 		query string
 		args  []any
@@ -138,5 +146,6 @@ func removeOrPostpone(ctx context.Context, tx *sqlx.Tx, due []dueRun) error {
 			return err
 		}
 	}
+
 	return nil
 }

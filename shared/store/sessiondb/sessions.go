@@ -20,65 +20,70 @@ import (
 	"parley/shared/store/pg"
 )
 
-// CountedRuns is how far the runs of a session are counted: a session that has more shows this number.
+// CountedRuns is the maximum count of a session's runs that is reported.
 const CountedRuns = 10_000
 
 // Session is a session of an organization as lists show it.
 type Session struct {
 	Ref       int64     `db:"ref"`        // newer sessions have higher ones
-	TargetID  string    `db:"target_id"`  // the agent or template
-	SessionID string    `db:"session_id"` // the client's name of it
+	TargetID  string    `db:"target_id"`  // the id of the agent or template
+	SessionID string    `db:"session_id"` // the client's id of the session
 	Principal string    `db:"principal"`
 	CreatedAt time.Time `db:"created_at"`
-	Runs      int       `db:"runs"` // that can be read; CountedRuns at most
+	Runs      int       `db:"runs"` // number of readable runs, at most CountedRuns
 }
 
-// A run is part of its session until it has expired or was erased.
+// runInSession is the condition that a run of the session has neither expired nor been erased.
 const runInSession = `r.session_ref = s.ref AND (r.expires_at IS NULL OR r.expires_at > clock_timestamp())
 	AND (r.status IS NULL OR r.result IS NOT NULL)`
 
-// sessionsQuery reads sessions that have at least one run. Counting is lateral, with a limit, so that the
-// planner walks sessions in order and stops with the page, instead of reading all runs to join them.
+// sessionsQuery reads sessions that have at least one run. The lateral count with a limit makes
+// the planner walk the sessions in order and stop after the page, instead of reading and
+// joining all runs.
 const sessionsQuery = `SELECT s.ref, s.target_id, s.session_id, s.principal, s.created_at, counted.runs FROM sessions s
 	CROSS JOIN LATERAL (SELECT count(*) AS runs FROM (SELECT 1 FROM runs r WHERE ` + runInSession + ` LIMIT 10000) one) counted
 	WHERE counted.runs > 0 AND s.org_id = $1`
 
-// SessionFilter narrows a list of sessions; zero fields do not narrow.
+// SessionFilter narrows a list of sessions. Zero fields are ignored.
 type SessionFilter struct {
-	Principals []string // nil: everybody's
-	Before     int64    // only sessions older than the one of this Ref
+	Principals []string // nil: all principals
+	Before     int64    // only sessions older than the one with this Ref
 }
 
-// Sessions reads up to limit sessions of an organization that have runs, newest first.
+// Sessions lists up to limit sessions of an organization that have runs, newest first.
 func (s *Store) Sessions(ctx context.Context, org string, f SessionFilter, limit int) ([]Session, error) {
 	if f.Before == 0 {
 		f.Before = math.MaxInt64
 	}
+
 	if f.Principals == nil {
 		return s.sessions(ctx, org, "", f.Before, limit)
 	}
+
 	var out []Session
-	for _, principal := range f.Principals { // an index serves each one, and none serves several
+	for _, principal := range f.Principals { // one query per principal, because the index covers only one at a time
 		found, err := s.sessions(ctx, org, principal, f.Before, limit)
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, found...)
 	}
+
 	slices.SortFunc(out, func(a, b Session) int { return cmp.Compare(b.Ref, a.Ref) })
 	return out[:min(len(out), limit)], nil
 }
 
-// sessions is Sessions of one principal, or of everybody.
+// sessions is Sessions for one principal, or for all if principal is "".
 func (s *Store) sessions(ctx context.Context, org, principal string, before int64, limit int) ([]Session, error) {
 	query, args := sessionsQuery+` AND s.ref < $2`, []any{org, before, limit}
 	switch principal {
 	case "":
 	case domain.SystemPrincipal:
 		query += ` AND s.principal = 'system'`
-	default: // which index serves it depends on the second half
+	default: // the second half selects the right partial index
 		query, args = query+` AND s.principal = $4 AND s.principal <> 'system'`, append(args, principal)
 	}
+
 	var out []Session
 	err := s.db.WithinPage(ctx, org, func(tx *sqlx.Tx) error {
 		out = nil
@@ -87,23 +92,27 @@ func (s *Store) sessions(ctx context.Context, org, principal string, before int6
 	if err != nil {
 		return nil, fmt.Errorf("listing sessions: %w", err)
 	}
+
 	return out, nil
 }
 
-// SessionsNamed reads sessions of an organization that a client gave that name and that have runs, of the principals (nil: of anybody):
-// up to two, which is enough to see that there are several.
+// SessionsNamed returns the sessions of an organization with the client's session id name that
+// have runs, of the given principals (nil: all). It returns at most two, which is enough to see
+// that the id is ambiguous.
 func (s *Store) SessionsNamed(ctx context.Context, org, name string, principals []string) (out []Session, err error) {
 	query, args := sessionsQuery+` AND s.session_id = $2`, []any{org, name}
 	if suffix, own := strings.CutPrefix(name, OwnSessionPrefix); own && utf8.RuneCountInString(name) == ownSessionLength {
-		query += ` AND s.ref = (SELECT session_ref FROM runs WHERE id = $3)` // which the index leaves out
+		query += ` AND s.ref = (SELECT session_ref FROM runs WHERE id = $3)` // the index leaves out such sessions
 		args = append(args, id.Run+"_"+suffix)
 	} else {
 		query += ` AND NOT (s.session_id LIKE 'auto\_%' AND length(s.session_id) = 31)`
 	}
+
 	if principals != nil {
 		query += fmt.Sprintf(` AND s.principal = ANY ($%d)`, len(args)+1)
 		args = append(args, pq.Array(principals))
 	}
+
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		out = nil
 		return tx.SelectContext(ctx, &out, query+` LIMIT 2`, args...)
@@ -111,23 +120,25 @@ func (s *Store) SessionsNamed(ctx context.Context, org, name string, principals 
 	if err != nil {
 		return nil, fmt.Errorf("looking for sessions of a name: %w", err)
 	}
+
 	return out, nil
 }
 
-// OwnSessionPrefix begins the name of a session that a run has by itself; the end of the run's id follows.
+// OwnSessionPrefix is the prefix of the generated session id of a run without one. The end of
+// the run's id follows.
 const OwnSessionPrefix = "auto_"
 
 const ownSessionLength = len(OwnSessionPrefix) + 26
 
-// SessionName names a session of an organization as its callers do.
+// SessionName identifies a session of an organization as callers do.
 type SessionName struct {
 	OrganizationID string
 	TargetID       string
 	SessionID      string
-	Key            []byte // a hash over the three and the principal that is meant
+	Key            []byte // a hash over the three fields and the principal
 }
 
-// findSession gives the session that is meant; not_found when there is none, or nothing is left in it.
+// findSession returns a session. It returns not_found if there is none or all of its runs are gone.
 func findSession(ctx context.Context, tx *sqlx.Tx, name SessionName) (Session, error) {
 	var found Session
 	err := tx.GetContext(ctx, &found, sessionsQuery+` AND s.key = $2`, name.OrganizationID, name.Key)
@@ -140,27 +151,28 @@ func findSession(ctx context.Context, tx *sqlx.Tx, name SessionName) (Session, e
 	return found, nil
 }
 
-// SessionTurn is one run of a session: the message, and once it has ended the answer.
+// SessionTurn is one run of a session: the message and, once it has finished, the answer.
 type SessionTurn struct {
 	RunID      string           `db:"id"`
 	Seq        int              `db:"seq"`
 	Status     domain.RunStatus `db:"status"`
 	Message    string           `db:"message"`
 	Answer     *string          `db:"answer"`    // nil: none, or an empty one
-	Heard      *string          `db:"heard"`     // of a spoken answer that was interrupted; nil: it was not
-	Citations  []byte           `db:"citations"` // of the answer, as the run object has them; nil while the run is open
+	Heard      *string          `db:"heard"`     // the played part of an interrupted spoken answer; nil: not interrupted
+	Citations  []byte           `db:"citations"` // the answer's citations, as in the run object; nil while the run is open
 	CreatedAt  time.Time        `db:"created_at"`
 	FinishedAt *time.Time       `db:"finished_at"`
 	Fits       bool             `db:"fits"`
-	Bytes      int              `db:"bytes"` // of the newest turn's input and result
+	Bytes      int              `db:"bytes"` // bytes of the newest turn's input and result
 }
 
-// sessionBytes bounds the inputs and results of the turns that are read at a time.
+// sessionBytes bounds the inputs and results of the turns that one page reads.
 const sessionBytes = 1 << 20
 
-// turnsQuery reads a page of turns. Texts of turns that do not fit are null, and so stay in the database. The newest turn always fits into
-// a whole page. Sizes of inputs are exact only where the sizes that PostgreSQL knows without reading the texts leave room: to refuse a
-// page is cheap.
+// turnsQuery reads a page of turns. Texts that do not fit are null and stay in the database.
+// The newest turn always fits into a whole page. Exact sizes of inputs are computed only if
+// the stored sizes, which PostgreSQL has without reading the texts, leave room; so rejecting
+// a page is cheap.
 const turnsQuery = `SELECT id, seq, status, created_at, finished_at, fits, heard, bytes,
 	CASE WHEN fits THEN coalesce(input->>'message', '') ELSE '' END AS message, CASE WHEN fits THEN answer END AS answer,
 	CASE WHEN fits AND result IS NOT NULL THEN coalesce(replace(result, '\u0000', '\ufffd')::json->'citations', '[]') END AS citations
@@ -183,22 +195,24 @@ const turnsQuery = `SELECT id, seq, status, created_at, finished_at, fits, heard
 type SessionPage struct {
 	Session Session
 	Turns   []SessionTurn
-	More    bool // older ones are left
-	Cut     bool // the turns end where they would have had more bytes than asked for
+	More    bool // older turns exist
+	Cut     bool // further turns would have exceeded the requested bytes
 	Newest  int  // bytes of the newest turn's input and result
 }
 
-// PageOfSession returns a session and its newest turns before the turn of that seq (0: all), at most limit, and no more than so many
-// bytes. With 0 bytes it returns as many as a page may have, and one turn in any case. It is not_found when there is no such session, or
-// nothing is left in it.
+// PageOfSession returns a session and its newest turns before the turn numbered before (0: all),
+// up to limit turns and bytes bytes. If bytes is 0, it returns up to sessionBytes and at least
+// one turn. It returns not_found if the session does not exist or all of its runs are gone.
 func (s *Store) PageOfSession(ctx context.Context, name SessionName, before, limit, bytes int) (page SessionPage, err error) {
 	if before == 0 {
 		before = math.MaxInt32
 	}
+
 	whole := bytes == 0
 	if whole {
 		bytes = sessionBytes
 	}
+
 	err = s.db.Within(ctx, []string{name.OrganizationID}, func(tx *sqlx.Tx) (err error) {
 		page = SessionPage{}
 		if page.Session, err = findSession(ctx, tx, name); err != nil {
@@ -209,14 +223,17 @@ func (s *Store) PageOfSession(ctx context.Context, name SessionName, before, lim
 	if err != nil {
 		return SessionPage{}, fmt.Errorf("reading session: %w", err)
 	}
+
 	if len(page.Turns) > 0 {
 		page.Newest = page.Turns[0].Bytes
 	}
+
 	for i, turn := range page.Turns {
 		if i == limit || !turn.Fits {
 			page.Turns, page.More, page.Cut = page.Turns[:i], true, i < limit
 			break
 		}
 	}
+
 	return page, nil
 }

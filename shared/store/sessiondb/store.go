@@ -5,12 +5,12 @@ import (
 	"parley/shared/store/pg"
 )
 
-// Store reads and writes them. It is safe for concurrent use.
+// Store reads and erases sessions. It is safe for concurrent use.
 type Store struct {
 	db *pg.DB
 }
 
-// New makes the store on a database.
+// New creates the store on a database.
 func New(db *pg.DB) *Store {
 	return &Store{db: db}
 }

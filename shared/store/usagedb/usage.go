@@ -15,27 +15,31 @@ import (
 )
 
 const (
-	// usageTime bounds counting: an organization with very many runs must not keep the database from its work.
-	usageTime = 4 * time.Second // less than a lock is waited for
-	// idSkew is by how much the clocks of those who made runs' ids may differ from the database's, by which runs are counted.
+	// usageTime is the statement timeout of counting, because an organization with very many
+	// runs must not slow down the database.
+	usageTime = 4 * time.Second // less than the lock timeout
+	// idSkew is the maximum difference between the clocks that made the runs' ids and the
+	// database's clock.
 	idSkew = time.Hour
-	// hourlyDays is how many days are shown by the hour.
+	// hourlyDays is up to how many days are shown by the hour.
 	hourlyDays = 2
 )
 
-// UsageFilter says which runs count.
+// UsageFilter selects the runs to count.
 type UsageFilter struct {
-	// Days are today by UTC, and so many less one before. Up to two of them are shown by the hour: so many times 24, this one and those
-	// before; or since midnight where keys or automations matter, by which removed runs are known by the day only.
+	// Days is the number of days, including today in UTC. Up to two days are shown by the hour:
+	// 24 hours per day, including the current one. With KeyID, AutomationID or By the first day
+	// starts at midnight, because removed runs are then known by the day only.
 	Days    int
-	AgentID string // "" for all, also those of templates
-	KeyID   string // the API key that they entered by; "" for all, also those of people
-	// AutomationID is the name that they were triggered under; "" for all.
+	AgentID string // "": all agents and templates
+	KeyID   string // the API key of the request; "": all, including requests of users
+	// AutomationID is the name of the automation; "": all.
 	AutomationID string
-	By           UsageBy // what they are shown by besides; "" for nothing
+	By           UsageBy // additional grouping; "": none
 }
 
-// intervals gives the beginning of the first interval, how long each is and how many they are, the one of now being the last.
+// intervals returns the start of the first interval, the length of each, and their number. The
+// last interval contains now.
 func (f UsageFilter) intervals(now time.Time) (from time.Time, each time.Duration, n int) {
 	each, n = 24*time.Hour, f.Days
 	if f.Days <= hourlyDays {
@@ -47,18 +51,18 @@ func (f UsageFilter) intervals(now time.Time) (from time.Time, each time.Duratio
 	return now.UTC().Truncate(each).Add(-time.Duration(n-1) * each), each, n
 }
 
-// usageRow is a part of what the runs of an interval came to: of those that were kept and took about as long, of all that were
-// removed, or of these only how many took about as long.
+// usageRow is a part of the usage of an interval. It covers the kept runs of one duration
+// bucket, or all removed runs, or only the number of removed runs in one duration bucket.
 type usageRow struct {
-	Nth int `db:"nth"` // the interval's number
+	Nth int `db:"nth"` // index of the interval
 	domain.Consumption
-	Bucket sql.NullInt64 `db:"bucket"` // of what those took that have ended
+	Bucket sql.NullInt64 `db:"bucket"` // duration bucket of finished runs
 	Ended  int64         `db:"ended"`
-	TookMs sql.NullInt64 `db:"took_ms"` // all of these together; null: only the bucket is known
+	TookMs sql.NullInt64 `db:"took_ms"` // sum of these durations; null: only the bucket is known
 }
 
-// Ids of runs begin with their time, so that the interval is a range of the index runs_org. That it is one statement keeps runs that are
-// being removed from being counted twice, or not at all.
+// usageQuery selects an interval as a range of the index runs_org, because run ids begin with their
+// time. It is a single statement, so that a run that is being removed is counted exactly once.
 const usageQuery = `WITH kept AS MATERIALIZED (
 	  SELECT floor(extract(epoch FROM r.created_at - $4::timestamptz) / $6)::int AS nth,
 	    r.status, r.input_tokens, r.output_tokens, r.cost_micros, r.sandbox_ms, run_took(r.created_at, r.finished_at) AS took
@@ -87,8 +91,8 @@ const usageQuery = `WITH kept AS MATERIALIZED (
 	UNION ALL SELECT p.nth, 0, 0, 0, 0, 0, 0, 0, 0, 0, array_lower(p.took, 1) + t.place::int - 1 AS bucket, sum(t.n)::bigint, NULL
 	FROM past p CROSS JOIN LATERAL unnest(p.took) WITH ORDINALITY AS t (n, place) WHERE t.n > 0 GROUP BY p.nth, bucket`
 
-// Usage counts what an organization's runs came to until now, and with them those that were erased, or removed when their
-// retention was over. How long these took is known nearly.
+// Usage counts the usage of an organization's runs until now, including erased runs and runs
+// that were removed after their retention. The durations of removed runs are approximate.
 func (s *Store) Usage(ctx context.Context, org string, f UsageFilter, now time.Time) (domain.UsageReport, error) {
 	from, each, n := f.intervals(now)
 	var rows []usageRow
@@ -107,28 +111,32 @@ func (s *Store) Usage(ctx context.Context, org string, f UsageFilter, now time.T
 		return err
 	})
 	if pg.HasCode(err, "57014") {
-		slow := apierr.Wrap(apierr.Unavailable, err, "there are more runs than can be counted now; ask for fewer days, or again later")
+		slow := apierr.Wrap(apierr.Unavailable, err, "too many runs to count; ask for fewer days, or try again later")
 		slow.RetryAfter = usageTime
 		return domain.UsageReport{}, slow
 	}
+
 	if err != nil {
 		return domain.UsageReport{}, fmt.Errorf("counting usage: %w", err)
 	}
+
 	out := domain.UsageReport{Interval: "day", From: domain.At(from), To: domain.At(now), Groups: groups}
 	out.Data = make([]domain.UsageInterval, n)
 	if each == time.Hour {
 		out.Interval = "hour"
 	}
+
 	for i := range out.Data {
 		out.Data[i].StartsAt = domain.At(from.Add(time.Duration(i) * each))
 	}
+
 	addUp(&out, rows)
 	return out, nil
 }
 
-// addUp counts the parts into their intervals and all together.
+// addUp adds the rows to their intervals and to the totals.
 func addUp(out *domain.UsageReport, rows []usageRow) {
-	all, took := tooks{}, make([]tooks, len(out.Data))
+	all, took := durationHistogram{}, make([]durationHistogram, len(out.Data))
 	for _, row := range rows {
 		if row.Nth < 0 || row.Nth >= len(out.Data) {
 			continue
@@ -136,12 +144,13 @@ func addUp(out *domain.UsageReport, rows []usageRow) {
 		out.Totals.Add(row.Consumption)
 		out.Data[row.Nth].Add(row.Consumption)
 		if took[row.Nth] == nil {
-			took[row.Nth] = tooks{}
+			took[row.Nth] = durationHistogram{}
 		}
-		for _, of := range []tooks{all, took[row.Nth]} {
+		for _, of := range []durationHistogram{all, took[row.Nth]} {
 			of.add(int(row.Bucket.Int64), row.Ended, row.TookMs)
 		}
 	}
+
 	out.Totals.P50Ms, out.Totals.P95Ms = all.percentile(50), all.percentile(95)
 	for i := range out.Data {
 		out.Data[i].P50Ms, out.Data[i].P95Ms = took[i].percentile(50), took[i].percentile(95)

@@ -1,5 +1,6 @@
-// Package metrics makes the registry of a process's metrics, with those that every process has: of itself, of its pool of
-// database connections, and of the servers that it stands on.
+// Package metrics creates the registry of a process's metrics. It includes the metrics of
+// every process: of the process itself, of its pool of database connections, and of the
+// servers it depends on.
 package metrics
 
 import (
@@ -12,15 +13,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// Checks ask the servers that a process stands on, by name.
+// Checks check the servers that a process depends on, by name.
 type Checks map[string]func(context.Context) error
 
 const (
 	checkTime = 2 * time.Second
-	checkHold = 5 * time.Second // however often metrics are read
+	checkTTL  = 5 * time.Second // how long a result is reused
 )
 
-// New makes a registry.
+// New returns a registry.
 func New(db *sql.DB, checks Checks) *prometheus.Registry {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(
@@ -32,25 +33,25 @@ func New(db *sql.DB, checks Checks) *prometheus.Registry {
 
 var (
 	poolConns = prometheus.NewDesc("parley_database_connections", "Database connections of this process, by state.", []string{"state"}, nil)
-	poolMax   = prometheus.NewDesc("parley_database_connections_max", "Database connections that this process may have.", nil, nil)
-	poolWaits = prometheus.NewDesc("parley_database_waits_total", "Times that a connection had to be waited for.", nil, nil)
-	poolTime  = prometheus.NewDesc("parley_database_wait_seconds_total", "Time that connections were waited for.", nil, nil)
+	poolMax   = prometheus.NewDesc("parley_database_connections_max", "Maximum database connections of this process.", nil, nil)
+	poolWaits = prometheus.NewDesc("parley_database_waits_total", "Waits for a database connection.", nil, nil)
+	poolTime  = prometheus.NewDesc("parley_database_wait_seconds_total", "Time spent waiting for database connections.", nil, nil)
 
-	dependencyUp = prometheus.NewDesc("parley_dependency_up", "Whether a server that this process stands on answers it: 1 or 0.",
+	dependencyUp = prometheus.NewDesc("parley_dependency_up", "Whether a server that this process depends on answers: 1 or 0.",
 		[]string{"dependency"}, nil)
 )
 
-// pool shows a pool of connections.
+// pool collects the metrics of a connection pool.
 type pool struct{ db *sql.DB }
 
-// Describe names the metrics.
+// Describe implements prometheus.Collector.
 func (p *pool) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{poolConns, poolMax, poolWaits, poolTime} {
 		to <- d
 	}
 }
 
-// Collect reads the pool.
+// Collect implements prometheus.Collector.
 func (p *pool) Collect(to chan<- prometheus.Metric) {
 	s := p.db.Stats()
 	to <- prometheus.MustNewConstMetric(poolConns, prometheus.GaugeValue, float64(s.InUse), "in_use")
@@ -60,37 +61,38 @@ func (p *pool) Collect(to chan<- prometheus.Metric) {
 	to <- prometheus.MustNewConstMetric(poolTime, prometheus.CounterValue, s.WaitDuration.Seconds())
 }
 
-// dependencies asks servers whether they are there.
+// dependencies checks whether servers are reachable.
 type dependencies struct {
 	checks Checks
 
-	mu    sync.Mutex
-	asked time.Time
-	up    map[string]float64
+	mu        sync.Mutex
+	checkedAt time.Time
+	up        map[string]float64
 }
 
-// Describe names the metric.
+// Describe implements prometheus.Collector.
 func (d *dependencies) Describe(to chan<- *prometheus.Desc) { to <- dependencyUp }
 
-// Collect asks, unless that was done just before.
+// Collect runs the checks, unless their last results are recent.
 func (d *dependencies) Collect(to chan<- prometheus.Metric) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if time.Since(d.asked) > checkHold {
-		d.ask()
+	if time.Since(d.checkedAt) > checkTTL {
+		d.runChecks()
 	}
 	for name, up := range d.up {
 		to <- prometheus.MustNewConstMetric(dependencyUp, prometheus.GaugeValue, up, name)
 	}
 }
 
-func (d *dependencies) ask() {
+// runChecks runs the checks concurrently and stores 1 for success and 0 for failure.
+func (d *dependencies) runChecks() {
 	ctx, cancel := context.WithTimeout(context.Background(), checkTime)
 	defer cancel()
 	var mu sync.Mutex
-	var asking sync.WaitGroup
+	var checking sync.WaitGroup
 	for name, check := range d.checks {
-		asking.Go(func() {
+		checking.Go(func() {
 			up := 1.0
 			if check(ctx) != nil {
 				up = 0
@@ -100,6 +102,7 @@ func (d *dependencies) ask() {
 			d.up[name] = up
 		})
 	}
-	asking.Wait()
-	d.asked = time.Now()
+
+	checking.Wait()
+	d.checkedAt = time.Now()
 }

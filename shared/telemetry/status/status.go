@@ -1,5 +1,5 @@
-// Package status is the HTTP face of a process that has no other: it says whether the process lives, whether it is ready, and what
-// its metrics are.
+// Package status is the HTTP server of a process that has no other one. It answers liveness and
+// readiness checks and serves the metrics.
 package status
 
 import (
@@ -23,16 +23,17 @@ const (
 	shutdownTime = 2 * time.Second
 )
 
-// Config says where, and what is shown.
+// Config is the configuration of the server.
 type Config struct {
 	Address string // host:port
-	// Ready asks what the process stands on, by name; while one fails, or the process stops, it is not ready.
+	// Ready are the checks of the process's dependencies, by name. The process is not ready
+	// while one fails, or while it stops.
 	Ready   map[string]func(context.Context) error
 	Metrics *prometheus.Registry
 	Log     zerolog.Logger
 }
 
-// Server answers /healthz, /readyz and /metrics. Make it with Listen and start it with Run.
+// Server answers /healthz, /readyz and /metrics. Create it with Listen and start it with Run.
 type Server struct {
 	cfg      Config
 	listener net.Listener
@@ -41,7 +42,7 @@ type Server struct {
 	stopping bool
 }
 
-// Listen takes the address.
+// Listen opens the address.
 func Listen(ctx context.Context, cfg Config) (*Server, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", cfg.Address)
 	if err != nil {
@@ -50,17 +51,17 @@ func Listen(ctx context.Context, cfg Config) (*Server, error) {
 	return &Server{cfg: cfg, listener: listener}, nil
 }
 
-// Address is where it listens.
+// Address is the address that it listens on.
 func (s *Server) Address() net.Addr { return s.listener.Addr() }
 
-// Stopping has it say from now on that the process is not ready.
+// Stopping makes /readyz report from now on that the process is not ready.
 func (s *Server) Stopping() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stopping = true
 }
 
-// Run answers until ctx ends.
+// Run serves requests until ctx ends.
 func (s *Server) Run(ctx context.Context) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, readiness{Status: "ok"}) })
@@ -75,15 +76,17 @@ func (s *Server) Run(ctx context.Context) error {
 		return fmt.Errorf("serving metrics: %w", err)
 	case <-ctx.Done():
 	}
+
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
 	defer cancel()
 	if err := server.Shutdown(end); err != nil {
 		return errors.Join(fmt.Errorf("ending metrics: %w", err), server.Close())
 	}
+
 	return nil
 }
 
-// readiness is what is answered, as an ingress does.
+// readiness is the body of responses, in the same format as an ingress's.
 type readiness struct {
 	Status string            `json:"status"`
 	Checks map[string]string `json:"checks,omitempty"`
@@ -97,24 +100,27 @@ func (s *Server) readyz(w http.ResponseWriter, req *http.Request) {
 			r.Status, status = "not ready", http.StatusServiceUnavailable
 		}
 	}
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopping {
 		r.Status, status = "draining", http.StatusServiceUnavailable
 	}
+
 	answer(w, status, r)
 }
 
+// check runs the checks concurrently and returns "ok" or "failing" for each. It logs errors.
 func (s *Server) check(ctx context.Context) map[string]string {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
 	results := map[string]string{}
 	var mu sync.Mutex
-	var asking sync.WaitGroup
-	for name, ask := range s.cfg.Ready {
-		asking.Go(func() {
+	var checking sync.WaitGroup
+	for name, probe := range s.cfg.Ready {
+		checking.Go(func() {
 			result := "ok"
-			if err := ask(ctx); err != nil {
+			if err := probe(ctx); err != nil {
 				result = "failing"
 				s.cfg.Log.Warn().Err(err).Str("check", name).Msg("readiness check failed")
 			}
@@ -123,16 +129,17 @@ func (s *Server) check(ctx context.Context) map[string]string {
 			results[name] = result
 		})
 	}
-	asking.Wait()
+
+	checking.Wait()
 	return results
 }
 
 func answer(w http.ResponseWriter, status int, body readiness) {
 	raw, err := json.Marshal(body)
 	if err != nil {
-		status = http.StatusInternalServerError // not reached: these are texts
+		status = http.StatusInternalServerError // unreachable: strings can be encoded
 	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write(raw) // whoever asked may have gone
+	_, _ = w.Write(raw) // the client may have gone
 }

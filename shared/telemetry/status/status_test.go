@@ -16,7 +16,8 @@ import (
 	"parley/shared/telemetry/metrics"
 )
 
-// TestStatus asks a process how it is: while all is well, while a server is away, and once it stops.
+// TestStatus checks the status of a process: while everything works, while a server is
+// unreachable, and while it stops.
 func TestStatus(t *testing.T) {
 	t.Parallel()
 	var away atomic.Bool

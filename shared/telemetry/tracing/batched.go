@@ -2,16 +2,16 @@ package tracing
 
 import "context"
 
-// Of is a request to a batch, with the trace that it is part of.
+// Of is a request in a batch and the trace that it belongs to.
 type Of[Q any] struct {
 	Request     Q
 	traceparent string
 }
 
-// For gives a request of ctx's trace.
+// For returns a request that belongs to ctx's trace.
 func For[Q any](ctx context.Context, request Q) Of[Q] { return Of[Q]{request, Traceparent(ctx)} }
 
-// Batched has do carry batches out under a span of their own; see [Tracer.Batch].
+// Batched wraps do, so that each batch is executed in a new span; see [Tracer.Batch].
 func Batched[Q, A any](
 	t *Tracer, name string, do func(context.Context, []Q) ([]A, error),
 ) func(context.Context, []Of[Q]) ([]A, error) {

@@ -1,13 +1,16 @@
-// Package tracing sends traces to an OpenTelemetry collector, when one is set, and is the one place that knows OpenTelemetry.
+// Package tracing sends traces to an OpenTelemetry collector, if one is configured. No other
+// package depends on OpenTelemetry.
 //
 //	request ─► POST /api/… ─► run.accept ═ job ═► run.execute ─► chat gpt-… ─► execute_tool … ═ bus ═► tool.call … ─► GET host
 //	                             └─ SQL               └─ SQL                                              └─ SQL
 //
-// Between processes a trace travels as a W3C traceparent: with the run's row and its job, and with a tool's call. A span
-// begins where work enters a process ([Tracer.Root], [Tracer.Batch]); all others are children of the span that their context
-// carries ([Child]), so code in between needs no tracer, only to pass its context on. Without a collector, or in a trace
-// that nobody wants, contexts carry no span, and nothing is allocated.
+// Between processes a trace is passed as a W3C traceparent, with the run's row and its job, and
+// with a tool call. A span begins where work enters a process ([Tracer.Root], [Tracer.Batch]).
+// All others are children of the span in their context ([Child]), so the code in between needs
+// no tracer and only passes its context on. Without a collector, or in a trace that is not
+// sampled, contexts contain no span, and nothing is allocated.
 //
-// Spans hold names, ids, counts and codes. They hold no message, no argument, no header and no error text: these may be
-// secret, and [Open] makes sure that no library adds them. What a model is sent and answers is added on request only.
+// Spans contain names, ids, counts and codes, but no messages, arguments, headers or error
+// texts, which may be secret. [Open] prevents libraries from adding them. The inputs and
+// outputs of models are added only on request.
 package tracing

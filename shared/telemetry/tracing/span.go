@@ -8,7 +8,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Kind says how a span stands to others.
+// Kind is the kind of a span.
 type Kind = trace.SpanKind
 
 // The kinds of spans.
@@ -20,10 +20,10 @@ const (
 	Consumer = trace.SpanKindConsumer
 )
 
-// Span is a piece of work in a trace. The zero value is one that nobody wants: all its methods do nothing.
+// Span is a piece of work in a trace. The methods of the zero value do nothing.
 type Span struct{ span trace.Span }
 
-// Current is the span that ctx carries, for what belongs to it and is known only later.
+// Current returns the span in ctx, for attributes that are known only later.
 func Current(ctx context.Context) Span {
 	span := trace.SpanFromContext(ctx)
 	if !span.IsRecording() {
@@ -32,31 +32,31 @@ func Current(ctx context.Context) Span {
 	return Span{span}
 }
 
-// On reports whether the span is recorded, for whoever has to work for what it would say.
+// On reports whether the span is recorded, for callers whose attributes are expensive.
 func (s Span) On() bool { return s.span != nil }
 
-// Str notes a text that is not empty.
+// Str sets a string attribute, unless value is empty.
 func (s Span) Str(key, value string) {
 	if s.span != nil && value != "" {
 		s.span.SetAttributes(attribute.String(key, value))
 	}
 }
 
-// Strs notes texts.
+// Strs sets a string list attribute.
 func (s Span) Strs(key string, values ...string) {
 	if s.span != nil {
 		s.span.SetAttributes(attribute.StringSlice(key, values))
 	}
 }
 
-// Int notes a number.
+// Int sets an integer attribute.
 func (s Span) Int(key string, value int64) {
 	if s.span != nil {
 		s.span.SetAttributes(attribute.Int64(key, value))
 	}
 }
 
-// Fail marks the span as failed, with a code that says of what kind: never with an error's text.
+// Fail marks the span as failed with a code. The code must not be an error's text.
 func (s Span) Fail(code string) {
 	if s.span != nil {
 		s.span.SetStatus(codes.Error, code)

@@ -30,8 +30,8 @@ const (
 	closeTime  = 5 * time.Second
 )
 
-// Tracer begins the spans of work that enters a process. Nil and the zero value send nothing, and cost nothing. It is safe for
-// concurrent use.
+// Tracer begins the spans of work that enters a process. A nil or zero Tracer sends nothing and
+// costs nothing. It is safe for concurrent use.
 type Tracer struct {
 	provider *sdk.TracerProvider
 	tracer   trace.Tracer
@@ -39,34 +39,40 @@ type Tracer struct {
 	callersDecide bool
 }
 
-// Open makes the tracer of a process, which is called service. Without an endpoint it is one that sends nothing. The collector need
-// not be there: what it does not take is dropped, and the log says so. Besides the endpoint, the standard OTEL_ variables of the
-// environment hold. Close sends what is left.
+// Open returns the tracer of a process named service. Without an endpoint it sends nothing. The
+// collector may be unreachable: spans that it does not accept are dropped, which is logged. The
+// standard OTEL_ environment variables apply, except for the endpoint. Close sends the
+// remaining spans.
 func Open(ctx context.Context, cfg config.Telemetry, service string, log zerolog.Logger) (*Tracer, error) {
 	if cfg.OTLPEndpoint == "" {
 		return &Tracer{}, nil
 	}
+
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn().Err(err).Msg("traces are not sent") }))
+
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn().Err(err).Msg("cannot send traces") }))
 	exporter, err := newExporter(ctx, cfg.OTLPEndpoint)
 	if err != nil {
 		return nil, fmt.Errorf("setting up traces: %w", err)
 	}
-	about, err := resource.New(ctx,
+
+	serviceResource, err := resource.New(ctx,
 		resource.WithAttributes(attribute.String("service.name", service), attribute.String("service.instance.id", rand.Text())),
 		resource.WithTelemetrySDK(), resource.WithFromEnv())
 	if err != nil {
 		return nil, fmt.Errorf("setting up traces: %w", err)
 	}
+
 	limits := sdk.NewSpanLimits()
-	limits.EventCountLimit = 0 // libraries put the texts of errors there, which may quote anything
-	provider := sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(about), sdk.WithRawSpanLimits(limits))
+	limits.EventCountLimit = 0 // libraries put error texts there, which may quote anything
+	provider := sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(serviceResource), sdk.WithRawSpanLimits(limits))
 	return &Tracer{provider: provider, tracer: provider.Tracer(scope), callersDecide: cfg.CallersDecide}, nil
 }
 
-// newExporter makes the exporter of the protocol that the standard variables name. The default is OTLP over HTTP.
+// newExporter returns the exporter of the protocol in the standard variables. The default
+// is OTLP over HTTP.
 func newExporter(ctx context.Context, endpoint string) (*otlptrace.Exporter, error) {
 	const variable = "OTEL_EXPORTER_OTLP_PROTOCOL"
 	switch protocol := cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"), os.Getenv(variable)); protocol {
@@ -79,7 +85,7 @@ func newExporter(ctx context.Context, endpoint string) (*otlptrace.Exporter, err
 	}
 }
 
-// Close sends what is left, for a moment also when ctx has ended: the process does, whether the collector is there or not.
+// Close sends the remaining spans, for up to closeTime even if ctx has ended.
 func (t *Tracer) Close(ctx context.Context) {
 	if !t.On() {
 		return
@@ -91,10 +97,10 @@ func (t *Tracer) Close(ctx context.Context) {
 	}
 }
 
-// On reports whether traces are sent at all.
+// On reports whether traces are sent.
 func (t *Tracer) On() bool { return t != nil && t.tracer != nil }
 
-// Provider is what instrumented libraries make their spans with.
+// Provider returns the tracer provider for instrumented libraries.
 func (t *Tracer) Provider() trace.TracerProvider {
 	if !t.On() {
 		return noop.NewTracerProvider()
@@ -102,7 +108,7 @@ func (t *Tracer) Provider() trace.TracerProvider {
 	return t.provider
 }
 
-// Root begins the span of work that came to this process under a traceparent, or under none.
+// Root begins the span of work that entered this process with a traceparent, which may be empty.
 func (t *Tracer) Root(ctx context.Context, kind Kind, name, traceparent string) (context.Context, Span) {
 	if !t.On() {
 		return ctx, Span{}
@@ -110,12 +116,13 @@ func (t *Tracer) Root(ctx context.Context, kind Kind, name, traceparent string) 
 	return t.begin(ctx, kind, name, parse(traceparent), nil)
 }
 
-// Batch begins the span of what is done at once for several: a child of the first whose trace is wanted, linked to the
-// others. Without any it begins none.
+// Batch begins the span of one operation for several requests. It is a child of the first
+// sampled trace, with links to the others. It returns no span if none is sampled.
 func (t *Tracer) Batch(ctx context.Context, name string, traceparents []string) (context.Context, Span) {
 	if !t.On() {
 		return ctx, Span{}
 	}
+
 	var parent trace.SpanContext
 	var links []trace.Link
 	for _, traceparent := range traceparents {
@@ -128,12 +135,15 @@ func (t *Tracer) Batch(ctx context.Context, name string, traceparents []string) 
 			links = append(links, trace.Link{SpanContext: member})
 		}
 	}
+
 	if !parent.IsValid() {
 		return ctx, Span{}
 	}
+
 	return t.begin(ctx, Internal, name, parent, links)
 }
 
+// begin starts a span under a parent, or a new trace if the parent is invalid.
 func (t *Tracer) begin(ctx context.Context, kind Kind, name string, parent trace.SpanContext, links []trace.Link) (context.Context, Span) {
 	options := []trace.SpanStartOption{trace.WithSpanKind(kind), trace.WithLinks(links...)}
 	if parent.IsValid() {
@@ -141,12 +151,12 @@ func (t *Tracer) begin(ctx context.Context, kind Kind, name string, parent trace
 	} else {
 		options = append(options, trace.WithNewRoot())
 	}
-	ctx, span := t.tracer.Start(ctx, name, options...) //nolint:spancheck // whoever asked for it ends it
+	ctx, span := t.tracer.Start(ctx, name, options...) //nolint:spancheck // the caller ends it
 	return ctx, Span{span}                             //nolint:spancheck // as above
 }
 
-// Child begins a span beneath the one that ctx carries. Where that is none, or not wanted, it gives ctx as it is.
-// The name is the operation with what it is done to, if that is said.
+// Child begins a child of the span in ctx. If there is none, or it is not sampled, Child
+// returns ctx unchanged. The span's name is operation, followed by object if that is not empty.
 func Child(ctx context.Context, kind Kind, operation, object string) (context.Context, Span) {
 	parent := trace.SpanFromContext(ctx)
 	if !parent.IsRecording() {
@@ -155,15 +165,15 @@ func Child(ctx context.Context, kind Kind, operation, object string) (context.Co
 	if object != "" {
 		operation += " " + object
 	}
-	//nolint:spancheck // whoever asked for it ends it
+	//nolint:spancheck // the caller ends it
 	ctx, span := parent.TracerProvider().Tracer(scope).Start(ctx, operation, trace.WithSpanKind(kind))
 	return ctx, Span{span} //nolint:spancheck // as above
 }
 
-// Propagator reads and writes what travels between processes.
+// Propagator encodes and decodes the trace context between processes.
 var Propagator propagation.TraceContext
 
-// Traceparent is the W3C traceparent of the span that ctx carries, "" without one.
+// Traceparent returns the W3C traceparent of the span in ctx, or "".
 func Traceparent(ctx context.Context) string {
 	at := trace.SpanContextFromContext(ctx)
 	if !at.IsValid() {
@@ -174,7 +184,7 @@ func Traceparent(ctx context.Context) string {
 	return carrier["traceparent"]
 }
 
-// parse reads a traceparent; what is none gives an invalid context.
+// parse parses a traceparent. It returns an invalid context for an invalid one.
 func parse(traceparent string) trace.SpanContext {
 	if traceparent == "" {
 		return trace.SpanContext{}

@@ -38,7 +38,7 @@ type receiver struct {
 	spans []*pb.Span
 }
 
-// ServeHTTP takes spans over HTTP.
+// ServeHTTP receives spans over HTTP.
 func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	raw, err := io.ReadAll(req.Body)
 	var got collector.ExportTraceServiceRequest
@@ -53,7 +53,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	w.Header().Set("Content-Type", "application/x-protobuf")
 }
 
-// Export takes spans over gRPC.
+// Export receives spans over gRPC.
 func (r *receiver) Export(_ context.Context, got *collector.ExportTraceServiceRequest) (*collector.ExportTraceServiceResponse, error) {
 	r.take(got)
 	return &collector.ExportTraceServiceResponse{}, nil
@@ -69,7 +69,7 @@ func (r *receiver) take(got *collector.ExportTraceServiceRequest) {
 	}
 }
 
-// open makes a tracer, and what gives its spans by name once it was closed.
+// open returns a tracer, and a function that closes it and returns its spans by name.
 func open(t *testing.T) (*Tracer, func() map[string]*pb.Span) {
 	t.Helper()
 	r := &receiver{}
@@ -91,7 +91,7 @@ func open(t *testing.T) (*Tracer, func() map[string]*pb.Span) {
 	}
 }
 
-// TestGRPCCollectors sends a span to a collector that speaks gRPC alone.
+// TestGRPCCollectors sends a span to a collector that supports only gRPC.
 func TestGRPCCollectors(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -121,7 +121,8 @@ func TestGRPCCollectors(t *testing.T) {
 	}
 }
 
-// TestSpansAreConnected goes from a traceparent through a root to a child, out to another process and into a batch.
+// TestSpansAreConnected goes from a traceparent through a root to a child, to another process
+// and into a batch.
 func TestSpansAreConnected(t *testing.T) {
 	t.Parallel()
 	tracer, closed := open(t)
@@ -163,7 +164,8 @@ func TestSpansAreConnected(t *testing.T) {
 	}
 }
 
-// TestCallersNameTheirTrace shows that a caller's traceparent names the trace, and decides whether it is wanted only where it is let.
+// TestCallersNameTheirTrace shows that a caller's traceparent determines the trace, and the
+// sampling only if the operator allows it.
 func TestCallersNameTheirTrace(t *testing.T) {
 	t.Parallel()
 	all, none := sdk.ParentBased(sdk.AlwaysSample()), sdk.ParentBased(sdk.NeverSample())
@@ -194,7 +196,8 @@ func TestCallersNameTheirTrace(t *testing.T) {
 	}
 }
 
-// TestNothingIsSentAndNothingIsPaid shows that a tracer without a collector leaves contexts as they are and allocates nothing.
+// TestNothingIsSentAndNothingIsPaid shows that a tracer without a collector leaves contexts as
+// they are and allocates nothing.
 func TestNothingIsSentAndNothingIsPaid(t *testing.T) { //nolint:paralleltest // testing.AllocsPerRun counts those of others too
 	tracer, err := Open(t.Context(), config.Telemetry{}, "test", zerolog.Nop())
 	if err != nil || tracer.On() {
@@ -249,20 +252,21 @@ func TestStatementsAreNamed(t *testing.T) {
 	}
 }
 
-// TestRequestsAreTracedWithoutTheirSecrets looks at what a request to the outside leaves in a trace, and what of the trace leaves with it.
+// TestRequestsAreTracedWithoutTheirSecrets checks what an outbound request leaves in a trace,
+// and that no trace context is sent with it.
 func TestRequestsAreTracedWithoutTheirSecrets(t *testing.T) {
 	t.Parallel()
 	var headers http.Header
-	outside := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+	callerPropagator := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		headers = req.Header.Clone()
 		w.WriteHeader(http.StatusTeapot)
 	}))
-	defer outside.Close()
+	defer callerPropagator.Close()
 	tracer, closed := open(t)
-	client := &http.Client{Transport: Transport(outside.Client().Transport)}
+	client := &http.Client{Transport: Transport(callerPropagator.Client().Transport)}
 	defer client.CloseIdleConnections()
 	ctx, root := tracer.Root(t.Context(), Server, "root", "")
-	for _, address := range []string{outside.URL + "/secret?key=secret", "http://127.0.0.1:1/secret"} {
+	for _, address := range []string{callerPropagator.URL + "/secret?key=secret", "http://127.0.0.1:1/secret"} {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 		if err != nil {
 			t.Fatal(err)

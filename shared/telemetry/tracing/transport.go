@@ -5,18 +5,20 @@ import (
 	"strconv"
 )
 
-// Transport has requests to the outside traced, where their contexts carry a span: method, host and status, never the path or the
-// query, which may hold secrets. Nothing of the trace leaves with them. A span ends when the answer's headers are there.
+// Transport traces outbound requests whose contexts have a span: method, host and status, but
+// not the path or the query, which may contain secrets. No trace context is sent to the host. A
+// span ends when the response headers have arrived.
 func Transport(next http.RoundTripper) http.RoundTripper { return &transport{next} }
 
 type transport struct{ next http.RoundTripper }
 
-// RoundTrip sends a request.
+// RoundTrip implements http.RoundTripper.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, span := Child(req.Context(), Client, req.Method, "")
 	if !span.On() {
 		return t.next.RoundTrip(req)
 	}
+
 	defer span.End()
 	span.Str("http.request.method", req.Method)
 	span.Str("server.address", req.URL.Hostname())
@@ -26,14 +28,16 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		span.Fail("not answered")
 		return nil, err
 	}
+
 	span.Int("http.response.status_code", int64(resp.StatusCode))
 	if resp.StatusCode >= http.StatusBadRequest {
 		span.Fail(strconv.Itoa(resp.StatusCode))
 	}
+
 	return resp, nil
 }
 
-// CloseIdleConnections is called by the method of the same name of http.Client.
+// CloseIdleConnections implements the method of the same name of http.Client.
 func (t *transport) CloseIdleConnections() {
 	if closer, ok := t.next.(interface{ CloseIdleConnections() }); ok {
 		closer.CloseIdleConnections()

@@ -9,13 +9,13 @@ import (
 	"parley/shared/testkit/modelstub"
 )
 
-// messageID is the id in every answer: equal requests get equal bytes.
+// messageID is the id in every response, so that equal requests get equal bytes.
 const messageID = "msg_stub"
 
-// wire says things as Anthropic does.
+// wire encodes responses in Anthropic's format.
 type wire struct{}
 
-// Failure gives an error answer.
+// Failure returns an error response.
 func (wire) Failure(status int, fault string) (int, []byte) {
 	switch fault {
 	case "context":
@@ -23,12 +23,14 @@ func (wire) Failure(status int, fault string) (int, []byte) {
 	case "quota":
 		return http.StatusPaymentRequired, failure("billing_error", "Your credit balance is too low.")
 	}
+
 	kind := map[int]string{
 		http.StatusUnauthorized: "authentication_error", http.StatusPaymentRequired: "billing_error",
 		http.StatusForbidden: "permission_error", http.StatusNotFound: "not_found_error",
 		http.StatusRequestEntityTooLarge: "request_too_large", http.StatusTooManyRequests: "rate_limit_error",
 		http.StatusGatewayTimeout: "timeout_error", 529: "overloaded_error",
 	}[status]
+
 	switch {
 	case kind != "":
 	case status >= http.StatusInternalServerError:
@@ -36,7 +38,8 @@ func (wire) Failure(status int, fault string) (int, []byte) {
 	default:
 		kind = "invalid_request_error"
 	}
-	return status, failure(kind, "The stub was told to answer "+strconv.Itoa(status)+".")
+
+	return status, failure(kind, "The stub is set to answer "+strconv.Itoa(status)+".")
 }
 
 // Answer writes a message, whole or streamed.
@@ -70,7 +73,7 @@ func whole(req Request, reply Reply) map[string]any {
 	return m
 }
 
-// message gives what a message begins as.
+// message returns the initial state of a message.
 func message(req Request, reply Reply) map[string]any {
 	m := map[string]any{
 		"id": messageID, "type": "message", "role": "assistant", "model": req.Model,
@@ -94,7 +97,7 @@ func failure(kind, message string) []byte {
 func encode(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
-		panic(fmt.Sprintf("encoding answer: %v", err)) // only a whole answer with scripted bad arguments: stream those
+		panic(fmt.Sprintf("encoding answer: %v", err)) // only a whole response with invalid scripted arguments: stream those
 	}
 	return b
 }

@@ -1,7 +1,8 @@
-// Package anthropicstub is a server that speaks Anthropic's Messages API on the wire and answers by rule or script
-// instead of by model, as openaistub does for OpenAI's. Standard library only. Package modelstub has the rules: echo,
-// directives, faults.
+// Package anthropicstub is a server of Anthropic's Messages API that answers by rules or a
+// script instead of a model, as openaistub does for OpenAI's. It uses only the standard
+// library. Package modelstub has the rules: echo, directives, faults.
 //
-// It holds clients to what the API holds them to: alternating roles beginning with the user, no empty text, a limit
-// for the answer, and every call of a tool answered in the very next message. Whatever breaks that is a 400.
+// It enforces the API's requirements on clients: alternating roles beginning with the user, no
+// empty text, an output limit, and the result of every tool call in the very next message. A
+// violation is a 400.
 package anthropicstub

@@ -41,15 +41,17 @@ type wireBlock struct {
 
 var identifier = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`)
 
-// readRequest reads a body; problem says what the API would refuse.
+// readRequest parses a body. problem is the reason why the API would reject it.
 func readRequest(body []byte) (req Request, problem string) {
 	var wire wireRequest
 	if err := json.Unmarshal(body, &wire); err != nil {
 		return req, "The request body is not valid JSON: " + err.Error()
 	}
+
 	if wire.MaxTokens < 1 {
 		return req, "max_tokens: Field required"
 	}
+
 	req = Request{Model: wire.Model, Stream: wire.Stream, Body: body, System: contentText(wire.System)}
 	for i, t := range wire.Tools {
 		if !identifier.MatchString(t.Name) || t.InputSchema.Type != "object" {
@@ -57,13 +59,15 @@ func readRequest(body []byte) (req Request, problem string) {
 		}
 		req.Tools = append(req.Tools, t.Name)
 	}
+
 	if problem := addMessages(&req, wire.Messages); problem != "" {
 		return req, problem
 	}
+
 	return req, ""
 }
 
-// addMessages takes messages in, each block of a tool's result as a message of its own.
+// addMessages adds messages to a request, each tool result as a separate message.
 func addMessages(req *Request, messages []wireMessage) (problem string) {
 	var open []string // calls that the next message must answer
 	for i, m := range messages {
@@ -88,13 +92,16 @@ func addMessages(req *Request, messages []wireMessage) (problem string) {
 			}
 		}
 	}
+
 	if len(messages)%2 == 0 {
 		return "messages: the last message must be the user's"
 	}
+
 	return ""
 }
 
-// addBlocks takes a message's blocks in, and gives the ids of the calls whose results it holds.
+// addBlocks adds a message's blocks to a request, and returns the ids of the calls whose
+// results it contains.
 func addBlocks(req *Request, role string, blocks []wireBlock) (answered []string, problem string) {
 	said := Message{Role: role}
 	for _, b := range blocks {
@@ -120,13 +127,15 @@ func addBlocks(req *Request, role string, blocks []wireBlock) (answered []string
 			return nil, "content block of unknown type " + b.Type
 		}
 	}
+
 	if said.Content != "" || len(said.ToolCalls) > 0 {
 		req.Messages = append(req.Messages, said)
 	}
+
 	return answered, ""
 }
 
-// readBlocks reads content in both of its forms: a text, or a list of blocks.
+// readBlocks parses both forms of content: a string, or a list of blocks.
 func readBlocks(raw json.RawMessage) []wireBlock {
 	var text string
 	if json.Unmarshal(raw, &text) == nil && text != "" {

@@ -11,22 +11,22 @@ import (
 // maxBody bounds a request's body in bytes.
 const maxBody = 16 << 20
 
-// What the stubs of all providers share.
+// Types shared by the stubs of all providers.
 type (
-	// Request is what a client sent.
+	// Request is a client's request.
 	Request = modelstub.Request
-	// Message is one message of a request; a tool's result is one of its own.
+	// Message is one message of a request. A tool's result is a separate message.
 	Message = modelstub.Message
-	// ToolCall is a call of a tool, made or asked for.
+	// ToolCall is a tool call, in a request or in a reply.
 	ToolCall = modelstub.ToolCall
-	// Reply is what the server is to answer.
+	// Reply is the reply that the server should send.
 	Reply = modelstub.Reply
 )
 
 // Server is the stub: an http.Handler, safe for concurrent use.
 type Server struct{ *modelstub.Core }
 
-// New makes a server that echoes and follows directives.
+// New returns a server that echoes and follows directives.
 func New() *Server { return &Server{Core: modelstub.NewCore()} }
 
 // ServeHTTP answers POST …/v1/messages under any prefix.
@@ -49,14 +49,17 @@ func (s *Server) message(w http.ResponseWriter, r *http.Request) {
 		modelstub.WriteJSON(w, http.StatusRequestEntityTooLarge, failure("request_too_large", "Request exceeds the maximum size"))
 		return
 	}
+
 	req, problem := readRequest(body)
 	if problem != "" {
 		modelstub.WriteJSON(w, http.StatusBadRequest, failure("invalid_request_error", problem))
 		return
 	}
+
 	req.Header = make(map[string]string, len(r.Header))
 	for name := range r.Header {
 		req.Header[name] = r.Header.Get(name)
 	}
+
 	s.Serve(w, r, req, wire{})
 }

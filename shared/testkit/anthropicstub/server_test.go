@@ -54,7 +54,7 @@ type event struct {
 	} `json:"delta"`
 }
 
-// streamed gives the content put together, the stop reason and the last event's type.
+// streamed returns the joined content, the stop reason and the last event's type.
 func streamed(t *testing.T, body io.Reader) (text, stop, last string, err error) {
 	t.Helper()
 	lines := bufio.NewScanner(body)
@@ -155,7 +155,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestWhatTheAPIRefuses holds clients to the protocol.
+// TestWhatTheAPIRefuses checks that clients must follow the protocol.
 func TestWhatTheAPIRefuses(t *testing.T) {
 	t.Parallel()
 	_, url := start(t)
@@ -225,7 +225,7 @@ func TestKeyScriptAndResponder(t *testing.T) {
 	}
 }
 
-// TestWaiting holds the delays to the clock, and to the client's patience.
+// TestWaiting checks delays, and that they end when the client leaves.
 func TestWaiting(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -7,11 +7,11 @@ import (
 	"parley/shared/testkit/modelstub"
 )
 
-// stream writes events, each flushed by itself.
+// stream writes events and flushes each one.
 type stream struct {
 	w     http.ResponseWriter
 	flush func() error
-	index int // of the block being written
+	index int // index of the block being written
 }
 
 func newStream(w http.ResponseWriter) *stream {
@@ -21,7 +21,7 @@ func newStream(w http.ResponseWriter) *stream {
 }
 
 func (s *stream) raw(event, data string) {
-	// A client that left shows as an error here and as a done context where it matters.
+	// If the client has left, this fails and the request's context is done.
 	_, _ = fmt.Fprintf(s.w, "event: %s\ndata: %s\n\n", event, data)
 	_ = s.flush()
 }
@@ -49,7 +49,7 @@ func (s *stream) blockStop() {
 	s.index++
 }
 
-// answer writes what comes between start and end.
+// answer writes the events between start and end.
 func (s *stream) answer(r *http.Request, req Request, reply Reply) {
 	switch reply.Fault {
 	case "badargs":
@@ -62,8 +62,9 @@ func (s *stream) answer(r *http.Request, req Request, reply Reply) {
 		return
 	case "cutcall":
 		s.call(ToolCall{ID: "call_cut", Name: "webSearch", Arguments: `{"query":"whole"}`}, 9)
-		panic(http.ErrAbortHandler) // net/http's own way to drop a connection
+		panic(http.ErrAbortHandler) // net/http's way to drop a connection
 	}
+
 	if pieces := reply.Pieces(); len(pieces) > 0 {
 		s.block(map[string]any{"type": "text", "text": ""})
 		for i, piece := range pieces {
@@ -74,13 +75,15 @@ func (s *stream) answer(r *http.Request, req Request, reply Reply) {
 		}
 		s.blockStop()
 	}
+
 	for _, call := range reply.ToolCalls {
 		s.call(call, 0)
 	}
+
 	s.finish(stopReason(reply), req, reply)
 }
 
-// breakOff carries out the faults in the middle of an answer; true means that it ends here.
+// breakOff executes the faults in the middle of an answer. It returns true if the answer ends here.
 func (s *stream) breakOff(r *http.Request, req Request, reply Reply) bool {
 	switch reply.Fault {
 	case "cut":
@@ -105,7 +108,8 @@ func (s *stream) breakOff(r *http.Request, req Request, reply Reply) bool {
 	}
 }
 
-// call streams a tool call: its name, then pieces of the arguments; cut > 0 stops after so many bytes of them.
+// call streams a tool call: its name, then pieces of the arguments. If cut > 0, it stops after
+// that many bytes of them.
 func (s *stream) call(call ToolCall, cut int) {
 	s.block(map[string]any{"type": "tool_use", "id": call.ID, "name": call.Name, "input": map[string]any{}})
 	s.delta(map[string]any{"type": "input_json_delta", "partial_json": ""})

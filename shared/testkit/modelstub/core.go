@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// keptRequests bounds how many requests are kept to be looked at; counts are kept for all.
+// keptRequests bounds how many requests are kept for inspection. Counts cover all of them.
 const keptRequests = 1024
 
-// Core decides on answers, and counts; safe for concurrent use.
+// Core chooses replies and counts requests. It is safe for concurrent use.
 type Core struct {
 	mu       sync.Mutex
 	respond  func(Request) (Reply, bool)
@@ -24,74 +24,77 @@ type Core struct {
 	kept     []Request
 }
 
-// NewCore makes one that echoes and follows directives.
+// NewCore returns a core that echoes and follows directives.
 func NewCore() *Core { return &Core{byPrompt: make(map[string]int)} }
 
-// Respond sets a function asked before script and rules; false leaves the request to them.
+// Respond sets a function that is called before the script and the rules. If it returns
+// false, they apply.
 func (c *Core) Respond(f func(Request) (Reply, bool)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.respond = f
 }
 
-// Script adds replies to be given in order, one a request, before the rules come into force again.
+// Script adds replies, one per request in order. After them the rules apply again.
 func (c *Core) Script(replies ...Reply) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.script = append(c.script, replies...)
 }
 
-// RequireKey makes the server refuse requests without this key.
+// RequireKey makes the server reject requests without this key.
 func (c *Core) RequireKey(key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.apiKey = key
 }
 
-// Allows reports whether a key will do.
+// Allows reports whether a key is valid.
 func (c *Core) Allows(key string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.apiKey == "" || key == c.apiKey
 }
 
-// Count gives how many answers were asked for with this prompt as last user message, refused and cut ones included.
+// Count returns how many requests had this prompt as their last user message, including
+// rejected and interrupted ones.
 func (c *Core) Count(prompt string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.byPrompt[prompt]
 }
 
-// Total gives how many answers were asked for.
+// Total returns the number of requests.
 func (c *Core) Total() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.total
 }
 
-// Active gives how many answers are being given now.
+// Active returns the number of requests in progress.
 func (c *Core) Active() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.active
 }
 
-// Requests gives the newest requests, at most 1,024, oldest first.
+// Requests returns the newest requests, at most 1,024, oldest first.
 func (c *Core) Requests() []Request {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return append([]Request(nil), c.kept...)
 }
 
-// Wire is how a provider says what its stub does.
+// Wire encodes replies in a provider's format.
 type Wire interface {
-	// Failure gives status and body of an error answer: of a status, or of the faults context and quota (status 0).
+	// Failure returns the status and the body of an error response: for a status, or for the
+	// faults context and quota (status 0).
 	Failure(status int, fault string) (int, []byte)
-	// Answer writes an answer, faults inside it included.
+	// Answer writes a reply, including faults within it.
 	Answer(w http.ResponseWriter, r *http.Request, req Request, reply Reply)
 }
 
-// Serve answers a request that a provider's stub has read.
+// Serve answers a request that a provider's stub has parsed.
 func (c *Core) Serve(w http.ResponseWriter, r *http.Request, req Request, wire Wire) {
 	nth := c.enter(req)
 	defer c.leave()
@@ -113,6 +116,7 @@ func (c *Core) reply(req Request, nth int) Reply {
 			return reply
 		}
 	}
+
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.script) > 0 {
@@ -120,6 +124,7 @@ func (c *Core) reply(req Request, nth int) Reply {
 		c.script = c.script[1:]
 		return reply
 	}
+
 	return byRule(req, nth)
 }
 
@@ -142,7 +147,7 @@ func (c *Core) leave() {
 	c.active--
 }
 
-// before carries out the faults that come instead of an answer; true means that one did.
+// before executes a fault that replaces the answer. It returns true if there was one.
 func before(w http.ResponseWriter, r *http.Request, reply Reply, wire Wire) bool {
 	switch status, err := strconv.Atoi(reply.Fault); {
 	case err == nil && status >= 400 && status <= 599:
@@ -155,7 +160,7 @@ func before(w http.ResponseWriter, r *http.Request, reply Reply, wire Wire) bool
 		status, body := wire.Failure(status, reply.Fault)
 		WriteJSON(w, status, body)
 	case reply.Fault == "refuse":
-		panic(http.ErrAbortHandler) // net/http's own way to drop a connection
+		panic(http.ErrAbortHandler) // net/http's way to drop a connection
 	case reply.Fault == "hang":
 		<-r.Context().Done()
 	case reply.Fault == "context", reply.Fault == "quota":
@@ -167,6 +172,7 @@ func before(w http.ResponseWriter, r *http.Request, reply Reply, wire Wire) bool
 	default:
 		return false
 	}
+
 	return true
 }
 
@@ -177,15 +183,16 @@ func WriteJSON(w http.ResponseWriter, status int, body []byte) {
 	_, _ = w.Write(body)
 }
 
-// StatusWords gives a status in the words that providers make codes of: "too_many_requests".
+// StatusWords converts a status to the words that providers use in codes, for example
+// "too_many_requests".
 func StatusWords(status int) string {
 	return strings.ReplaceAll(strings.ToLower(http.StatusText(status)), " ", "_")
 }
 
-// Middle tells where in an answer's pieces the faults inside it happen: after this many.
+// Middle returns after how many of an answer's pieces a fault within it happens.
 func Middle(pieces []string) int { return (len(pieces) + 1) / 2 }
 
-// wait waits for the delay; false means that the client left.
+// wait waits for the delay. It returns false if the client has left.
 func wait(r *http.Request, d time.Duration) bool {
 	if d <= 0 {
 		return true

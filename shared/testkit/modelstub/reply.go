@@ -8,33 +8,33 @@ import (
 	"unicode/utf8"
 )
 
-// Request is what a client sent, as far as answers depend on it.
+// Request is the part of a client's request that replies depend on.
 type Request struct {
 	Model    string
 	Stream   bool
-	System   string // of providers that have it apart from the messages
+	System   string // for providers with a system prompt apart from the messages
 	Messages []Message
 	Tools    []string          // names, in order
-	Body     json.RawMessage   // all of it
+	Body     json.RawMessage   // the whole body
 	Header   map[string]string // first values, by canonical name
 }
 
-// Message is one message of a request. Results of tools are messages of their own, with the role "tool".
+// Message is one message of a request. A tool's result is a separate message with the role "tool".
 type Message struct {
 	Role       string
-	Content    string // text parts put together
+	Content    string // text parts joined
 	ToolCallID string
 	ToolCalls  []ToolCall
 }
 
-// ToolCall is a call of a tool: in a request one that was made, in a reply one that is asked for.
+// ToolCall is a tool call: in a request one that was made, in a reply one that the model makes.
 type ToolCall struct {
 	ID        string
 	Name      string
-	Arguments string // JSON, or not
+	Arguments string // valid JSON or not
 }
 
-// Prompt gives the text of the last user message, empty if there is none.
+// Prompt returns the text of the last user message, or "" if there is none.
 func (r Request) Prompt() string {
 	for _, v := range slices.Backward(r.Messages) {
 		if v.Role == "user" {
@@ -44,7 +44,7 @@ func (r Request) Prompt() string {
 	return ""
 }
 
-// Result gives the text of a tool's result that the request ends with, empty if it does not.
+// Result returns the tool result at the end of the request, or "" if there is none.
 func (r Request) Result() string {
 	if n := len(r.Messages); n > 0 && r.Messages[n-1].Role == "tool" {
 		return r.Messages[n-1].Content
@@ -52,17 +52,17 @@ func (r Request) Result() string {
 	return ""
 }
 
-// Reply is what the server is to answer.
+// Reply is the reply that the server should send.
 type Reply struct {
 	Text      string
-	Deltas    []string // the pieces that a streamed answer comes in, instead of Text
+	Deltas    []string // the pieces of a streamed answer, instead of Text
 	ToolCalls []ToolCall
 	Delay     time.Duration // before the first byte
-	Fault     string        // one of the package's list, empty for none
-	Param     string        // the fault's parameter
+	Fault     string        // one of the package's list, or empty
+	Param     string        // parameter of the fault
 }
 
-// Whole gives the answer's text.
+// Whole returns the answer's text.
 func (r Reply) Whole() string {
 	if len(r.Deltas) > 0 {
 		return strings.Join(r.Deltas, "")
@@ -70,12 +70,13 @@ func (r Reply) Whole() string {
 	return r.Text
 }
 
-// Pieces gives the answer's text as it is streamed: as named, else as a model's tokens would split it, into words with
-// the space before them.
+// Pieces returns the pieces in which the answer's text is streamed: Deltas, or otherwise words
+// with the space before them, similar to a model's tokens.
 func (r Reply) Pieces() []string {
 	if len(r.Deltas) > 0 {
 		return r.Deltas
 	}
+
 	var out []string
 	text := r.Text
 	for text != "" {
@@ -86,15 +87,17 @@ func (r Reply) Pieces() []string {
 		out = append(out, text[:n+1])
 		text = text[n+1:]
 	}
+
 	return out
 }
 
-// ArgumentPieces gives arguments as they are streamed, in pieces of about six bytes and whole characters; cut > 0
-// stops after so many bytes.
+// ArgumentPieces splits arguments into the streamed pieces of about six bytes and whole
+// characters. If cut > 0, it stops after that many bytes.
 func ArgumentPieces(arguments string, cut int) []string {
 	if cut > 0 {
 		arguments = arguments[:min(cut, len(arguments))]
 	}
+
 	var out []string
 	for len(arguments) > 0 {
 		n := min(6, len(arguments))
@@ -104,10 +107,12 @@ func ArgumentPieces(arguments string, cut int) []string {
 		out = append(out, arguments[:n])
 		arguments = arguments[n:]
 	}
+
 	return out
 }
 
-// Words counts whitespace-separated words, the stubs' tokens, of a request and of a reply.
+// Words counts the whitespace-separated words, which are the stubs' tokens, of a
+// request and of a reply.
 func Words(req Request, reply Reply) (prompt, answer int) {
 	prompt = len(strings.Fields(req.System))
 	for _, m := range req.Messages {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// byRule gives the answer that the directives of a prompt ask for, the nth time that it is sent.
+// byRule returns the reply to a prompt's directives when it is sent for the nth time.
 func byRule(req Request, nth int) Reply {
 	reply, tool, rest := parseDirectives(req.Prompt(), nth)
 	if n := len(req.Messages); n > 0 && req.Messages[n-1].Role == "tool" {
@@ -23,7 +23,7 @@ func byRule(req Request, nth int) Reply {
 	return reply
 }
 
-// parseDirectives takes the directives off the front of a prompt; what is no directive is the rest.
+// parseDirectives parses the directives at the start of a prompt. rest is the text after them.
 func parseDirectives(prompt string, nth int) (reply Reply, tool, rest string) {
 	rest = prompt
 	for {
@@ -53,7 +53,7 @@ func parseDirectives(prompt string, nth int) (reply Reply, tool, rest string) {
 	}
 }
 
-// parseFault reads mode[=parameter][*times]; times 0 means always.
+// parseFault parses mode[=parameter][*times]. times 0 means always.
 func parseFault(s string) (mode, param string, times int) {
 	s, count, counted := strings.Cut(s, "*")
 	if n, err := strconv.Atoi(count); counted && err == nil {
@@ -76,7 +76,7 @@ func calledName(req Request, id string) string {
 
 func queryArguments(query string) string {
 	b, err := json.Marshal(map[string]string{"query": query})
-	if err != nil { // a string always marshals
+	if err != nil { // a string can always be encoded
 		return "{}"
 	}
 	return string(b)

@@ -7,17 +7,18 @@ import (
 	"unicode"
 )
 
-// VectorSize is how many numbers the stubs' vectors have.
+// VectorSize is the dimension of the stubs' vectors.
 const VectorSize = 256
 
-// Vector gives a text's vector of length 1, the same whenever it is asked for: texts that have words, or parts of words, in common
-// have vectors that are alike. A text without letters and digits has one too.
+// Vector returns a text's vector of length 1. It is deterministic, and texts with common words,
+// or parts of words, have similar vectors. A text without letters and digits has one too.
 func Vector(text string) []float32 {
 	sums := make([]float64, VectorSize)
 	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 	if len(words) == 0 {
 		words = []string{text}
 	}
+
 	for _, word := range words {
 		addFeature(sums, word, 1)
 		runes := []rune(" " + word + " ")
@@ -25,10 +26,12 @@ func Vector(text string) []float32 {
 			addFeature(sums, "3"+string(runes[n:n+3]), 0.5)
 		}
 	}
+
 	length := 0.0
 	for _, x := range sums {
 		length += x * x
 	}
+
 	length = math.Sqrt(length)
 	vector := make([]float32, VectorSize)
 	for n, x := range sums {
@@ -36,13 +39,15 @@ func Vector(text string) []float32 {
 			vector[n] = float32(x / length)
 		}
 	}
-	if length == 0 { // all cancelled out
+
+	if length == 0 { // all features cancelled out
 		vector[0] = 1
 	}
+
 	return vector
 }
 
-// addFeature adds a word, or a part of one, at the place and with the sign that its hash has.
+// addFeature adds a word, or a part of one, at the index and with the sign of its hash.
 func addFeature(sums []float64, feature string, weight float64) {
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte(feature)) // a hash never fails

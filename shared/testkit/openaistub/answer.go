@@ -7,10 +7,10 @@ import (
 	"parley/shared/testkit/modelstub"
 )
 
-// wire says things as OpenAI does.
+// wire encodes responses in OpenAI's format.
 type wire struct{}
 
-// Failure gives an error answer.
+// Failure returns an error response.
 func (wire) Failure(status int, fault string) (int, []byte) {
 	const refused = "invalid_request_error"
 	switch fault {
@@ -19,6 +19,7 @@ func (wire) Failure(status int, fault string) (int, []byte) {
 	case "quota":
 		return http.StatusTooManyRequests, failure("insufficient_quota", "insufficient_quota", "You exceeded your current quota.")
 	}
+
 	kind, code := refused, modelstub.StatusWords(status)
 	switch {
 	case status >= http.StatusInternalServerError:
@@ -26,7 +27,8 @@ func (wire) Failure(status int, fault string) (int, []byte) {
 	case status == http.StatusTooManyRequests:
 		kind, code = "requests", "rate_limit_exceeded"
 	}
-	return status, failure(kind, code, "The stub was told to answer "+strconv.Itoa(status)+".")
+
+	return status, failure(kind, code, "The stub is set to answer "+strconv.Itoa(status)+".")
 }
 
 // Answer writes a completion, whole or streamed.
@@ -53,6 +55,7 @@ func streamAnswer(s *stream, r *http.Request, req Request, reply Reply) {
 		s.call(0, ToolCall{ID: "call_cut", Name: "webSearch", Arguments: `{"query":"whole"}`}, 9)
 		panic(http.ErrAbortHandler)
 	}
+
 	pieces := reply.Pieces()
 	for i, piece := range pieces {
 		s.text(piece)
@@ -60,17 +63,20 @@ func streamAnswer(s *stream, r *http.Request, req Request, reply Reply) {
 			return
 		}
 	}
+
 	for i, call := range reply.ToolCalls {
 		s.call(i, call, 0)
 	}
+
 	reason := "stop"
 	if len(reply.ToolCalls) > 0 {
 		reason = "tool_calls"
 	}
+
 	s.finish(reason, req, reply)
 }
 
-// breakOff carries out the faults in the middle of an answer; true means that it ends here.
+// breakOff executes the faults in the middle of an answer. It returns true if the answer ends here.
 func (s *stream) breakOff(r *http.Request, req Request, reply Reply) bool {
 	switch reply.Fault {
 	case "cut":

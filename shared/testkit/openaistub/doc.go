@@ -1,4 +1,5 @@
-// Package openaistub is a server that speaks OpenAI's Chat Completions and Embeddings on the wire and answers by rule or script
-// instead of by model: for tests and benches over real HTTP, slow runs and every way in which a provider fails.
-// Standard library only. Package modelstub has the rules: echo, directives, faults.
+// Package openaistub is a server of OpenAI's Chat Completions and Embeddings that answers by
+// rules or a script instead of a model: for tests and benchmarks over real HTTP, including slow
+// runs and every kind of provider failure. It uses only the standard library. Package modelstub
+// has the rules: echo, directives, faults.
 package openaistub

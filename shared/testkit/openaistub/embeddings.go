@@ -11,8 +11,8 @@ import (
 	"parley/shared/testkit/modelstub"
 )
 
-// embed answers POST …/embeddings. The last text counts as the request's prompt: directives at its beginning, and scripts, make
-// faults, and requests are counted by it.
+// embed answers POST …/embeddings. The last text is the request's prompt: it is counted by it,
+// and its directives and scripts can cause faults.
 func (s *Server) embed(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxBody))
 	if err != nil {
@@ -28,7 +28,7 @@ func (s *Server) embed(w http.ResponseWriter, r *http.Request) {
 	s.Serve(w, r, req, vectors{texts: texts})
 }
 
-// readInput reads input in both of its forms: a text, or a list of texts.
+// readInput parses both forms of input: a string, or a list of strings.
 func readInput(body []byte) (model string, texts []string, err error) {
 	var wire struct {
 		Model string          `json:"model"`
@@ -37,24 +37,28 @@ func readInput(body []byte) (model string, texts []string, err error) {
 	if err := json.Unmarshal(body, &wire); err != nil {
 		return "", nil, fmt.Errorf("reading request: %w", err)
 	}
+
 	var one string
 	if json.Unmarshal(wire.Input, &one) == nil {
 		texts = []string{one}
 	} else if err := json.Unmarshal(wire.Input, &texts); err != nil {
 		return "", nil, fmt.Errorf("reading input: %w", err)
 	}
+
 	if len(texts) == 0 || len(texts) > 2048 {
 		return "", nil, fmt.Errorf("input of %d texts", len(texts))
 	}
+
 	for _, text := range texts {
 		if strings.TrimSpace(text) == "" {
 			return "", nil, errors.New("an empty input")
 		}
 	}
+
 	return wire.Model, texts, nil
 }
 
-// vectors says what the embeddings of texts are, and what failed as all of the server does.
+// vectors encodes embeddings of texts, and failures like wire.
 type vectors struct {
 	wire
 

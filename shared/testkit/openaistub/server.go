@@ -13,22 +13,22 @@ import (
 // maxBody bounds a request's body in bytes.
 const maxBody = 16 << 20
 
-// What the stubs of all providers share.
+// Types shared by the stubs of all providers.
 type (
-	// Request is what a client sent.
+	// Request is a client's request.
 	Request = modelstub.Request
 	// Message is one message of a request.
 	Message = modelstub.Message
-	// ToolCall is a call of a tool, made or asked for.
+	// ToolCall is a tool call, in a request or in a reply.
 	ToolCall = modelstub.ToolCall
-	// Reply is what the server is to answer.
+	// Reply is the reply that the server should send.
 	Reply = modelstub.Reply
 )
 
 // Server is the stub: an http.Handler, safe for concurrent use.
 type Server struct{ *modelstub.Core }
 
-// New makes a server that echoes and follows directives.
+// New returns a server that echoes and follows directives.
 func New() *Server { return &Server{Core: modelstub.NewCore()} }
 
 // ServeHTTP answers POST …/chat/completions, POST …/embeddings and GET …/models under any prefix.
@@ -88,17 +88,21 @@ func readRequest(r *http.Request) (Request, error) {
 	if err != nil {
 		return Request{}, fmt.Errorf("reading body: %w", err)
 	}
+
 	var wire wireRequest
 	if err := json.Unmarshal(body, &wire); err != nil {
 		return Request{}, fmt.Errorf("reading request: %w", err)
 	}
+
 	req := Request{Model: wire.Model, Stream: wire.Stream, Body: body, Header: make(map[string]string, len(r.Header))}
 	for name := range r.Header {
 		req.Header[name] = r.Header.Get(name)
 	}
+
 	for _, t := range wire.Tools {
 		req.Tools = append(req.Tools, t.Function.Name)
 	}
+
 	for _, m := range wire.Messages {
 		message := Message{Role: m.Role, Content: contentText(m.Content), ToolCallID: m.ToolCallID}
 		for _, c := range m.ToolCalls {
@@ -106,24 +110,28 @@ func readRequest(r *http.Request) (Request, error) {
 		}
 		req.Messages = append(req.Messages, message)
 	}
+
 	return req, nil
 }
 
-// contentText reads content in both of its forms: a text, or a list of parts.
+// contentText parses both forms of content: a string, or a list of parts.
 func contentText(raw json.RawMessage) string {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
 		return text
 	}
+
 	var parts []struct {
 		Text string `json:"text"`
 	}
 	if json.Unmarshal(raw, &parts) != nil {
 		return ""
 	}
+
 	var b strings.Builder
 	for _, p := range parts {
 		b.WriteString(p.Text)
 	}
+
 	return b.String()
 }

@@ -60,7 +60,7 @@ type wireChunk struct {
 	} `json:"usage"`
 }
 
-// streamed gives the content put together, the last finish reason and whether [DONE] came.
+// streamed returns the joined content, the last finish reason and whether [DONE] came.
 func streamed(t *testing.T, body io.Reader) (text, finish string, done bool, err error) {
 	t.Helper()
 	lines := bufio.NewScanner(body)
@@ -214,7 +214,7 @@ func TestKeyAndResponder(t *testing.T) {
 	}
 }
 
-// TestScript plays a model that says and asks for what it likes.
+// TestScript uses a model whose replies are scripted.
 func TestScript(t *testing.T) {
 	t.Parallel()
 	stub, base := start(t)
@@ -231,7 +231,7 @@ func TestScript(t *testing.T) {
 	}
 }
 
-// TestWaiting holds the delays to the clock, and to the client's patience.
+// TestWaiting checks delays, and that they end when the client leaves.
 func TestWaiting(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

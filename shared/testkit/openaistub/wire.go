@@ -8,7 +8,7 @@ import (
 	"parley/shared/testkit/modelstub"
 )
 
-// created is the fixed Unix time in every answer: equal requests get equal bytes.
+// created is the fixed Unix time in every response, so that equal requests get equal bytes.
 const created = 1_750_000_000
 
 const completionID = "chatcmpl-stub"
@@ -53,7 +53,7 @@ type usage struct {
 	Total      int `json:"total_tokens"`
 }
 
-// countUsage counts words, unless it is not to be told.
+// countUsage counts words. It returns nil if the fault is nousage.
 func countUsage(req Request, reply Reply) *usage {
 	if reply.Fault == "nousage" {
 		return nil
@@ -62,7 +62,7 @@ func countUsage(req Request, reply Reply) *usage {
 	return &usage{Prompt: prompt, Completion: answer, Total: prompt + answer}
 }
 
-// stream writes chunks as server-sent events, each flushed by itself.
+// stream writes chunks as server-sent events and flushes each one.
 type stream struct {
 	w     http.ResponseWriter
 	flush func() error
@@ -76,7 +76,7 @@ func newStream(w http.ResponseWriter, req Request) *stream {
 }
 
 func (s *stream) raw(data string) {
-	// A client that left shows as an error here and as a done context where it matters.
+	// If the client has left, this fails and the request's context is done.
 	_, _ = fmt.Fprintf(s.w, "data: %s\n\n", data)
 	_ = s.flush()
 }
@@ -98,7 +98,8 @@ func (s *stream) start() {
 
 func (s *stream) text(text string) { s.delta(content{Content: &text}) }
 
-// call streams a tool call as OpenAI does: name first, then pieces of the arguments; cut > 0 stops after so many bytes of them.
+// call streams a tool call like OpenAI: the name first, then pieces of the arguments. If cut >
+// 0, it stops after that many bytes of them.
 func (s *stream) call(index int, call ToolCall, cut int) {
 	first := wireCall{Index: &index, ID: call.ID, Type: "function", Function: wireFunction{Name: call.Name}}
 	s.delta(content{ToolCalls: []wireCall{first}})
@@ -125,6 +126,7 @@ func writeWhole(w http.ResponseWriter, req Request, reply Reply) {
 			ID: c.ID, Type: "function", Function: wireFunction{Name: c.Name, Arguments: c.Arguments},
 		})
 	}
+
 	modelstub.WriteJSON(w, http.StatusOK, encode(chunk{
 		ID: completionID, Object: "chat.completion", Created: created, Model: req.Model,
 		Choices: []choice{{Message: message, FinishReason: &reason}}, Usage: countUsage(req, reply),
@@ -140,7 +142,7 @@ func failure(kind, code, message string) []byte {
 func encode(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
-		panic(fmt.Sprintf("encoding answer: %v", err)) // its types cannot fail to encode
+		panic(fmt.Sprintf("encoding answer: %v", err)) // its types can always be encoded
 	}
 	return b
 }

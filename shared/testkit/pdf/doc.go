@@ -1,2 +1,3 @@
-// Package pdf writes small PDF documents of plain text, for tests and measurements that need some of a given number of pages.
+// Package pdf writes small PDF documents of plain text with a given number of pages, for
+// tests and benchmarks.
 package pdf

@@ -10,24 +10,26 @@ const (
 	width, height = 595, 842 // A4, in points
 	margin        = 56
 	leading       = 14
-	perLine       = 88 // characters of 10 points that surely fit between the margins
+	perLine       = 88 // characters of 10 points that always fit between the margins
 )
 
-// Page is the text of one page: a heading, which may be "", and paragraphs, all of characters of ASCII.
+// Page is the text of one page in ASCII: a heading, which may be empty, and paragraphs.
 type Page struct {
 	Heading    string
 	Paragraphs []string
 }
 
-// Write gives a PDF of these pages, in Helvetica. It panics when a page has more lines than fit, which are about 50.
+// Write returns a PDF of these pages, in Helvetica. It panics if a page has more
+// than about 50 lines.
 func Write(pages ...Page) []byte {
 	var w writer
 	w.buf.WriteString("%PDF-1.4\n%\xe2\xe3\xcf\xd3\n")
 	kids := make([]string, len(pages))
-	const firstPage = 4 // behind the catalog, the tree and the font
+	const firstPage = 4 // after the catalog, the page tree and the font
 	for i := range pages {
 		kids[i] = fmt.Sprintf("%d 0 R", firstPage+2*i)
 	}
+
 	w.object("<< /Type /Catalog /Pages 2 0 R >>")
 	w.object(fmt.Sprintf("<< /Type /Pages /Kids [%s] /Count %d >>", strings.Join(kids, " "), len(pages)))
 	w.object("<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>")
@@ -37,10 +39,11 @@ func Write(pages ...Page) []byte {
 		content := p.content()
 		w.object(fmt.Sprintf("<< /Length %d >>\nstream\n%s\nendstream", len(content), content))
 	}
+
 	return w.end()
 }
 
-// content is what draws a page.
+// content returns the operators that draw a page.
 func (p Page) content() string {
 	var b strings.Builder
 	y := height - margin
@@ -49,6 +52,7 @@ func (p Page) content() string {
 		fmt.Fprintf(&b, "/F1 18 Tf 1 0 0 1 %d %d Tm (%s) Tj\n", margin, y, escaped(p.Heading))
 		y -= 2 * leading
 	}
+
 	b.WriteString("/F1 10 Tf\n")
 	for _, paragraph := range p.Paragraphs {
 		for _, line := range lines(paragraph) {
@@ -57,9 +61,11 @@ func (p Page) content() string {
 		}
 		y -= leading / 2
 	}
+
 	if y < margin/2 {
 		panic(fmt.Sprintf("pdf: the page %q has too many lines", p.Heading))
 	}
+
 	b.WriteString("ET")
 	return b.String()
 }

@@ -9,7 +9,7 @@ import (
 	"parley/shared/testkit/pdf"
 )
 
-// TestPopplerReadsIt has another program than ours read what is written.
+// TestPopplerReadsIt has an independent program read the output.
 func TestPopplerReadsIt(t *testing.T) {
 	t.Parallel()
 	reader, err := exec.LookPath("pdftotext")

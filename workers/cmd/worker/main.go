@@ -1,5 +1,5 @@
-// Command worker is the production main of Parley's workers: it takes the roles it is given
-// against a NATS and a PostgreSQL server that are already there.
+// Command worker runs Parley's workers in production. It executes the configured roles with
+// existing NATS and PostgreSQL servers.
 package main
 
 import (
@@ -18,8 +18,8 @@ import (
 	"parley/workers"
 )
 
-// databaseConns bounds one worker's connections: claims, results, heartbeats and the sweeper share
-// statements, so a few carry many runs.
+// databaseConns is the limit on a worker's database connections. Claims, results, heartbeats and
+// the sweeper batch their statements, so a few connections suffice for many runs.
 const databaseConns = 12
 
 type flags struct {
@@ -30,20 +30,20 @@ type flags struct {
 	config.Secrets
 	config.Documents
 	config.Workers
-	Roles []workers.Role `name:"roles" env:"ROLES" default:"agent,tool,ingest,sweep,voice,notify" help:"Parts of the work to take on: agent, tool, ingest, sweep, voice, notify."`
-	Probe string         `name:"probe" help:"Ask this address once, such as http://127.0.0.1:9090/readyz, and exit with 0 when it answers with 200: the health check of a container."`
+	Roles []workers.Role `name:"roles" env:"ROLES" default:"agent,tool,ingest,sweep,voice,notify" help:"Roles of this worker: agent, tool, ingest, sweep, voice, notify."`
+	Probe string         `name:"probe" help:"Request this address once, such as http://127.0.0.1:9090/readyz, and exit with 0 if it answers with 200; for container health checks."`
 }
 
 func main() {
 	workers.Extractor()
 	var f flags
-	kong.Parse(&f, kong.Name("worker"), kong.Description("Carries out Parley's runs."))
+	kong.Parse(&f, kong.Name("worker"), kong.Description("Executes Parley's runs."))
 	ctx, stop := lifecycle.Context(context.Background())
 	defer stop()
 	lifecycle.CollectSeldom(ctx)
 	if err := run(ctx, f); err != nil {
 		fmt.Fprintln(os.Stderr, "worker:", err)
-		os.Exit(1) //nolint:gocritic // the process ends: there is nothing left to give back
+		os.Exit(1) //nolint:gocritic // the process ends, so there is nothing left to release
 	}
 }
 
@@ -57,12 +57,14 @@ func run(ctx context.Context, f flags) error {
 		return err
 	}
 	defer tracer.Close(ctx)
+
 	servers, err := connect.Open(f.Servers, f.Secrets, "parley-worker", databaseConns, tracer, log)
 	if err != nil {
 		return err
 	}
 	defer servers.Close()
-	w, err := workers.New(workers.Config{ //nolint:contextcheck // what it opens gives up by itself
+
+	w, err := workers.New(workers.Config{ //nolint:contextcheck // it has its own timeouts
 		Runs: f.Runs, Secrets: f.Secrets, Documents: f.Documents, Workers: f.Workers, Telemetry: f.Telemetry,
 		Roles: f.Roles, OwnPorts: f.Servers.Ports(),
 	}, workers.Deps{

@@ -11,27 +11,27 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// Input is what a run starts from; it is not changed.
+// Input is the input of a run. Run does not change it.
 type Input struct {
 	System       string
-	History      []Turn // earlier turns of the session, oldest first, as [Fit] chose them
-	OmittedTurns int    // how many older ones it left out
+	History      []Turn // earlier turns of the session, oldest first, as selected by [Fit]
+	OmittedTurns int    // number of older turns that Fit left out
 	Message      string
-	Data         json.RawMessage // further input keys, a JSON object: given to the model marked untrusted; nil for none
+	Data         json.RawMessage // further input keys, a JSON object; marked untrusted for the model; nil for none
 	Model        llm.Model
 	Tools        *tool.Registry // nil for none
 	Limits       Limits
-	Price        func(model string, used llm.Usage) int64 // of one model call, in millionths; nil: free
+	Price        func(model string, used llm.Usage) int64 // cost of one model call in millionths; nil: free
 }
 
-// Limits cap one run; a zero field means its default.
+// Limits bound one run. A zero field means the default.
 type Limits struct {
-	MaxTurns        int   // model calls: 25
-	MaxTokens       int64 // input and output of all turns together: 1,000,000
-	MaxBytes        int64 // what model and tools wrote, and what of it the run object holds: 8 MiB each
-	MaxToolCalls    int   // that are made, of all turns together: 128
-	MaxCostMicros   int64 // by Input.Price, of all turns together: no limit
-	MaxAnswerTokens int64 // output of one turn; by default the model's own limit
+	MaxTurns        int   // model calls; default 25
+	MaxTokens       int64 // input and output tokens of all turns; default 1,000,000
+	MaxBytes        int64 // bytes written by model and tools, and bytes of them in the run object; default 8 MiB each
+	MaxToolCalls    int   // executed tool calls of all turns; default 128
+	MaxCostMicros   int64 // cost of all turns by Input.Price; default no limit
+	MaxAnswerTokens int64 // output tokens of one turn; default the model's limit
 }
 
 func (l Limits) withDefaults() Limits {
@@ -50,30 +50,32 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Output is how a run went. After an error it still says what was used up to then: ToolCalls, Usage, Turns.
+// Output is the outcome of a run. If Run returns an error, ToolCalls, Usage and Turns are still
+// set to the amounts used so far.
 type Output struct {
 	Text         string
-	Citations    []domain.Citation // one for each marker of Text, in their order
+	Citations    []domain.Citation // one for each marker in Text, in the same order
 	ToolCalls    []domain.ToolCall
-	Usage        domain.Usage // summed over turns; its model is the one that answered last
-	Turns        int          // model calls that were answered
-	OmittedTurns int          // older turns of the session that the model was not given
+	Usage        domain.Usage // sum over all turns; Model is the last model that answered
+	Turns        int          // model calls that returned an answer
+	OmittedTurns int          // older turns of the session that the prompt left out
 	StopReason   llm.StopReason
-	// CitationsRemoved counts what the model cited and what did not hold.
+	// CitationsRemoved is the number of the model's citations that failed the check.
 	CitationsRemoved int
-	// Turn is what this run adds to the session's history: its message up to its answer, tool exchanges included.
+	// Turn is the run's addition to the session's history: the message, the tool exchanges and
+	// the answer.
 	Turn Turn
 }
 
-// Journal keeps a run's steps.
+// Journal stores the steps of a run.
 type Journal interface {
-	// Load gives the recorded steps in order, none for a run that begins.
+	// Load returns the recorded steps in order; a new run has none.
 	Load(ctx context.Context) ([]Step, error)
-	// Record keeps the next step for good; it fails if the run is no longer this worker's.
+	// Record stores the next step durably. It fails if this worker no longer owns the run.
 	Record(ctx context.Context, step Step) error
 }
 
-// Types of events, as the HTTP contract names them.
+// Types of events, named as in the HTTP API.
 const (
 	EventDelta         = domain.EventMessageDelta
 	EventToolStarted   = domain.EventToolStarted
@@ -81,31 +83,32 @@ const (
 	EventCitation      = domain.EventCitationAdded
 )
 
-// Event is something to show while a run goes on; only the field of its type is set.
+// Event is a progress report of a run. Only the field that belongs to its type is set.
 type Event struct {
 	Type string
-	// Step is the sequence number of the step that the event is part of; the answer itself
-	// counts as the step after the last recorded one.
+	// Step is the sequence number of the event's step. Events of the answer have the number after
+	// the last recorded step.
 	Step int
-	// Replayed marks events of recorded steps, told again by the worker that took the run over.
+	// Replayed marks an event of a recorded step, sent again by a worker that took the run over.
 	Replayed bool
 	Text     string
 	Tool     *domain.ToolCall
 	Citation *domain.Citation
 }
 
-// Config sets up a Loop; zero fields mean the real clock and chance, and retries without a budget. Its functions are
-// called by many runs at once.
+// Config configures a Loop. Zero fields mean the real clock, random jitter and unlimited retries.
+// Concurrent runs call the functions.
 type Config struct {
 	Now    func() time.Time
-	Jitter func() float64 // in [0, 1), spreads retries
-	Retry  func() bool    // asked before each retry in place; false: it must not be made
-	Earn   func()         // called for each answer of a model: what retries may be made of
-	// Panicked is told of a tool that panicked, with what is for logs only; its call is a failed one.
+	Jitter func() float64 // returns a number in [0, 1) that spreads retries
+	Retry  func() bool    // called before each retry of a model call; false forbids it
+	Earn   func()         // called for each answer of a model; refills the retry budget
+	// Panicked receives the name of a tool that panicked and an error for logs only. The call
+	// fails.
 	Panicked func(name string, err error)
 }
 
-// Loop runs agents; it has no state of its own and is safe for concurrent use.
+// Loop runs agents. It has no mutable state and is safe for concurrent use.
 type Loop struct {
 	now      func() time.Time
 	jitter   func() float64
@@ -114,7 +117,7 @@ type Loop struct {
 	panicked func(name string, err error)
 }
 
-// New makes a Loop.
+// New returns a Loop.
 func New(cfg Config) *Loop {
 	l := &Loop{now: cfg.Now, jitter: cfg.Jitter, retry: cfg.Retry, earn: cfg.Earn, panicked: cfg.Panicked}
 	if l.now == nil {
@@ -135,9 +138,9 @@ func New(cfg Config) *Loop {
 	return l
 }
 
-// Run carries a run out from its first step, or from where its journal says that it stands. events,
-// which may be nil, is called in order from the calling goroutine and must not block. The error is an
-// *Error or a *Parked, or wraps ctx's cause or the journal's error.
+// Run executes a run from its first step, or continues after the steps in its journal. It calls
+// events, which may be nil, in order from the calling goroutine; events must not block. The error
+// is an *Error or a *Parked, or wraps ctx's cause or the journal's error.
 func (l *Loop) Run(ctx context.Context, in Input, journal Journal, events func(Event)) (Output, error) {
 	r := newRun(l, &in, journal, events)
 	steps, err := journal.Load(ctx)
@@ -147,21 +150,25 @@ func (l *Loop) Run(ctx context.Context, in Input, journal Journal, events func(E
 	if err := r.replay(steps); err != nil {
 		return r.out, err
 	}
+
 	for {
-		// Calls whose results no model will read are not made.
+		// If the next model call would exceed a limit, the pending tool calls are not made.
 		if _, err := r.budgetLeft(); err != nil && len(r.pending) > 0 {
 			return r.out, err
 		}
 		if err := r.callTools(ctx); err != nil {
 			return r.out, err
 		}
+
 		turn, stop, err := r.modelTurn(ctx)
 		if err != nil {
 			return r.out, err
 		}
+
 		if len(turn.ToolCalls) == 0 {
 			return r.finish(turn, stop)
 		}
+
 		if err := r.recordTurn(ctx, turn); err != nil {
 			return r.out, err
 		}

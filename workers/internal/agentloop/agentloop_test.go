@@ -22,10 +22,10 @@ import (
 
 var errLost = errors.New("fence lost")
 
-// memory is a journal that keeps steps as the JSON they are stored as, and may break after some.
+// memory is a journal that stores steps as JSON. It can fail after a number of records.
 type memory struct {
 	steps   []string
-	left    int // records before it breaks; negative for never
+	left    int // records until it fails; negative for no limit
 	loadErr error
 }
 
@@ -53,10 +53,10 @@ func (m *memory) Record(_ context.Context, s agentloop.Step) error {
 	return err
 }
 
-// fake is a tool that counts its calls and does what its function says.
+// fake is a tool that counts its calls and runs a function.
 type fake struct {
 	name string
-	spec tool.Spec // its side effect, and whether it is called alone
+	spec tool.Spec // its side effect, and whether it runs alone
 	mu   sync.Mutex
 	n    int
 	do   func(ctx context.Context, c tool.Call) (tool.Result, error)
@@ -88,13 +88,13 @@ func newLoop() *agentloop.Loop {
 	return agentloop.New(agentloop.Config{Now: func() time.Time { return time.Unix(0, 0) }, Jitter: func() float64 { return 0 }})
 }
 
-// heard collects events as short lines; pieces of text that follow each other in a step are one.
-type heard struct {
+// eventLog collects events as short lines. It joins consecutive pieces of text of a step.
+type eventLog struct {
 	lines []string
 	last  agentloop.Event
 }
 
-func (h *heard) hear(e agentloop.Event) {
+func (h *eventLog) add(e agentloop.Event) {
 	if e.Type == agentloop.EventDelta && h.last.Type == e.Type && h.last.Step == e.Step {
 		e.Text = h.last.Text + e.Text
 		h.lines = h.lines[:len(h.lines)-1]
@@ -115,8 +115,8 @@ func (h *heard) hear(e agentloop.Event) {
 	h.lines = append(h.lines, line)
 }
 
-// byStep gives the lines of the first step, then those of the second, and so on: calls of one turn go on at the same time.
-func (h *heard) byStep() []string {
+// byStep returns the lines ordered by step, because calls of one turn run concurrently.
+func (h *eventLog) byStep() []string {
 	sorted := slices.Clone(h.lines)
 	slices.SortStableFunc(sorted, func(a, b string) int { return strings.Compare(a[:1], b[:1]) })
 	return sorted
@@ -133,10 +133,10 @@ func codeFor(t *testing.T, err error) agentloop.Error {
 
 func TestEchoRun(t *testing.T) {
 	t.Parallel()
-	var h heard
+	var h eventLog
 	out, err := newLoop().Run(t.Context(), agentloop.Input{
 		System: "be brief", Message: "hi there", Data: json.RawMessage(`{"a":1}`), Model: offline.Echo{},
-	}, newMemory(), h.hear)
+	}, newMemory(), h.add)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func TestEchoRun(t *testing.T) {
 	}
 }
 
-// searching gives a model that searches twice and then answers with citations, and its tools.
+// searching returns a model that searches twice and then answers with citations, and its tools.
 func searching(t *testing.T) (*scripted.Model, *tool.Registry) {
 	t.Helper()
 	page := 2
@@ -194,8 +194,8 @@ func searching(t *testing.T) (*scripted.Model, *tool.Registry) {
 func TestToolRun(t *testing.T) {
 	t.Parallel()
 	model, tools := searching(t)
-	var h heard
-	out, err := newLoop().Run(t.Context(), agentloop.Input{System: "S", Message: "How high?", Model: model, Tools: tools}, newMemory(), h.hear)
+	var h eventLog
+	out, err := newLoop().Run(t.Context(), agentloop.Input{System: "S", Message: "How high?", Model: model, Tools: tools}, newMemory(), h.add)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,8 +219,8 @@ func TestToolRun(t *testing.T) {
 	want := []string{
 		`a webSearch completed {"query":"tower"} {"query":"tower"} 0`,
 		`call_1_2 knowledge failed {} {"error":"The tool failed."} 0`,
-		`call_1_3 webSearch failed {"malformed":"{\"query\":"} {"error":"The arguments were not one JSON object. Write them again."} 0`,
-		`b nothing failed {} {"error":"There is no such tool."} 0`,
+		`call_1_3 webSearch failed {"malformed":"{\"query\":"} {"error":"The arguments are not a single JSON object. Write them again."} 0`,
+		`b nothing failed {} {"error":"Unknown tool."} 0`,
 		`call_6_1 webSearch completed {"query":"once more"} {"query":"once more"} 0`,
 	}
 	if !reflect.DeepEqual(calls, want) {

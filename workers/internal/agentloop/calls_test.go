@@ -20,7 +20,7 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// asking gives a turn that calls these tools, in this order, as calls 1, 2, 3 and so on.
+// asking returns a turn that calls these tools, in this order, as calls 1, 2, 3 and so on.
 func asking(names ...string) scripted.Call {
 	var call scripted.Call
 	for i, name := range names {
@@ -31,14 +31,14 @@ func asking(names ...string) scripted.Call {
 
 var done = scripted.Call{Deltas: []string{"done"}}
 
-// TestCallsBesideEachOther runs turns of calls on a clock that stands still while nobody waits: each call takes a
-// second, the first of a turn three.
+// TestCallsBesideEachOther runs turns of calls in a synctest bubble. Each call takes a second,
+// the first of a turn three.
 func TestCallsBesideEachOther(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		calls   []string
 		took    time.Duration
-		maximum int32 // at once
+		maximum int32 // concurrent calls
 	}{
 		"without side effects":        {[]string{"read", "none", "read"}, 3 * time.Second, 3},
 		"at most eight":               {slices.Repeat([]string{"read"}, 10), 4 * time.Second, 8},
@@ -68,15 +68,16 @@ func TestCallsBesideEachOther(t *testing.T) {
 					&fake{name: "write", do: do, spec: tool.Spec{SideEffect: domain.SideEffectUnsafe}},
 					&fake{name: "repeat", do: do, spec: tool.Spec{SideEffect: domain.SideEffectIdempotent}},
 					&fake{name: "alone", do: do, spec: tool.Spec{Alone: true}})
-				var h heard
+				var h eventLog
 				began := time.Now()
 				journal := newMemory()
 				in := agentloop.Input{Model: scripted.New("scripted", asking(tt.calls...), done), Tools: tools}
-				out, err := agentloop.New(agentloop.Config{}).Run(t.Context(), in, journal, h.hear)
+				out, err := agentloop.New(agentloop.Config{}).Run(t.Context(), in, journal, h.add)
 				if err != nil || time.Since(began) != tt.took || maximum.Load() != tt.maximum {
 					t.Errorf("took %v, %d at once: %v", time.Since(began), maximum.Load(), err)
 				}
-				// However they ended, they are recorded, numbered and told in their order.
+				// In whatever order they finished, they are recorded, numbered and reported in
+				// order.
 				for i, c := range out.ToolCalls {
 					want := fmt.Sprintf(`"call":{"id":"%d"`, i+1)
 					if c.ID != fmt.Sprint(i+1) || !strings.Contains(journal.steps[i+1], want) || c.Name != tt.calls[i] {
@@ -92,8 +93,9 @@ func TestCallsBesideEachOther(t *testing.T) {
 	}
 }
 
-// wantOrder checks that calls are told in order: as started, as ended, and each as started before it ended.
-func wantOrder(t *testing.T, h *heard, calls int) {
+// wantOrder checks that calls are reported in order, both started and completed, and each started
+// before it completed.
+func wantOrder(t *testing.T, h *eventLog, calls int) {
 	t.Helper()
 	var started, ended []string
 	for _, line := range h.lines {
@@ -112,11 +114,12 @@ func wantOrder(t *testing.T, h *heard, calls int) {
 		want = append(want, fmt.Sprint(i+2))
 	}
 	if !slices.Equal(started, want) || !slices.Equal(ended, want) {
-		t.Errorf("told %q", h.lines)
+		t.Errorf("events %q", h.lines)
 	}
 }
 
-// TestFatalCallEndsTheOthers: what ended before it is recorded, what goes on is cancelled, and Run waits for it.
+// TestFatalCallEndsTheOthers: finished calls are recorded, running ones are canceled, and Run
+// waits for them.
 func TestFatalCallEndsTheOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -148,7 +151,7 @@ func TestFatalCallEndsTheOthers(t *testing.T) {
 	})
 }
 
-// TestParked lets a call wait for a person between two others, and goes on after the decision.
+// TestParked parks a run at a call between two others, and continues after the decision.
 func TestParked(t *testing.T) {
 	t.Parallel()
 	decided := false
@@ -164,11 +167,11 @@ func TestParked(t *testing.T) {
 	ask.ToolCalls[1].Arguments = json.RawMessage(`{"amount":7}`)
 	model := scripted.New("scripted", ask, done)
 	journal := newMemory()
-	run := func(h *heard) (agentloop.Output, error) {
-		return newLoop().Run(t.Context(), agentloop.Input{Model: model, Tools: registry(t, read, pay)}, journal, h.hear)
+	run := func(h *eventLog) (agentloop.Output, error) {
+		return newLoop().Run(t.Context(), agentloop.Input{Model: model, Tools: registry(t, read, pay)}, journal, h.add)
 	}
-	var first heard
-	for range 2 { // asking again does not decide
+	var first eventLog
+	for range 2 { // another attempt does not decide
 		out, err := run(&first)
 		var parked *agentloop.Parked
 		if !errors.As(err, &parked) || parked.Kind != domain.ActionApproval || out.Turns != 1 || len(out.ToolCalls) != 1 {
@@ -183,7 +186,7 @@ func TestParked(t *testing.T) {
 		}
 	}
 	decided = true
-	var second heard
+	var second eventLog
 	out, err := run(&second)
 	if err != nil || out.Text != "done" || len(out.ToolCalls) != 3 || string(out.ToolCalls[1].Output) != `"paid"` || read.n != 2 || pay.n != 3 {
 		t.Errorf("got %+v, %v; %d calls and %d", out, err, read.n, pay.n)
@@ -191,7 +194,7 @@ func TestParked(t *testing.T) {
 	wantOrder(t, &second, 3)
 }
 
-// TestParkedBesideOthers: a call that waits for a person does not undo those before it.
+// TestParkedBesideOthers: a parked call does not undo the calls before it.
 func TestParkedBesideOthers(t *testing.T) {
 	t.Parallel()
 	slow := make(chan struct{})
@@ -216,7 +219,7 @@ func TestParkedBesideOthers(t *testing.T) {
 	}
 }
 
-// TestCallsThatAreNotMade: half a call never reaches a tool, in no attempt.
+// TestCallsThatAreNotMade: a truncated call never reaches a tool, in any attempt.
 func TestCallsThatAreNotMade(t *testing.T) {
 	t.Parallel()
 	call := func(arguments string) llm.ToolCall {
@@ -227,11 +230,11 @@ func TestCallsThatAreNotMade(t *testing.T) {
 		turn scripted.Call
 		told string
 	}{
-		"malformed":     {scripted.Call{ToolCalls: []llm.ToolCall{{Name: "count", Malformed: `{"a":`}}}, "not one JSON object"},
+		"malformed":     {scripted.Call{ToolCalls: []llm.ToolCall{{Name: "count", Malformed: `{"a":`}}}, "not a single JSON object"},
 		"cut off":       {cutOff, "length limit"},
-		"half a JSON":   {scripted.Call{ToolCalls: []llm.ToolCall{call(`{"a":`)}}, "not one JSON object"},
-		"no object":     {scripted.Call{ToolCalls: []llm.ToolCall{call(`[1]`)}}, "not one JSON object"},
-		"two documents": {scripted.Call{ToolCalls: []llm.ToolCall{call(`{} {}`)}}, "not one JSON object"},
+		"half a JSON":   {scripted.Call{ToolCalls: []llm.ToolCall{call(`{"a":`)}}, "not a single JSON object"},
+		"no object":     {scripted.Call{ToolCalls: []llm.ToolCall{call(`[1]`)}}, "not a single JSON object"},
+		"two documents": {scripted.Call{ToolCalls: []llm.ToolCall{call(`{} {}`)}}, "not a single JSON object"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -259,7 +262,8 @@ func TestCallsThatAreNotMade(t *testing.T) {
 	}
 }
 
-// TestHowResultsAreTold: a failed result says so to the model and to watchers, and one that was cut stays marked.
+// TestHowResultsAreTold: a failed result is marked for the model and for watchers, and a
+// truncated one stays marked.
 func TestHowResultsAreTold(t *testing.T) {
 	t.Parallel()
 	capped := `{"truncated":true,"totalBytes":70000,"text":"first part"}`
@@ -269,26 +273,27 @@ func TestHowResultsAreTold(t *testing.T) {
 		}
 		return tool.Result{}, &tool.Error{Message: "The arguments do not fit the tool: at /query: missing."}
 	}
-	var h heard
+	var h eventLog
 	model := scripted.New("scripted", asking("read", "read"), done)
-	out, err := newLoop().Run(t.Context(), agentloop.Input{Model: model, Tools: registry(t, &fake{name: "read", do: do})}, newMemory(), h.hear)
+	out, err := newLoop().Run(t.Context(), agentloop.Input{Model: model, Tools: registry(t, &fake{name: "read", do: do})}, newMemory(), h.add)
 	if err != nil || string(out.ToolCalls[0].Output) != capped || out.ToolCalls[1].Status != "failed" {
 		t.Fatalf("got %+v, %v", out.ToolCalls, err)
 	}
 	told := model.Requests()[1].Messages
 	cut, failed := told[len(told)-2].Result, told[len(told)-1].Result
 	if text := llm.RenderToolResult(*cut); cut.Failed || !strings.Contains(text, `"truncated":true`) || !strings.Contains(text, `"untrusted":true`) {
-		t.Errorf("told %s", text)
+		t.Errorf("model received %s", text)
 	}
 	if text := llm.RenderToolResult(*failed); !failed.Failed || !strings.Contains(text, `"failed":true`) || !strings.Contains(text, "at /query: missing") {
-		t.Errorf("told %s", text)
+		t.Errorf("model received %s", text)
 	}
 	if last := h.lines[4]; last != "3 tool.completed read failed" && h.lines[3] != "3 tool.completed read failed" {
-		t.Errorf("heard %q", h.lines)
+		t.Errorf("events %q", h.lines)
 	}
 }
 
-// TestAFailedCallIsShown: what a tool has to show of a failed call is in the trace, in the events, and before the model.
+// TestAFailedCallIsShown: the output of a failed call is in the run object, in the events, and in
+// the prompt.
 func TestAFailedCallIsShown(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ output, want string }{
@@ -305,14 +310,14 @@ func TestAFailedCallIsShown(t *testing.T) {
 			return tool.Result{}, fmt.Errorf("wrapped: %w", &tool.Error{Message: "the note", Output: json.RawMessage(c.output)})
 		}
 		var told []string
-		hear := func(e agentloop.Event) {
+		add := func(e agentloop.Event) {
 			if e.Type == agentloop.EventToolCompleted {
 				told = append(told, e.Tool.Status+" "+string(e.Tool.Output))
 			}
 		}
 		model, journal := scripted.New("scripted", asking("code"), done), newMemory()
 		in := agentloop.Input{Model: model, Tools: registry(t, &fake{name: "code", do: do})}
-		out, err := newLoop().Run(t.Context(), in, journal, hear)
+		out, err := newLoop().Run(t.Context(), in, journal, add)
 		if err != nil || out.Text != "done" {
 			t.Fatalf("%s: the run does not go on: %q, %v", name, out.Text, err)
 		}
@@ -320,11 +325,11 @@ func TestAFailedCallIsShown(t *testing.T) {
 			t.Errorf("%s: trace %s %s", name, got.Status, got.Output)
 		}
 		if len(told) != 1 || told[0] != "failed "+c.want || !strings.Contains(journal.steps[1], `"output":`+c.want) {
-			t.Errorf("%s: told %q; step %s", name, told, journal.steps[1])
+			t.Errorf("%s: events %q; step %s", name, told, journal.steps[1])
 		}
 		messages := model.Requests()[1].Messages
 		if r := messages[len(messages)-1].Result; r == nil || !r.Failed || string(r.Output) != c.want {
-			t.Errorf("%s: the model is told %+v", name, r)
+			t.Errorf("%s: model received %+v", name, r)
 		}
 	}
 }

@@ -9,18 +9,20 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// maxCitations bounds the citations of a run. Each shows up to longestQuote characters, and one mark costs the model three.
+// maxCitations bounds the citations of a run. A citation quotes up to maxQuote characters, but a
+// marker costs the model only three.
 const maxCitations = 500
 
-// highestEarlier bounds the numbers of earlier answers that count: a longer one is no citation, and would leave no
-// room for those to come.
-const highestEarlier = 99_999
+// maxEarlierNumber bounds the source numbers that readEarlier accepts from earlier answers. A
+// larger number is not a citation, and would leave too few digits for new sources.
+const maxEarlierNumber = 99_999
 
-// readAtOnce is how many bytes of an earlier answer are read between looks at the time.
-const readAtOnce = 64 << 10
+// readChunk is the size in bytes of the pieces in which an earlier answer is read. The context is
+// checked between pieces.
+const readChunk = 64 << 10
 
-// number gives sources their numbers: the one they already have in this run, or the session's next, for which the earlier
-// turns must have been read.
+// number assigns numbers to the sources that a tool returned. A source the run already has keeps
+// its number; others receive the session's next numbers. readEarlier must have been called.
 func (r *run) number(found []domain.Citation) []domain.Citation {
 	if len(found) > maxSources {
 		found = found[:maxSources]
@@ -31,7 +33,7 @@ func (r *run) number(found []domain.Citation) []domain.Citation {
 		s.Title, s.URL, s.CitedText = llm.CleanText(s.Title), llm.CleanText(s.URL), llm.CleanText(s.CitedText)
 		s.StartIndex, s.EndIndex = 0, 0
 		if numberFor(s, numbered) != 0 {
-			continue // the tool found it twice
+			continue // the tool returned it twice
 		}
 		if s.ID = numberFor(s, r.sources); s.ID == 0 {
 			if next == 0 {
@@ -45,8 +47,8 @@ func (r *run) number(found []domain.Citation) []domain.Citation {
 	return numbered
 }
 
-// nextSource gives the first number that no source of the session has: an answer must
-// not seem to cite what an earlier one, still in the prompt, had under that number.
+// nextSource returns the first unused source number of the session. Earlier answers are still in
+// the prompt, so their numbers must not be reused for other sources.
 func (r *run) nextSource() int {
 	last := r.earlier
 	for _, s := range r.sources {
@@ -55,15 +57,15 @@ func (r *run) nextSource() int {
 	return last + 1
 }
 
-// readEarlier finds the highest number that the session's earlier turns cite, or had a source under. A history may be
-// long, and the run's time over meanwhile.
+// readEarlier sets r.earlier to the highest source number that the session's earlier turns
+// mention. It checks ctx while it reads, because a history may be long.
 func (r *run) readEarlier(ctx context.Context) error {
 	if r.earlier >= 0 {
 		return nil
 	}
 	last := 0
 	note := func(number int, _ []string) (string, int, bool) {
-		if number <= highestEarlier {
+		if number <= maxEarlierNumber {
 			last = max(last, number)
 		}
 		return "", 0, true
@@ -72,7 +74,7 @@ func (r *run) readEarlier(ctx context.Context) error {
 		for _, m := range t.Messages {
 			if m.Role == llm.RoleAssistant {
 				answer := newFilter(note, func(string) {})
-				for part := range slices.Chunk([]byte(m.Text), readAtOnce) {
+				for part := range slices.Chunk([]byte(m.Text), readChunk) {
 					if ctx.Err() != nil {
 						return stopped(ctx)
 					}
@@ -88,11 +90,12 @@ func (r *run) readEarlier(ctx context.Context) error {
 			}
 		}
 	}
+
 	r.earlier = last
 	return nil
 }
 
-// numberFor gives the number that a source has in a list, 0 if it is not there.
+// numberFor returns the number of source s in list, or 0 if it is absent.
 func numberFor(s domain.Citation, list []domain.Citation) int {
 	for _, k := range list {
 		if k.Type == s.Type && k.URL == s.URL && k.CitedText == s.CitedText && same(k.DocumentID, s.DocumentID) && same(k.Page, s.Page) {
@@ -109,8 +112,8 @@ func same[T comparable](a, b *T) bool {
 	return *a == *b
 }
 
-// citationCheck returns the check of one model call's markers: passages.check until the run has maxCitations. Further markers
-// are removed from the text and counted, as those are that do not hold.
+// citationCheck returns the check for the markers of one model call. It is passages.check until
+// the run has maxCitations. After that all markers fail.
 func (r *run) citationCheck() func(number int, quotes []string) (quote string, missed int, ok bool) {
 	left := maxCitations - len(r.out.Citations)
 	return func(number int, quotes []string) (string, int, bool) {
@@ -126,15 +129,17 @@ func (r *run) citationCheck() func(number int, quotes []string) (quote string, m
 	}
 }
 
-// citations gives one citation for each marker of a filtered text that begins at the character offset of the message.
+// citations returns one citation for each marker of a filtered text. offset is the position of
+// the text in the message, in characters.
 func (p passages) citations(text string, marks []mark, offset int) []domain.Citation {
 	var cited []domain.Citation
 	words := supports(text, marks)
-	runes := countedTo{text: text}
+	runes := runeCounter{text: text}
 	type choice struct {
 		number int
 		words  extent
 	}
+
 	chosen := map[choice]string{}
 	for i, m := range marks {
 		if m.number == 0 {
@@ -155,29 +160,30 @@ func (p passages) citations(text string, marks []mark, offset int) []domain.Cita
 	return cited
 }
 
-// countedTo counts a text's characters; of two places asked for in turn, mostly one of those before is asked for again, or
-// what is behind it.
-type countedTo struct {
+// runeCounter converts byte offsets of a text to character offsets. It remembers the last two
+// results and counts from the nearer one, because callers ask for nearby offsets.
+type runeCounter struct {
 	text string
-	last [2]place // the one asked for last, and the one before
+	last [2]position // the last result, and the one before it
 }
 
-// place is one in a text, in both units.
-type place struct{ bytes, runes int }
+// position is an offset in a text, in bytes and in characters.
+type position struct{ bytes, runes int }
 
-func (c *countedTo) at(bytes int) int {
+// at returns the character offset of a byte offset.
+func (c *runeCounter) at(bytes int) int {
 	from := c.last[0]
-	if away(c.last[1].bytes, bytes) < away(from.bytes, bytes) {
+	if distance(c.last[1].bytes, bytes) < distance(from.bytes, bytes) {
 		from = c.last[1]
 	}
-	next := place{bytes, from.runes}
+	next := position{bytes, from.runes}
 	if bytes < from.bytes {
 		next.runes -= utf8.RuneCountInString(c.text[bytes:from.bytes])
 	} else {
 		next.runes += utf8.RuneCountInString(c.text[from.bytes:bytes])
 	}
-	c.last = [2]place{next, c.last[0]}
+	c.last = [2]position{next, c.last[0]}
 	return next.runes
 }
 
-func away(a, b int) int { return max(a-b, b-a) }
+func distance(a, b int) int { return max(a-b, b-a) }

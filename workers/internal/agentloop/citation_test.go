@@ -21,7 +21,8 @@ const (
 	chinese = "埃菲尔铁塔是位于法国巴黎战神广场的铁制镂空塔。铁塔高三百三十米，是巴黎最高的建筑物。"
 )
 
-// citing is a model that searches, cites what it found while it searches again, and then answers; it goes by its prompt.
+// citing is a model that searches, cites the sources while it searches again, and then answers.
+// It depends only on its prompt.
 type citing struct{ cut int }
 
 func (citing) Info() llm.Info { return llm.Info{Name: "citing", ContextTokens: 10_000} }
@@ -65,7 +66,8 @@ func searchTool() *fake {
 	}}
 }
 
-// TestCitations runs a model that cites well and badly, in any pieces and after any loss of its worker.
+// TestCitations runs a model with valid and invalid citations, with text in any pieces and after
+// any lost worker.
 func TestCitations(t *testing.T) {
 	t.Parallel()
 	for _, cut := range []int{1, 2, 3, 5, 1000} {
@@ -124,19 +126,19 @@ func TestCitations(t *testing.T) {
 	}
 }
 
-// TestWithoutToolsBracketsAreText: a model that was never told to cite writes what it likes.
+// TestWithoutToolsBracketsAreText: without citation instructions, brackets are plain text.
 func TestWithoutToolsBracketsAreText(t *testing.T) {
 	t.Parallel()
-	var h heard
+	var h eventLog
 	model := scripted.New("scripted", scripted.Call{Deltas: []string{"Sorted: [1,", " 2, 3]"}})
-	out, err := newLoop().Run(t.Context(), agentloop.Input{Message: "sort", Model: model}, newMemory(), h.hear)
+	out, err := newLoop().Run(t.Context(), agentloop.Input{Message: "sort", Model: model}, newMemory(), h.add)
 	if err != nil || out.Text != "Sorted: [1, 2, 3]" || out.CitationsRemoved != 0 || out.Citations != nil {
 		t.Errorf("got %+v, %v", out, err)
 	}
 }
 
-// TestEarlierMarkersCountAsTaken: of earlier runs only the answers are left, and their numbers must not come to mean
-// something else. Numbers in code are no markers.
+// TestEarlierMarkersCountAsTaken: only the answers of earlier runs remain, and their numbers must
+// not get another meaning. Numbers in code are not markers.
 func TestEarlierMarkersCountAsTaken(t *testing.T) {
 	t.Parallel()
 	model := scripted.New("scripted", asking("webSearch"), scripted.Call{Deltas: []string{"As I said [5], it is tall [6]."}})
@@ -152,13 +154,13 @@ func TestEarlierMarkersCountAsTaken(t *testing.T) {
 	}
 }
 
-// TestHeldTextIsNotShown: while nothing has been shown, a call may be made again, and starts afresh.
+// TestHeldTextIsNotShown: as long as no text was shown, a call may be retried from the start.
 func TestHeldTextIsNotShown(t *testing.T) {
 	t.Parallel()
 	model := scripted.New("scripted", asking("webSearch"),
 		scripted.Call{Deltas: []string{" [1 \"330"}, Err: modelError(llm.KindTruncated, 0)}, scripted.Call{Deltas: []string{"Tall [1 \"330 metres\"]."}})
-	var h heard
-	out, err := newLoop().Run(t.Context(), agentloop.Input{Message: "m", Model: model, Tools: registry(t, searchTool())}, newMemory(), h.hear)
+	var h eventLog
+	out, err := newLoop().Run(t.Context(), agentloop.Input{Message: "m", Model: model, Tools: registry(t, searchTool())}, newMemory(), h.add)
 	if err != nil || out.Text != "Tall [1]." || h.lines[len(h.lines)-2] != `3 message.delta "Tall [1]."` {
 		t.Errorf("got %+v, %v: %q", out, err, h.lines)
 	}

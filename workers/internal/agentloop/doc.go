@@ -1,33 +1,33 @@
-// Package agentloop is the turn loop: it asks a model, carries out the tools it wants,
-// and asks again until there is an answer. It knows no bus, database or HTTP; what it
-// needs of them is the [Journal] it is given and the events it hands out.
+// Package agentloop runs one turn of an agent: it calls a model, executes the tools the model
+// requests, and repeats until the model answers. The package uses no bus, database or HTTP; it
+// stores steps through a [Journal] and reports progress through a callback for events.
 //
 //	            ┌────────────── result recorded, more calls? ◄─┐
 //	            ▼                                              │
-//	load ─► model turn ──wants tools──► turn recorded ──► tool call
+//	load ─► model turn ──requests tools──► turn recorded ──► tool call
 //	            │
-//	            └──no tools──► Output (not recorded: it is saved together with the run's end)
+//	            └──no tools──► Output (not recorded: the caller saves it with the run's result)
 //
-// Every model turn that wants tools and every tool call is recorded as a [Step] before
-// anything follows from it. A run that another worker takes over loads its steps and goes
-// on after the last one: no recorded model call is paid, and no recorded tool call made, a
-// second time. What was begun and not recorded is done again.
+// The loop records every model turn that requests tools, and every tool call, as a [Step] before
+// it continues. A worker that takes a run over loads the steps and continues after the last one.
+// No recorded model call is paid twice, and no recorded tool call is executed twice. Work that
+// was started but not recorded is repeated.
 //
-// Calls of a turn that follow each other and have no side effect are made at the same time;
-// they are recorded and told in their order. A call that a person must decide about ends Run
-// with [*Parked], and is made again by the next one. No call is made of which the model may
-// have written only a part. How many are made has a limit for each turn, beyond which they are
-// failed ones, and for the run, which ends there.
+// Consecutive calls of a turn that have no side effect run concurrently. Their results are
+// recorded and reported in the order of the calls. If a call needs a person's decision, Run
+// returns [*Parked]; the next Run makes the call again. A call that the model may have written
+// only in part is never executed. Calls beyond the limit of a turn fail; reaching the limit of
+// the run fails the run.
 //
-// The text of a run is what its turns wrote, with an empty line between turns; the
-// message.delta events put together are that text. Tool results and data sent with the
-// message reach the model marked untrusted, and their sources under numbers that count up
-// through the session. A number in brackets in the answer, with or without a quote, becomes
-// a citation of words that stand in that source, for the words of the answer before it. What
-// does not hold is taken out before anyone sees it, and counted; how, see filter.go.
+// The text of a run is the texts of its turns, separated by empty lines. The concatenated
+// message.delta events are that text. The model receives tool results, and data sent with the
+// message, marked as untrusted. Sources have numbers that increase through the session. A number
+// in brackets in the answer, with or without a quote, becomes a citation: it links the words of
+// the answer before it to words of that source. Citations that fail the check are removed before
+// anyone reads them, and counted; see filter.go.
 //
-// Errors come classified as [*Error], with public code and message, or are the context's,
-// or the journal's own. There is one retry layer for models: at most two short retries
-// here, while nothing has been shown and the budget gives leave; everything longer is the
-// caller's, by putting the run back in the queue.
+// Run returns an [*Error] with a public code and message, or an error that wraps the context's
+// cause or the journal's error. The loop makes at most two short retries of a model call. It
+// retries only while the turn has shown no text and the retry budget allows it. For longer delays
+// the caller requeues the run.
 package agentloop

@@ -14,25 +14,25 @@ import (
 // Public codes of failed runs.
 const (
 	CodeModelUnavailable  = "model_unavailable"    // the provider fails or cannot be reached
-	CodeModelRateLimited  = "model_rate_limited"   // the provider asks to come back later
+	CodeModelRateLimited  = "model_rate_limited"   // the provider limits the rate of requests
 	CodeModelTimeout      = "model_timeout"        // the model did not answer in time
-	CodeModelTruncated    = "model_truncated"      // the answer broke off
-	CodeModelRejected     = "model_rejected"       // the provider refuses request, credentials or answer
-	CodeModelQuota        = "model_quota_exceeded" // the service's account at the provider is used up
-	CodeModelNotAvailable = "model_not_available"  // no such model, or its provider is not set up
-	CodeContextTooLong    = "context_too_long"     // the message does not fit the model
+	CodeModelTruncated    = "model_truncated"      // the answer stream broke off
+	CodeModelRejected     = "model_rejected"       // the provider rejects the request, the credentials or the answer
+	CodeModelQuota        = "model_quota_exceeded" // the account at the provider has no quota left
+	CodeModelNotAvailable = "model_not_available"  // no such model, or its provider is not configured
+	CodeContextTooLong    = "context_too_long"     // the prompt is too long for the model
 	CodeTurnLimit         = "turn_limit"           // too many model calls
 	CodeTokenLimit        = "token_limit"          // too many tokens
 	CodeByteLimit         = "byte_limit"           // too much text
 	CodeCostLimit         = "cost_limit"           // too expensive
 	CodeToolCallLimit     = "tool_call_limit"      // too many tool calls
 	CodeToolUnavailable   = "tool_unavailable"     // a tool cannot be reached
-	CodeJournalUnreadable = "journal_unreadable"   // the recorded steps do not fit together
+	CodeJournalUnreadable = "journal_unreadable"   // the recorded steps are inconsistent
 )
 
-// Error is a run that cannot go on. Code and Message are made for the caller; the cause, reached by
-// errors.Unwrap, is not. Retryable means that the same run may succeed later, RetryAfter (0 if
-// nobody said) not before when.
+// Error is the failure of a run. Code and Message are public; the cause, returned by
+// errors.Unwrap, is not. Retryable reports whether the same run may succeed later. RetryAfter is
+// the provider's minimum delay, or 0 if it gave none.
 type Error struct {
 	Code       string
 	Message    string
@@ -41,27 +41,28 @@ type Error struct {
 	Err        error
 }
 
-// Error gives code and public message.
+// Error returns the code and the public message.
 func (e *Error) Error() string { return e.Code + ": " + e.Message }
 
-// Unwrap gives the internal cause.
+// Unwrap returns the internal cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Parked says that a run waits for a person before it can make a call. All steps before it are recorded; once there is
-// a decision, Run goes on from them by making the same call again.
-type Parked struct { //nolint:errname // it is no failure
+// Parked reports that a call needs a person's decision. All earlier steps are recorded. After the
+// decision, Run continues from them and makes the same call again.
+type Parked struct { //nolint:errname // it is not a failure
 	Kind domain.ActionKind
 	Call tool.Call
 }
 
-// Error says what is waited for.
+// Error says which call needs which decision.
 func (p *Parked) Error() string {
 	return fmt.Sprintf("the run waits for a person: %s of the call %s", p.Kind, p.Call.ID)
 }
 
+// limitError returns the error of a run that reached a limit. It is not retryable.
 func limitError(code, message string) *Error { return &Error{Code: code, Message: message} }
 
-// codes maps the kinds of model failures; every kind has one.
+// codes maps every kind of model failure to a public code.
 var codes = map[llm.Kind]string{
 	llm.KindRateLimited:   CodeModelRateLimited,
 	llm.KindUnavailable:   CodeModelUnavailable,
@@ -78,8 +79,8 @@ var codes = map[llm.Kind]string{
 	llm.KindNotConfigured: CodeModelNotAvailable,
 }
 
-// Classify turns the error of a model, or of looking one up, into an *Error, unless it is one. One that is no
-// *llm.Error says nothing of its cause and is taken as passing.
+// Classify returns err as an *Error. An error of a model, or of the lookup of a model, gets the
+// code of its llm.Kind. Any other error becomes a retryable CodeModelUnavailable.
 func Classify(err error) *Error {
 	if classified, ok := errors.AsType[*Error](err); ok {
 		return classified
@@ -95,7 +96,7 @@ func Classify(err error) *Error {
 	return &Error{Code: code, Message: e.Error(), Retryable: e.Retryable, RetryAfter: e.RetryAfter, Err: err}
 }
 
-// toolUnavailable gives the run's error for a tool error that a retry may cure, nil for any other.
+// toolUnavailable returns the run's error for a retryable tool error, or nil for any other error.
 func toolUnavailable(name string, err error) *Error {
 	var e *tool.Error
 	if !errors.As(err, &e) || !e.Retryable {
@@ -104,7 +105,8 @@ func toolUnavailable(name string, err error) *Error {
 	return &Error{Code: CodeToolUnavailable, Message: fmt.Sprintf("The tool %s is not available.", name), Retryable: true, Err: err}
 }
 
-// stopped gives the reason why ctx ended, so that a lost lease is told from a cancel.
+// stopped returns an error that wraps the cause of ctx, so that callers can distinguish a lost
+// lease from a cancellation.
 func stopped(ctx context.Context) error { return wrap("running agent", context.Cause(ctx)) }
 
 func wrap(doing string, err error) error { return fmt.Errorf("%s: %w", doing, err) }

@@ -56,7 +56,7 @@ func TestModelErrorsAreClassified(t *testing.T) {
 	}
 }
 
-// TestRetriesInPlace holds the quick retries to their number and to the clock.
+// TestRetriesInPlace checks the number of short retries and their delays.
 func TestRetriesInPlace(t *testing.T) {
 	t.Parallel()
 	ok := scripted.Call{Deltas: []string{"fine"}}
@@ -184,8 +184,8 @@ func TestCaps(t *testing.T) {
 	}
 }
 
-// TestCost: each turn costs what its own model asks, an attempt that takes over knows what was spent, and the model that
-// answered last is the one that is named.
+// TestCost: each turn costs the price of its own model, a later attempt includes the earlier
+// cost, and Usage names the model that answered last.
 func TestCost(t *testing.T) {
 	t.Parallel()
 	price := func(model string, _ llm.Usage) int64 { return map[string]int64{"dear": 70, "cheap": 2}[model] }
@@ -196,7 +196,7 @@ func TestCost(t *testing.T) {
 	}
 	journal.left = -1
 	in.Model = scripted.New("cheap", done)
-	in.Price = func(model string, u llm.Usage) int64 { return price(model, u) - 1 } // what was spent stays spent
+	in.Price = func(model string, u llm.Usage) int64 { return price(model, u) - 1 } // the recorded cost does not change
 	out, err := newLoop().Run(t.Context(), in, journal, nil)
 	if err != nil || out.Usage.CostMicros != 71 || out.Usage.Model != "cheap" {
 		t.Errorf("got %+v, %v", out.Usage, err)
@@ -211,7 +211,8 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// TestRetryBudget: a retry that the budget refuses is not made, and what would not be retried does not ask it.
+// TestRetryBudget: a retry that the budget forbids is not made, and failures without a retry do
+// not use the budget.
 func TestRetryBudget(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -233,7 +234,7 @@ func TestRetryBudget(t *testing.T) {
 				loop := agentloop.New(agentloop.Config{Retry: func() bool { asks++; return asks <= tt.left }})
 				_, err := loop.Run(t.Context(), agentloop.Input{Model: model}, newMemory(), nil)
 				if err == nil || len(model.Requests()) != tt.made || asks != tt.asks {
-					t.Errorf("%d calls, asked %d times: %v", len(model.Requests()), asks, err)
+					t.Errorf("%d calls, Retry called %d times: %v", len(model.Requests()), asks, err)
 				}
 			})
 		})
@@ -338,7 +339,7 @@ func TestContextEndsTheRun(t *testing.T) {
 	})
 }
 
-// TestLongCallIDs: people name a call to approve it.
+// TestLongCallIDs: people use the ids to approve calls.
 func TestLongCallIDs(t *testing.T) {
 	t.Parallel()
 	model := scripted.New("scripted", scripted.Call{

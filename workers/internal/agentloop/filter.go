@@ -8,70 +8,73 @@ import (
 	"unicode/utf8"
 )
 
-// maxHeld is how many characters are held back at most: what is longer is no marker.
+// maxHeld is the maximum number of characters that the filter holds back. A longer text is not a
+// marker.
 const maxHeld = 600
 
-// How many characters are read again at most, because quotes do not end in a text that goes on beginning them: so many,
-// and so many times those that came.
+// Limits for characters that are scanned again because a quote did not end: rereadAlways
+// characters, plus maxReread times the length of the text so far.
 const (
 	rereadAlways = 64 << 10
 	maxReread    = 8
 )
 
-// mark is a marker of a filtered text, or the place of one that was removed.
+// mark is the place of a marker in the filtered text, or the place where one was removed.
 type mark struct {
-	number   int    // 0: removed
-	quote    string // as it stands in the passage; "" if the model gave none
-	from, to int    // in bytes of the filtered text
+	number   int    // 0 for a removed marker
+	quote    string // as spelled in the passage; "" if the model gave none
+	from, to int    // offsets in bytes of the filtered text
 }
 
-// filter takes the markers out of a text that do not hold, and brings the others into one form, while the text is
-// being written. It holds text back from a bracket on until it is known whether that begins a marker, and passes on
-// nothing that it would have to take back. What it does depends on the text alone, never on how it came in pieces.
+// filter checks the markers in a text while the model writes it. It removes markers that fail and
+// rewrites the others as [n]. From a bracket on, it holds text back until it is clear whether the
+// bracket begins a marker. Text that was emitted never changes. The result depends only on the
+// text, not on how it was split into pieces.
 //
 //	           ┌── not a marker: passed on ──┐
 //	[ ─► held ─┼── holds: passed on as [n] ──┼─► text
 //	           └── fails: removed, counted ──┘
 //
-// Brackets in code, and those of Markdown links, are text. A bracket inside what may yet be a marker is decided on
-// first, so that no removal makes a marker of what is left.
+// Brackets in code and brackets of Markdown links are text. A bracket inside a possible marker is
+// decided first, so that a removal cannot turn the remaining text into a marker.
 type filter struct {
-	// check gives a source's passage's own words for the quotes of an item, how many of these do not stand in it, and
-	// whether the item holds.
+	// check looks up the quotes of an item. It returns the first match as spelled in the source,
+	// the number of quotes that do not occur there, and whether the item is a valid citation.
 	check func(number int, quotes []string) (quote string, missed int, ok bool)
 	emit  func(text string)
 
-	out     strings.Builder // decided
-	emitted int             // bytes of it
-	partial []byte          // a character that has not come whole
-	tail    []rune          // held back: white space, or what open is about, or the rest of what may be inline code
-	open    []candidate     // each inside the one before
-	unsure  bool            // tail begins with a bracket in what may be inline code
-	md      markdown
-	marks   []mark
-	removed int
-	swallow bool // the white space that follows went with a marker before it
-	taken   int  // characters that came
-	reread  int  // and those of them that were read again, behind quotes that did not end
+	out        strings.Builder // text that is decided
+	emitted    int             // bytes of out that were emitted
+	partial    []byte          // the first bytes of an incomplete character
+	tail       []rune          // characters held back: white space, the text of open, or possible inline code
+	open       []candidate     // possible markers, each inside the one before it
+	maybeCode  bool            // tail begins with a bracket that may be inside inline code
+	md         markdown
+	marks      []mark
+	removed    int
+	skipBlanks bool // skip white space; the marker before it was removed with its own
+	taken      int  // characters received
+	reread     int  // characters scanned again after quotes that did not end
 }
 
 // candidate is a bracket that may begin a marker.
 type candidate struct {
-	from, at int // in tail: the white space before it, and the bracket
+	from, at int // indexes in tail: of the white space before the bracket, and of the bracket
 	grammar  grammar
-	closed   bool // but for what comes next
+	closed   bool // the closing bracket was read; the next character decides
 }
 
 func newFilter(check func(int, []string) (string, int, bool), emit func(string)) *filter {
 	return &filter{check: check, emit: emit, md: markdown{lead: true}}
 }
 
-// write takes a piece of text in and emits what is decided.
+// write reads a piece of text and emits the part that is decided.
 func (f *filter) write(piece string) {
 	if len(f.partial) > 0 {
 		piece = string(f.partial) + piece
 		f.partial = f.partial[:0]
 	}
+
 	for piece != "" {
 		if !utf8.FullRuneInString(piece) {
 			f.partial = append(f.partial, piece...)
@@ -85,7 +88,7 @@ func (f *filter) write(piece string) {
 	f.flush()
 }
 
-// finish decides on what is held back at the text's end, emits it, and gives the whole text.
+// finish decides the text held back, emits it, and returns the whole filtered text.
 func (f *filter) finish() string {
 	for range f.partial {
 		f.step(utf8.RuneError)
@@ -96,14 +99,14 @@ func (f *filter) finish() string {
 			f.endRun()
 		}
 		switch {
-		case f.unsure:
+		case f.maybeCode:
 			f.notCode()
 		case len(f.open) == 0:
 			f.release()
 			f.flush()
 			return f.out.String()
 		case f.top().closed:
-			f.settle(utf8.RuneError)
+			f.resolve(utf8.RuneError)
 		case f.top().grammar.quoted():
 			f.abandon()
 		default:
@@ -112,6 +115,7 @@ func (f *filter) finish() string {
 	}
 }
 
+// flush emits the decided text that was not emitted yet.
 func (f *filter) flush() {
 	if text := f.out.String()[f.emitted:]; text != "" {
 		f.emitted = f.out.Len()
@@ -119,17 +123,19 @@ func (f *filter) flush() {
 	}
 }
 
+// top returns the innermost possible marker.
 func (f *filter) top() *candidate { return &f.open[len(f.open)-1] }
 
-// step takes one character.
+// step reads one character.
 func (f *filter) step(r rune) {
-	if f.swallow && isBlank(r) {
+	if f.skipBlanks && isBlank(r) {
 		return
 	}
-	f.swallow = false
-	if f.md.ended(r) {
+	f.skipBlanks = false
+	if f.md.runEnded(r) {
 		f.endRun()
 	}
+
 	switch {
 	case f.md.mode == inSpan:
 		f.span(r)
@@ -148,13 +154,13 @@ func (f *filter) step(r rune) {
 	}
 }
 
-// put decides on a character: it is text.
+// put appends r to the decided text.
 func (f *filter) put(r rune) {
 	f.md.put(r)
 	f.out.WriteRune(r)
 }
 
-// release passes on what is held back, as it is.
+// release appends the held text unchanged.
 func (f *filter) release() {
 	for _, r := range f.tail {
 		f.put(r)
@@ -162,24 +168,26 @@ func (f *filter) release() {
 	f.tail, f.open = f.tail[:0], f.open[:0]
 }
 
-// again takes held text once more, from its beginning.
-func (f *filter) again(held []rune) {
+// rescan reads held text again from its beginning.
+func (f *filter) rescan(held []rune) {
 	for _, r := range held {
 		f.step(r)
 	}
 }
 
-// span takes a character of what may be inline code: whether it is, only its end tells.
+// span reads a character after a backtick that may begin inline code. Only the closing backtick
+// decides.
 func (f *filter) span(r rune) {
 	if r == '\n' {
 		f.notCode()
 		f.step(r)
 		return
 	}
+
 	f.md.count(r)
 	switch {
-	case f.unsure || r == '[':
-		f.unsure = true
+	case f.maybeCode || r == '[':
+		f.maybeCode = true
 		f.tail = append(f.tail, r)
 	case isBlank(r):
 		f.tail = append(f.tail, r)
@@ -187,27 +195,30 @@ func (f *filter) span(r rune) {
 		f.release()
 		f.put(r)
 	}
+
 	if len(f.tail) > maxHeld {
 		f.notCode()
 	}
 }
 
-// notCode takes back that the text at hand is inline code.
+// notCode reads the held text again as text, because the inline code did not end.
 func (f *filter) notCode() {
 	held := f.tail
-	f.tail, f.unsure = nil, false
-	f.md.noSpan()
-	f.again(held)
+	f.tail, f.maybeCode = nil, false
+	f.md.dropSpan()
+	f.rescan(held)
 }
 
+// endRun processes the end of a run of backticks or tildes. Text held back inside inline code is
+// released.
 func (f *filter) endRun() {
-	if f.md.endRun(f.unsure) {
-		f.unsure = false
+	if f.md.endRun(f.maybeCode) {
+		f.maybeCode = false
 		f.release()
 	}
 }
 
-// begin holds back from a bracket on.
+// begin starts to hold text back at a bracket.
 func (f *filter) begin() {
 	from := len(f.tail)
 	for from > 0 && isBlank(f.tail[from-1]) {
@@ -217,7 +228,7 @@ func (f *filter) begin() {
 	f.tail = append(f.tail, '[')
 }
 
-// candidate takes a character behind a bracket that may begin a marker.
+// candidate reads a character after a bracket that may begin a marker.
 func (f *filter) candidate(r rune) {
 	top := f.top()
 	switch {
@@ -226,16 +237,17 @@ func (f *filter) candidate(r rune) {
 		f.step(r)
 		return
 	case top.closed:
-		f.settle(r)
+		f.resolve(r)
 		f.step(r)
 		return
 	case r == '[' && !top.grammar.quoted():
 		f.begin()
 	default:
 		became := top.grammar.accept(r)
-		if r == '\n' && f.md.loose && became == goesOn {
+		if r == '\n' && f.md.loose && became == undecided {
 			became = unclosed
 		}
+
 		switch became {
 		case notMarker:
 			f.release()
@@ -247,7 +259,7 @@ func (f *filter) candidate(r rune) {
 			return
 		case complete:
 			top.closed = true
-		case goesOn:
+		case undecided:
 		}
 		f.tail = append(f.tail, r)
 	}
@@ -256,8 +268,9 @@ func (f *filter) candidate(r rune) {
 	}
 }
 
-// settle decides on the marker that is closed; next is what follows.
-func (f *filter) settle(next rune) {
+// resolve checks the marker on top of the stack, whose closing bracket was read. next is the
+// character after it.
+func (f *filter) resolve(next rune) {
 	top := *f.top()
 	f.open = f.open[:len(f.open)-1]
 	kept := f.judge(top)
@@ -265,6 +278,7 @@ func (f *filter) settle(next rune) {
 		f.remove(top, next)
 		return
 	}
+
 	f.tail = f.tail[:top.at]
 	f.release()
 	for _, m := range kept {
@@ -277,7 +291,7 @@ func (f *filter) settle(next rune) {
 	}
 }
 
-// judge gives what holds of a marker, and counts what does not.
+// judge returns the items of a marker that are valid and counts the others as removed.
 func (f *filter) judge(c candidate) (kept []mark) {
 	for _, it := range c.grammar.items {
 		quotes := make([]string, len(it.quotes))
@@ -293,31 +307,33 @@ func (f *filter) judge(c candidate) (kept []mark) {
 	return kept
 }
 
-// remove takes a marker out, with the white space before it unless that would join two words.
+// remove deletes a marker, together with the white space before it unless that would join two
+// words.
 func (f *filter) remove(c candidate, next rune) {
 	f.tail = f.tail[:c.from]
 	if unicode.IsLetter(next) || unicode.IsNumber(next) {
 		f.tail = f.tail[:c.at]
 	}
-	if len(f.open) > 0 { // what is left of an outer bracket may still be a marker
+	if len(f.open) > 0 { // the rest of an outer bracket may still be a marker
 		f.top().grammar.without(c.at - len(f.tail))
 		return
 	}
 	f.marks = append(f.marks, mark{from: f.out.Len(), to: f.out.Len()})
 	text := f.out.String()
-	f.swallow = len(f.tail) == 0 && (text == "" || strings.HasSuffix(text, "\n"))
-	f.part(next)
+	f.skipBlanks = len(f.tail) == 0 && (text == "" || strings.HasSuffix(text, "\n"))
+	f.separate(next)
 }
 
-// part keeps what stood around something that was taken out from becoming one run, which Markdown would read as another.
-func (f *filter) part(next rune) {
+// separate inserts a space if a removal would join two runs of backticks or tildes, which
+// Markdown would read as a longer one.
+func (f *filter) separate(next rune) {
 	if (next == '`' || next == '~') && len(f.tail) == 0 && strings.HasSuffix(f.out.String(), string(next)) {
 		f.put(' ')
 	}
 }
 
-// abandon gives up on brackets that were left open for too long. The text stays, but not what made it look like a
-// marker: a number with the beginning of a quote, which counts as removed, and the brackets around it.
+// abandon gives up on brackets that stayed open for too long. The text stays without its
+// brackets. A number with the beginning of a quote is deleted and counted as removed.
 func (f *filter) abandon() {
 	held, top := f.tail, *f.top()
 	f.tail, f.open = nil, nil
@@ -326,17 +342,20 @@ func (f *filter) abandon() {
 		held, rest = held[:top.at], held[top.at+1+top.grammar.lastOpened():]
 		f.removed += len(top.grammar.items)
 	}
+
 	for _, r := range held {
 		if r != '[' {
 			f.put(r)
 		}
 	}
+
 	if f.reread += len(rest); f.reread > rereadAlways+maxReread*f.taken {
-		// Each bracket in there may begin a quote that does not end either, and have the rest read once more.
+		// Each bracket in the rest may begin another unended quote and cause another scan.
 		rest = slices.DeleteFunc(rest, func(r rune) bool { return r == '[' })
 	}
+
 	if len(rest) > 0 {
-		f.part(rest[0])
+		f.separate(rest[0])
 	}
-	f.again(rest)
+	f.rescan(rest)
 }

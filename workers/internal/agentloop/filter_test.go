@@ -30,7 +30,7 @@ func testPassages() passages {
 	return p
 }
 
-// filtered is what became of a text.
+// filtered is the result of filtering a text.
 type filtered struct {
 	text    string
 	removed int
@@ -38,7 +38,7 @@ type filtered struct {
 	pieces  []string
 }
 
-// filterText filters a text that comes in pieces, cut at these bytes.
+// filterText filters a text in pieces that end at these bytes.
 func filterText(text string, cuts ...int) filtered {
 	var got filtered
 	p := testPassages()
@@ -55,7 +55,8 @@ func filterText(text string, cuts ...int) filtered {
 	return got
 }
 
-// short says what is cited: the number, what for, and, if the marker had a quote, its words.
+// short summarizes citations: the number, the supported words, and the quote if the marker had
+// one.
 func (f filtered) short() string {
 	var all []string
 	for _, c := range f.cited {
@@ -181,7 +182,7 @@ func TestQuotes(t *testing.T) {
 	tests := []struct {
 		source int
 		quote  string
-		want   string // "" if it does not stand there
+		want   string // "" if the source lacks it
 	}{
 		{1, "330 metres tall", "330 metres tall"},
 		{1, " 330\u00a0metres\n tall ", "330 metres tall"},
@@ -201,7 +202,7 @@ func TestQuotes(t *testing.T) {
 		{2, "铁塔高三百米", ""},
 		{3, "330 مترًا", "330 مترًا"},
 		{4, "Cafés", "Cafe\u0301s"},
-		{4, "Cafe", ""}, // a character is not cut from its accent
+		{4, "Cafe", ""}, // a character is not separated from its accent
 		{4, "open -- daily 🗼 from 9", "open — daily 🗼 from\n\t9"},
 		{4, `from\n\t9 to 5; see [sic] the notes, \"both\" of them`, "from\n\t9 to 5; see [sic] the notes, \"both\" of them"},
 		{4, "open\u200b — daily", "open — daily"},
@@ -223,11 +224,11 @@ func TestLongQuotesAreCut(t *testing.T) {
 	} {
 		f := fold(text)
 		got := f.find(strings.TrimSpace(text))
-		if n := utf8.RuneCountInString(got); n > longestQuote || n < longestQuote-5 || !strings.HasPrefix(text, got) {
+		if n := utf8.RuneCountInString(got); n > maxQuote || n < maxQuote-5 || !strings.HasPrefix(text, got) {
 			t.Errorf("%s: %d characters", name, n)
 		}
 		p := passage{source: domain.Citation{CitedText: text}}
-		if n := utf8.RuneCountInString(p.choose("w")); n > longestQuote || n == 0 {
+		if n := utf8.RuneCountInString(p.choose("w")); n > maxQuote || n == 0 {
 			t.Errorf("%s: chose %d characters", name, n)
 		}
 	}
@@ -255,10 +256,11 @@ func TestChosenWords(t *testing.T) {
 	}
 }
 
-// TestTextIsNotHeldForLong writes one character at a time: what is not about brackets comes at once, the rest soon.
+// TestTextIsNotHeldForLong writes one character at a time. Text without brackets is emitted
+// immediately, other text soon.
 func TestTextIsNotHeldForLong(t *testing.T) {
 	t.Parallel()
-	late := func(text string) (bytes, held int) { // shown late, held back
+	late := func(text string) (bytes, held int) { // characters emitted late, and characters held back
 		p := testPassages()
 		shown := 0
 		f := newFilter(p.check, func(piece string) { shown += len(piece) })
@@ -272,22 +274,22 @@ func TestTextIsNotHeldForLong(t *testing.T) {
 		return bytes, held
 	}
 	if n, _ := late("It is 330 m tall, `a := b`, and\n```\nx[0]\n```\nold. 真的！"); n > 1 {
-		t.Errorf("%d bytes of plain text are held", n)
+		t.Errorf("held back %d bytes of plain text", n)
 	}
 	if n, _ := late("It is tall [1 \"330 metres tall\"] and so on."); n > 30 {
-		t.Errorf("%d bytes are held for a marker", n)
+		t.Errorf("held back %d bytes for a marker", n)
 	}
 	for _, endless := range []string{
 		`x [1 "` + strings.Repeat("y", 5000), strings.Repeat("[", 5000), "`[" + strings.Repeat("y", 5000), strings.Repeat(" ", 5000), "` " + strings.Repeat(" ", 5000),
 		"[1" + strings.Repeat(" ", 5000), "[1" + strings.Repeat(", 1", 5000), strings.Repeat(`[1 "`, 5000), strings.Repeat("`[", 5000),
 	} {
 		if _, n := late(endless); n > maxHeld {
-			t.Errorf("%d characters are held of %q", n, endless[:10])
+			t.Errorf("held back %d characters of %q", n, endless[:10])
 		}
 	}
 }
 
-// Bits that texts of markers, and of what only looks like them, are made of.
+// Parts of texts with markers, and of texts that only look similar.
 var bits = []string{
 	"[", "]", "[", "]", "(", "1", "2", "99", "9", ",", ";", " ", " ", "\n", "\n\n", "\"", "“", "”", "'", "`", "``", "```", "```\n", "~~~\n", "-", "|",
 	"[1]", "[99]", "[1 \"", "[1 \"330 metres tall\"]", "[2 “铁塔高三百三十米”]", "[1 \"painted green\"]", "\"]", "330 metres tall", "铁塔。", "It is tall. ", "🗼",
@@ -302,7 +304,7 @@ func randomText(r *rand.Rand) string {
 	return b.String()
 }
 
-// holds checks everything that must be so of any text, however it comes in pieces.
+// holds checks the invariants of any text in any pieces.
 func holds(t *testing.T, text string, cuts ...int) {
 	t.Helper()
 	whole, cut := filterText(text), filterText(text, cuts...)
@@ -312,7 +314,7 @@ func holds(t *testing.T, text string, cuts ...int) {
 	if !utf8.ValidString(whole.text) {
 		t.Fatalf("%q: text %q is not valid", text, whole.text)
 	}
-	// What is left is left alone: no marker that fails survives, and none comes about by removing another.
+	// A second pass changes nothing: no invalid marker remains, and no removal creates one.
 	if again := filterText(whole.text); again.text != whole.text || again.removed != 0 {
 		t.Fatalf("%q: %q has %d markers that fail: %q", text, whole.text, again.removed, again.text)
 	}
@@ -321,8 +323,8 @@ func holds(t *testing.T, text string, cuts ...int) {
 		if c.StartIndex < 0 || c.StartIndex > c.EndIndex || c.EndIndex > len(runes) {
 			t.Fatalf("%q: citation of %d..%d in %d characters", text, c.StartIndex, c.EndIndex, len(runes))
 		}
-		if c.CitedText == "" || !strings.Contains(tested[c.ID], c.CitedText) || utf8.RuneCountInString(c.CitedText) > longestQuote {
-			t.Fatalf("%q: %q does not stand in source %d", text, c.CitedText, c.ID)
+		if c.CitedText == "" || !strings.Contains(tested[c.ID], c.CitedText) || utf8.RuneCountInString(c.CitedText) > maxQuote {
+			t.Fatalf("%q: %q is not in source %d", text, c.CitedText, c.ID)
 		}
 		if words := string(runes[c.StartIndex:c.EndIndex]); words != strings.TrimSpace(words) {
 			t.Fatalf("%q: supported words %q", text, words)

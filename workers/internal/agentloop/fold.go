@@ -9,19 +9,20 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// longestQuote bounds, in characters, the words of a source that a citation shows.
-const longestQuote = 500
+// maxQuote bounds the words of a source that a citation shows, in characters.
+const maxQuote = 500
 
-// folding is a text as quotes are compared with it: in composed form, every white space a single space, and one form
-// of the signs that people and models write in several ways. Letters, digits and their case stay as they are.
-type folding struct {
+// foldedText is a text normalized for the comparison with quotes. It is in Unicode's composed form
+// (NFC), runs of white space are a single space, and variants of quotation marks and dashes are
+// one character. Letters, digits and case are unchanged.
+type foldedText struct {
 	source string
 	text   string
-	from   []int // for each byte of text where its character begins in source, -1 inside a character
-	to     []int // for each byte of text where its character ends in source, -1 before its last byte
+	from   []int // for each byte of text: offset in source where its character begins, -1 inside a character
+	to     []int // for each byte of text: offset in source where its character ends, -1 before its last byte
 }
 
-// folded gives the forms that stand for others; what stands for nothing is left out.
+// folded maps characters to their normalized forms; invisible characters map to "".
 var folded = foldedForms()
 
 func foldedForms() map[rune]string {
@@ -38,8 +39,9 @@ func foldedForms() map[rune]string {
 	return forms
 }
 
-func fold(source string) folding {
-	f := folding{source: source}
+// fold normalizes a text for the comparison with quotes; see folding.
+func fold(source string) foldedText {
+	f := foldedText{source: source}
 	var text strings.Builder
 	add := func(piece string, from, to int) {
 		for i := range len(piece) {
@@ -51,6 +53,7 @@ func fold(source string) folding {
 		f.to[len(f.to)-1] = to
 		text.WriteString(piece)
 	}
+
 	var it norm.Iter
 	it.InitString(norm.NFC, source)
 	for !it.Done() {
@@ -60,16 +63,17 @@ func fold(source string) folding {
 		switch to := it.Pos(); {
 		case piece == "":
 		case last >= 0 && (piece == " " || piece == "-") && text.String()[last] == piece[0]:
-			f.to[last] = to // one space for many, and one dash
+			f.to[last] = to // a run of spaces or dashes becomes one
 		default:
 			add(piece, from, to)
 		}
 	}
+
 	f.text = text.String()
 	return f
 }
 
-// foldPiece folds a character with the marks that belong to it.
+// foldPiece normalizes one character and its combining marks.
 func foldPiece(piece string) string {
 	if len(piece) == 1 && piece[0] < 0x80 && piece[0] > '\'' && piece[0] != '`' {
 		return piece
@@ -88,12 +92,12 @@ func foldPiece(piece string) string {
 	return b.String()
 }
 
-// unescape undoes what models copy from the JSON in which they were given the text.
+// unescape decodes JSON escapes. Models copy them from the JSON in which they received the text.
 var unescape = strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, " ", `\t`, " ", `\r`, " ")
 
-// find gives the part of the source that a quote is, "" if it does not stand there: dots that only say that the
-// source goes on, and a full stop or comma that the source lacks, are not held against it.
-func (f *folding) find(quote string) string {
+// find returns the source's spelling of quote, or "" if the source lacks it. It ignores dots at
+// both ends of the quote, and punctuation at its end that the source lacks.
+func (f *foldedText) find(quote string) string {
 	for _, form := range []string{quote, unescape.Replace(quote)} {
 		wanted := strings.TrimSpace(fold(form).text)
 		wanted = strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(wanted, "..."), "..."))
@@ -110,8 +114,9 @@ func (f *folding) find(quote string) string {
 	return ""
 }
 
-// index finds a folded text, whole characters only.
-func (f *folding) index(wanted string) string {
+// index returns the source's spelling of a normalized text, or "". A match consists of whole
+// characters.
+func (f *foldedText) index(wanted string) string {
 	for at := 0; at+len(wanted) <= len(f.text); at++ {
 		next := strings.Index(f.text[at:], wanted)
 		if next < 0 {
@@ -120,18 +125,19 @@ func (f *folding) index(wanted string) string {
 		at += next
 		from, to := f.from[at], f.to[at+len(wanted)-1]
 		if from >= 0 && to >= 0 {
-			return shorten(f.source[from:to], longestQuote)
+			return shorten(f.source[from:to], maxQuote)
 		}
 	}
 	return ""
 }
 
-// shorten cuts a text to so many characters, between words where it can.
+// shorten truncates a text to at most maximum characters, between words if possible.
 func shorten(text string, maximum int) string {
 	return strings.TrimRightFunc(text[:cut(text, maximum)], unicode.IsSpace)
 }
 
-// cut gives where to cut a text so that it has at most so many characters: between words, unless one word is longer.
+// cut returns the byte offset at which to truncate a text to at most maximum characters: between
+// words, or within the first word if that is longer.
 func cut(text string, maximum int) int {
 	left, end := maximum, 0
 	for it := words.FromString(text); it.Next(); {
@@ -148,7 +154,7 @@ func cut(text string, maximum int) int {
 	return end
 }
 
-// hasWords reports whether a text says anything: letters, numbers, or pictures.
+// hasWords reports whether a text contains a letter, a number or a symbol such as an emoji.
 func hasWords(text string) bool {
 	return strings.IndexFunc(text, func(r rune) bool {
 		return unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.Is(unicode.So, r)

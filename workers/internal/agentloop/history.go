@@ -4,26 +4,28 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// perMessage is what a message costs a model beside its text, in tokens.
-const perMessage = 4
+// tokensPerMessage is the estimated overhead of a message in a prompt, in tokens.
+const tokensPerMessage = 4
 
-// Turn is one earlier exchange of a session: a caller's message, and everything up to the answer to it.
+// Turn is one exchange of a session: a caller's message and everything up to its answer.
 type Turn struct {
 	Messages []llm.Message `json:"messages"`
 }
 
-// PlainTurn makes a turn of a message and its answer.
+// PlainTurn returns a turn of a message and its answer, without tool calls.
 func PlainTurn(message, answer string) Turn {
 	return Turn{Messages: []llm.Message{{Role: llm.RoleUser, Text: message}, {Role: llm.RoleAssistant, Text: answer}}}
 }
 
-// Whole reports whether a turn goes from a user message to an answer with every tool call in between
-// answered. Models refuse prompts with half a tool exchange; runs that failed leave such turns behind.
+// Whole reports whether a turn begins with a user message, ends with an answer and has a result
+// for every tool call. Models reject prompts with an incomplete tool exchange; failed runs can
+// leave such turns.
 func (t Turn) Whole() bool {
 	n := len(t.Messages)
 	if n < 2 || t.Messages[0].Role != llm.RoleUser {
 		return false
 	}
+
 	var open []llm.ToolCall
 	for _, m := range t.Messages[1:] {
 		switch {
@@ -38,18 +40,18 @@ func (t Turn) Whole() bool {
 	return len(open) == 0 && t.Messages[n-1].Role == llm.RoleAssistant
 }
 
-// Tokens estimates what the turn costs in a prompt.
+// Tokens estimates the size of the turn in a prompt.
 func (t Turn) Tokens() int {
 	n := 0
 	for _, m := range t.Messages {
-		n += perMessage + llm.EstimateTokens(m.Size())
+		n += tokensPerMessage + llm.EstimateTokens(m.Size())
 	}
 	return n
 }
 
-// Fit gives the newest whole turns that together stay within a budget of estimated tokens, oldest
-// first, and how many older ones it left out. Turns that are not whole are dropped and not counted.
-// history is not changed; what is kept may share its memory.
+// Fit returns the newest whole turns that fit into a budget of estimated tokens, oldest first,
+// and the number of older turns left out. Turns that are not whole are dropped and not counted.
+// The result may share memory with history, which is not changed.
 func Fit(history []Turn, budget int) (kept []Turn, omitted int) {
 	whole := make([]Turn, 0, len(history))
 	for _, t := range history {
@@ -57,6 +59,7 @@ func Fit(history []Turn, budget int) (kept []Turn, omitted int) {
 			whole = append(whole, t)
 		}
 	}
+
 	from := len(whole)
 	for from > 0 {
 		if budget -= whole[from-1].Tokens(); budget < 0 {
@@ -67,13 +70,14 @@ func Fit(history []Turn, budget int) (kept []Turn, omitted int) {
 	return whole[from:], from
 }
 
-// HistoryBudget gives the estimated tokens that a run's model leaves for history: its context without
-// instructions, message, data and tools, and without a quarter kept for tool results and the answer.
+// HistoryBudget returns the estimated tokens that remain for history in the model's context,
+// after instructions, message, data and tools. A quarter of the context is reserved for tool
+// results and the answer.
 func HistoryBudget(in Input) int {
 	size := in.Model.Info().ContextTokens
-	used := len(in.System) + len(in.Message) + len(in.Data) + len(outsideRule) + len(citeRule)
+	used := len(in.System) + len(in.Message) + len(in.Data) + len(untrustedRule) + len(citeRule)
 	for _, s := range in.Tools.Specs() {
 		used += len(s.Name) + len(s.Description) + len(s.Schema)
 	}
-	return max(size-size/4-llm.EstimateTokens(used)-2*perMessage, 0)
+	return max(size-size/4-llm.EstimateTokens(used)-2*tokensPerMessage, 0)
 }

@@ -71,11 +71,12 @@ func TestFit(t *testing.T) {
 		}
 	}
 	if kept, omitted := agentloop.Fit(nil, 10); len(kept) != 0 || omitted != 0 {
-		t.Error("nothing gives nothing")
+		t.Error("no turns for an empty history")
 	}
 }
 
-// TestFitProperties tries every budget on mixed sizes: what is kept is a run of the newest, as long as it can be.
+// TestFitProperties tries every budget on mixed sizes. The result is always the longest run of
+// newest turns that fits.
 func TestFitProperties(t *testing.T) {
 	t.Parallel()
 	var history []agentloop.Turn

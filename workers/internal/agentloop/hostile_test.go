@@ -11,7 +11,7 @@ import (
 	"parley/workers/internal/llm/offline"
 )
 
-// costFor is how long a text takes to filter and to cite, the fastest of some tries.
+// costFor returns the minimum time for filtering and citing a text, of several tries.
 func costFor(text string) time.Duration {
 	best := time.Hour
 	for range 3 {
@@ -28,8 +28,8 @@ func costFor(text string) time.Duration {
 	return best
 }
 
-// TestTextsMadeToBeSlow: no text costs much more than one of the same length that is plain. It is not run beside others,
-// for it compares times.
+// TestTextsMadeToBeSlow: no text takes much longer than a plain one of the same length. It does
+// not run in parallel, because it compares times.
 func TestTextsMadeToBeSlow(t *testing.T) { //nolint:paralleltest // it measures
 	const size = 120_000
 	plain := costFor(strings.Repeat("It is tall [1]. ", size/16))
@@ -50,7 +50,7 @@ func TestTextsMadeToBeSlow(t *testing.T) { //nolint:paralleltest // it measures
 	}
 }
 
-// TestQuotesThatDoNotEnd: from some length on, no bracket of such a text is looked at any more, and none stays in it.
+// TestQuotesThatDoNotEnd: beyond a length, brackets of such a text are ignored and removed.
 func TestQuotesThatDoNotEnd(t *testing.T) {
 	t.Parallel()
 	f := newFilter(testPassages().check, func(string) {})
@@ -65,46 +65,46 @@ func TestQuotesThatDoNotEnd(t *testing.T) {
 	}
 }
 
-// TestWordsNextToAMarker: of a very long sentence its end says what a marker is for.
+// TestWordsNextToAMarker: of a very long sentence, only the end supports a marker.
 func TestWordsNextToAMarker(t *testing.T) {
 	t.Parallel()
-	far := "330 metres tall, about the same height as an 81-storey building " + strings.Repeat("— ", longestSupported)
+	far := "330 metres tall, about the same height as an 81-storey building " + strings.Repeat("— ", maxSupported)
 	if got := testPassages()[1].choose(far + "square"); got != "Its base is square." {
 		t.Errorf("got %q", got)
 	}
 }
 
-// leaving is a context that ends after so many looks at it.
-type leaving struct {
-	context.Context //nolint:containedctx // it is one
+// expiringContext is a context that ends after a number of Err calls.
+type expiringContext struct {
+	context.Context //nolint:containedctx // the type is a context
 	looks           int
 }
 
-func (l *leaving) Err() error {
+func (l *expiringContext) Err() error {
 	if l.looks--; l.looks < 0 {
 		return errors.New("over")
 	}
 	return nil
 }
 
-// TestReadingALongHistory ends with the run's time.
+// TestReadingALongHistory: reading a history ends when the context ends.
 func TestReadingALongHistory(t *testing.T) {
 	t.Parallel()
 	history := []Turn{PlainTurn("q", "Tall [7]."), PlainTurn("q", strings.Repeat("It is tall [3]. ", 60_000)), PlainTurn("q", "Tall [9].")}
-	looks := 1 + 15 + 1 // at each part of 64 KiB
+	looks := 1 + 15 + 1 // one for each piece of 64 KiB
 	for _, tt := range []struct {
 		looks int
 		ok    bool
 	}{{0, false}, {looks - 1, false}, {looks, true}} {
 		in := &Input{Model: offline.Echo{}, History: history}
 		r := newRun(New(Config{}), in, nil, nil)
-		if err := r.readEarlier(&leaving{t.Context(), tt.looks}); (err == nil) != tt.ok || (r.earlier == 9) != tt.ok {
+		if err := r.readEarlier(&expiringContext{t.Context(), tt.looks}); (err == nil) != tt.ok || (r.earlier == 9) != tt.ok {
 			t.Errorf("%d looks: %v, %d", tt.looks, err, r.earlier)
 		}
 	}
-	in := &Input{Model: offline.Echo{}, History: []Turn{{Messages: []llm.Message{{Role: llm.RoleAssistant, Text: strings.Repeat("长", readAtOnce) + "[12]"}}}}}
+	in := &Input{Model: offline.Echo{}, History: []Turn{{Messages: []llm.Message{{Role: llm.RoleAssistant, Text: strings.Repeat("长", readChunk) + "[12]"}}}}}
 	r := newRun(New(Config{}), in, nil, nil)
 	if err := r.readEarlier(t.Context()); err != nil || r.earlier != 12 {
-		t.Errorf("got %d, %v", r.earlier, err) // characters are cut in two between parts
+		t.Errorf("got %d, %v", r.earlier, err) // pieces end inside characters
 	}
 }

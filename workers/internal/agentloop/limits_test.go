@@ -17,7 +17,8 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// TestCallsOfATurn: what one turn asks for beyond 32 calls is told to the model as failed, also by another attempt.
+// TestCallsOfATurn: calls of a turn beyond 32 are failed results for the model, also in another
+// attempt.
 func TestCallsOfATurn(t *testing.T) {
 	t.Parallel()
 	for _, effect := range []domain.SideEffect{domain.SideEffectNone, domain.SideEffectUnsafe} {
@@ -42,15 +43,15 @@ func TestCallsOfATurn(t *testing.T) {
 			for i, m := range told[len(told)-40:] {
 				text := llm.RenderToolResult(*m.Result)
 				if m.Result.Failed != (i >= 32) || strings.Contains(text, "Too many calls in one turn; at most 32 are made.") != m.Result.Failed {
-					t.Errorf("call %d: told %s", i+1, text)
+					t.Errorf("call %d: model received %s", i+1, text)
 				}
 			}
 		})
 	}
 }
 
-// TestCallsOfARun: a run makes 128 calls, and ends at the turn that asks for more; what is too many for a turn, or was
-// cut off, counts for none.
+// TestCallsOfARun: a run makes 128 calls and fails at the turn that requests more. Calls beyond a
+// turn's limit and truncated calls do not count.
 func TestCallsOfARun(t *testing.T) {
 	t.Parallel()
 	full, one := asking(slices.Repeat([]string{"count"}, 40)...), asking("count")
@@ -71,7 +72,7 @@ func TestCallsOfARun(t *testing.T) {
 			t.Parallel()
 			f, journal := counting(), newMemory()
 			in := agentloop.Input{Model: scripted.New("scripted", tt.turns...), Tools: registry(t, f), Limits: agentloop.Limits{MaxToolCalls: tt.limit}}
-			for range 2 { // the second takes the steps of the first over
+			for range 2 { // the second takes over the steps of the first
 				out, err := newLoop().Run(t.Context(), in, journal, nil)
 				if f.n != tt.made || (err == nil) != tt.ok {
 					t.Errorf("%d calls made: %v", f.n, err)
@@ -79,7 +80,7 @@ func TestCallsOfARun(t *testing.T) {
 				if tt.ok {
 					return
 				}
-				if e := codeFor(t, err); e.Code != "tool_call_limit" || e.Message != "The run made more tool calls than it may." || e.Retryable || out.Text != "" {
+				if e := codeFor(t, err); e.Code != "tool_call_limit" || e.Message != "The run exceeded its limit of tool calls." || e.Retryable || out.Text != "" {
 					t.Errorf("got %+v, %q", e, out.Text)
 				}
 			}
@@ -87,14 +88,14 @@ func TestCallsOfARun(t *testing.T) {
 	}
 }
 
-// TestToolsThatPanic: a call has a goroutine of its own, and what panics there is a failed call like any other. When it may
-// have had a side effect, the attempt ends, as it would with the process.
+// TestToolsThatPanic: a panic in a call's goroutine makes a failed call. If the tool may have had
+// a side effect, the attempt ends, as after a crash.
 func TestToolsThatPanic(t *testing.T) {
 	t.Parallel()
 	var logged atomic.Int32
 	loop := agentloop.New(agentloop.Config{Panicked: func(name string, err error) {
 		if name != "read" && name != "pay" || !strings.Contains(err.Error(), "limits_test.go") || strings.Contains(err.Error(), "secret") {
-			t.Errorf("%s: told of %v", name, err)
+			t.Errorf("%s: reported %v", name, err)
 		}
 		logged.Add(1)
 	}})
@@ -108,7 +109,7 @@ func TestToolsThatPanic(t *testing.T) {
 	in := agentloop.Input{Model: scripted.New("scripted", asking("read", "read", "read"), done), Tools: tools}
 	out, err := loop.Run(t.Context(), in, newMemory(), nil)
 	if err != nil || out.Text != "done" || len(out.ToolCalls) != 3 || logged.Load() != 2 {
-		t.Fatalf("got %+v, %v; told %d times", out, err, logged.Load())
+		t.Fatalf("got %+v, %v; reported %d times", out, err, logged.Load())
 	}
 	for i, want := range []string{`{"error":"The tool failed."}`, `"fine"`, `{"error":"The tool failed."}`} {
 		if got := string(out.ToolCalls[i].Output); got != want {
@@ -130,7 +131,8 @@ func markingModel(answer string) *scripted.Model {
 	return scripted.New("scripted", scripted.Call{ToolCalls: []llm.ToolCall{search}}, scripted.Call{Deltas: []string{answer}})
 }
 
-// TestCitationsOfARun: a run has at most 500 citations. Further marks are removed from the answer and counted, also in the stream.
+// TestCitationsOfARun: a run has at most 500 citations. Further marks are removed from the answer
+// and the stream, and counted.
 func TestCitationsOfARun(t *testing.T) {
 	t.Parallel()
 	const marks = 200_000
@@ -160,7 +162,8 @@ func TestCitationsOfARun(t *testing.T) {
 	}
 }
 
-// TestCitationsOfSeveralTurns: the bound counts the citations of all turns, also of those that another worker recorded.
+// TestCitationsOfSeveralTurns: the limit applies to the citations of all turns, including those
+// recorded by another worker.
 func TestCitationsOfSeveralTurns(t *testing.T) {
 	t.Parallel()
 	search := func(id string) []llm.ToolCall {
@@ -179,8 +182,9 @@ func TestCitationsOfSeveralTurns(t *testing.T) {
 	}
 }
 
-// TestResultCountsAgainstMaxBytes: the run object holds the answer twice and a copy of a source for each citation. A run whose object
-// would be larger than MaxBytes fails before any of its citations is published.
+// TestResultCountsAgainstMaxBytes: the run object contains the answer twice, and a copy of a
+// source for each citation. If the object would exceed MaxBytes, the run fails before it
+// publishes a citation.
 func TestResultCountsAgainstMaxBytes(t *testing.T) {
 	t.Parallel()
 	title := strings.Repeat("t", 1000)

@@ -5,33 +5,34 @@ import (
 	"strings"
 )
 
-// mode says how the text at hand is read.
+// mode is the kind of Markdown text at the current character.
 type mode int
 
 const (
 	inText  mode = iota
-	inSpan       // behind a backtick that may begin inline code, which ends in the same line
-	inInfo       // the rest of the line that begins a code block
+	inSpan       // after backticks that may begin inline code, which ends in the same line
+	inInfo       // rest of the line that begins a code block
 	inFence      // inside a code block
 )
 
-// markdown follows a text as far as code is concerned: brackets in code are no citations.
+// markdown tracks which parts of a text are code, because brackets in code are not citations.
 type markdown struct {
 	mode   mode
-	char   rune  // that the run at hand, or the code block, is made of
-	length int   // of the run that began the code
-	runs   []int // in what may be inline code: the lengths of the runs of backticks so far, with the one that began it
-	run    int   // length of the run at hand: backticks or tildes in text, backticks in inline code
-	lead   bool  // so far the line has only what may stand before a code block's fence
-	first  bool  // it had when the run began
-	loose  bool  // the line has backticks that begin no code, so that what joins it with the next may make some of them
-	fence  int   // in a code block: length of the line's run that may be its end, negative if it is none
+	char   rune  // character of the current run, or of the code block's fence
+	length int   // length of the run that began the code
+	runs   []int // in possible inline code: lengths of the runs of backticks so far, including the first
+	run    int   // length of the current run: backticks or tildes in text, backticks in inline code
+	lead   bool  // the line so far contains only characters of fencePrefix
+	first  bool  // value of lead when the run began
+	loose  bool  // the line has unmatched backticks; joined with the next line they might begin code
+	fence  int   // in a code block: length of the line's possible closing fence, negative if there is none
 }
 
-// beforeFence is what may stand before a code block's fence in its line: indents, quotes, items of lists.
-const beforeFence = " \t>-*+.)0123456789"
+// fencePrefix lists the characters allowed before a code block's fence: indents, quotes, list
+// markers.
+const fencePrefix = " \t>-*+.)0123456789"
 
-// put follows a character of the text.
+// put processes a character of the text.
 func (m *markdown) put(r rune) {
 	switch {
 	case m.mode == inFence:
@@ -41,14 +42,14 @@ func (m *markdown) put(r rune) {
 		if m.mode == inInfo {
 			m.mode, m.fence = inFence, 0
 		}
-	case m.mode == inInfo && r == '`' && m.char == '`': // it was no code block: those have no backtick in that line
+	case m.mode == inInfo && r == '`' && m.char == '`': // not a code block: the info string of backtick fences contains no backtick
 		m.mode, m.run, m.runs = inSpan, 1, append(m.runs[:0], m.length)
 	default:
-		m.lead = m.lead && strings.ContainsRune(beforeFence, r)
+		m.lead = m.lead && strings.ContainsRune(fencePrefix, r)
 	}
 }
 
-// fenced follows a character of a code block, up to the end of the line that ends it.
+// fenced processes a character of a code block, up to the end of its closing line.
 func (m *markdown) fenced(r rune) {
 	switch {
 	case r == '\n':
@@ -66,7 +67,7 @@ func (m *markdown) fenced(r rune) {
 	}
 }
 
-// count takes a character that may be of a run.
+// count adds a character to the current run of backticks or tildes.
 func (m *markdown) count(r rune) {
 	if r != '`' && (r != '~' || m.mode != inText) {
 		return
@@ -77,11 +78,11 @@ func (m *markdown) count(r rune) {
 	m.run++
 }
 
-// ended reports whether r ends the run at hand.
-func (m *markdown) ended(r rune) bool { return m.run > 0 && r != m.char }
+// runEnded reports whether r ends the current run.
+func (m *markdown) runEnded(r rune) bool { return m.run > 0 && r != m.char }
 
-// endRun says what a run was, now that it is over: true if it ended inline code. One that is held back may be something
-// else once it is read again.
+// endRun processes a run that is complete. It returns true if the run closed inline code. A run
+// in text that is held back is not stored, because that text may be read again.
 func (m *markdown) endRun(held bool) bool {
 	run := m.run
 	m.run = 0
@@ -100,8 +101,9 @@ func (m *markdown) endRun(held bool) bool {
 	return false
 }
 
-// noSpan takes back that the run which seemed to begin inline code did. The next one that has no equal may have.
-func (m *markdown) noSpan() {
+// dropSpan reads the opening run as text. The next run without a match of equal length may begin
+// inline code.
+func (m *markdown) dropSpan() {
 	m.mode, m.run, m.loose = inText, 0, true
 	for rest := m.runs[1:]; len(rest) > 0; {
 		end := slices.Index(rest[1:], rest[0])

@@ -6,11 +6,11 @@ import (
 	"unicode"
 )
 
-// longestNumber bounds the digits of a source's number.
-const longestNumber = 6
+// maxNumberDigits bounds the digits of a source's number.
+const maxNumberDigits = 6
 
-// Marks that stand around quotes, and what may end the one that each begins. Writers of different languages begin
-// with what others end with.
+// closers maps each opening quotation mark to the marks that may close it. Some marks open quotes
+// in one language and close them in another.
 var closers = map[rune]string{
 	'"': "\"”“", '“': "”\"“", '”': "”\"", '„': "“”\"", '‟': "”\"", '〝': "〞〟", '＂': "＂", '«': "»", '»': "«", '‹': "›", '›': "‹",
 	'「': "」", '『': "』", '\'': "'’‘", '‘': "’'‘", '’': "’'", '‚': "‘’'",
@@ -18,55 +18,55 @@ var closers = map[rune]string{
 
 const separators = ",;，；、"
 
-// verdict is what a character makes of a marker.
+// verdict is the effect of a character on a possible marker.
 type verdict int
 
 const (
-	goesOn verdict = iota
+	undecided verdict = iota
 	notMarker
-	complete // the closing bracket
-	unclosed // a quote was begun and cannot end any more
+	complete // the closing bracket was read
+	unclosed // a quote began and can no longer end
 )
 
-// grammarState says what was read last.
+// grammarState is the grammar's position in a marker.
 type grammarState int
 
 const (
-	atNumber    grammarState = iota // a number must come, or behind one a quote
-	inNumber                        // its digits
-	afterNumber                     // white space behind it
-	atQuote                         // a colon: only a quote may come
+	atNumber    grammarState = iota // a number must follow, or a quote if a number came before
+	inNumber                        // in the digits of a number
+	afterNumber                     // in the white space after a number
+	atQuote                         // after a colon; only a quote may follow
 	inQuote
-	afterQuote // what may have been its end
+	afterQuote // after a mark that may close the quote
 )
 
-// item is a number that a marker names, and the quotes behind it.
+// item is a number in a marker and the quotes that follow it.
 type item struct {
 	number int
 	quotes []extent
 }
 
-// extent is a part of a text, in the units of whoever made it.
+// extent is a range of a text. Its units depend on its use.
 type extent struct{ from, to int }
 
-// grammar reads what stands behind the bracket that may begin a marker, character by character:
+// grammar parses the text after a bracket that may begin a marker, character by character:
 //
-//	numbers joined by , or ; and behind each any quotes: 1 | 1, 2 | 1 "words" | 1 "words"; "words", 2 “words”
+//	numbers joined by , or ; and after each any quotes: 1 | 1, 2 | 1 "words" | 1 "words"; "words", 2 “words”
 //
-// A mark inside a quote that could be its end is one if a bracket, or a further quote or number, follows.
+// A quotation mark inside a quote closes it only if a bracket, another quote or a number follows.
 type grammar struct {
 	state   grammarState
-	items   []item // extents of quotes are in characters behind the bracket
+	items   []item // extents of quotes are in characters after the bracket
 	read    int
 	digits  int
-	ends    string // what may end the quote
-	newline bool   // in a quote: nothing but white space since a line ended
+	ends    string // the marks that may close the quote
+	newline bool   // in a quote: only white space since the last line break
 }
 
-// quoted reports whether a quote was begun: text that is surely meant as a marker.
+// quoted reports whether a quote began. The text is then certainly intended as a marker.
 func (g *grammar) quoted() bool { return g.lastQuoted() >= 0 }
 
-// accept takes the next character.
+// accept processes the next character.
 func (g *grammar) accept(r rune) verdict {
 	g.read++
 	switch {
@@ -78,10 +78,10 @@ func (g *grammar) accept(r rune) verdict {
 		if g.state == inNumber {
 			g.state = afterNumber
 		}
-		return goesOn
+		return undecided
 	case g.take(r):
-		return goesOn
-	case g.quoted(): // what seemed to be its end was a part of it
+		return undecided
+	case g.quoted(): // the quotation mark did not close the quote
 		g.items = g.items[:g.lastQuoted()+1]
 		g.state = inQuote
 		return g.inside(r)
@@ -90,7 +90,8 @@ func (g *grammar) accept(r rune) verdict {
 	}
 }
 
-// without takes back the white space that was read last, all of it that follows a number or none.
+// without removes the last white space from the count. blanks is all of the white space after a
+// number, or 0.
 func (g *grammar) without(blanks int) {
 	g.read -= blanks
 	if blanks > 0 && g.state == afterNumber {
@@ -98,12 +99,12 @@ func (g *grammar) without(blanks int) {
 	}
 }
 
-// mayEnd reports whether nothing need follow.
+// mayEnd reports whether the marker may end here.
 func (g *grammar) mayEnd() bool {
 	return g.state == inNumber || g.state == afterNumber || g.state == afterQuote
 }
 
-// take takes a character outside of quotes; false if it may not stand here.
+// take processes a character outside of quotes. It returns false if the character is not allowed.
 func (g *grammar) take(r rune) bool {
 	switch {
 	case g.state == afterQuote && strings.ContainsRune(g.ends, r):
@@ -122,16 +123,18 @@ func (g *grammar) take(r rune) bool {
 	return true
 }
 
-// digit takes a digit in; false if no number may stand here, or not this one.
+// digit processes a digit. It returns false if no number may be here, or the digit is not
+// allowed.
 func (g *grammar) digit(r rune) bool {
 	switch {
 	case g.state == atNumber && r != '0':
 		g.items = append(g.items, item{})
 		g.digits = 0
-	case g.state == inNumber && g.digits < longestNumber:
+	case g.state == inNumber && g.digits < maxNumberDigits:
 	default:
 		return false
 	}
+
 	g.state = inNumber
 	g.digits++
 	last := &g.items[len(g.items)-1]
@@ -139,14 +142,14 @@ func (g *grammar) digit(r rune) bool {
 	return true
 }
 
-// begin opens a quote behind the last number.
+// begin opens a quote after the last number.
 func (g *grammar) begin(r rune) {
 	g.state, g.ends, g.newline = inQuote, closers[r], false
 	last := &g.items[len(g.items)-1]
 	last.quotes = append(last.quotes, extent{from: g.read, to: g.read})
 }
 
-// inside takes a character of a quote.
+// inside processes a character of a quote.
 func (g *grammar) inside(r rune) verdict {
 	switch {
 	case r == '\n' && g.newline:
@@ -159,17 +162,17 @@ func (g *grammar) inside(r rune) verdict {
 	if strings.ContainsRune(g.ends, r) {
 		g.end()
 	}
-	return goesOn
+	return undecided
 }
 
-// end takes the character read last as the end of the quote, as long as nothing says otherwise.
+// end closes the quote at the last character, until later characters show otherwise.
 func (g *grammar) end() {
 	quotes := g.items[len(g.items)-1].quotes
 	quotes[len(quotes)-1].to = g.read - 1
 	g.state = afterQuote
 }
 
-// lastQuoted gives the last item with a quote, -1 for none.
+// lastQuoted returns the index of the last item with a quote, or -1.
 func (g *grammar) lastQuoted() int {
 	for i, it := range slices.Backward(g.items) {
 		if len(it.quotes) > 0 {
@@ -179,7 +182,7 @@ func (g *grammar) lastQuoted() int {
 	return -1
 }
 
-// lastOpened gives where the words of the quote begin that was begun last.
+// lastOpened returns the offset at which the last quote begins.
 func (g *grammar) lastOpened() int {
 	quotes := g.items[g.lastQuoted()].quotes
 	return quotes[len(quotes)-1].from

@@ -10,15 +10,16 @@ import (
 )
 
 const (
-	maxRetries    = 2           // in place, over a whole run
-	longestDelay  = time.Second // of one of them, so two take at most 2 s
-	smallestReply = 4096        // tokens: below this the rest of the run's budget caps the answer
+	maxRetries    = 2           // of model calls, over a whole run
+	maxRetryDelay = time.Second // maximum delay of one retry, so two take at most 2 s
+	smallestReply = 4096        // tokens: below this, the run's remaining budget limits the answer
 )
 
-// retryDelays are the middle waits before the first and second retry.
+// retryDelays are the mean delays before the first and second retry.
 var retryDelays = [maxRetries]time.Duration{200 * time.Millisecond, 600 * time.Millisecond}
 
-// modelTurn makes one model call, again after a short wait or with less history if that may help.
+// modelTurn makes one model call. It retries after a short delay, or with less history if the
+// prompt is too long.
 func (r *run) modelTurn(ctx context.Context) (*TurnStep, llm.StopReason, error) {
 	left, err := r.budgetLeft()
 	if err != nil {
@@ -28,8 +29,10 @@ func (r *run) modelTurn(ctx context.Context) (*TurnStep, llm.StopReason, error) 
 		if ctx.Err() != nil {
 			return nil, "", stopped(ctx)
 		}
+
 		r.beginTurn()
 		res, err := r.in.Model.Stream(ctx, r.request(left), r.emit)
+
 		switch {
 		case err == nil:
 			r.loop.earn()
@@ -39,18 +42,19 @@ func (r *run) modelTurn(ctx context.Context) (*TurnStep, llm.StopReason, error) 
 		case r.shortenHistory(err):
 			continue
 		}
+
 		delay, again := r.retryDelay(err)
 		if !again || !r.loop.retry() {
 			return nil, "", Classify(err)
 		}
 		r.retries++
-		if !pause(ctx, delay) {
+		if !sleepContext(ctx, delay) {
 			return nil, "", stopped(ctx)
 		}
 	}
 }
 
-// budgetLeft gives the tokens that the run may still use, unless it has reached a limit.
+// budgetLeft returns the tokens that the run may still use, or an error if a limit is reached.
 func (r *run) budgetLeft() (int64, error) {
 	used := r.out.Usage
 	left := r.limits.MaxTokens - used.InputTokens - used.OutputTokens
@@ -66,8 +70,8 @@ func (r *run) budgetLeft() (int64, error) {
 	}
 }
 
-// beginTurn makes ready for what a model call will emit. Without tools nothing can be cited: a number in brackets is
-// then a number in brackets.
+// beginTurn prepares the output of a model call. A run without tools has no sources, so numbers
+// in brackets are plain text and no filter is needed.
 func (r *run) beginTurn() {
 	r.streamed = false
 	if len(r.tools) > 0 {
@@ -75,7 +79,8 @@ func (r *run) beginTurn() {
 	}
 }
 
-// endTurn makes a turn of a model's answer: its text as it was shown, and only such calls as may be made.
+// endTurn converts a model's answer to a step. Its text is the filtered text, and its calls have
+// a JSON object or no arguments.
 func (r *run) endTurn(res llm.Response) *TurnStep {
 	t := &TurnStep{
 		Model: res.Model, Text: res.Text, ToolCalls: res.ToolCalls, Usage: res.Usage, Thinking: res.Thinking,
@@ -85,13 +90,15 @@ func (r *run) endTurn(res llm.Response) *TurnStep {
 		t.CostMicros = max(r.in.Price(res.Model, res.Usage), 0)
 	}
 	for i, c := range t.ToolCalls {
-		if c.Arguments != nil { // whatever a model's adapter lets through, a call has an object
+		if c.Arguments != nil { // adapters may let other values through
 			t.ToolCalls[i] = llm.NewToolCall(c.ID, c.Name, string(c.Arguments))
 		}
 	}
+
 	if r.filter == nil {
 		return t
 	}
+
 	t.Text = r.filter.finish()
 	offset := utf8.RuneCountInString(r.out.Text)
 	if offset > 0 {
@@ -101,6 +108,7 @@ func (r *run) endTurn(res llm.Response) *TurnStep {
 	return t
 }
 
+// request returns the next model call. left is the number of tokens that the run may still use.
 func (r *run) request(left int64) llm.Request {
 	maxTokens := r.limits.MaxAnswerTokens
 	if left < smallestReply && (maxTokens == 0 || left < maxTokens) {
@@ -112,18 +120,21 @@ func (r *run) request(left int64) llm.Request {
 	}
 }
 
-// shortenHistory leaves out the older half of the history if the prompt was too long for the model,
-// whose real limit nobody may have known; false if that is not the cause or nothing is left to leave out.
+// shortenHistory drops the older half of the history if the prompt was too long for the model.
+// The configured context size can be wrong. It returns false if err has another cause or no
+// history is left.
 func (r *run) shortenHistory(err error) bool {
 	var e *llm.Error
 	if !errors.As(err, &e) || e.Kind != llm.KindContextLength || r.streamed || len(r.history) == 0 {
 		return false
 	}
+
 	dropped := (len(r.history) + 1) / 2
 	messages := 0
 	for _, t := range r.history[:dropped] {
 		messages += len(t.Messages)
 	}
+
 	r.history = r.history[dropped:]
 	r.messages = r.messages[messages:]
 	r.own -= messages
@@ -132,23 +143,24 @@ func (r *run) shortenHistory(err error) bool {
 	return true
 }
 
-// retryDelay decides whether to retry in place, and after how long: only what passes quickly, and only
-// while the caller has been shown nothing of this turn. A timeout has already taken long.
+// retryDelay returns the delay before a retry, and false if the call must not be retried. Only
+// short-lived failures are retried, and only if the turn has shown no text. A timeout already
+// took long.
 func (r *run) retryDelay(err error) (time.Duration, bool) {
 	var e *llm.Error
 	if !errors.As(err, &e) || !e.Retryable || e.Kind == llm.KindTimeout {
 		return 0, false
 	}
-	if r.streamed || r.retries >= maxRetries || e.RetryAfter > longestDelay {
+	if r.streamed || r.retries >= maxRetries || e.RetryAfter > maxRetryDelay {
 		return 0, false
 	}
 	middle := retryDelays[r.retries]
 	delay := middle/2 + time.Duration(r.loop.jitter()*float64(middle))
-	return min(max(delay, e.RetryAfter), longestDelay), true
+	return min(max(delay, e.RetryAfter), maxRetryDelay), true
 }
 
-// pause waits; false means that ctx ended first.
-func pause(ctx context.Context, d time.Duration) bool {
+// sleepContext waits for d. It returns false if ctx ended first.
+func sleepContext(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

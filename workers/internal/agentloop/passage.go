@@ -12,35 +12,37 @@ import (
 	"parley/shared/domain"
 )
 
-// longestSupported bounds, in bytes, the words before a marker by which one of the source's sentences is chosen: those next
-// to it, where a sentence goes on for longer.
-const longestSupported = 4000
+// maxSupported bounds the supported words that choose compares, in bytes. Of a longer sentence
+// only the end next to the marker counts.
+const maxSupported = 4000
 
-// longWord is the length from which on words count the same.
+// longWord is the length from which all words have the same weight.
 const longWord = 8
 
-// passage is what the model was given of a source.
+// passage is the text of a source that the model received.
 type passage struct {
 	source domain.Citation
-	folded *folding // nil until a quote is looked for
-	parts  []part   // nil until a quote is chosen
+	folded *foldedText // nil until a quote is looked up
+	parts  []segment   // nil until a quote is chosen
 }
 
-// part is a sentence of a passage, or a piece of a long one.
-type part struct {
+// segment is a sentence of a passage, or a piece of a long sentence.
+type segment struct {
 	extent
 	terms map[string]bool
 }
 
-// passages are the sources of a run by their numbers.
+// passages are the sources of a run by number.
 type passages map[int]*passage
 
-// check looks the quotes of a marker up; without any, the marker holds if there is something to choose one from.
+// check looks up the quotes of a marker. found is the first match, missed the number of quotes
+// not found. A marker without quotes is valid if the source has words to choose from.
 func (p passages) check(number int, quotes []string) (found string, missed int, ok bool) {
 	from := p[number]
 	if from == nil || !hasWords(from.source.CitedText) {
 		return "", max(1, len(quotes)), false
 	}
+
 	given := 0
 	for _, quote := range quotes {
 		if strings.TrimSpace(quote) == "" {
@@ -61,16 +63,18 @@ func (p passages) check(number int, quotes []string) (found string, missed int, 
 	return found, missed, given == 0 || found != ""
 }
 
-// choose gives the words of a passage that have most in common with those that they are to support: a sentence, with
-// the one beside it that adds as much again. Terms count the more, the longer they are and the fewer sentences of the
-// passage have them, and numbers most: in every language the short and frequent words say least.
+// choose returns the sentence of a passage that shares most with the supported words, together
+// with a neighbouring sentence if that adds as much again. A term has more weight if it is long
+// and occurs in few sentences; numbers have the highest weight. In every language, short and
+// frequent words carry the least information.
 func (p *passage) choose(supported string) string {
 	if p.parts == nil {
 		p.parts = split(p.source.CitedText)
 	}
-	if len(supported) > longestSupported {
-		supported = strings.ToValidUTF8(supported[len(supported)-longestSupported:], "")
+	if len(supported) > maxSupported {
+		supported = strings.ToValidUTF8(supported[len(supported)-maxSupported:], "")
 	}
+
 	weights := p.weigh(terms(supported))
 	best, maximum := 0, 0
 	for i, one := range p.parts {
@@ -78,13 +82,14 @@ func (p *passage) choose(supported string) string {
 			best, maximum = i, score
 		}
 	}
+
 	chosen := p.parts[best].extent
 	for _, i := range []int{best - 1, best + 1} {
 		if i < 0 || i >= len(p.parts) || maximum == 0 || p.parts[i].score(weights, p.parts[best].terms) < maximum {
 			continue
 		}
 		both := extent{min(chosen.from, p.parts[i].from), max(chosen.to, p.parts[i].to)}
-		if utf8.RuneCountInString(p.source.CitedText[both.from:both.to]) <= longestQuote {
+		if utf8.RuneCountInString(p.source.CitedText[both.from:both.to]) <= maxQuote {
 			chosen = both
 			break
 		}
@@ -92,7 +97,7 @@ func (p *passage) choose(supported string) string {
 	return p.source.CitedText[chosen.from:chosen.to]
 }
 
-// weigh gives the wanted terms that the passage has, with what each counts.
+// weigh returns the weights of the wanted terms that occur in the passage.
 func (p *passage) weigh(wanted map[string]bool) map[string]int {
 	weights := make(map[string]int, len(wanted))
 	for term := range wanted {
@@ -103,22 +108,22 @@ func (p *passage) weigh(wanted map[string]bool) map[string]int {
 			}
 		}
 		if n > 0 {
-			weights[term] = 1000 * worth(term) / n
+			weights[term] = 1000 * termWeight(term) / n
 		}
 	}
 	return weights
 }
 
-// worth is what a term counts by itself.
-func worth(term string) int {
+// termWeight returns the weight of a term before its frequency is considered.
+func termWeight(term string) int {
 	if strings.IndexFunc(term, unicode.IsNumber) >= 0 {
 		return longWord
 	}
 	return min(utf8.RuneCountInString(term), longWord)
 }
 
-// score sums what the terms count that a part has and another lacks.
-func (p part) score(weights map[string]int, without map[string]bool) int {
+// score returns the total weight of the terms that p contains and without lacks.
+func (p segment) score(weights map[string]int, without map[string]bool) int {
 	sum := 0
 	for term, weight := range weights {
 		if p.terms[term] && !without[term] {
@@ -128,29 +133,30 @@ func (p part) score(weights map[string]int, without map[string]bool) int {
 	return sum
 }
 
-// split cuts a passage into sentences, and those into pieces that a citation may show.
-func split(text string) []part {
-	var parts []part
+// split divides a passage into sentences, and long sentences into pieces of at most maxQuote
+// characters.
+func split(text string) []segment {
+	var parts []segment
 	for it := sentences.FromString(text); it.Next(); {
 		for at := it.Start(); at < it.End(); {
-			next := at + cut(text[at:it.End()], longestQuote)
+			next := at + cut(text[at:it.End()], maxQuote)
 			piece := text[at:next]
 			from := at + len(piece) - len(strings.TrimLeftFunc(piece, unicode.IsSpace))
 			to := from + len(strings.TrimSpace(piece))
 			if at = next; hasWords(text[from:to]) {
-				parts = append(parts, part{extent: extent{from, to}, terms: terms(text[from:to])})
+				parts = append(parts, segment{extent: extent{from, to}, terms: terms(text[from:to])})
 			}
 		}
 	}
 	return parts
 }
 
-// terms gives what texts are compared by: words in small letters and, of scripts that put no space between words,
-// characters by twos.
+// terms returns the terms by which texts are compared: lower-case words, and pairs of characters
+// in scripts that write no spaces between words.
 func terms(text string) map[string]bool {
 	text = strings.ToLower(norm.NFKC.String(text))
 	found := map[string]bool{}
-	last := "" // the character before, in such a script
+	last := "" // the character before, in a script without spaces
 	for it := words.FromString(text); it.Next(); {
 		word := it.Value()
 		switch {
@@ -167,14 +173,14 @@ func terms(text string) map[string]bool {
 				last = string(r)
 			}
 			if utf8.RuneCountInString(word) == 1 && len(text) == len(word) {
-				found[word] = true // all there is
+				found[word] = true // the text is this single character
 			}
 		}
 	}
 	return found
 }
 
-// unspaced reports whether a word is of a script without spaces between words.
+// unspaced reports whether a word is in a script without spaces between words.
 func unspaced(word string) bool {
 	r, _ := utf8.DecodeRuneInString(word)
 	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)

@@ -15,8 +15,8 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// stepwise is a model that goes by its prompt alone, as real ones do: it asks for two tools, then
-// for one, then answers. It counts its calls.
+// stepwise is a model that depends only on its prompt, like real ones. It requests two tools,
+// then one, then answers. It counts its calls.
 type stepwise struct{ calls int }
 
 func (*stepwise) Info() llm.Info { return llm.Info{Name: "stepwise", ContextTokens: 1000} }
@@ -57,15 +57,15 @@ func counting() *fake {
 	}}
 }
 
-// TestResume breaks the journal after every possible number of records, lets the run be taken over, and
-// compares with a run that nothing happened to.
+// TestResume makes the journal fail after every possible number of records, takes the run over,
+// and compares the result with an undisturbed run.
 func TestResume(t *testing.T) {
 	t.Parallel()
-	run := func(m *memory, model llm.Model, f *fake, h *heard) (agentloop.Output, error) {
+	run := func(m *memory, model llm.Model, f *fake, h *eventLog) (agentloop.Output, error) {
 		in := agentloop.Input{Message: "go", Model: model, Tools: registry(t, f)}
-		return newLoop().Run(t.Context(), in, m, h.hear)
+		return newLoop().Run(t.Context(), in, m, h.add)
 	}
-	var whole heard
+	var whole eventLog
 	clean := newMemory()
 	want, err := run(clean, &stepwise{}, counting(), &whole)
 	if err != nil {
@@ -78,11 +78,11 @@ func TestResume(t *testing.T) {
 		t.Run(fmt.Sprintf("lost after %d steps", broken), func(t *testing.T) {
 			t.Parallel()
 			journal, model, f := &memory{left: broken}, &stepwise{}, counting()
-			if _, err := run(journal, model, f, &heard{}); !errors.Is(err, errLost) {
+			if _, err := run(journal, model, f, &eventLog{}); !errors.Is(err, errLost) {
 				t.Fatalf("got %v", err)
 			}
 			journal.left = -1
-			var h heard
+			var h eventLog
 			got, err := run(journal, model, f, &h)
 			if err != nil {
 				t.Fatal(err)
@@ -90,7 +90,8 @@ func TestResume(t *testing.T) {
 			if !reflect.DeepEqual(got, want) || !reflect.DeepEqual(journal.steps, clean.steps) {
 				t.Errorf("got  %+v\nwant %+v", got, want)
 			}
-			// Nothing recorded is done again: only the step whose record was lost, and what went on beside it.
+			// No recorded step is repeated: only the step whose record failed, and calls that ran
+			// concurrently with it.
 			again := 1
 			if broken == 1 {
 				again = 2
@@ -102,7 +103,7 @@ func TestResume(t *testing.T) {
 			for i, line := range h.byStep() {
 				plain, replayed := strings.CutSuffix(line, " replayed")
 				if len(h.lines) != len(told) || plain != told[i] || replayed != (line[0]-'0' <= byte(broken)) {
-					t.Errorf("event %d: %q, in the clean run %q", i, line, told[i])
+					t.Errorf("event %d: %q; in the undisturbed run %q", i, line, told[i])
 				}
 			}
 		})
@@ -148,7 +149,7 @@ func TestJournalThatDoesNotFit(t *testing.T) {
 	}
 }
 
-// TestStoredForm pins the field names: steps of one release are read by the next.
+// TestStoredForm pins the field names, because the next release reads the steps of this one.
 func TestStoredForm(t *testing.T) {
 	t.Parallel()
 	journal := newMemory()

@@ -9,18 +9,24 @@ import (
 	"github.com/clipperhouse/uax29/v2/sentences"
 )
 
-// beforeWords is what stands before the words of a line: quotes, items of lists, boxes to tick, headings.
-var beforeWords = regexp.MustCompile(`^[ \t]*(?:>[ \t]*)*(?:(?:[-*+•]|\d{1,9}[.)])[ \t]+)?(?:\[[ xX]\][ \t]+)?(?:#{1,6}[ \t]+)?`)
+// linePrefix matches the characters before the words of a line: quote signs, list markers,
+// checkboxes, headings.
+var linePrefix = regexp.MustCompile(`^[ \t]*(?:>[ \t]*)*(?:(?:[-*+•]|\d{1,9}[.)])[ \t]+)?(?:\[[ xX]\][ \t]+)?(?:#{1,6}[ \t]+)?`)
 
-// shortened ends words that are written with a full stop, behind which a sentence goes on.
-var shortened = regexp.MustCompile(`(?:^|[\s(])(?:Mr|Mrs|Ms|Dr|Prof|St|vs|No|Fig|approx|ca|bzw|Nr|e\.g|i\.e|z\. ?B)\.$`)
+// abbreviation matches a common abbreviation at the end of a text. Its full stop does not end the
+// sentence.
+var abbreviation = regexp.MustCompile(`(?:^|[\s(])(?:Mr|Mrs|Ms|Dr|Prof|St|vs|No|Fig|approx|ca|bzw|Nr|e\.g|i\.e|z\. ?B)\.$`)
 
-// longestShortened is more bytes than any of these words has, with what stands before it.
-const longestShortened = 16
+// maxAbbreviation is longer, in bytes, than any match of abbreviation.
+const maxAbbreviation = 16
 
-// supports gives, for each marker of a text, the words that it stands behind, in bytes: the sentence or clause from the
-// end of the one before, of the line's beginning, or of another marker's words. Markers side by side support the same.
-// A marker that its line begins with stands for what follows it, and one alone in its line for the line before.
+// supports returns, for each marker of a text, the range in bytes of the words that it supports.
+//
+//   - These are the words before the marker, from the end of the previous sentence, the line's
+//     beginning, or another marker.
+//   - Adjacent markers support the same words.
+//   - A marker at the beginning of a line supports the words after it.
+//   - A marker alone in its line supports the line before.
 func supports(text string, marks []mark) []extent {
 	all := make([]extent, len(marks))
 	lineFrom, lineStart, last := 0, afterIndent(text, 0), 0
@@ -33,20 +39,23 @@ func supports(text string, marks []mark) []extent {
 		}
 		beside := i > 0 && newline < 0
 		if !beside {
-			from = lineFrom + len(beforeWords.FindString(text[lineFrom:m.from]))
+			from = lineFrom + len(linePrefix.FindString(text[lineFrom:m.from]))
 		}
 		last = m.to
+
 		inTable := lineStart < m.from && text[lineStart] == '|'
 		if bar := strings.LastIndexByte(text[from:m.from], '|'); inTable && bar >= 0 {
 			from, beside = from+bar+1, false
 		}
+
 		own, ok := lastSentence(text, from, m.from)
 		if !ok && !beside {
-			own, ok = behind(text, marks[i:], inTable)
+			own, ok = sentenceAfter(text, marks[i:], inTable)
 		}
 		if !ok {
-			own, ok = before(text, marks[:i], lineFrom)
+			own, ok = sentenceBefore(text, marks[:i], lineFrom)
 		}
+
 		switch {
 		case ok:
 			all[i] = own
@@ -59,18 +68,20 @@ func supports(text string, marks []mark) []extent {
 	return all
 }
 
-// afterIndent gives where a line begins behind indents and the signs of quotes.
+// afterIndent returns the offset of a line's first character after indents and quote signs.
 func afterIndent(text string, lineFrom int) int {
 	return len(text) - len(strings.TrimLeft(text[lineFrom:], " \t>"))
 }
 
-// behind gives the first sentence behind a marker in its line, or cell, up to the next one with words before it.
-func behind(text string, marks []mark, inTable bool) (extent, bool) {
+// sentenceAfter returns the first sentence after a marker in its line or table cell. It looks
+// between the following markers, too.
+func sentenceAfter(text string, marks []mark, inTable bool) (extent, bool) {
 	from, end := marks[0].to, len(text)
 	ends := "\n"
 	if inTable {
 		ends = "|\n"
 	}
+
 	if n := strings.IndexAny(text[from:], ends); n >= 0 {
 		end = from + n
 	}
@@ -89,15 +100,16 @@ func behind(text string, marks []mark, inTable bool) (extent, bool) {
 	return extent{}, false
 }
 
-// before gives the last sentence of the lines before one, down to the last marker there.
-func before(text string, marks []mark, lineFrom int) (extent, bool) {
+// sentenceBefore returns the last sentence of the lines before lineFrom, but not before the last
+// of marks.
+func sentenceBefore(text string, marks []mark, lineFrom int) (extent, bool) {
 	last := 0
 	if len(marks) > 0 {
 		last = marks[len(marks)-1].to
 	}
 	for to := lineFrom - 1; to > last; {
 		from := max(strings.LastIndexByte(text[:to], '\n')+1, last)
-		if own, ok := lastSentence(text, from+len(beforeWords.FindString(text[from:to])), to); ok {
+		if own, ok := lastSentence(text, from+len(linePrefix.FindString(text[from:to])), to); ok {
 			return own, true
 		}
 		to = from - 1
@@ -105,29 +117,30 @@ func before(text string, marks []mark, lineFrom int) (extent, bool) {
 	return extent{}, false
 }
 
-// lastSentence gives the last sentence with words in a part of a text.
+// lastSentence returns the last sentence with words in text[from:to].
 func lastSentence(text string, from, to int) (extent, bool) {
 	var found extent
 	ok, open := false, false
 	for _, s := range splitSentences(text, from, to) {
-		if open { // the one before only seemed to end
+		if open { // the previous sentence ended in an abbreviation
 			s.from = found.from
 		}
 		if hasWords(text[s.from:s.to]) {
 			found, ok = s, true
-			open = endsShortened(text[s.from:s.to])
+			open = endsInAbbreviation(text[s.from:s.to])
 		}
 	}
 	return trim(text, found), ok
 }
 
-// endsShortened reports whether a text ends with a shortened word. It looks at no more than the end: the text grows with
-// each one.
-func endsShortened(text string) bool {
+// endsInAbbreviation reports whether a text ends with an abbreviation. It reads only the end,
+// because callers extend the text sentence by sentence.
+func endsInAbbreviation(text string) bool {
 	text = strings.TrimRight(text, "\t\n\f\r ")
-	return shortened.MatchString(text[max(len(text)-longestShortened, 0):])
+	return abbreviation.MatchString(text[max(len(text)-maxAbbreviation, 0):])
 }
 
+// splitSentences returns the sentences of text[from:to] as extents of text.
 func splitSentences(text string, from, to int) []extent {
 	var all []extent
 	for it := sentences.FromString(text[from:to]); it.Next(); {
@@ -136,7 +149,7 @@ func splitSentences(text string, from, to int) []extent {
 	return all
 }
 
-// trim takes off the ends of an extent what belongs to the words before and behind it.
+// trim removes characters at both ends of an extent that belong to the words around it.
 func trim(text string, e extent) extent {
 	for e.from < e.to {
 		r, n := utf8.DecodeRuneInString(text[e.from:e.to])
@@ -148,6 +161,7 @@ func trim(text string, e extent) extent {
 		}
 		e.from += n
 	}
+
 	for e.from < e.to {
 		r, n := utf8.DecodeLastRuneInString(text[e.from:e.to])
 		if !unicode.IsSpace(r) && !strings.ContainsRune("([{（【「『“‘,;:，、；：|", r) {
@@ -158,8 +172,9 @@ func trim(text string, e extent) extent {
 	return e
 }
 
-// startsNothing reports whether words do not begin with this: spaces, marks of the letter before, signs that end, and
-// dashes. One that a word follows at once may be its own, as in ".NET", but for those that no space follows.
+// startsNothing reports whether r cannot begin a sentence: a space, a combining mark, closing
+// punctuation or a dash. If a word follows directly, punctuation other than full-width marks may
+// belong to it, as in ".NET".
 func startsNothing(r rune, wordFollows bool) bool {
 	switch {
 	case unicode.IsSpace(r), unicode.IsMark(r), unicode.Is(unicode.Cf, r), strings.ContainsRune("，、；：。！？", r):
@@ -171,7 +186,8 @@ func startsNothing(r rune, wordFollows bool) bool {
 	}
 }
 
-// emphasis gives the length of the Markdown emphasis that a text begins with and that ends behind it.
+// emphasis returns the length of the Markdown emphasis at the beginning of a text whose end is
+// after the text, or 0.
 func emphasis(text string) int {
 	n := len(text) - len(strings.TrimLeft(text, "*_"))
 	if n == 0 || strings.Contains(text[n:], text[:n]) {

@@ -14,28 +14,28 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// What the model is told when a call could not be carried out.
+// Notes that the model receives when a call could not be executed.
 const (
-	malformedNote  = "The arguments were not one JSON object. Write them again."
-	brokeOffNote   = "The answer reached its length limit before this call was whole, so it was not made. Write less, and make it again."
-	unknownNote    = "There is no such tool."
+	malformedNote  = "The arguments are not a single JSON object. Write them again."
+	brokeOffNote   = "The answer reached its length limit before this call was complete, so it was not made. Write less and call again."
+	unknownNote    = "Unknown tool."
 	failedNote     = "The tool failed."
 	unreadableNote = "The tool's output could not be read."
 )
 
 const (
-	maxSources   = 100 // of one call that are kept
-	maxBeside    = 8   // calls that are made at once
-	maxTurnCalls = 32  // calls of one turn that are made
+	maxSources    = 100 // kept of one call
+	maxConcurrent = 8   // concurrent calls
+	maxTurnCalls  = 32  // executed calls of one turn
 )
 
 var excessNote = fmt.Sprintf("Too many calls in one turn; at most %d are made.", maxTurnCalls)
 
-// callTools carries out the calls still pending, group by group; none of a turn that goes past the run's limit, for
-// nobody would read what they find.
+// callTools executes the pending calls, group by group. If their turn exceeds the run's limit,
+// none is executed, because no model call would read the results.
 func (r *run) callTools(ctx context.Context) error {
 	if len(r.pending) > 0 && r.calls > r.limits.MaxToolCalls {
-		return limitError(CodeToolCallLimit, "The run made more tool calls than it may.")
+		return limitError(CodeToolCallLimit, "The run exceeded its limit of tool calls.")
 	}
 	for len(r.pending) > 0 {
 		if ctx.Err() != nil {
@@ -48,20 +48,22 @@ func (r *run) callTools(ctx context.Context) error {
 	return nil
 }
 
-// nextGroup gives the calls to make next: those that follow each other and may be made beside others, or one.
+// nextGroup returns the calls to make next: consecutive calls that may run concurrently, or a
+// single call.
 func (r *run) nextGroup() []llm.ToolCall {
 	n := 1
-	for r.besideOthers(r.pending[0]) && n < min(len(r.pending), maxBeside) && r.besideOthers(r.pending[n]) {
+	for r.concurrent(r.pending[0]) && n < min(len(r.pending), maxConcurrent) && r.concurrent(r.pending[n]) {
 		n++
 	}
 	return r.pending[:n]
 }
 
-// besideOthers reports whether a call may be made at the same time as others: nothing in the world depends on their order.
-func (r *run) besideOthers(call llm.ToolCall) bool {
+// concurrent reports whether a call may run at the same time as others: its tool has no side
+// effect and is not marked Alone.
+func (r *run) concurrent(call llm.ToolCall) bool {
 	t, ok := r.in.Tools.Lookup(call.Name)
 	if !ok || call.Arguments == nil || r.brokeOff {
-		return true // it is not made at all
+		return true // the call is not executed
 	}
 	spec := t.Spec()
 	return !spec.Alone && harmless(spec)
@@ -72,87 +74,96 @@ func harmless(spec tool.Spec) bool {
 	return spec.SideEffect == "" || spec.SideEffect == domain.SideEffectNone
 }
 
-// ended is what a call came to: a failure that the model can be told is a result like any other, an error ends the attempt.
-type ended struct {
+// callResult is the outcome of a call. A failure that the model can handle is a result; err ends
+// the attempt.
+type callResult struct {
 	record domain.ToolCall
 	result tool.Result
 	err    error
 }
 
-// callGroup makes calls at the same time, and records and tells of them in their order. An error ends the others.
+// callGroup makes calls concurrently, and records and reports them in order. An error cancels the
+// remaining calls.
 func (r *run) callGroup(ctx context.Context, calls []llm.ToolCall) error {
-	together, cancel := context.WithCancelCause(ctx)
-	results := make([]chan ended, len(calls))
+	groupCtx, cancel := context.WithCancelCause(ctx)
+	results := make([]chan callResult, len(calls))
 	var working sync.WaitGroup
 	defer func() {
 		cancel(nil)
-		working.Wait() // nothing of a run goes on once Run has returned
+		working.Wait() // no goroutine of a run outlives Run
 	}()
 	for i, call := range calls {
 		started := domain.ToolCall{ID: call.ID, Name: call.Name, Status: toolRunning, Input: input(call)}
 		r.send(Event{Type: EventToolStarted, Step: r.seq + 1 + i, Tool: &started})
-		results[i] = make(chan ended, 1)
+		results[i] = make(chan callResult, 1)
 	}
+
 	for i, call := range calls {
 		excess := len(r.pending)-i <= r.excess
 		working.Go(func() {
-			done := r.callTool(together, call, excess)
+			done := r.callTool(groupCtx, call, excess)
 			if failed, ok := errors.AsType[*Error](done.err); ok {
 				cancel(failed)
 			}
 			results[i] <- done
 		})
 	}
+
 	for i := range calls {
-		if err := r.takeEnded(ctx, together, <-results[i]); err != nil {
+		if err := r.recordResult(ctx, groupCtx, <-results[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// takeEnded records what a call came to and tells of it.
-func (r *run) takeEnded(ctx, together context.Context, done ended) error {
+// recordResult records the outcome of a call and sends its event.
+func (r *run) recordResult(ctx, groupCtx context.Context, done callResult) error {
 	switch {
 	case ctx.Err() != nil:
-		return stopped(ctx) // whatever came of it, another worker or nobody is to go on
-	case done.err != nil && together.Err() != nil:
-		return context.Cause(together) // of the call that ended this one, or of this one
+		return stopped(ctx) // this worker no longer owns the run, or it was canceled
+	case done.err != nil && groupCtx.Err() != nil:
+		return context.Cause(groupCtx) // the error of the call that canceled the group
 	case done.err != nil:
 		return done.err
 	}
+
 	if len(done.result.Sources) > 0 {
 		if err := r.readEarlier(ctx); err != nil {
 			return err
 		}
 	}
+
 	step := &ToolStep{Call: done.record, Sources: r.number(done.result.Sources)}
 	failpoint.Here(failpoint.ToolBefore)
 	if err := r.record(ctx, Step{Kind: StepToolCall, Tool: step}); err != nil {
 		return err
 	}
 	failpoint.Here(failpoint.ToolAfter)
-	r.takeTool(step)
+
+	r.applyTool(step)
 	r.send(Event{Type: EventToolCompleted, Step: r.seq, Tool: &step.Call})
 	return r.checkBytes()
 }
 
-// callTool makes one call, unless it is one too many. It may run beside others and leaves the run's state alone.
-func (r *run) callTool(ctx context.Context, call llm.ToolCall, excess bool) ended {
+// callTool makes one call unless it is in excess. It may run concurrently with others and does
+// not change the run's state.
+func (r *run) callTool(ctx context.Context, call llm.ToolCall, excess bool) callResult {
 	began := r.loop.now()
-	result, err := r.carryOut(ctx, call, excess)
+	result, err := r.execute(ctx, call, excess)
 	record := domain.ToolCall{
 		ID: call.ID, Name: call.Name, Status: toolFailed, Input: input(call), DurationMS: milliseconds(r.loop.now().Sub(began)),
 	}
 	if err != nil {
 		record.Output = failedOutput(err)
-		return ended{record: record, err: endsAttempt(ctx, call, err)}
+		return callResult{record: record, err: endsAttempt(ctx, call, err)}
 	}
 	record.Status, record.Output = toolCompleted, result.Output
-	return ended{record: record, result: result}
+	return callResult{record: record, result: result}
 }
 
-// endsAttempt gives the error that a call's error is to the run, nil if the model can be told.
+// endsAttempt returns the error that ends the attempt because of a call's error, or nil if the
+// model can handle it.
 func endsAttempt(ctx context.Context, call llm.ToolCall, err error) error {
 	var action *tool.ActionRequired
 	switch {
@@ -161,7 +172,8 @@ func endsAttempt(ctx context.Context, call llm.ToolCall, err error) error {
 	case errors.As(err, &action):
 		return &Parked{Kind: action.Kind, Call: tool.Call{ID: call.ID, Name: call.Name, Arguments: call.Arguments}}
 	}
-	if classified, ok := errors.AsType[*Error](err); ok { // of what must be had before a call may be made
+
+	if classified, ok := errors.AsType[*Error](err); ok { // from a precondition of the call
 		return classified
 	}
 	if lost := toolUnavailable(call.Name, err); lost != nil {
@@ -170,8 +182,8 @@ func endsAttempt(ctx context.Context, call llm.ToolCall, err error) error {
 	return nil
 }
 
-// carryOut gives what a tool made of a call, its output as it may be kept.
-func (r *run) carryOut(ctx context.Context, call llm.ToolCall, excess bool) (result tool.Result, err error) {
+// execute runs a call and returns its result with cleaned output.
+func (r *run) execute(ctx context.Context, call llm.ToolCall, excess bool) (result tool.Result, err error) {
 	switch {
 	case r.brokeOff:
 		return tool.Result{}, &tool.Error{Message: brokeOffNote}
@@ -180,13 +192,15 @@ func (r *run) carryOut(ctx context.Context, call llm.ToolCall, excess bool) (res
 	case call.Arguments == nil:
 		return tool.Result{}, &tool.Error{Message: malformedNote}
 	}
+
 	t, ok := r.in.Tools.Lookup(call.Name)
 	if !ok {
 		return tool.Result{}, &tool.Error{Message: unknownNote}
 	}
+
 	spec := t.Spec()
 	defer func() {
-		if cause := recover(); cause != nil { // nobody else would: a call has a goroutine of its own
+		if cause := recover(); cause != nil { // the call has its own goroutine, so no other recover applies
 			result, err = tool.Result{}, r.panicked(spec, cause)
 		}
 	}()
@@ -202,15 +216,16 @@ func (r *run) carryOut(ctx context.Context, call llm.ToolCall, excess bool) (res
 	return result, nil
 }
 
-// panicked tells of a tool that panicked and gives the error of its call. Whether one with a side effect was carried out is
-// not known then: the next attempt finds that out, as it would if the process had ended.
+// panicked reports a tool that panicked and returns the error of its call. If the tool has a side
+// effect, it is unknown whether that happened; the error is then retryable, so that the next
+// attempt finds out, as after a crash.
 func (r *run) panicked(spec tool.Spec, cause any) error {
-	err := fmt.Errorf("tool panicked: %T\n%s", cause, debug.Stack()) // what it says may hold anything, a secret too
+	err := fmt.Errorf("tool panicked: %T\n%s", cause, debug.Stack()) // the panic's value may contain secrets
 	r.loop.panicked(spec.Name, err)
 	return &tool.Error{Message: failedNote, Retryable: !harmless(spec), Err: err}
 }
 
-// note gives what the model may be told of a tool's error.
+// note returns the text of a tool's error for the model.
 func note(err error) string {
 	var e *tool.Error
 	if errors.As(err, &e) && e.Message != "" {
@@ -219,7 +234,8 @@ func note(err error) string {
 	return failedNote
 }
 
-// failedOutput gives what there is to show of a failed call: what the tool says of it, if that can be kept, or the note.
+// failedOutput returns the output of a failed call: the tool's own, if it is valid and has an
+// error, or the note.
 func failedOutput(err error) json.RawMessage {
 	var e *tool.Error
 	if errors.As(err, &e) && len(e.Output) > 0 {
@@ -234,8 +250,8 @@ func failedOutput(err error) json.RawMessage {
 	return quoted("error", note(err))
 }
 
-// takeTool takes a finished call into the run's state.
-func (r *run) takeTool(s *ToolStep) {
+// applyTool adds a finished call to the run's state.
+func (r *run) applyTool(s *ToolStep) {
 	result := &llm.ToolResult{
 		CallID: s.Call.ID, Name: s.Call.Name, Output: s.Call.Output, Sources: s.Sources, Failed: s.Call.Status == toolFailed,
 	}
@@ -253,7 +269,7 @@ func (r *run) takeTool(s *ToolStep) {
 	}
 }
 
-// input gives a call's arguments for the run object; malformed ones as the text that they were.
+// input returns a call's arguments for the run object. Malformed arguments become a text.
 func input(call llm.ToolCall) json.RawMessage {
 	if call.Arguments != nil {
 		return call.Arguments
@@ -261,9 +277,10 @@ func input(call llm.ToolCall) json.RawMessage {
 	return quoted("malformed", call.Malformed)
 }
 
+// quoted returns a JSON object with one text.
 func quoted(key, text string) json.RawMessage {
 	b, err := json.Marshal(map[string]string{key: text})
-	if err != nil { // texts always marshal
+	if err != nil { // strings always marshal
 		return json.RawMessage("{}")
 	}
 	return b

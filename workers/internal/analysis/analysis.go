@@ -6,26 +6,26 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Lexeme is a term of a text.
+// Lexeme is a search term of a text.
 type Lexeme struct {
 	Text     string
-	Position int // of its word in the text, from 1; several terms of one word share it
+	Position int // number of its word in the text, from 1; several terms of a word share it
 }
 
-// Word is a word of a search.
+// Word is a word of a query.
 type Word struct {
-	Text    string   // as it was written, without case and marks
-	Lexemes []string // the terms under which documents may have it, whatever their language
+	Text    string   // as written, without case and marks
+	Lexemes []string // the terms by which documents of any language may contain it
 }
 
-// How much of a search counts, and of how many ways to write a word.
+// Limits of a query: its words, and the lexemes of each.
 const (
 	maxWords   = 32
 	maxLexemes = 12
 )
 
-// Terms gives the terms of a text in the order of its words. The language is a BCP 47 tag; with one that is not known, or none,
-// words stay as they are but for case and marks.
+// Terms returns the terms of a text in the order of its words. language is a BCP 47 tag. With an
+// unknown or empty language, words only lose case and marks.
 func Terms(language, text string) []Lexeme {
 	tongue := base(language)
 	terms := make([]Lexeme, 0, len(text)/5+4)
@@ -35,14 +35,16 @@ func Terms(language, text string) []Lexeme {
 			terms, position = pairs(terms, position, t)
 			return
 		}
-		terms, position = written(terms, position, tongue, t.text)
+		terms, position = appendToken(terms, position, tongue, t.text)
 	})
 	return terms
 }
 
-// written adds the terms of a run of letters and digits: of each of its parts, and of the whole when it is a code.
-func written(terms []Lexeme, position int, tongue, text string) ([]Lexeme, int) {
+// appendToken appends the terms of a word token: those of its parts, and of the whole if it is a
+// code.
+func appendToken(terms []Lexeme, position int, tongue, text string) ([]Lexeme, int) {
 	first := position + 1
+
 	if whole, simple := code(text); !simple {
 		whole = slices.DeleteFunc(whole, empty)
 		for _, form := range whole {
@@ -51,9 +53,9 @@ func written(terms []Lexeme, position int, tongue, text string) ([]Lexeme, int) 
 		begin := len(terms)
 		parts(text, func(part string) {
 			position++
-			terms = plain(terms, position, tongue, part)
+			terms = appendWord(terms, position, tongue, part)
 		})
-		// A part may be the whole once more.
+		// A part may equal the whole.
 		for i := begin; i < len(terms); i++ {
 			if terms[i].Position == first && slices.Contains(whole, terms[i].Text) {
 				terms = slices.Delete(terms, i, i+1)
@@ -62,13 +64,13 @@ func written(terms []Lexeme, position int, tongue, text string) ([]Lexeme, int) 
 		}
 		return terms, max(position, first)
 	}
-	return plain(terms, first, tongue, text), first
+	return appendWord(terms, first, tongue, text), first
 }
 
-// plain adds the terms of one word.
-func plain(terms []Lexeme, position int, tongue, word string) []Lexeme {
+// appendWord appends the terms of one word.
+func appendWord(terms []Lexeme, position int, tongue, word string) []Lexeme {
 	found := lookUp(tongue, word)
-	if found.stop && !shouted(word) {
+	if found.stop && !acronym(word) {
 		return terms
 	}
 	for _, form := range found.forms {
@@ -77,28 +79,30 @@ func plain(terms []Lexeme, position int, tongue, word string) []Lexeme {
 	return terms
 }
 
-// Query gives the words of a search. Words that say nothing by themselves are left out, unless there are no others.
+// Query returns the words of a query. It omits words without meaning of their own, unless there
+// are no others.
 func Query(text string) []Word {
 	q := query{seen: map[string]int{}}
 	scan(norm.NFKC.String(text), q.take)
 	return q.words()
 }
 
-// query is a search that is being read.
+// query is a query that is being read.
 type query struct {
-	found []asked
+	found []queryWord
 	seen  map[string]int
-	lower bool // something in it is not in capitals
+	lower bool // some word is not in capitals
 }
 
-// asked is a word of a search, and what it may be left out for.
-type asked struct {
+// queryWord is a word of a query, and whether it looks like an acronym.
+type queryWord struct {
 	Word
-	shouted bool
+	acronym bool
 }
 
+// take adds the words of a token.
 func (q *query) take(t token) {
-	if len(q.found) >= 2*maxWords { // what is left out makes room
+	if len(q.found) >= 2*maxWords { // omitted words make room for others
 		return
 	}
 	if t.kind != wordToken {
@@ -108,26 +112,27 @@ func (q *query) take(t token) {
 		}
 		return
 	}
+
 	q.lower = q.lower || !capitals(t.text)
 	whole, simple := code(t.text)
 	if simple {
-		q.plain(t.text)
+		q.addWord(t.text)
 		return
 	}
 	if len(whole) > 0 {
 		q.add(Word{fold(lower(t.text)), variants(whole)}, false)
 	}
-	parts(t.text, q.plain)
+	parts(t.text, q.addWord)
 }
 
-func (q *query) plain(word string) {
-	q.add(Word{folded(word), slices.Clone(lookUp(anyTongue, word).forms)}, shouted(word))
+func (q *query) addWord(word string) {
+	q.add(Word{folded(word), slices.Clone(lookUp(anyTongue, word).forms)}, acronym(word))
 }
 
-// empty is what stays of marks that stand alone.
+// empty reports an empty form, which results from marks without letters.
 func empty(form string) bool { return form == "" }
 
-// add adds a word, or what is new of one that is there.
+// add adds a word. If the query already has it, add adds the word's new lexemes.
 func (q *query) add(word Word, loud bool) {
 	if word.Lexemes = slices.DeleteFunc(word.Lexemes, empty); len(word.Lexemes) == 0 {
 		return
@@ -135,9 +140,10 @@ func (q *query) add(word Word, loud bool) {
 	at, known := q.seen[word.Text]
 	if !known {
 		q.seen[word.Text] = len(q.found)
-		q.found = append(q.found, asked{word, loud})
+		q.found = append(q.found, queryWord{word, loud})
 		return
 	}
+
 	there := &q.found[at]
 	for _, lexeme := range word.Lexemes {
 		if !slices.Contains(there.Lexemes, lexeme) && len(there.Lexemes) < maxLexemes {
@@ -146,6 +152,7 @@ func (q *query) add(word Word, loud bool) {
 	}
 }
 
+// words returns the query's words without stop words, at most maxWords.
 func (q *query) words() []Word {
 	texts := make([]string, len(q.found))
 	for i := range q.found {
@@ -154,11 +161,12 @@ func (q *query) words() []Word {
 	idle := stopsFor(texts)
 	words := make([]Word, 0, len(q.found))
 	for _, word := range q.found {
-		if idle(word.Text) && (!word.shouted || !q.lower) {
+		if idle(word.Text) && (!word.acronym || !q.lower) {
 			continue
 		}
 		words = append(words, word.Word)
 	}
+
 	if len(words) == 0 {
 		for _, word := range q.found {
 			words = append(words, word.Word)

@@ -123,7 +123,7 @@ func TestQueryIsBounded(t *testing.T) {
 	}
 }
 
-// What is written one way in a document is found when it is asked for in another.
+// A document is found when the query spells its words differently.
 func TestFound(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ language, text, query string }{
@@ -167,8 +167,8 @@ func meet(a, b []string) bool {
 	return slices.ContainsFunc(a, func(one string) bool { return slices.Contains(b, one) })
 }
 
-// Every word of a text is found by the same word, whatever the language that the text is indexed in: unless the language says that
-// it means nothing.
+// Every word of a text is found by the same word, whatever language the text is indexed in. The
+// exception are stop words of that language.
 func TestEveryWordIsFound(t *testing.T) {
 	t.Parallel()
 	for language, text := range samples {
@@ -185,7 +185,7 @@ func TestEveryWordIsFound(t *testing.T) {
 					words++
 					for _, asked := range analysis.Query(word) {
 						if !meet(asked.Lexemes, terms) {
-							t.Errorf("in %q %q is indexed as %q and asked for as %q", indexed, word, terms, asked.Lexemes)
+							t.Errorf("in %q, %q is indexed as %q and queried as %q", indexed, word, terms, asked.Lexemes)
 						}
 					}
 				}
@@ -201,7 +201,7 @@ func TestDetect(t *testing.T) {
 	t.Parallel()
 	for language, text := range samples {
 		if got := analysis.Detect(text); got != language {
-			t.Errorf("%s is told to be %q", language, got)
+			t.Errorf("%s is detected as %q", language, got)
 		}
 	}
 	unsure := map[string]string{
@@ -217,7 +217,7 @@ func TestDetect(t *testing.T) {
 	}
 	for name, text := range unsure {
 		if got := analysis.Detect(text); got != "" {
-			t.Errorf("%s: told to be %q", name, got)
+			t.Errorf("%s: detected as %q", name, got)
 		}
 	}
 }
@@ -239,7 +239,7 @@ func TestAtOnce(t *testing.T) {
 	all.Wait()
 }
 
-// FuzzTerms: nothing breaks it, and what was indexed is found.
+// FuzzTerms: no text causes a panic, and every indexed word is found.
 func FuzzTerms(f *testing.F) {
 	for language, text := range samples {
 		f.Add(language, text)
@@ -261,7 +261,7 @@ func FuzzTerms(f *testing.F) {
 			indexed := texts(analysis.Terms(language, word))
 			for _, asked := range analysis.Query(word) {
 				if len(indexed) > 0 && !meet(asked.Lexemes, indexed) && !slices.Equal(texts(analysis.Terms(language, asked.Text)), []string{}) {
-					t.Errorf("%q is indexed as %q and asked for as %q", word, indexed, asked.Lexemes)
+					t.Errorf("%q is indexed as %q and queried as %q", word, indexed, asked.Lexemes)
 				}
 			}
 		}

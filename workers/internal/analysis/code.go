@@ -7,9 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// traits are what a token has in it.
+// traits are the kinds of characters in a token.
 type traits struct{ digit, letter, dash, join, hump, name bool }
 
+// traitsFor returns the traits of a token.
 func traitsFor(text string) (has traits) {
 	before := rune(0)
 	for _, r := range text {
@@ -31,15 +32,17 @@ func traitsFor(text string) (has traits) {
 	return has
 }
 
+// dash reports hyphens that join words.
 func dash(r rune) bool { return r == '-' || r == '‐' || r == '‑' }
 
-// code gives the terms of a token as a whole. A simple one is a word and nothing more; all others have parts besides, and a whole
-// only where it says more than those: "ERR-4021", "snake_case", "v1.2", "jane@example.com", "e-mail", "U.S.".
+// code returns the terms of a token as a whole. simple reports that the token is a plain word.
+// Any other token also has parts. It has a whole only if that says more than the parts do:
+// "ERR-4021", "snake_case", "v1.2", "jane@example.com", "e-mail", "U.S.".
 func code(text string) (whole []string, simple bool) {
 	has := traitsFor(text)
 	switch {
 	case !has.digit && !has.join && !has.dash:
-		return nil, !has.hump // camelCase: the word that it makes is one of its parts
+		return nil, !has.hump // camelCase: its parts include the whole word
 	case has.digit && !has.letter && !has.dash && !has.name:
 		return numbers(fold(lower(text))), false
 	case initials(text):
@@ -50,7 +53,7 @@ func code(text string) (whole []string, simple bool) {
 	return versions(fold(lower(text))), false
 }
 
-// initials are letters with a full stop behind each but the last: "U.S", "e.g".
+// initials reports letters with a full stop after each except the last: "U.S", "e.g".
 func initials(text string) bool {
 	for part := range strings.SplitSeq(text, ".") {
 		if r, width := utf8.DecodeRuneInString(part); width != len(part) || !unicode.IsLetter(r) {
@@ -64,7 +67,8 @@ func undashed(text string) string {
 	return strings.NewReplacer("-", "", "‐", "", "‑", "").Replace(text)
 }
 
-// variants adds what a code would be without dashes, as others may write it.
+// variants adds the forms of a code without dashes and underscores, as other writers may spell
+// it.
 func variants(whole []string) []string {
 	forms := whole
 	for _, form := range whole {
@@ -75,7 +79,7 @@ func variants(whole []string) []string {
 	return forms
 }
 
-// versions gives a code, with plain dashes, and "1.2" beside "v1.2".
+// versions returns a code with plain dashes. For "v1.2" it also returns "1.2".
 func versions(text string) []string {
 	text = strings.NewReplacer("‐", "-", "‑", "-").Replace(text)
 	if len(text) > 1 && text[0] == 'v' && strings.Trim(text[1:], "0123456789.") == "" {
@@ -84,7 +88,8 @@ func versions(text string) []string {
 	return []string{text}
 }
 
-// numbers gives the ways to write a number: with a point for either sign of decimals, and without what groups thousands.
+// numbers returns the ways to write a number: with a decimal point, and without thousands
+// separators.
 func numbers(text string) []string {
 	forms := []string{strings.ReplaceAll(text, ",", ".")}
 	for _, signs := range [2][2]string{{",", "."}, {".", ","}} {
@@ -108,8 +113,9 @@ func numbers(text string) []string {
 	return forms
 }
 
-// parts gives the words that a token is made of: between its joining characters, at the humps of camelCase, and where a name ends
-// and its number begins. Single letters are left out, and so is a number that is the whole.
+// parts calls each with the words in a token. It splits at joining characters, at the humps of
+// camelCase, and between a name and its number. It omits single letters, and a number that is the
+// whole token.
 func parts(text string, each func(string)) {
 	start := 0
 	give := func(end int) {
@@ -117,6 +123,7 @@ func parts(text string, each func(string)) {
 			subparts(part, len(part) == len(text), each)
 		}
 	}
+
 	for at, r := range text {
 		if dash(r) || strings.ContainsRune("_@#+", r) || (r == '.' || r == ',') && !between(text, at) {
 			give(at)
@@ -126,13 +133,15 @@ func parts(text string, each func(string)) {
 	give(len(text))
 }
 
-// between says whether digits stand on both sides of a byte.
+// between reports whether the bytes on both sides of at are digits.
 func between(text string, at int) bool {
 	return at > 0 && at+1 < len(text) && isDigit(text[at-1]) && isDigit(text[at+1])
 }
 
 func isDigit(b byte) bool { return b >= '0' && b <= '9' }
 
+// subparts calls each for the words in a part between joining characters. whole reports that the
+// part is the whole token.
 func subparts(part string, whole bool, each func(string)) {
 	numeric := isDigit(part[0]) && strings.Trim(part, "0123456789.,") == ""
 	switch {
@@ -144,6 +153,7 @@ func subparts(part string, whole bool, each func(string)) {
 	case utf8.RuneCountInString(part) == 1:
 		return
 	}
+
 	if strings.ContainsAny(part, "0123456789") {
 		named(part, whole, each)
 		return
@@ -151,7 +161,8 @@ func subparts(part string, whole bool, each func(string)) {
 	humps(part, each)
 }
 
-// named gives a part like ERR4021 as it is, and its name and number where both are long enough to mean something.
+// named calls each for a part such as ERR4021, and for its name and number if both are long
+// enough.
 func named(part string, whole bool, each func(string)) {
 	if !whole {
 		each(part)
@@ -164,7 +175,7 @@ func named(part string, whole bool, each func(string)) {
 	}
 }
 
-// humps gives a word, and the words of which camelCase is made.
+// humps calls each for a word, and for the words in camelCase.
 func humps(part string, each func(string)) {
 	each(part)
 	start, split := 0, false
@@ -175,6 +186,7 @@ func humps(part string, each func(string)) {
 		}
 		start = end
 	}
+
 	for i := 1; i < len(runes); i++ {
 		up := unicode.IsUpper(runes[i])
 		if up && (unicode.IsLower(runes[i-1]) || i+1 < len(runes) && unicode.IsUpper(runes[i-1]) && unicode.IsLower(runes[i+1]) && hump(runes)) {
@@ -182,12 +194,13 @@ func humps(part string, each func(string)) {
 			split = true
 		}
 	}
+
 	if split {
 		give(len(runes))
 	}
 }
 
-// hump says whether a word has a capital behind a small letter, as names in programs do.
+// hump reports whether a word has a capital after a small letter, like identifiers in programs.
 func hump(runes []rune) bool {
 	for i := 1; i < len(runes); i++ {
 		if unicode.IsUpper(runes[i]) && unicode.IsLower(runes[i-1]) {
@@ -197,11 +210,13 @@ func hump(runes []rune) bool {
 	return false
 }
 
-// shouted words are short and in capitals: IT, US and WHO are names, it, us and who say nothing.
-func shouted(word string) bool {
+// acronym reports a short word in capitals: IT, US and WHO are names; it, us and who are stop
+// words.
+func acronym(word string) bool {
 	return len(word) >= 2 && len(word) <= 5 && capitals(word)
 }
 
+// capitals reports whether a word consists of capitals.
 func capitals(word string) bool {
 	for _, r := range word {
 		if !unicode.IsUpper(r) {

@@ -14,7 +14,8 @@ import (
 	"parley/workers/internal/analysis"
 )
 
-// contents is a table of contents: each entry with what leads to its page, as readers of PDFs give it.
+// contents returns a table of contents. leader separates each entry from its page number, as in
+// text extracted from PDFs.
 func contents(entries int, leader string) string {
 	var b strings.Builder
 	for n := range entries {
@@ -26,13 +27,13 @@ func contents(entries int, leader string) string {
 func TestContentsDoNotHideTheLanguage(t *testing.T) {
 	t.Parallel()
 	for language, text := range samples {
-		if language == "ja" || language == "zh" { // told from characters, of which there must be more than of others
+		if language == "ja" || language == "zh" { // detected from characters, which must be the majority
 			continue
 		}
 		for leader, entries := range map[string]int{". ": 40, ".": 60, "·": 60, "_": 30, " .": 100} {
 			whole := contents(entries, leader) + strings.Repeat(text+"\n", 12_000/len(text))
 			if got := analysis.Detect(whole); got != language {
-				t.Errorf("%s is told to be %q behind %d entries with %q", language, got, entries, leader)
+				t.Errorf("%s is detected as %q after %d entries with %q", language, got, entries, leader)
 			}
 		}
 	}
@@ -40,7 +41,7 @@ func TestContentsDoNotHideTheLanguage(t *testing.T) {
 		short := "The handling of structures " + strings.Repeat(leader, 60) + "2\nThe names of the fields and what they are for " +
 			strings.Repeat(leader, 70) + "3\nWhat is to be done with it " + strings.Repeat(leader, 80) + "12\n"
 		if got := analysis.Detect(short); got != "en" {
-			t.Errorf("contents alone are told to be %q", got)
+			t.Errorf("contents alone are detected as %q", got)
 		}
 	}
 	for name, text := range map[string]string{
@@ -49,12 +50,13 @@ func TestContentsDoNotHideTheLanguage(t *testing.T) {
 		"dots":    strings.Repeat(". . . . . . . . . . . . 12\n", 1000),
 	} {
 		if got := analysis.Detect(text); got != "" {
-			t.Errorf("much of %s is told to be %q", name, got)
+			t.Errorf("most of %s is detected as %q", name, got)
 		}
 	}
 }
 
-// TestManualsWithContents reads manuals that Debian has, all of them English and with pages of contents before their text.
+// TestManualsWithContents reads manuals in Debian. All are English and begin with pages of
+// contents.
 func TestManualsWithContents(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{"/usr/share/doc/libtasn1-doc/libtasn1.pdf", "/usr/share/doc/nettle-dev/nettle.pdf.gz"} {
@@ -63,14 +65,14 @@ func TestManualsWithContents(t *testing.T) {
 			text := textFor(t, path)
 			for _, limit := range []int{20_000, 40_000} {
 				if got := analysis.Detect(text[:min(limit, len(text))]); got != "en" {
-					t.Errorf("by %d bytes it is told to be %q", limit, got)
+					t.Errorf("from %d bytes it is detected as %q", limit, got)
 				}
 			}
 		})
 	}
 }
 
-// textFor is the text of a PDF, which may be packed.
+// textFor returns the text of a PDF, which may be compressed.
 func textFor(t *testing.T, path string) string {
 	t.Helper()
 	content, err := os.ReadFile(path)

@@ -8,13 +8,13 @@ import (
 	"github.com/RadhiFadlillah/whatlanggo"
 )
 
-// sample is how much of a text its language is told from, in letters, fewest how few of them say nothing.
+// sample is the number of letters from which the language is detected. minLetters is the minimum.
 const (
-	sample = 1500
-	fewest = 24
+	sample     = 1500
+	minLetters = 24
 )
 
-// script is a script, and its language when it is one language's, as far as anybody can tell from characters alone.
+// script is a script and, if only one language uses it, that language.
 type script struct {
 	table    *unicode.RangeTable
 	language string
@@ -45,41 +45,46 @@ var scripts = [...]script{
 	{unicode.Ethiopic, "am"},
 }
 
-// Detect tells the language of a text as a BCP 47 tag, "" when it is not sure: too little text, a mixture, numbers, code.
+// Detect returns the language of a text as a BCP 47 tag. It returns "" if it is not sure: for too
+// little text, mixed languages, numbers, or code.
 func Detect(text string) string {
 	if len(text) <= windowSize {
-		return tell(reduced(text))
+		return detectWindow(reduced(text))
 	}
-	// A long text is looked at in several places: at sentences rather than at contents, tables and lists.
-	var told []string
+	// Several parts of a long text are checked: running text rather than contents, tables and
+	// lists.
+	var found []string
 	for _, window := range windows(text) {
-		language := tell(window)
-		if language != "" && slices.Contains(told, language) {
+		language := detectWindow(window)
+		if language != "" && slices.Contains(found, language) {
 			return language
 		}
 		if language != "" {
-			told = append(told, language)
+			found = append(found, language)
 		}
 	}
-	if len(told) == 0 {
+
+	if len(found) == 0 {
 		return ""
 	}
-	return told[0]
+	return found[0]
 }
 
-// tell tells the language of one window.
-func tell(text string) string {
+// detectWindow returns the language of one window of a text, or "".
+func detectWindow(text string) string {
 	letters, language, sure := survey(text)
 	if sure || letters == "" {
 		return language
 	}
+
 	info := whatlanggo.Detect(letters)
 	guess := base(info.Lang.Iso6391())
-	found := bindings(letters)
+	found := stopShares(letters)
 	best, share, second := leader(found)
 	listed := stops()[guess] != nil
+
 	switch {
-	case listed && found[guess] >= 0.1 && found[guess] >= 0.85*share: // trigrams and words agree
+	case listed && found[guess] >= 0.1 && found[guess] >= 0.85*share: // trigrams and stop words agree
 		return guess
 	case !listed && info.Confidence >= 0.9 && share < 0.1:
 		return guess
@@ -89,12 +94,13 @@ func tell(text string) string {
 	return ""
 }
 
-// census is how many letters of each script a text has, and how much else.
+// census counts the letters of each script in a text, and its other characters.
 type census struct {
 	scripts              [len(scripts)]int
-	han, kana, all, rest int // all: letters that are not of the Far East
+	han, kana, all, rest int // all: letters except East Asian ones
 }
 
+// count adds a character.
 func (c *census) count(r rune) {
 	switch {
 	case r|0x20 >= 'a' && r|0x20 <= 'z':
@@ -115,8 +121,9 @@ func (c *census) count(r rune) {
 	}
 }
 
-// survey gives the letters of a text in its script, as words, and its language if the script is of one only. Both are empty when
-// letters are not most of the text, or no script is most of the letters.
+// survey returns the letters of a text's main script, as lower-case words, or the language if the
+// script belongs to one language. It returns neither if most of the text is not letters, or no
+// script has most of the letters.
 func survey(text string) (letters, language string, sure bool) {
 	var c census
 	for _, r := range text {
@@ -124,6 +131,7 @@ func survey(text string) (letters, language string, sure bool) {
 			break
 		}
 	}
+
 	if far := c.han + c.kana; far*2 > c.all && far*3 > c.rest*2 && far >= 6 {
 		switch {
 		case c.kana*12 > c.han:
@@ -133,23 +141,25 @@ func survey(text string) (letters, language string, sure bool) {
 		}
 		return "", "", false
 	}
+
 	for i, n := range c.scripts {
-		if n*10 < (c.all+c.han+c.kana)*6 || n < fewest || n < c.rest*2 {
+		if n*10 < (c.all+c.han+c.kana)*6 || n < minLetters || n < c.rest*2 {
 			continue
 		}
 		if scripts[i].language == "" {
-			return only(text, scripts[i].table), "", false
+			return onlyScript(text, scripts[i].table), "", false
 		}
 		return "", scripts[i].language, true
 	}
 	return "", "", false
 }
 
-// latin is where Latin stands among the scripts.
+// latin is the index of Latin in scripts.
 const latin = 0
 
-// only is the beginning of a text, with spaces for all that is not of a script.
-func only(text string, script *unicode.RangeTable) string {
+// onlyScript returns the beginning of a text in small letters, with spaces for characters of other
+// scripts.
+func onlyScript(text string, script *unicode.RangeTable) string {
 	var b strings.Builder
 	n := 0
 	for _, r := range text {
@@ -168,13 +178,15 @@ func only(text string, script *unicode.RangeTable) string {
 	return b.String()
 }
 
-// bindings says of each language how much of a text is its stop words, 0 where fewer than two different ones are.
-func bindings(letters string) map[string]float64 {
+// stopShares returns the share of stop words in a text for each language. Languages with fewer
+// than two different stop words in the text are missing.
+func stopShares(letters string) map[string]float64 {
 	words := strings.Fields(letters)
 	counts := make(map[string]int, len(words))
 	for _, word := range words {
 		counts[folded(word)]++
 	}
+
 	found := map[string]float64{}
 	for language, set := range stops() {
 		n, different := 0, 0
@@ -191,7 +203,8 @@ func bindings(letters string) map[string]float64 {
 	return found
 }
 
-// leader is the language of which a text has most stop words, and how much the next one has.
+// leader returns the language with the highest share of stop words, its share, and the second
+// highest share.
 func leader(found map[string]float64) (best string, share, second float64) {
 	for language, has := range found {
 		switch {

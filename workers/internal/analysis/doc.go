@@ -1,6 +1,11 @@
-// Package analysis makes the terms by which text is found, of documents and of what is searched for: words without case, marks and
-// inflection in the language of the text, codes and numbers as they are written, pairs of characters where no spaces are written.
+// Package analysis extracts the search terms of texts, for documents and for queries. The terms
+// are:
 //
-// What the two sides have to agree on: a word of a document, in whatever language, is among the lexemes of the same word in a
-// search, unless the language's stop words have it.
+//   - words without case, marks and inflection, according to the language of the text,
+//   - codes and numbers as written,
+//   - pairs of characters in scripts that write no spaces.
+//
+// Both sides must agree: if a query contains a word of a document, the lexemes of the query's
+// word include the lexemes of the document's word, whatever the document's language. The
+// exception is a word that is a stop word of that language.
 package analysis

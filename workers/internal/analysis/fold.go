@@ -8,30 +8,32 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// lower is the word in small letters; the dot that a Turkish İ leaves behind goes with the marks.
+// lower returns the word in small letters. The dot that remains of a Turkish İ is a mark and is
+// removed by fold.
 func lower(word string) string { return strings.ToLower(word) }
 
-// fold takes off what people leave out when they type: accents of Latin, Greek and of Cyrillic stress, vowel points of Arabic and
-// Hebrew, ligatures. Marks that make another letter stay: the й of Russian, vowel signs of India, the voicing of Japanese.
+// fold removes what people omit when they type: accents of Latin and Greek, Cyrillic stress
+// marks, vowel points of Arabic and Hebrew, ligatures. It keeps marks that make another letter:
+// the Russian й, Indic vowel signs, the Japanese voicing marks.
 func fold(word string) string {
 	if isASCII(word) {
 		return word
 	}
 	var b strings.Builder
 	b.Grow(len(word))
-	latin := false // the last letter is one whose marks go
+	latin := false // marks after the last letter are removed
 	for _, r := range norm.NFC.String(word) {
-		if plain, known := plainer[r]; known {
+		if plain, known := plainLetters[r]; known {
 			b.WriteString(plain)
 			latin = false
 			continue
 		}
-		if invisible(r) || points(r) || latin && r >= 0x0300 && r <= 0x036F || r == 0x0301 {
+		if invisible(r) || isPoint(r) || latin && r >= 0x0300 && r <= 0x036F || r == 0x0301 {
 			continue
 		}
 		letter := r
 		if r >= 0x00C0 && unicode.In(r, unicode.Latin, unicode.Greek) {
-			letter = undecorated(r)
+			letter = baseLetter(r)
 		}
 		latin = letter < 0x0250 || unicode.Is(unicode.Greek, letter)
 		b.WriteRune(letter)
@@ -39,19 +41,20 @@ func fold(word string) string {
 	return b.String()
 }
 
-// plainer letters are those that Unicode does not take apart.
-var plainer = map[rune]string{
+// plainLetters maps letters that Unicode does not decompose to plain ones.
+var plainLetters = map[rune]string{
 	'ß': "ss", 'ẞ': "ss", 'æ': "ae", 'œ': "oe", 'ø': "o", 'ł': "l", 'đ': "d", 'ð': "d", 'þ': "th", 'ı': "i", 'ħ': "h", 'ς': "σ", 'ё': "е",
 	'أ': "ا", 'إ': "ا", 'آ': "ا", 'ٱ': "ا", 'ى': "ي", 'ی': "ي", 'ې': "ي", 'ک': "ك", 'ة': "ه", 'ۀ': "ه", 'ؤ': "و", 'ئ': "ي", '’': "'",
 }
 
-// points are marks of Arabic and Hebrew that are seldom written, and what stretches Arabic words.
-func points(r rune) bool {
+// isPoint reports marks of Arabic and Hebrew that are rarely written, and the Arabic elongation
+// sign.
+func isPoint(r rune) bool {
 	return r >= 0x064B && r <= 0x065F || r == 0x0670 || r == 0x0640 || r >= 0x0591 && r <= 0x05C7 && unicode.IsMark(r)
 }
 
-// undecorated is the letter under its marks.
-func undecorated(r rune) rune {
+// baseLetter returns the base letter of r.
+func baseLetter(r rune) rune {
 	var buffer [utf8.UTFMax]byte
 	n := utf8.EncodeRune(buffer[:], r)
 	apart := norm.NFD.Properties(buffer[:n]).Decomposition()
@@ -71,8 +74,8 @@ func isASCII(text string) bool {
 	return true
 }
 
-// bare is a word in small letters without what stands before or behind an apostrophe and only says how it is bound: the article of
-// l'été, the genitive of user's. Other apostrophes vanish.
+// bare returns a word in small letters without a part bound by an apostrophe: the article of
+// l'été, the genitive of user's. It deletes other apostrophes.
 func bare(word string) string {
 	word = strings.ReplaceAll(lower(word), "’", "'")
 	word = strings.Map(func(r rune) rune {
@@ -93,11 +96,11 @@ func bare(word string) string {
 	return strings.ReplaceAll(word, "'", "")
 }
 
-// bound are articles and pronouns that lose their vowel before a word that begins with one.
+// bound lists articles and pronouns that are elided before a vowel.
 var bound = setFor(`l d j m t s n c qu lorsqu puisqu quoiqu jusqu dell all dall nell sull coll un quest quell sant anch com cos tutt mezz
 	bell`)
 
-// folded is how a word of a search is named.
+// folded returns the key of a word: in small letters, without marks and bound parts.
 func folded(word string) string { return fold(bare(word)) }
 
 func setFor(words string) map[string]bool {

@@ -6,8 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// Names gives the words of a search, as Query has them, that name something: those with a digit, and those written with a capital
-// where a sentence does not begin. In German every noun is, so that capitals say nothing there.
+// Names returns the words of a search, in the form of [Query], that are likely names: words with
+// a digit, and capitalized words that do not begin a sentence. German capitalizes all nouns, so
+// capitals do not count there.
 func Names(text string) map[string]bool {
 	names := map[string]bool{}
 	capitals := Detect(text) != "de"
@@ -28,7 +29,7 @@ func Names(text string) map[string]bool {
 	return names
 }
 
-// simple says whether a word is no code of several parts: these are words too.
+// simple reports whether a word is a single word rather than a code of several parts.
 func simple(word string) bool {
 	return !strings.ContainsFunc(word, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) })
 }

@@ -6,8 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// pairs adds the pairs of neighbouring characters of a run in a script that writes no spaces. Documents also have each single
-// character of Chinese, which may be a word; searches have single ones only where they stand alone.
+// pairs appends the pairs of neighbouring characters of a token in a script that writes no
+// spaces. Documents also get every single Chinese character, because it may be a word. Queries
+// get a single character only if it stands alone.
 func pairs(terms []Lexeme, position int, run token) ([]Lexeme, int) {
 	text := fold(run.text)
 	before, at := "", 0
@@ -27,7 +28,7 @@ func pairs(terms []Lexeme, position int, run token) ([]Lexeme, int) {
 	return terms, position
 }
 
-// cluster is a character with the vowels and tones around it.
+// cluster returns the length of a character together with its vowels and tones.
 func cluster(text string, k kind) int {
 	_, end := utf8.DecodeRuneInString(text)
 	for k == seaToken && end < len(text) {

@@ -6,26 +6,27 @@ import (
 	"unicode/utf8"
 )
 
-// kind is how a token is made into terms.
+// kind decides how a token is converted to terms.
 type kind uint8
 
 const (
 	none      kind = iota
-	wordToken      // letters and digits of a script that writes spaces, with what may join them
+	wordToken      // letters and digits of scripts that write spaces, with joining characters
 	hanToken       // Chinese, Japanese and Korean
 	seaToken       // Thai, Lao, Khmer, Burmese
-	joinToken      // only while scanning: it joins two words when it stands between them
+	joinToken      // only while scanning: joins two words if it is between them
 )
 
 // token is a run of characters of one kind.
 type token struct {
 	text  string
 	kind  kind
-	asked bool // it is of a search: only what is needed to find it
+	asked bool // part of a query: only the terms needed to find it
 }
 
-// longest is how many bytes of a token count: nobody searches for more, and the store takes no more.
-const longest = 192
+// maxToken is the number of bytes of a token that count. Nobody searches for longer words, and
+// the store does not accept them.
+const maxToken = 192
 
 var ascii = func() (kinds [utf8.RuneSelf]kind) {
 	for r := range kinds {
@@ -39,7 +40,7 @@ var ascii = func() (kinds [utf8.RuneSelf]kind) {
 	return kinds
 }()
 
-// kindFor says what a character is.
+// kindFor returns the kind of a character.
 func kindFor(r rune) kind {
 	written := unicode.IsLetter(r) || unicode.IsMark(r)
 	switch {
@@ -70,22 +71,22 @@ func wordIf(is bool) kind {
 	return none
 }
 
-// invisible characters within words say how a word is drawn or broken, and nothing else.
+// invisible reports characters that only affect how a word is drawn or hyphenated.
 func invisible(r rune) bool {
 	return r == '\u00AD' || r == '\u200C' || r == '\u200D' || r == '\u2060' || r == '\uFEFF'
 }
 
-// scanner reads the tokens of a text.
+// scanner splits a text into tokens.
 type scanner struct {
 	text       string
 	each       func(token)
-	start, end int  // of the token that is open
-	open       kind // none when none is
-	joined     bool // the character before was a joining one
+	start, end int  // of the open token
+	open       kind // kind of the open token; none if no token is open
+	joined     bool // the last character was a joining one
 }
 
-// scan gives the tokens of a text. A single joining character between two characters of words belongs to the word; "++" and "#"
-// behind a letter do too (C++, C#).
+// scan calls each with the tokens of a text. A single joining character between two word
+// characters belongs to the word. So do "++" and "#" after a letter (C++, C#).
 func scan(text string, each func(token)) {
 	s := scanner{text: text, each: each}
 	for at := 0; at < len(text); {
@@ -98,7 +99,7 @@ func scan(text string, each func(token)) {
 	s.give()
 }
 
-// step takes a character and says how many bytes were read.
+// step reads a character and returns the number of bytes read.
 func (s *scanner) step(at int, r rune, width int) int {
 	switch k := kindFor(r); {
 	case k == joinToken && s.open == wordToken && (!s.joined || invisible(r)):
@@ -124,7 +125,7 @@ func (s *scanner) give() {
 	s.open, s.joined = none, false
 }
 
-// suffixed says how many bytes behind a word are part of its name.
+// suffixed returns the number of bytes after a word that belong to its name.
 func suffixed(rest string) int {
 	for _, sign := range [...]string{"++", "#"} {
 		if behind, has := strings.CutPrefix(rest, sign); has && (behind == "" || behind[0] < utf8.RuneSelf && ascii[behind[0]] != wordToken) {
@@ -134,11 +135,12 @@ func suffixed(rest string) int {
 	return 0
 }
 
+// bounded truncates a token to maxToken bytes, at a character.
 func bounded(text string) string {
-	if len(text) <= longest {
+	if len(text) <= maxToken {
 		return text
 	}
-	end := longest
+	end := maxToken
 	for end > 0 && !utf8.RuneStart(text[end]) {
 		end--
 	}

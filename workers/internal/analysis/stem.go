@@ -30,22 +30,22 @@ import (
 	"github.com/blevesearch/snowballstem/turkish"
 )
 
-// stemmer takes off inflection.
+// stemmer removes inflection.
 type stemmer struct {
 	language string
 	script   *unicode.RangeTable
 	stem     func(word string) string
 }
 
-// writes says whether a word begins as those of the language do.
+// writes reports whether a word begins with a letter of the language's script.
 func (s stemmer) writes(plain string) bool {
 	first, _ := utf8.DecodeRuneInString(plain)
 	return unicode.Is(s.script, first)
 }
 
-// form is what a word is indexed as: its stem without marks. A search asks for the stems of all languages, so that those which leave
-// little of a short word would find much that has nothing to do with it: it stays as it is. English, in which most such words are
-// written, may go on.
+// form returns the form under which a word is indexed: its stem without marks. A query uses the
+// stems of all languages, so stems of one to three letters would match many unrelated words. Such
+// a word keeps its plain form, except in English, in which most short words are written.
 func (s stemmer) form(word, plain string) string {
 	stem := fold(s.stem(word))
 	left := utf8.RuneCountInString(stem)
@@ -60,8 +60,9 @@ func (s stemmer) form(word, plain string) string {
 	return plain
 }
 
-// stemmers are those that words are stemmed by, of each script the most written first: when a word has more stems than a search
-// takes, those of the last give way (on both sides, see accepted).
+// stemmers lists the stemmers of each script, the most used language first. If a word has more
+// stems than a query allows, stems of later languages are dropped, on both sides (see
+// searchableForms).
 var stemmers = []stemmer{
 	{"en", unicode.Latin, snowball(english.Stem)},
 	{"de", unicode.Latin, snowball(german.Stem)},
@@ -92,10 +93,10 @@ var stemmers = []stemmer{
 	{"ta", unicode.Tamil, snowball(tamil.Stem)},
 }
 
-// kin are languages whose words are stemmed like another's.
+// kin maps languages to the language whose stemmer they share.
 var kin = map[string]string{"nb": "no", "nn": "no", "sk": "cs", "bs": "hr", "sh": "hr", "gl": "pt", "mk": "bg", "be": "uk"}
 
-// base is the language of a tag, as the tables here name it.
+// base returns the language of a tag, as the tables in this package name it.
 func base(tag string) string {
 	language, _, _ := strings.Cut(strings.ToLower(strings.ReplaceAll(tag, "_", "-")), "-")
 	if other, has := kin[language]; has {
@@ -104,6 +105,7 @@ func base(tag string) string {
 	return language
 }
 
+// snowball returns a stemmer that uses a Snowball algorithm.
 func snowball(stem func(*snowballstem.Env) bool) func(string) string {
 	return func(word string) string {
 		env := snowballstem.NewEnv(word)
@@ -112,7 +114,8 @@ func snowball(stem func(*snowballstem.Env) bool) func(string) string {
 	}
 }
 
-// endings takes off the longest ending of a language of which no algorithm is at hand, where at least three letters stay.
+// endings returns a stemmer for a language without an algorithm. It removes the longest ending
+// that leaves at least three letters.
 func endings(language string) func(string) string {
 	table := strings.Fields(inflections[language])
 	slices.SortStableFunc(table, func(a, b string) int { return len(b) - len(a) })
@@ -126,51 +129,57 @@ func endings(language string) func(string) string {
 	}
 }
 
-// entry is what a word becomes in a language.
+// entry is a cached word with its forms.
 type entry struct {
 	tongue, word string
 	forms        []string
 	stop         bool
 }
 
-// cache keeps the forms of words that were looked up, the last one of each place: texts repeat themselves, and stemming is most of
-// the work. It is bounded, and safe for everyone at once.
+// cache is a direct-mapped cache of word forms: a new word replaces the word in its slot. Texts
+// repeat their words, and stemming is most of the work. Safe for concurrent use.
 var (
 	cache [1 << 14]atomic.Pointer[entry]
 	seed  = maphash.MakeSeed()
 )
 
-// anyTongue stands for all languages, as searches ask for them. No tag becomes it: base cuts them at dashes.
+// anyTongue stands for all languages, for queries. base never returns it, because it cuts tags at
+// dashes.
 const anyTongue = "-"
 
+// lookUp returns a word's forms in a language, or in all languages for anyTongue, from the cache
+// if possible.
 func lookUp(tongue, word string) *entry {
 	sum := maphash.String(seed, word) + uint64(len(tongue))
 	for i := range len(tongue) {
 		sum = sum*31 + uint64(tongue[i])
 	}
+
 	slot := &cache[sum%uint64(len(cache))]
 	if found := slot.Load(); found != nil && found.word == word && found.tongue == tongue {
 		return found
 	}
-	word = strings.Clone(word) // it must not keep its page
+
+	word = strings.Clone(word) // a substring would keep the whole page in memory
 	made := &entry{tongue: tongue, word: word}
 	if tongue == anyTongue {
-		made.forms = everywhere(word)
+		made.forms = allForms(word)
 	} else {
-		made.forms, made.stop = accepted(tongue, word), stops()[tongue][folded(word)]
+		made.forms, made.stop = searchableForms(tongue, word), stops()[tongue][folded(word)]
 	}
 	slot.Store(made)
 	return made
 }
 
-// accepted are the forms of a word in a language that a search for the same word has too. Only those of the last languages of a
-// script may find no room there, so that the others need not be compared.
-func accepted(tongue, word string) []string {
+// searchableForms returns the forms of a word in a language that a query for the same word has,
+// too. Only forms of the last languages of a script can be missing there, so most need no
+// comparison.
+func searchableForms(tongue, word string) []string {
 	own := forms(tongue, word)
-	if len(own) == 0 || surely(tongue, len(own)) {
+	if len(own) == 0 || alwaysFits(tongue, len(own)) {
 		return own
 	}
-	asked := everywhere(word)
+	asked := allForms(word)
 	kept := slices.DeleteFunc(own, func(form string) bool { return !slices.Contains(asked, form) })
 	if len(kept) == 0 {
 		return asked[:1]
@@ -178,8 +187,9 @@ func accepted(tongue, word string) []string {
 	return kept
 }
 
-// surely says whether a search has room for each form of a language, however many the languages before it have.
-func surely(tongue string, each int) bool {
+// alwaysFits reports whether a query always has room for the forms of a language, even if all
+// languages before it use theirs.
+func alwaysFits(tongue string, each int) bool {
 	at := slices.IndexFunc(stemmers, func(s stemmer) bool { return s.language == tongue })
 	if at < 0 {
 		return true
@@ -193,11 +203,12 @@ func surely(tongue string, each int) bool {
 	return 1+(before+1)*each <= maxLexemes
 }
 
-// forms are the stem of a word, and that of the word without its marks when that is another: people leave marks out, and
-// algorithms know endings by them.
+// forms returns the stem of a word and, if different, the stem of the word without marks. People
+// omit marks, but algorithms need them to recognize endings.
 func forms(tongue, word string) []string {
 	small := bare(word)
 	plain := fold(small)
+
 	if plain == "" {
 		return nil
 	}
@@ -205,6 +216,7 @@ func forms(tongue, word string) []string {
 	if at < 0 || !stemmable(plain) || !stemmers[at].writes(plain) {
 		return []string{plain}
 	}
+
 	marked := stemmers[at].form(small, plain)
 	unmarked := marked
 	if plain != small {
@@ -216,11 +228,12 @@ func forms(tongue, word string) []string {
 	return []string{marked, unmarked}
 }
 
-// everywhere are the forms of a word in every language that is written like it, its plain form first.
-func everywhere(word string) []string {
+// allForms returns the forms of a word in every language of its script, the plain form first.
+func allForms(word string) []string {
 	small := bare(word)
 	plain := fold(small)
 	all := []string{plain}
+
 	if !stemmable(plain) {
 		return all
 	}
@@ -229,6 +242,7 @@ func everywhere(word string) []string {
 			all = append(all, form)
 		}
 	}
+
 	for _, s := range stemmers {
 		if !s.writes(plain) {
 			continue
@@ -241,7 +255,8 @@ func everywhere(word string) []string {
 	return all
 }
 
-// stemmable says whether a word is one that is inflected: letters only, and not a handful.
+// stemmable reports whether a word may be inflected: it consists of letters and is at least three
+// bytes long.
 func stemmable(plain string) bool {
 	if len(plain) < 3 {
 		return false
@@ -254,7 +269,7 @@ func stemmable(plain string) bool {
 	return true
 }
 
-// stops are the words of each language that say nothing by themselves, without case and marks.
+// stops returns the stop words of each language, without case and marks.
 var stops = sync.OnceValue(func() map[string]map[string]bool {
 	all := make(map[string]map[string]bool, len(stopWords))
 	for language, words := range stopWords {
@@ -267,8 +282,8 @@ var stops = sync.OnceValue(func() map[string]map[string]bool {
 	return all
 })
 
-// stopsFor tells which words of a search say nothing: stop words of the language that has most of them. A word that says nothing in
-// one language is a name in another.
+// stopsFor returns a function that reports the stop words of a query. It uses the languages with
+// most stop words in the query, because a stop word of one language is a name in another.
 func stopsFor(words []string) func(string) bool {
 	limit, best := 0, []map[string]bool(nil)
 	for _, set := range stops() {

@@ -7,13 +7,13 @@ import (
 )
 
 const (
-	windowSize    = 4 * sample // bytes; enough for as many letters as a language is told from, in most scripts
-	sentenceWords = 8          // a line of fewer is taken for a heading, an entry, a cell
-	longText      = 400_000    // bytes that are looked at
+	windowSize    = 4 * sample // bytes; in most scripts enough for sample letters
+	sentenceWords = 8          // a line with fewer words counts as a heading, a list entry, or a cell
+	longText      = 400_000    // bytes of a text that are examined
 )
 
-// windows are the parts of a text that its language is told from, the best first: sentences of its beginning and of its middle, then
-// whatever stands at its beginning and in its middle.
+// windows returns the parts of a text from which its language is detected, the best first:
+// sentences from its beginning and its middle, then any text from its beginning and its middle.
 func windows(text string) []string {
 	text = strings.ToValidUTF8(text[:min(len(text), longText)], "")
 	var all, sentences strings.Builder
@@ -24,6 +24,7 @@ func windows(text string) []string {
 			sentences.WriteString(short)
 		}
 	}
+
 	found := []string{window(all.String(), 0)}
 	if all.Len() > 2*windowSize {
 		found = append(found, window(all.String(), all.Len()/2))
@@ -37,17 +38,18 @@ func windows(text string) []string {
 	return found
 }
 
-// window is the part of a text from so many bytes on.
+// window returns up to windowSize bytes of a text from an offset on.
 func window(text string, from int) string {
 	return strings.ToValidUTF8(text[from:min(len(text), from+windowSize)], "")
 }
 
-// isSentence reports whether a line reads like running text: it has many words, and not much of it went when it was reduced.
+// isSentence reports whether a line reads like running text: it has many words, and reduced
+// removed little of it.
 func isSentence(line, short string) bool {
 	return len(short)*5 >= len(line)*4 && (len(strings.Fields(short)) >= sentenceWords || unspaced(short))
 }
 
-// unspaced reports a line of a script that has no spaces between words.
+// unspaced reports whether a line is in a script without spaces between words.
 func unspaced(line string) bool {
 	n := 0
 	for _, r := range line {
@@ -58,12 +60,12 @@ func unspaced(line string) bool {
 	return n >= sentenceWords
 }
 
-// reduced is a text without numbers, and with one for each run of the same sign: what leads from a heading to its page says nothing
-// of the language, however long it is.
+// reduced returns a text without digits, and with repeated signs reduced to one. The dots between
+// a heading and its page number carry no information about the language.
 func reduced(text string) string {
 	var b strings.Builder
 	b.Grow(len(text))
-	space, last := false, rune(0) // last: the sign that was written, when no letter was since
+	space, last := false, rune(0) // last: the last sign written, 0 after a letter
 	for _, r := range text {
 		switch {
 		case r == '\n':

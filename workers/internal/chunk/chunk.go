@@ -8,45 +8,45 @@ import (
 	"parley/workers/internal/document"
 )
 
-// Limits say how long chunks become, in code points; what is not positive becomes the default.
+// Limits bound the length of chunks in code points. Values of zero or less mean the defaults.
 type Limits struct {
-	Target int // what chunks are filled to
-	Max    int // what none exceeds
+	Target int // intended length
+	Max    int // maximum length
 }
 
-// The limits that are used where none are given: a passage of which several fit in a prompt, and which still says one thing.
+// The default limits: several passages fit into a prompt, and each still has a single topic.
 const (
 	defaultTarget = 1000
 	maxDefault    = 1600
 )
 
-// Chunker makes the chunks of one document.
+// Chunker divides one document into chunks.
 type Chunker struct {
 	limits Limits
-	number int    // of the next chunk
-	page   page   // the one that is being read
-	path   []mark // the headings above what comes next
-	serial int    // of the next heading
+	number int    // number of the next chunk
+	page   page   // the current page
+	path   []mark // the headings above the next block
+	serial int    // number of the next heading
 	head   []string
-	draft  *draft // the chunk that is being filled; nil when none is
-	held   *draft // a small section that the next one may join
+	draft  *draft // the open chunk; nil if there is none
+	held   *draft // a small section that may be joined with the next
 	done   []domain.Passage
 }
 
-// page is where the reading stands on a page.
+// page is the reading position on a page.
 type page struct {
 	number int
 	at     int           // code points of its text so far
-	last   document.Kind // of the block before; "" when there was none
+	last   document.Kind // kind of the last block; "" if there was none
 }
 
-// mark is a heading above a chunk. Two headings of the same words are told apart by their numbers.
+// mark is a heading above a chunk. The serial number distinguishes headings with equal text.
 type mark struct {
 	serial, level int
 	text          string
 }
 
-// New returns a chunker for one document.
+// New returns a Chunker for one document.
 func New(limits Limits) *Chunker {
 	if limits.Target <= 0 {
 		limits.Target = defaultTarget
@@ -58,7 +58,7 @@ func New(limits Limits) *Chunker {
 	return &Chunker{limits: limits}
 }
 
-// Add takes the next block and returns the chunks that it finished, which are often none.
+// Add processes the next block. It returns the chunks that are now complete, often none.
 func (c *Chunker) Add(block document.Block) []domain.Passage {
 	if blank(block.Text) {
 		return nil
@@ -68,6 +68,7 @@ func (c *Chunker) Add(block document.Block) []domain.Passage {
 		c.release()
 		c.page = page{number: block.Page}
 	}
+
 	if block.Kind == document.Heading {
 		c.enter(block)
 	}
@@ -77,7 +78,7 @@ func (c *Chunker) Add(block document.Block) []domain.Passage {
 	return c.take()
 }
 
-// Close returns what is left.
+// Close returns the remaining chunks.
 func (c *Chunker) Close() []domain.Passage {
 	c.finish(true)
 	c.release()
@@ -90,17 +91,18 @@ func (c *Chunker) take() []domain.Passage {
 	return done
 }
 
-// enter begins the section of a heading. Headings with nothing between them stay together, down the path: a chunk that is only
-// the name of a chapter says nothing.
+// enter begins the section of a heading. Consecutive headings of increasing level stay in one
+// chunk, because a chunk with only a chapter's name is useless.
 func (c *Chunker) enter(block document.Block) {
 	level := min(max(block.Level, 1), 6)
 	kept := len(c.path)
 	for kept > 0 && c.path[kept-1].level >= level {
 		kept--
 	}
+
 	below := kept == len(c.path)
 	c.serial++
-	// A new array: drafts keep the old one.
+	// Copy the path, because drafts keep the old one.
 	c.path = append(c.path[:kept:kept], mark{serial: c.serial, level: level, text: name(block.Text)})
 	size := utf8.RuneCountInString(block.Text)
 	if c.draft != nil && below && !c.draft.body && c.draft.size+2+size <= c.limits.Target {
@@ -110,7 +112,7 @@ func (c *Chunker) enter(block document.Block) {
 	c.finish(true)
 }
 
-// table keeps the rows that name the columns while their table lasts, pages on end.
+// table keeps the header rows of a table while the table lasts, even across pages.
 func (c *Chunker) table(block document.Block) {
 	switch {
 	case block.Kind != document.Row:
@@ -122,7 +124,7 @@ func (c *Chunker) table(block document.Block) {
 	}
 }
 
-// separate steps over what stands between two blocks of a page.
+// separate adds the separator between two blocks of a page.
 func (c *Chunker) separate(kind document.Kind) {
 	between := "\n\n"
 	switch {

@@ -43,7 +43,7 @@ func chunks(limits chunk.Limits, blocks ...document.Block) []domain.Passage {
 	return append(all, c.Close()...)
 }
 
-// pages are the texts that the offsets of chunks are places in.
+// pages returns the texts to which the offsets of chunks refer.
 func pages(blocks []document.Block) map[int]string {
 	texts := map[int]string{}
 	last, kind := -1, document.Kind("")
@@ -64,7 +64,7 @@ func pages(blocks []document.Block) map[int]string {
 	return texts
 }
 
-// check is what holds for the chunks of whatever blocks.
+// check verifies the invariants of chunks.
 func check(t *testing.T, limits chunk.Limits, blocks []document.Block) []domain.Passage {
 	t.Helper()
 	got := chunks(limits, blocks...)
@@ -85,19 +85,19 @@ func check(t *testing.T, limits chunk.Limits, blocks []document.Block) []domain.
 			t.Errorf("chunk %d has %d code points, want 1 to %d", i, n, limits.Max)
 		}
 		if passage.StartIndex < ends[page] || passage.EndIndex > len(texts[page]) || passage.StartIndex >= passage.EndIndex {
-			t.Fatalf("chunk %d is at %d to %d of %d on page %d, behind %d", i, passage.StartIndex, passage.EndIndex, len(texts[page]), page, ends[page])
+			t.Fatalf("chunk %d is at %d to %d of %d on page %d, after %d", i, passage.StartIndex, passage.EndIndex, len(texts[page]), page, ends[page])
 		}
 		if want := string(texts[page][passage.StartIndex:passage.EndIndex]); passage.Text != want {
-			t.Errorf("chunk %d is %q, at its place stands %q", i, passage.Text, want)
+			t.Errorf("chunk %d is %q; the text at its offsets is %q", i, passage.Text, want)
 		}
 		if lost := strings.TrimSpace(string(texts[page][ends[page]:passage.StartIndex])); lost != "" {
-			t.Errorf("before chunk %d %q is lost", i, lost)
+			t.Errorf("%[2]q before chunk %[1]d is missing", i, lost)
 		}
 		ends[page] = passage.EndIndex
 	}
 	for page, text := range texts {
 		if lost := strings.TrimSpace(string(text[ends[page]:])); lost != "" {
-			t.Errorf("behind the last chunk of page %d %q is lost", page, lost)
+			t.Errorf("%[2]q after the last chunk of page %[1]d is missing", page, lost)
 		}
 	}
 	return got
@@ -150,7 +150,7 @@ func TestHeadings(t *testing.T) {
 	long := strings.Repeat("word ", 30)
 	tests := map[string]struct {
 		blocks []document.Block
-		want   []string // the headings of each chunk, with > between them
+		want   []string // the headings of each chunk, joined by >
 	}{
 		"levels":                               {[]document.Block{heading(1, "A"), paragraph(long), heading(2, "B"), paragraph(long), heading(2, "C"), paragraph(long), heading(1, "D"), paragraph(long)}, []string{"A", "A>B", "A>C", "D"}},
 		"levels skipped":                       {[]document.Block{heading(1, "A"), heading(4, "B"), paragraph(long), heading(2, "C"), paragraph(long)}, []string{"A>B", "A>C"}},
@@ -197,7 +197,7 @@ func TestBoxes(t *testing.T) {
 	first.Box, second.Box = &a, &b
 	got := chunks(chunk.Limits{}, first, second, on(2, paragraph("Three.")))
 	if got[0].Box == nil || *got[0].Box != (domain.Box{5, 20, 30, 60}) || a != (domain.Box{10, 20, 30, 40}) {
-		t.Errorf("got %v, want what covers both; the block's own is %v", got[0].Box, a)
+		t.Errorf("got %v, want a box around both blocks; the first block's is %v", got[0].Box, a)
 	}
 	if got[1].Box != nil || *got[1].Page != 2 {
 		t.Errorf("got %v on page %d, want none on page 2", got[1].Box, *got[1].Page)
@@ -234,7 +234,7 @@ func TestDeterministic(t *testing.T) {
 	}
 }
 
-// sample is a document of many pages, of all kinds of blocks.
+// sample returns a document of many pages with all kinds of blocks.
 func sample(pages int) []document.Block {
 	prose := strings.Repeat("The quick brown fox jumps over the lazy dog, and nobody minds at all. ", 8)
 	var blocks []document.Block
@@ -252,7 +252,7 @@ func sample(pages int) []document.Block {
 	return blocks
 }
 
-// FuzzChunks makes blocks of lines: the first character says of what kind, and which page.
+// FuzzChunks converts lines to blocks. The first character decides on kind and page.
 func FuzzChunks(f *testing.F) {
 	f.Add("hTitle\npA sentence. Another one.\nr1 | 2\nRname | size\nr3 | 4\nvcode\n>\niitem\npx", 30)
 	f.Add("p"+strings.Repeat("ภาษาไทย", 30)+"\nh中文\np"+strings.Repeat("这是一句话。", 20), 20)
@@ -275,7 +275,7 @@ func FuzzChunks(f *testing.F) {
 
 func parse(source string) []document.Block {
 	kinds := map[byte]document.Kind{'h': document.Heading, 'p': document.Paragraph, 'i': document.Item, 'r': document.Row, 'R': document.Row, 'v': document.Verbatim}
-	page := len(source) % 2 // half of them have none
+	page := len(source) % 2 // half of them have no pages
 	var blocks []document.Block
 	for line := range strings.SplitSeq(strings.ToValidUTF8(source, "?"), "\n") {
 		if line == ">" && page > 0 {

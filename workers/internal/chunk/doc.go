@@ -1,3 +1,4 @@
-// Package chunk cuts the text of documents into the pieces that are indexed, found and cited: by headings, paragraphs, rows and
-// sentences, never across pages. It reads block by block and holds no more than two chunks.
+// Package chunk divides the text of a document into passages, which are indexed, found and cited.
+// It divides at headings, paragraphs, rows and sentences; no passage spans pages. It reads block
+// by block and keeps at most two chunks in memory.
 package chunk

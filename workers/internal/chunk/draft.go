@@ -10,19 +10,19 @@ import (
 	"parley/workers/internal/document"
 )
 
-// longest is how much of a heading, or of a row that names columns, goes into the path, in code points.
-const longest = 200
+// maxHeading is the maximum length of a heading, or of a header row, in the path, in code points.
+const maxHeading = 200
 
-// draft is a chunk that is being filled.
+// draft is an open chunk.
 type draft struct {
 	text    []byte
-	start   int // on its page
-	size    int // code points
+	start   int // offset on its page
+	size    int // in code points
 	path    []mark
-	section []mark // the path of the section that ends it: where a sibling may join
+	section []mark // path of the draft's last section, with which a sibling may be joined
 	head    []string
-	headed  bool // it begins with a heading
-	body    bool // it is more than headings
+	headed  bool // begins with a heading
+	body    bool // contains more than headings
 	box     *domain.Box
 }
 
@@ -31,7 +31,7 @@ func (d *draft) append(text string, size int) {
 	d.size += size
 }
 
-// cover widens the draft's place on the page to what it got.
+// cover extends the draft's box on the page by box.
 func (d *draft) cover(box *domain.Box) {
 	switch {
 	case box == nil:
@@ -44,7 +44,7 @@ func (d *draft) cover(box *domain.Box) {
 	}
 }
 
-// put adds a piece of a block, at the place where the reading stands.
+// put adds a piece of a block at the reading position.
 func (c *Chunker) put(block document.Block, text string, size int) {
 	if c.draft == nil {
 		c.draft = &draft{start: c.page.at, path: c.path, section: c.path, headed: block.Kind == document.Heading}
@@ -58,7 +58,8 @@ func (c *Chunker) put(block document.Block, text string, size int) {
 	c.page.at += size
 }
 
-// finish ends the draft. A small one that is a whole section waits for the next, which may be small too.
+// finish completes the open draft. If a small draft is a whole section, it waits for the next
+// one, which may be small, too.
 func (c *Chunker) finish(whole bool) {
 	d := c.draft
 	c.draft = nil
@@ -69,6 +70,7 @@ func (c *Chunker) finish(whole bool) {
 		d = join(c.held, d)
 		c.held = nil
 	}
+
 	c.release()
 	if whole && d.headed && d.size < c.limits.Target/3 {
 		c.held = d
@@ -77,14 +79,15 @@ func (c *Chunker) finish(whole bool) {
 	c.emit(d)
 }
 
-// joins says whether two sections on one page become one chunk: siblings under one parent that are small together.
+// joins reports whether two sections of a page become one chunk: they are siblings under one
+// parent and small together.
 func (c *Chunker) joins(a, b *draft) bool {
 	n := len(a.section)
 	return b.headed && n > 0 && n == len(b.section) && a.size+2+b.size <= c.limits.Target*2/3 &&
 		a.section[n-1].level == b.section[n-1].level && slices.Equal(a.section[:n-1], b.section[:n-1])
 }
 
-// join puts b behind a; above both stands what stands above each.
+// join appends b to a. The result has the headings that both have in common.
 func join(a, b *draft) *draft {
 	a.append("\n\n", 2)
 	a.append(string(b.text), b.size)
@@ -99,7 +102,7 @@ func join(a, b *draft) *draft {
 	return a
 }
 
-// release gives the section that waits.
+// release emits the waiting section.
 func (c *Chunker) release() {
 	if c.held != nil {
 		c.emit(c.held)
@@ -107,14 +110,15 @@ func (c *Chunker) release() {
 	}
 }
 
-// emit makes a passage of a draft, without the space behind it and the empty lines before it: how far a first line is indented
-// belongs to verbatim text.
+// emit converts a draft to a passage. It removes white space at the end and empty lines at the
+// beginning, but keeps the first line's indent, which matters in verbatim text.
 func (c *Chunker) emit(d *draft) {
 	text := strings.TrimRightFunc(string(d.text), unicode.IsSpace)
 	trimmed := strings.TrimLeft(text, "\r\n\v\f\u0085\u2028\u2029")
 	if trimmed == "" {
 		return
 	}
+
 	start := d.start + utf8.RuneCountInString(text[:len(text)-len(trimmed)])
 	passage := domain.Passage{
 		Chunk: c.number, Headings: headings(d), Text: trimmed,
@@ -128,7 +132,8 @@ func (c *Chunker) emit(d *draft) {
 	c.done = append(c.done, passage)
 }
 
-// headings are the path, and behind it what names the columns of a table that began in an earlier chunk.
+// headings returns the path, followed by the header rows of a table that began in an earlier
+// chunk.
 func headings(d *draft) []string {
 	path := make([]string, 0, len(d.path)+1)
 	for _, above := range d.path {
@@ -140,21 +145,23 @@ func headings(d *draft) []string {
 	return path
 }
 
-// name is a heading in one line of bounded length.
+// name returns a heading as a single line of bounded length.
 func name(text string) string {
 	short, n := text, 0
 	for at := range text {
-		if n++; n > 4*longest { // enough to fill it, whatever the spaces between
+		if n++; n > 4*maxHeading { // enough for a full line, even with many spaces
 			short = text[:at]
 			break
 		}
 	}
+
 	line := strings.Join(strings.Fields(short), " ")
-	if utf8.RuneCountInString(line) <= longest && len(short) == len(text) {
+	if utf8.RuneCountInString(line) <= maxHeading && len(short) == len(text) {
 		return line
 	}
+
 	runes := []rune(line)
-	return strings.TrimRightFunc(string(runes[:min(len(runes), longest-1)]), unicode.IsSpace) + "…"
+	return strings.TrimRightFunc(string(runes[:min(len(runes), maxHeading-1)]), unicode.IsSpace) + "…"
 }
 
 func blank(text string) bool {

@@ -12,8 +12,8 @@ import (
 	"parley/workers/internal/document"
 )
 
-// fill puts a block into the draft, whole where that is possible: a block is cut only when it is too long for a chunk, or when
-// the draft would stay half empty without its beginning.
+// fill adds a block to the draft, whole if possible. A block is divided only if it is too long
+// for a chunk, or if the draft would otherwise be less than half full.
 func (c *Chunker) fill(block document.Block) {
 	size := utf8.RuneCountInString(block.Text)
 	if c.size()+size > c.limits.Target && c.half() && (size <= c.limits.Target || block.Kind == document.Row) {
@@ -23,6 +23,7 @@ func (c *Chunker) fill(block document.Block) {
 		c.put(block, block.Text, size)
 		return
 	}
+
 	left := size
 	pieces(block, func(text string) {
 		n := utf8.RuneCountInString(text)
@@ -31,14 +32,15 @@ func (c *Chunker) fill(block document.Block) {
 	})
 }
 
-// piece puts a sentence, line or row of a block that is too long as a whole. The end of a block is not left for a chunk of a few
-// words when there is still room.
+// piece adds a sentence, line or row of a block that is too long. It avoids leaving the last few
+// words of a block for another chunk.
 func (c *Chunker) piece(block document.Block, text string, size, left int) {
 	full := c.size()+size > c.limits.Target && c.size()+left > c.limits.Max
-	alone := size <= c.limits.Max || c.size() > c.limits.Max/2 // a heading stays with the beginning of what has to be cut anyway
+	alone := size <= c.limits.Max || c.size() > c.limits.Max/2 // a heading stays with the beginning of a piece that must be divided anyway
 	if c.draft != nil && full && (c.draft.body || c.size()+size > c.limits.Max && alone) {
 		c.finish(false)
 	}
+
 	for c.size()+size > c.limits.Max {
 		end := cut(text, c.limits.Max-c.size())
 		n := utf8.RuneCountInString(text[:end])
@@ -58,13 +60,13 @@ func (c *Chunker) size() int {
 	return c.draft.size
 }
 
-// half says whether the draft has enough to stand alone.
+// half reports whether the draft is long enough to be a chunk.
 func (c *Chunker) half() bool {
 	return c.draft != nil && c.draft.body && c.draft.size >= c.limits.Target/2
 }
 
-// pieces gives a block's text piece by piece, with the spaces behind each: rows whole, verbatim text by lines, all else by
-// sentences.
+// pieces calls each with the pieces of a block's text, including the white space after each. Rows
+// are one piece, verbatim text is divided into lines, other text into sentences.
 func pieces(block document.Block, each func(string)) {
 	switch block.Kind {
 	case document.Row:
@@ -83,23 +85,26 @@ func pieces(block document.Block, each func(string)) {
 	}
 }
 
-// cut says how many bytes of a text are within a number of code points: up to the last space if that is in the second half, else up
-// to the last word's end, else to the last grapheme cluster's, and when one cluster is longer than all that, to the limit.
+// cut returns the byte offset at which to divide a text so that the first part has at most limit
+// code points. It prefers, in this order: the last space, if that is in the second half; the end
+// of the last word; the end of the last grapheme cluster; the limit.
 func cut(text string, limit int) int {
 	window := text[:prefix(text, limit)]
 	if len(window) == len(text) {
 		return len(text)
 	}
+
 	if at := strings.LastIndexFunc(window, unicode.IsSpace); at >= len(window)/2 {
 		_, width := utf8.DecodeRuneInString(window[at:])
 		return at + width
 	}
-	// Boundaries are looked for in a little more than the window: its end is one only if what follows says so.
+	// A boundary at the end of the window depends on the text after it, so look a little further.
 	ahead := text[:prefix(text, limit+64)]
 	byWords := words.FromString(ahead)
 	if end := last(byWords.Next, func() int { return byWords.End() }, len(window)); end > 0 {
 		return end
 	}
+
 	byClusters := graphemes.FromString(ahead)
 	if end := last(byClusters.Next, func() int { return byClusters.End() }, len(window)); end > 0 {
 		return end
@@ -107,7 +112,7 @@ func cut(text string, limit int) int {
 	return len(window)
 }
 
-// last is the end of the last segment that lies within the first most bytes, 0 when the first one does not.
+// last returns the end of the last segment within the first limit bytes, or 0.
 func last(next func() bool, end func() int, limit int) int {
 	found := 0
 	for next() && end() <= limit {
@@ -116,7 +121,7 @@ func last(next func() bool, end func() int, limit int) int {
 	return found
 }
 
-// prefix says how many bytes the first most code points of a text take.
+// prefix returns the number of bytes in the first limit code points of a text.
 func prefix(text string, limit int) int {
 	n := 0
 	for at := range text {

@@ -1,4 +1,4 @@
-// Package configs caches the configurations of agents.
+// Package configs caches configurations of agents and templates.
 package configs
 
 import (
@@ -16,8 +16,8 @@ type Records interface {
 	Config(ctx context.Context, org, target string, version int) (domain.Config, error)
 }
 
-// Cache holds configurations. A version never changes, so an entry is never stale. A full cache starts empty again, which costs
-// one read for each configuration in use.
+// Cache caches configurations. A version never changes, so an entry is never stale. A full cache
+// is cleared, which costs one read for each configuration in use.
 type Cache struct {
 	records Records
 
@@ -30,22 +30,25 @@ type key struct {
 	version     int
 }
 
-// New returns a cache over records.
+// New returns an empty Cache that reads from records.
 func New(records Records) *Cache { return &Cache{records: records, rows: map[key]domain.Config{}} }
 
-// Get returns a version of the configuration of an organization's agent or template.
+// Get returns one version of the configuration of an organization's agent or template.
 func (c *Cache) Get(ctx context.Context, org, target string, version int) (domain.Config, error) {
 	k := key{org, target, version}
+
 	c.mu.Lock()
 	cfg, ok := c.rows[k]
 	c.mu.Unlock()
 	if ok {
 		return cfg, nil
 	}
+
 	cfg, err := c.records.Config(ctx, org, target, version)
 	if err != nil {
 		return cfg, fmt.Errorf("loading configuration: %w", err)
 	}
+
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.rows) >= maxRows {

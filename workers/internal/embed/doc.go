@@ -1,7 +1,7 @@
-// Package embed turns texts into vectors, by an embeddings service that speaks OpenAI's protocol.
+// Package embed computes embedding vectors of texts with a service that implements OpenAI's API.
 //
-//	texts ─► cut to what models read ─► batches ─► service ─► checked: each text one vector, of one size, of numbers ─► length 1
+//	texts ─► truncated to the model's input ─► batches ─► service ─► checked: one vector for each text, all of one size ─► length 1
 //
-// The service is foreign: what it answers is believed only as far as it can be used. A failure is an *llm.Error, which says
-// whether time may cure it; neither the key nor a text is ever in one.
+// The package validates all responses. A failure is an *llm.Error, which says whether a retry may
+// help. Errors contain neither the key nor a text.
 package embed

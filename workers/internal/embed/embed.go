@@ -21,61 +21,67 @@ import (
 const (
 	provider      = "openai/"
 	officialURL   = "https://api.openai.com/v1/"
-	maxText       = 8_000   // characters; what models do not read
-	maxBatch      = 64      // texts of one request
-	maxCharacters = 100_000 // of one request: far below the tokens that services take
+	maxText       = 8_000   // characters; models do not read more
+	maxBatch      = 64      // texts in one request
+	maxCharacters = 100_000 // in one request: far below the token limits of services
 	responseBytes = 32 << 20
 )
 
-// errNoModel says that there is no embeddings model to ask.
+// errNoModel reports that no embeddings model is configured.
 var errNoModel = errors.New("no embeddings model is set")
 
-// Config names the settings of the embeddings service; the zero values of Limits and Dial mean the defaults.
+// Config contains the settings of the embeddings service. Zero values of Limits and Dial mean the
+// defaults.
 type Config struct {
-	Model         string // EMBEDDINGS_MODEL: openai/ and the service's name for it; "" for none
+	Model         string // EMBEDDINGS_MODEL: "openai/" and the service's model name; "" for none
 	OpenAIAPIKey  string // OPENAI_API_KEY
-	OpenAIBaseURL string // OPENAI_BASE_URL, up to and including "/v1"
+	OpenAIBaseURL string // OPENAI_BASE_URL, including "/v1"
 	Limits        remote.Limits
 	// Dial opens connections; nil dials TCP.
 	Dial remote.Dial
 }
 
-// Embedder makes vectors with one model; safe for concurrent use. The nil one has no model.
+// Embedder computes vectors with one model. It is safe for concurrent use. A nil Embedder has no
+// model.
 type Embedder struct {
 	service sdk.EmbeddingService
 	client  *http.Client
 	limits  remote.Limits
-	model   string // as it is set
-	name    string // as the service knows it
+	model   string // as configured
+	name    string // the service's name for the model
 	size    atomic.Int64
 }
 
-// New makes an Embedder, nil when no model is set. It fails on a model of another provider, and without a service to ask.
+// New returns an Embedder, or nil if no model is configured. It fails if the model has another
+// provider, or if neither a key nor an address is set.
 func New(cfg Config) (*Embedder, error) {
 	if cfg.Model == "" {
-		return nil, nil //nolint:nilnil // the nil Embedder is one without a model
+		return nil, nil //nolint:nilnil // a nil Embedder has no model
 	}
 	name, ok := strings.CutPrefix(cfg.Model, provider)
 	switch {
 	case !ok || !remote.ModelName(name):
-		return nil, fmt.Errorf("EMBEDDINGS_MODEL must be openai/ and a model's name, not %q", cfg.Model)
+		return nil, fmt.Errorf("EMBEDDINGS_MODEL must be openai/MODEL, not %q", cfg.Model)
 	case cfg.OpenAIAPIKey == "" && cfg.OpenAIBaseURL == "":
 		return nil, errors.New("EMBEDDINGS_MODEL needs OPENAI_API_KEY, or OPENAI_BASE_URL")
 	}
+
 	base, err := remote.BaseURL(cfg.OpenAIBaseURL, officialURL)
 	if err != nil {
 		return nil, fmt.Errorf("reading OPENAI_BASE_URL: %w", err)
 	}
+
 	e := &Embedder{limits: cfg.Limits.WithDefaults(), model: cfg.Model, name: name}
 	e.client = remote.NewClient(cfg.Dial, e.limits, responseBytes)
-	// Made directly, as the models are: nothing of it comes from the environment.
+	// Created directly, like the models, so that no environment variable has an effect.
 	e.service = sdk.NewEmbeddingService(
 		option.WithBaseURL(base), option.WithAPIKey(cfg.OpenAIAPIKey), option.WithMaxRetries(0), option.WithHTTPClient(e.client),
 	)
 	return e, nil
 }
 
-// Model is the model's name as it is set, "" when there is none: vectors of one model mean nothing to another.
+// Model returns the configured name of the model, or "". Vectors of different models are not
+// comparable.
 func (e *Embedder) Model() string {
 	if e == nil {
 		return ""
@@ -83,19 +89,20 @@ func (e *Embedder) Model() string {
 	return e.model
 }
 
-// Close ends idle connections.
+// Close closes idle connections.
 func (e *Embedder) Close() {
 	if e != nil {
 		e.client.CloseIdleConnections()
 	}
 }
 
-// Embed gives a vector of length 1 for each text, in their order; of a text of more than 8,000 characters, for its beginning. It
-// fails with an *llm.Error, or with ctx's error once ctx is done.
+// Embed returns a vector of length 1 for each text, in order. It uses the first 8,000 characters
+// of a text. Errors are *llm.Error, or ctx's error if ctx is done.
 func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, error) {
 	if e == nil {
 		return nil, llm.NewError(llm.KindNotConfigured, errNoModel)
 	}
+
 	inputs := make([]string, len(texts))
 	for n, text := range texts {
 		inputs[n] = llm.CleanText(beginning(text, maxText))
@@ -103,10 +110,11 @@ func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, erro
 			return nil, llm.NewError(llm.KindInvalid, fmt.Errorf("text %d of %d is empty", n+1, len(texts)))
 		}
 	}
+
 	vectors := make([][]float32, 0, len(texts))
 	for len(vectors) < len(inputs) {
 		rest := inputs[len(vectors):]
-		some, err := e.ask(ctx, rest[:together(rest)])
+		some, err := e.ask(ctx, rest[:batchSize(rest)])
 		if err != nil {
 			return nil, err
 		}
@@ -115,8 +123,8 @@ func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, erro
 	return vectors, nil
 }
 
-// together is how many of the texts, from the first on, go into one request.
-func together(texts []string) int {
+// batchSize returns how many of the texts, from the first on, fit into one request.
+func batchSize(texts []string) int {
 	room := maxCharacters
 	for n, text := range texts {
 		if room -= utf8.RuneCountInString(text); n == maxBatch || room < 0 {
@@ -126,7 +134,7 @@ func together(texts []string) int {
 	return len(texts)
 }
 
-// beginning gives at most so many characters of a text.
+// beginning returns the first limit characters of a text.
 func beginning(text string, limit int) string {
 	for at := range text {
 		if limit == 0 {
@@ -137,25 +145,28 @@ func beginning(text string, limit int) string {
 	return text
 }
 
-// ask makes one request.
+// ask sends one request.
 func (e *Embedder) ask(ctx context.Context, texts []string) ([][]float32, error) {
 	callCtx, watch := remote.StartWatch(ctx, e.limits)
 	defer watch.Stop()
 	var res *http.Response
 	answer, err := e.service.New(callCtx, sdk.EmbeddingNewParams{
 		Model: e.name, Input: sdk.EmbeddingNewParamsInputUnion{OfArrayOfStrings: texts},
-		EncodingFormat: sdk.EmbeddingNewParamsEncodingFormatFloat, // which every server knows
+		EncodingFormat: sdk.EmbeddingNewParamsEncodingFormatFloat, // the encoding that every server supports
 	}, option.WithResponseInto(&res))
+
 	if err == nil || res != nil && res.StatusCode < http.StatusBadRequest && ctx.Err() == nil && callCtx.Err() == nil {
 		if err := checkJSON(res); err != nil {
 			return nil, err
 		}
 	}
+
 	if err != nil {
 		return nil, remote.Failure(ctx, callCtx, remote.Ended{
 			Err: err, Response: res, Status: openai.StatusError, Event: func(error) *llm.Error { return nil },
 		})
 	}
+
 	vectors, err := e.read(answer, len(texts))
 	if err != nil {
 		return nil, llm.NewError(llm.KindBadResponse, err)
@@ -163,13 +174,14 @@ func (e *Embedder) ask(ctx context.Context, texts []string) ([][]float32, error)
 	return vectors, nil
 }
 
-// checkJSON refuses what is no answer of such a service: a redirect, or the web page of a wrong address.
+// checkJSON rejects redirects and responses that are not JSON, such as the web page of a wrong
+// address.
 func checkJSON(res *http.Response) error {
 	media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	if res.StatusCode == http.StatusOK && media == "application/json" {
 		return nil
 	}
 	e := llm.NewError(llm.KindBadResponse, fmt.Errorf("status %d with content type %q", res.StatusCode, media))
-	e.Retryable = false // an address that is wrong stays wrong
+	e.Retryable = false // a retry does not correct an address
 	return e
 }

@@ -42,7 +42,7 @@ func TestSettings(t *testing.T) {
 	for name, c := range map[string]struct {
 		cfg   embed.Config
 		model string
-		wrong string // what the error names
+		wrong string // text in the error
 	}{
 		"none":             {embed.Config{OpenAIAPIKey: key}, "", ""},
 		"openai":           {embed.Config{Model: "openai/text-embedding-3-small", OpenAIAPIKey: key}, "openai/text-embedding-3-small", ""},
@@ -69,7 +69,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// seen is what a server was asked for.
+// seen is a request that a server received.
 type seen struct {
 	Model  string   `json:"model"`
 	Input  []string `json:"input"`
@@ -238,7 +238,7 @@ func TestFailures(t *testing.T) {
 	}
 	_, err = nobody.Embed(t.Context(), []string{"a secret text"})
 	if failed, ok := errors.AsType[*llm.Error](err); !ok || !failed.Retryable || failed.Kind != llm.KindUnavailable {
-		t.Errorf("nobody there: %v", err)
+		t.Errorf("without a server: %v", err)
 	}
 	quiet(t, "nobody", err)
 }
@@ -254,12 +254,12 @@ func TestTheCallersEndIsNoFailure(t *testing.T) {
 	}
 }
 
-// quiet checks that neither key nor text is in an error, or in what caused it.
+// quiet checks that an error and its causes contain neither the key nor a text.
 func quiet(t *testing.T, name string, err error) {
 	t.Helper()
 	for cause := err; cause != nil; cause = errors.Unwrap(cause) {
 		if text := fmt.Sprintf("%v %+v", cause, cause); strings.Contains(text, key) || strings.Contains(text, "secret text") {
-			t.Errorf("%s: the error tells too much: %s", name, text)
+			t.Errorf("%s: the error contains a secret: %s", name, text)
 		}
 	}
 }

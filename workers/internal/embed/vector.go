@@ -8,10 +8,10 @@ import (
 	sdk "github.com/openai/openai-go/v3"
 )
 
-// maxSize bounds the numbers of a vector; the largest models have a quarter of it.
+// maxSize bounds the length of a vector. The largest models use a quarter of it.
 const maxSize = 16_384
 
-// read gives the vectors of an answer in the order of the texts.
+// read returns the vectors of a response in the order of the texts.
 func (e *Embedder) read(answer *sdk.CreateEmbeddingResponse, texts int) ([][]float32, error) {
 	if answer == nil || len(answer.Data) != texts {
 		given := 0
@@ -20,11 +20,12 @@ func (e *Embedder) read(answer *sdk.CreateEmbeddingResponse, texts int) ([][]flo
 		}
 		return nil, fmt.Errorf("%d vectors for %d texts", given, texts)
 	}
+
 	vectors := make([][]float32, texts)
 	for i := range answer.Data {
 		one := &answer.Data[i]
 		if one.Index < 0 || one.Index >= int64(texts) || vectors[one.Index] != nil {
-			return nil, fmt.Errorf("index %d is not of one of the %d texts, or comes twice", one.Index, texts)
+			return nil, fmt.Errorf("index %d is out of range for %d texts, or occurs twice", one.Index, texts)
 		}
 		if err := e.fits(len(one.Embedding)); err != nil {
 			return nil, err
@@ -37,7 +38,7 @@ func (e *Embedder) read(answer *sdk.CreateEmbeddingResponse, texts int) ([][]flo
 	return vectors, nil
 }
 
-// fits reports a vector that cannot be compared with those before it.
+// fits returns an error if a vector has an invalid size, or another size than earlier ones.
 func (e *Embedder) fits(size int) error {
 	if size < 1 || size > maxSize {
 		return fmt.Errorf("a vector of %d numbers", size)
@@ -48,22 +49,25 @@ func (e *Embedder) fits(size int) error {
 	return fmt.Errorf("a vector of %d numbers after one of %d", size, e.size.Load())
 }
 
-// normal gives a vector of length 1 in the same direction.
+// normal returns a vector of length 1 in the same direction.
 func normal(numbers []float64) ([]float32, error) {
 	largest := 0.0
 	for _, x := range numbers {
 		if math.IsNaN(x) || math.IsInf(x, 0) {
-			return nil, errors.New("a vector with what is no number")
+			return nil, errors.New("a vector with an invalid number")
 		}
 		largest = max(largest, math.Abs(x))
 	}
+
 	if largest == 0 {
 		return nil, errors.New("a vector of zeros")
 	}
+
 	sum := 0.0
-	for _, x := range numbers { // by the largest, so that no square overflows or vanishes
+	for _, x := range numbers { // scaled by the largest, so that no square overflows or underflows
 		sum += (x / largest) * (x / largest)
 	}
+
 	length := math.Sqrt(sum)
 	vector := make([]float32, len(numbers))
 	for i, x := range numbers {

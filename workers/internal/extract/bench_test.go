@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// BenchmarkPDF reads a PDF, the file at PDF or one of 36 pages of our own, and has pdftotext alone do it as well: the metrics are both
-// in milliseconds, and their ratio.
+// BenchmarkPDF reads a PDF, either the file in the environment variable PDF or 36 generated
+// pages. It also runs pdftotext alone, and reports both times in milliseconds and their ratio.
 func BenchmarkPDF(b *testing.B) {
 	content := manyPages(36)
 	path := os.Getenv("PDF")
@@ -58,8 +58,8 @@ func BenchmarkPDF(b *testing.B) {
 	b.ReportMetric(float64(plainCPU.Milliseconds())/n, "pdftotext-cpu-ms")
 }
 
-// cpu is what this process has taken, and those that it has started and that have ended: unlike the rest, it does not depend on what
-// else the machine does.
+// cpu returns the processor time of this process and its finished children. Unlike wall time, it
+// does not depend on the load of the machine.
 func cpu() (sum time.Duration) {
 	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
 		var u syscall.Rusage

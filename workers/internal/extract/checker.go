@@ -17,23 +17,23 @@ import (
 )
 
 const (
-	// maxLine is more than a block of the longest text is as JSON, whatever its characters.
-	maxLine    = 256 << 10
-	maxBlock   = 32 << 10 // bytes of a block's text
-	maxWord    = 100      // bytes of a type or language
-	maxTitle   = 2000     // bytes
-	maxNotes   = 50
-	maxMessage = 2000 // bytes of a note or message
-	maxPlace   = 1e7  // points
-	maxLevel   = 6
+	// maxLine is longer than the JSON of any valid block.
+	maxLine       = 256 << 10
+	maxBlock      = 32 << 10 // bytes of a block's text
+	maxWord       = 100      // bytes of a MIME type or language
+	maxTitle      = 2000     // bytes
+	maxNotes      = 50
+	maxMessage    = 2000 // bytes of a note or message
+	maxCoordinate = 1e7  // coordinate, in points
+	maxLevel      = 6
 )
 
-// checker takes what a reader says, and nothing that it may not say.
+// checker validates the events of a reader.
 type checker struct {
 	limits Limits
-	pages  int // as told; 0: not told
-	page   int // of the last block
-	done   int // the last page that was
+	pages  int // number of pages announced; 0 if not announced
+	page   int // page of the last block
+	done   int // last page reported as done
 	blocks int
 	text   int64
 }
@@ -41,75 +41,81 @@ type checker struct {
 func newChecker(l Limits) *checker { return &checker{limits: l} }
 
 var (
-	errLonger    = errors.New("a line is longer than any can be")
-	errOrder     = errors.New("pages are told in no order")
-	errNoHello   = errors.New("the reader ended before it greeted")
-	errOtherwise = errors.New("the reader greets in another way")
-	errEnded     = errors.New("the reader ended before it had said all")
-	errUTF8      = errors.New("a line is not UTF-8")
-	errNoEvent   = errors.New("a line is no event")
-	errMore      = errors.New("a line is more than an event")
-	errThings    = errors.New("an event tells none or many things")
-	errPages     = errors.New("a number of pages is told that cannot be")
-	errKind      = errors.New("there is no such kind of block")
+	errLineTooLong  = errors.New("a line is too long")
+	errOrder        = errors.New("pages are out of order")
+	errNoGreeting   = errors.New("the reader exited before its greeting")
+	errGreeting     = errors.New("unexpected greeting of the reader")
+	errTruncated    = errors.New("the reader exited before its last event")
+	errUTF8         = errors.New("a line is not UTF-8")
+	errNoEvent      = errors.New("a line is not an event")
+	errTrailingData = errors.New("a line has text after its event")
+	errVariants     = errors.New("an event has none or several kinds")
+	errPages        = errors.New("invalid number of pages")
+	errKind         = errors.New("unknown kind of block")
 )
 
-// follow reads lines until the last, and tells each of them what is good.
+// follow reads lines until the final event, and passes valid events to each.
 func (c *checker) follow(from io.Reader, each func(document.Event) error) (document.Info, error) {
 	in := bufio.NewReaderSize(from, maxLine)
 	hello, err := in.ReadSlice('\n')
 	if err != nil {
-		return document.Info{}, &readerError{why: errNoHello, detail: fmt.Sprintf("%q and then %v", hello, err)}
+		return document.Info{}, &readerError{why: errNoGreeting, detail: fmt.Sprintf("%q and then %v", hello, err)}
 	}
 	if string(hello) != protocol {
-		return document.Info{}, &readerError{why: errOtherwise, detail: fmt.Sprintf("%q", hello)}
+		return document.Info{}, &readerError{why: errGreeting, detail: fmt.Sprintf("%q", hello)}
 	}
 	for {
 		l, err := in.ReadSlice('\n')
 		if err != nil {
-			return document.Info{}, ended(err)
+			return document.Info{}, readFailure(err)
 		}
+
 		e, err := decode(l)
 		if err != nil {
 			return document.Info{}, err
 		}
+
 		info, over, err := c.take(e)
 		if over || err != nil {
 			return info, err
 		}
+
 		if err := each(e); err != nil {
 			return document.Info{}, err
 		}
 	}
 }
 
-func bad(why error) error { return &readerError{why: why, begun: true} }
+// violation returns the error for output that a correct reader does not write.
+func violation(why error) error { return &readerError{why: why, begun: true} }
 
-// badly is bad, with what may be of the document.
-func badly(why error, detail any) error {
+// violationDetail is violation with a detail that may contain text of the document.
+func violationDetail(why error, detail any) error {
 	return &readerError{why: why, detail: fmt.Sprint(detail), begun: true}
 }
 
-func ended(err error) error {
+// readFailure returns the error for output that ends, or has a line that is too long.
+func readFailure(err error) error {
 	if errors.Is(err, bufio.ErrBufferFull) {
-		return bad(errLonger)
+		return violation(errLineTooLong)
 	}
-	return badly(errEnded, err)
+	return violationDetail(errTruncated, err)
 }
 
-// decode reads one line strictly.
+// decode parses one line strictly.
 func decode(l []byte) (e document.Event, err error) {
 	if !utf8.Valid(l) {
-		return e, bad(errUTF8)
+		return e, violation(errUTF8)
 	}
 	d := json.NewDecoder(bytes.NewReader(l))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&e); err != nil {
-		return e, badly(errNoEvent, err)
+		return e, violationDetail(errNoEvent, err)
 	}
 	if d.InputOffset() < int64(len(bytes.TrimRight(l, "\n"))) {
-		return e, bad(errMore)
+		return e, violation(errTrailingData)
 	}
+
 	n := 0
 	for _, is := range []bool{e.Pages != nil, e.Done != nil, e.Block != nil, e.End != nil, e.Failure != nil} {
 		if is {
@@ -117,12 +123,12 @@ func decode(l []byte) (e document.Event, err error) {
 		}
 	}
 	if n != 1 {
-		return e, badly(errThings, n)
+		return e, violationDetail(errVariants, n)
 	}
 	return e, nil
 }
 
-// take checks an event; over: it was the last.
+// take validates an event. over reports that it was the final one.
 func (c *checker) take(e document.Event) (info document.Info, over bool, err error) {
 	switch {
 	case e.Pages != nil:
@@ -141,15 +147,16 @@ func (c *checker) take(e document.Event) (info document.Info, over bool, err err
 	}
 }
 
+// takePages validates the number of pages. It must come first, and only once.
 func (c *checker) takePages(n int) error {
 	if c.pages != 0 || c.blocks > 0 || c.done > 0 || n < 1 || n > c.limits.Pages {
-		return badly(errPages, n)
+		return violationDetail(errPages, n)
 	}
 	c.pages = n
 	return nil
 }
 
-// last is the highest number that a page may have.
+// last returns the highest page number allowed.
 func (c *checker) last() int {
 	if c.pages > 0 {
 		return c.pages
@@ -157,21 +164,24 @@ func (c *checker) last() int {
 	return c.limits.Pages
 }
 
+// takeDone validates a page reported as done. Pages are done in ascending order.
 func (c *checker) takeDone(n int) error {
 	if n <= c.done || n < c.page || n > c.last() {
-		return bad(errOrder)
+		return violation(errOrder)
 	}
 	c.done = n
 	return nil
 }
 
+// takeBlock validates a block and the limits of blocks and text.
 func (c *checker) takeBlock(b *document.Block) error {
 	if c.blocks++; c.blocks > c.limits.Blocks {
 		return tooLarge()
 	}
 	if !c.follows(b.Page) {
-		return bad(errOrder)
+		return violation(errOrder)
 	}
+
 	c.page = b.Page
 	if c.text += int64(len(b.Text)); c.text > c.limits.Text {
 		return tooLarge()
@@ -179,7 +189,8 @@ func (c *checker) takeBlock(b *document.Block) error {
 	return checkBlock(b)
 }
 
-// follows reports whether a block may be on this page. All are on pages, in their order, or none is.
+// follows reports whether a block may be on a page. Either all blocks have pages, in ascending
+// order, or none has.
 func (c *checker) follows(page int) bool {
 	if page == 0 || c.page == 0 && c.blocks > 1 {
 		return page == 0 && c.page == 0 && c.done == 0
@@ -188,28 +199,31 @@ func (c *checker) follows(page int) bool {
 }
 
 func tooLarge() error {
-	return &document.Failure{Code: document.TooLarge, Message: "The document has more text than is read."}
+	return &document.Failure{Code: document.TooLarge, Message: "The document has more text than the limit; the rest was omitted."}
 }
 
+// checkBlock validates the fields of a block.
 func checkBlock(b *document.Block) error {
 	heading := b.Kind == document.Heading
 	switch {
 	case !slices.Contains(kinds, b.Kind):
-		return badly(errKind, b.Kind)
+		return violationDetail(errKind, b.Kind)
 	case heading && (b.Level < 1 || b.Level > maxLevel), !heading && b.Level != 0, b.Head && b.Kind != document.Row:
-		return bad(errors.New("a block has what its kind has not"))
+		return violation(errors.New("a block has a field that its kind does not have"))
 	case b.Text == "", len(b.Text) > maxBlock, !clean(b.Text, true):
-		return bad(errors.New("a block's text is not clean"))
+		return violation(errors.New("a block's text has invalid characters"))
 	}
+
 	if b.Box == nil {
 		return nil
 	}
 	if b.Page == 0 || b.Box[0] > b.Box[2] || b.Box[1] > b.Box[3] {
-		return bad(errors.New("a block stands nowhere"))
+		return violation(errors.New("a block has no position"))
 	}
+
 	for _, side := range b.Box {
-		if math.Abs(side) > maxPlace {
-			return bad(errors.New("a block stands nowhere"))
+		if math.Abs(side) > maxCoordinate {
+			return violation(errors.New("a block has no position"))
 		}
 	}
 	return nil
@@ -217,18 +231,19 @@ func checkBlock(b *document.Block) error {
 
 var kinds = []document.Kind{document.Heading, document.Paragraph, document.Item, document.Row, document.Verbatim}
 
-// clean reports text without control characters.
+// clean reports whether a text contains no control characters.
 func clean(s string, lines bool) bool {
 	return strings.IndexFunc(s, func(r rune) bool {
 		return unicode.IsControl(r) && (!lines || r != '\n' && r != '\t') || overrides(r)
 	}) < 0
 }
 
-// overrides reports what makes text look like another.
+// overrides reports characters that reorder displayed text.
 func overrides(r rune) bool { return r >= 0x202A && r <= 0x202E || r >= 0x2066 && r <= 0x2069 }
 
 func short(s string, maximum int) bool { return len(s) <= maximum && clean(s, false) }
 
+// checkEnd validates the information about the whole document.
 func (c *checker) checkEnd(i document.Info) error {
 	good := c.blocks > 0 && i.MIMEType != "" && len(i.Notes) <= maxNotes &&
 		short(i.MIMEType, maxWord) && short(i.Language, maxWord) && short(i.Title, maxTitle)
@@ -236,12 +251,12 @@ func (c *checker) checkEnd(i document.Info) error {
 		good = good && note != "" && short(note, maxMessage)
 	}
 	if !good || i.Pages < max(c.page, c.done, 0) || i.Pages > c.last() {
-		return bad(errors.New("what is told at the end cannot be"))
+		return violation(errors.New("invalid final event"))
 	}
 	return nil
 }
 
-// codes are those that a reader may end with.
+// codes are the failure codes that a reader may report.
 var codes = []document.Code{
 	document.Unsupported, document.Encrypted, document.Damaged, document.NoText, document.NoOCR, document.TooLarge,
 	document.TooManyPages, document.LimitReached, document.Internal,
@@ -249,7 +264,7 @@ var codes = []document.Code{
 
 func checkFailure(f *document.Failure) error {
 	if !slices.Contains(codes, f.Code) || f.Message == "" || !short(f.Message, maxMessage) {
-		return bad(errors.New("a failure is told that cannot be"))
+		return violation(errors.New("invalid failure event"))
 	}
 	return f
 }

@@ -1,5 +1,6 @@
-// Package extract reads documents that nobody vouches for: in a sandbox, by this process's own program, which is told to be the
-// reader there. What the reader says is checked again, for the document may have taken it over.
+// Package extract reads untrusted documents in a sandbox. The reader in the sandbox is this
+// process's own program, started in another mode (see [Main]). Its output is validated, because a
+// malicious document may have taken the reader over.
 //
 //	Extractor.Read ─► sandbox ─► Main ─► parse, parse/formats, parse/pdf ─► pdftotext, tesseract
 //	      ▲                                    │

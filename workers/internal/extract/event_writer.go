@@ -10,8 +10,8 @@ import (
 	"parley/workers/internal/document"
 )
 
-// eventWriter writes the reader's greeting and events, one a line. It is safe for concurrent use: the handler of the processor
-// limit ends the stream while a parser writes to it.
+// eventWriter writes the reader's greeting and its events, one per line. It is safe for
+// concurrent use: the handler of the processor limit ends the stream while a parser writes to it.
 type eventWriter struct {
 	mu    sync.Mutex
 	out   *bufio.Writer
@@ -25,7 +25,8 @@ func newEventWriter(to io.Writer) *eventWriter {
 	return w
 }
 
-// greet sends the greeting at once: it separates a reader that did not start from one that failed at its document.
+// greet sends the greeting immediately. It distinguishes a reader that did not start from one
+// that failed on its document.
 func (w *eventWriter) greet() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -35,7 +36,7 @@ func (w *eventWriter) greet() error {
 	return w.out.Flush()
 }
 
-// write writes an event. Blocks are buffered, progress is sent at once.
+// write writes an event. Blocks are buffered; other events are sent immediately.
 func (w *eventWriter) write(e document.Event) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -10,23 +10,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// prefix begins the names of folders that are in use or were; freshPrefix those that are not locked yet.
+// prefix begins the names of locked folders, freshPrefix the names of folders not yet locked.
 const (
 	prefix      = "parley-reader-"
 	freshPrefix = "parley-new-reader-"
 )
 
-// folder holds a copy of the program. It is locked as long as its owner lives, however that ends: the lock goes with the process.
+// folder contains a copy of the program. Its owner holds a lock on it, which ends with the
+// process, even after a crash.
 type folder struct {
 	path string
 	lock *os.File
 }
 
+// program returns the path of the copy.
 func (f *folder) program() string { return filepath.Join(f.path, "program") }
 
-// newFolder makes a folder where programs may run and everyone gets to, and removes those whose owners are dead.
+// newFolder creates a folder that all users can enter and that allows programs to run. It also
+// removes the folders of dead owners.
 func newFolder() (*folder, error) {
-	why := errors.New("there is no folder to copy the own program to")
+	why := errors.New("no folder to copy the program to")
 	for _, parent := range []string{os.TempDir(), "/var/tmp", "/run"} {
 		var fs unix.Statfs_t
 		if unix.Statfs(parent, &fs) != nil || fs.Flags&unix.ST_NOEXEC != 0 || !reachable(parent) {
@@ -42,18 +45,21 @@ func newFolder() (*folder, error) {
 	return nil, why
 }
 
+// newFolderIn creates a folder in parent. It renames the folder after locking it, so that sweep
+// never sees an unlocked folder in use.
 func newFolderIn(parent string) (*folder, error) {
 	fresh, err := os.MkdirTemp(parent, freshPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("making a folder for the own program: %w", err)
 	}
+
 	f := &folder{path: filepath.Join(parent, prefix+strings.TrimPrefix(filepath.Base(fresh), freshPrefix))}
 	f.lock, err = os.Open(fresh)
 	if err == nil {
 		err = unix.Flock(int(f.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	}
 	if err == nil {
-		err = os.Chmod(fresh, 0o755) //nolint:gosec // G302: the sandbox's user reads what is in it, which is no secret
+		err = os.Chmod(fresh, 0o755) //nolint:gosec // G302: the sandbox's user reads the program, which is not secret
 	}
 	if err == nil {
 		err = os.Rename(fresh, f.path)
@@ -64,9 +70,9 @@ func newFolderIn(parent string) (*folder, error) {
 	return f, nil
 }
 
-// sweep removes the folders of this user's that nobody has locked.
+// sweep removes this user's folders that are not locked.
 func sweep(parent string) {
-	left, _ := filepath.Glob(filepath.Join(parent, prefix+"*")) // fails for bad patterns only
+	left, _ := filepath.Glob(filepath.Join(parent, prefix+"*")) // only invalid patterns cause errors
 	for _, path := range left {
 		lock, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_DIRECTORY, 0)
 		if err != nil {
@@ -74,9 +80,9 @@ func sweep(parent string) {
 		}
 		var is unix.Stat_t
 		if unix.Fstat(int(lock.Fd()), &is) == nil && int(is.Uid) == os.Geteuid() && unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
-			_ = os.RemoveAll(path) // what is left now, the next one finds
+			_ = os.RemoveAll(path) // the next sweep removes the rest
 		}
-		_ = lock.Close() // of what is only read
+		_ = lock.Close() // it was only read
 	}
 }
 

@@ -4,10 +4,10 @@ package extract
 
 import "errors"
 
-// folder is Linux's, as sandboxes are.
+// folder is not implemented: sandboxes need Linux.
 type folder struct{}
 
-func newFolder() (*folder, error) { return nil, errors.New("documents are read on Linux alone") }
+func newFolder() (*folder, error) { return nil, errors.New("documents are read only on Linux") }
 
 func (*folder) program() string { return "" }
 

@@ -19,7 +19,7 @@ import (
 
 const imaged = "The harbour master counted forty barrels"
 
-// image is a page that is an image of text.
+// image returns a page that is an image of text.
 func image(t *testing.T, lines ...string) pdftest.Page {
 	t.Helper()
 	dir := t.TempDir()
@@ -86,9 +86,9 @@ func TestImagesWithTesseract(t *testing.T) {
 	if b.Page != 2 || b.Text != imaged+" and wrote the number down." {
 		t.Errorf("recognized: %+v", b)
 	}
-	// The first line stands 92 points from the top, 72 from the left.
+	// The first line is 92 points from the top and 72 from the left.
 	if b.Box == nil || b.Box[0] < 65 || b.Box[0] > 80 || b.Box[1] < 70 || b.Box[1] > 95 || b.Box[3] > 125 {
-		t.Errorf("it stands at %v", b.Box)
+		t.Errorf("box %v", b.Box)
 	}
 	want := []string{"Page 3 has no text.", "Page 2 is an image: its text was recognized, and may have errors."}
 	if !slices.Equal(d.info.Notes, want) {
@@ -112,7 +112,7 @@ func TestImagesForWhichThereIsNoTimeAreNoted(t *testing.T) {
 	if err != nil || len(d.done) != 20 || len(d.blocks) == 0 || len(d.info.Notes) != 2 {
 		t.Fatalf("%d pages, %+v, %v", len(d.done), d.info, err)
 	}
-	if !strings.Contains(d.info.Notes[0], "to 20 are images, and there was no time left to read their text.") {
+	if !strings.Contains(d.info.Notes[0], "to 20 are images; there was no time to recognize their text.") {
 		t.Errorf("notes: %q", d.info.Notes)
 	}
 }

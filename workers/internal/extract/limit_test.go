@@ -15,7 +15,8 @@ import (
 	"parley/workers/internal/sandbox"
 )
 
-// unwatched is a backend whose boxes cannot be measured: only the reader's own limits hold.
+// unwatched is a backend whose usage cannot be measured, so that only the reader's own limits
+// apply.
 type unwatched struct{ sandbox.Backend }
 
 func (u unwatched) Start(ctx context.Context, c sandbox.Command) (sandbox.Box, error) {
@@ -30,23 +31,25 @@ type unmeasured struct{ sandbox.Box }
 
 func (unmeasured) Usage() (sandbox.Usage, error) { return sandbox.Usage{}, errors.New("not measured") }
 
-// slowPage takes several seconds of processor time and reports no progress before it is parsed to its end.
+// slowPage takes several seconds of processor time and reports no progress before it is
+// completely parsed.
 func slowPage() []byte { return []byte("<html>" + strings.Repeat("<b>x</b> <i>y</i> ", 1_000_000)) }
 
 func TestAReaderAtItsProcessorLimitExceedsIt(t *testing.T) {
 	t.Parallel()
 	failure := fails(t, opened(t, unwatched{mustShared(t)}, Config{}), slowPage(), Limits{CPU: time.Second})
-	if failure.Code != document.LimitReached || failure.Retry || !strings.Contains(failure.Message, "processor time") {
+	if failure.Code != document.LimitReached || failure.Retry || !strings.Contains(failure.Message, "CPU time") {
 		t.Errorf("got %+v", failure)
 	}
 }
 
-// killedAtFirst is a backend whose processes are killed once they have written something, as the kernel kills a process at its hard limit
-// of processor time: the reader reports nothing more, and no watch knows the reason.
+// killedAtFirst is a backend that kills processes after their first write, as the kernel does at
+// the hard limit of processor time. The reader reports nothing more, and no watch knows the
+// reason.
 type killedAtFirst struct {
 	sandbox.Backend
 
-	wrote *[]byte // what was written first
+	wrote *[]byte // the first write
 }
 
 func (k killedAtFirst) Start(ctx context.Context, c sandbox.Command) (sandbox.Box, error) {
@@ -74,7 +77,8 @@ func (k *killedBox) Read(p []byte) (int, error) {
 	return n, err //nolint:wrapcheck // it is the box's
 }
 
-// A reader sends its greeting before it parses. One that dies while it parses has started, so its document is not read again.
+// A reader sends its greeting before it parses. If it dies while it parses, it has started, so
+// its document is not retried.
 func TestAReaderGreetsBeforeItParses(t *testing.T) {
 	t.Parallel()
 	var wrote []byte
@@ -149,11 +153,11 @@ func TestTextHasLessProcessorTime(t *testing.T) {
 	for content, want := range map[string]time.Duration{
 		"# Title": textCPU, "<html>": textCPU, "a,b": textCPU, "%PDF-1.7": 2 * time.Minute, "PK\x03\x04": 2 * time.Minute,
 	} {
-		if got := (Limits{}).of([]byte(content)).CPU; got != want {
+		if got := (Limits{}).forContent([]byte(content)).CPU; got != want {
 			t.Errorf("%q: %v", content, got)
 		}
 	}
-	if got := (Limits{CPU: time.Second}).of([]byte("a")).CPU; got != time.Second {
+	if got := (Limits{CPU: time.Second}).forContent([]byte("a")).CPU; got != time.Second {
 		t.Error(got)
 	}
 }

@@ -13,21 +13,21 @@ import (
 	"parley/workers/internal/parse/pdf"
 )
 
-// Main is the first statement of every main: when this process was started as the reader, in a sandbox, it reads the document and
-// exits; else it returns at once.
+// Main must be the first statement of every main function. If this process was started as the
+// reader in a sandbox, Main reads the document and exits. Otherwise it returns immediately.
 func Main() {
 	if os.Args[0] != programPath {
 		return
 	}
-	if err := beReader(); err != nil {
+	if err := runReader(); err != nil {
 		fmt.Fprintln(os.Stderr, "reader:", err)
 		os.Exit(1) //nolint:revive // this is a main
 	}
 	os.Exit(0) //nolint:revive // this is a main
 }
 
-// beReader reads the document and writes its events to standard output.
-func beReader() error {
+// runReader reads the document and writes its events to standard output.
+func runReader() error {
 	text, err := os.ReadFile(orderPath)
 	if err != nil {
 		return fmt.Errorf("reading the order: %w", err)
@@ -36,6 +36,7 @@ func beReader() error {
 	if err := json.Unmarshal(text, &o); err != nil {
 		return fmt.Errorf("reading the order: %w", err)
 	}
+
 	w := newEventWriter(os.Stdout)
 	failAtLimit(w)
 	if err := restrain(o.Limits); err != nil {
@@ -46,7 +47,8 @@ func beReader() error {
 		return fmt.Errorf("reading the document: %w", err)
 	}
 
-	// From here on every failure is the document's: the greeting must be out before the first byte is parsed.
+	// From here on every failure is the document's fault. The greeting must be sent before the
+	// first byte is parsed.
 	if err := w.greet(); err != nil {
 		return err
 	}
@@ -61,11 +63,13 @@ func beReader() error {
 	return w.last(document.Event{Failure: failure})
 }
 
+// parseDocument runs the parser with all formats, and passes its events to write.
 func parseDocument(o order, content []byte, write func(document.Event) error) (document.Info, error) {
 	limits := parse.Limits{Pages: o.Limits.Pages, Blocks: o.Limits.Blocks, Text: o.Limits.Text}
+
 	in := parse.Input{Name: o.Name, MIMEType: o.MIMEType, Content: content, Limits: limits}
 	known := formats.All().With(pdf.MIMEType, pdf.Reader(pdf.Config{
 		Path: documentPath, NoOCR: o.NoOCR, CPU: o.Limits.CPU, Wall: o.Limits.Wall,
 	}))
-	return parse.Parse(context.Background(), in, parse.NewWriter(limits, write), known) //nolint:wrapcheck // it is reported as it is
+	return parse.Parse(context.Background(), in, parse.NewWriter(limits, write), known) //nolint:wrapcheck // it is reported unchanged
 }

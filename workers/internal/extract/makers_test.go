@@ -17,7 +17,7 @@ import (
 	"parley/workers/internal/parse/pdf/pdftest"
 )
 
-// leastWords is the part of poppler's own words that must be found, on their pages.
+// leastWords is the share of pdftotext's words that must be found on their pages.
 const leastWords = 0.98
 
 //go:embed testdata/scripts.html
@@ -26,11 +26,11 @@ var scriptsPage []byte
 //go:embed testdata/plots.py
 var plotsProgram []byte
 
-// maker is a program that makes PDFs, and a file of its.
+// maker is a program that makes PDFs, and one of its files.
 type maker struct {
-	name string
-	make func(t *testing.T, to string) (missing string)
-	says []string // what must be there, word for word
+	name    string
+	make    func(t *testing.T, to string) (missing string)
+	phrases []string // phrases that must be found
 }
 
 var makers = []maker{
@@ -63,13 +63,13 @@ func TestPDFsOfManyMakersAreComplete(t *testing.T) {
 			if missing != "" {
 				t.Skipf("NOT TESTED: PDFs of %s: %s", m.name, missing)
 			}
-			complete(t, e, path, m.says)
+			complete(t, e, path, m.phrases)
 		})
 	}
 }
 
-// complete compares a file page by page, word by word.
-func complete(t *testing.T, e *Extractor, path string, says []string) {
+// complete compares a file page by page and word by word.
+func complete(t *testing.T, e *Extractor, path string, phrases []string) {
 	t.Helper()
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -102,14 +102,14 @@ func complete(t *testing.T, e *Extractor, path string, says []string) {
 		t.Errorf("%d of %d words", seen, words)
 	}
 	t.Logf("%d pages, %d of %d words (%.2f %%)", len(plain), seen, words, 100*float64(seen)/float64(words))
-	for _, text := range says {
+	for _, text := range phrases {
 		if !strings.Contains(whole, text) {
 			t.Errorf("%q is not there", text)
 		}
 	}
 }
 
-// packaged is a file of a Debian package's.
+// packaged returns a file of a Debian package.
 func packaged(name, path string) func(*testing.T, string) string {
 	return func(t *testing.T, to string) string {
 		t.Helper()
@@ -117,7 +117,7 @@ func packaged(name, path string) func(*testing.T, string) string {
 		if err != nil {
 			return "the package " + name + " is not installed, or has no " + path
 		}
-		defer func() { _ = file.Close() }() // of what is only read
+		defer func() { _ = file.Close() }() // it is only read
 		from := io.Reader(file)
 		if strings.HasSuffix(path, ".gz") {
 			if from, err = gzip.NewReader(file); err != nil {
@@ -135,7 +135,7 @@ func packaged(name, path string) func(*testing.T, string) string {
 	}
 }
 
-// chromium prints a page of several scripts.
+// chromium prints a page with several scripts.
 func chromium(t *testing.T, to string) string {
 	t.Helper()
 	program, err := exec.LookPath("chromium")
@@ -188,7 +188,7 @@ func ours(t *testing.T, to string) string {
 	return ""
 }
 
-// cairo has poppler draw our pages with cairo, which makes a PDF of its own of them.
+// cairo converts our pages with poppler and cairo to another PDF.
 func cairo(t *testing.T, to string) string {
 	t.Helper()
 	from := to + ".ours"

@@ -12,15 +12,16 @@ import (
 	"time"
 )
 
-// spell begins documents that take their reader over: what follows is what it does then.
+// spell begins documents that take over their reader. The rest of the document names its
+// behaviour.
 const spell = "take over: "
 
 const hello = protocol
 
-// canary stands for what a document says, which is to be in no log.
+// canary is text of a document that must not be in any log.
 const canary = "Katharina-Weber-born-1961"
 
-// spells are what a reader may do that was taken over.
+// spells are the behaviours of a reader that was taken over.
 var spells = map[string]func(){
 	"says nothing":       func() { select {} },
 	"ends at once":       func() {},
@@ -34,35 +35,35 @@ var spells = map[string]func(){
 	"nothing in it":      func() { fmt.Print(hello + `{}` + "\n") },
 	"two at once":        func() { fmt.Print(hello + `{"done":1,"pages":1}` + "\n") },
 	"no utf-8":           func() { fmt.Print(hello + "{\"block\":{\"k\":\"paragraph\",\"t\":\"\xff\"}}\n") },
-	"control":            func() { says(`{"block":{"k":"paragraph","t":"a\u0000b"}}`) },
-	"override":           func() { says(`{"block":{"k":"paragraph","t":"a\u202eb"}}`) },
-	"empty":              func() { says(`{"block":{"k":"paragraph","t":""}}`) },
-	"no kind":            func() { says(`{"block":{"k":"script","t":"x"}}`) },
-	"level 9":            func() { says(`{"block":{"k":"heading","l":9,"t":"x"}}`) },
-	"level of none":      func() { says(`{"block":{"k":"item","l":1,"t":"x"}}`) },
-	"head of none":       func() { says(`{"block":{"k":"item","h":true,"t":"x"}}`) },
-	"box without page":   func() { says(`{"block":{"k":"item","t":"x","b":[0,0,1,1]}}`) },
-	"box inside out":     func() { says(`{"block":{"k":"item","p":1,"t":"x","b":[5,0,1,1]}}`) },
-	"box of nowhere":     func() { says(`{"block":{"k":"item","p":1,"t":"x","b":[0,0,1e300,1]}}`) },
-	"page -1":            func() { says(`{"block":{"k":"item","p":-1,"t":"x"}}`) },
-	"page 4 of 3":        func() { says(`{"pages":3}`, `{"block":{"k":"item","p":4,"t":"x"}}`) },
-	"pages twice":        func() { says(`{"pages":3}`, `{"pages":3}`) },
-	"no pages":           func() { says(`{"pages":0}`) },
-	"pages back":         func() { says(`{"block":{"k":"item","p":2,"t":"x"}}`, `{"block":{"k":"item","p":1,"t":"x"}}`) },
-	"page after all":     func() { says(`{"block":{"k":"item","t":"x"}}`, `{"block":{"k":"item","p":1,"t":"x"}}`) },
-	"done twice":         func() { says(`{"done":1}`, `{"done":1}`) },
-	"block of done":      func() { says(`{"done":1}`, `{"block":{"k":"item","p":1,"t":"x"}}`) },
-	"end of nothing":     func() { says(`{"end":{"mimeType":"text/plain"}}`) },
-	"end without type":   func() { says(`{"block":{"k":"item","t":"x"}}`, `{"end":{"mimeType":""}}`) },
-	"end with fewer":     func() { says(`{"block":{"k":"item","p":5,"t":"x"}}`, `{"end":{"mimeType":"a/b","pages":4}}`) },
-	"end with controls":  func() { says(`{"block":{"k":"item","t":"x"}}`, `{"end":{"mimeType":"a/b","title":"a\nb"}}`) },
+	"control":            func() { respond(`{"block":{"k":"paragraph","t":"a\u0000b"}}`) },
+	"override":           func() { respond(`{"block":{"k":"paragraph","t":"a\u202eb"}}`) },
+	"empty":              func() { respond(`{"block":{"k":"paragraph","t":""}}`) },
+	"no kind":            func() { respond(`{"block":{"k":"script","t":"x"}}`) },
+	"level 9":            func() { respond(`{"block":{"k":"heading","l":9,"t":"x"}}`) },
+	"level of none":      func() { respond(`{"block":{"k":"item","l":1,"t":"x"}}`) },
+	"head of none":       func() { respond(`{"block":{"k":"item","h":true,"t":"x"}}`) },
+	"box without page":   func() { respond(`{"block":{"k":"item","t":"x","b":[0,0,1,1]}}`) },
+	"box inside out":     func() { respond(`{"block":{"k":"item","p":1,"t":"x","b":[5,0,1,1]}}`) },
+	"box of nowhere":     func() { respond(`{"block":{"k":"item","p":1,"t":"x","b":[0,0,1e300,1]}}`) },
+	"page -1":            func() { respond(`{"block":{"k":"item","p":-1,"t":"x"}}`) },
+	"page 4 of 3":        func() { respond(`{"pages":3}`, `{"block":{"k":"item","p":4,"t":"x"}}`) },
+	"pages twice":        func() { respond(`{"pages":3}`, `{"pages":3}`) },
+	"no pages":           func() { respond(`{"pages":0}`) },
+	"pages back":         func() { respond(`{"block":{"k":"item","p":2,"t":"x"}}`, `{"block":{"k":"item","p":1,"t":"x"}}`) },
+	"page after all":     func() { respond(`{"block":{"k":"item","t":"x"}}`, `{"block":{"k":"item","p":1,"t":"x"}}`) },
+	"done twice":         func() { respond(`{"done":1}`, `{"done":1}`) },
+	"block of done":      func() { respond(`{"done":1}`, `{"block":{"k":"item","p":1,"t":"x"}}`) },
+	"end of nothing":     func() { respond(`{"end":{"mimeType":"text/plain"}}`) },
+	"end without type":   func() { respond(`{"block":{"k":"item","t":"x"}}`, `{"end":{"mimeType":""}}`) },
+	"end with fewer":     func() { respond(`{"block":{"k":"item","p":5,"t":"x"}}`, `{"end":{"mimeType":"a/b","pages":4}}`) },
+	"end with controls":  func() { respond(`{"block":{"k":"item","t":"x"}}`, `{"end":{"mimeType":"a/b","title":"a\nb"}}`) },
 	"a hundred notes": func() {
-		says(`{"block":{"k":"item","t":"x"}}`, `{"end":{"mimeType":"a/b","notes":[`+strings.Repeat(`"n",`, 99)+`"n"]}}`)
+		respond(`{"block":{"k":"item","t":"x"}}`, `{"end":{"mimeType":"a/b","notes":[`+strings.Repeat(`"n",`, 99)+`"n"]}}`)
 	},
-	"code of another": func() { says(`{"failure":{"code":"quota_exceeded","message":"pay"}}`) },
-	"long message":    func() { says(`{"failure":{"code":"damaged","message":"` + strings.Repeat("m", 3000) + `"}}`) },
-	"says damaged":    func() { says(`{"failure":{"code":"damaged","message":"It is."}}`) },
-	"long block":      func() { says(`{"block":{"k":"item","t":"` + strings.Repeat("x", 40<<10) + `"}}`) },
+	"code of another": func() { respond(`{"failure":{"code":"quota_exceeded","message":"pay"}}`) },
+	"long message":    func() { respond(`{"failure":{"code":"damaged","message":"` + strings.Repeat("m", 3000) + `"}}`) },
+	"says damaged":    func() { respond(`{"failure":{"code":"damaged","message":"It is."}}`) },
+	"long block":      func() { respond(`{"block":{"k":"item","t":"` + strings.Repeat("x", 40<<10) + `"}}`) },
 	"endless line": func() {
 		fmt.Print(hello)
 		for piece := bytes.Repeat([]byte("x"), 64<<10); ; {
@@ -99,45 +100,46 @@ var spells = map[string]func(){
 		fmt.Print(hello)
 		for i := 0; ; i++ {
 			_ = os.WriteFile(fmt.Sprintf("%s/%d", []string{"/work", "/tmp"}[i%2], i), make([]byte, 4<<20), 0o600)
-			time.Sleep(5 * time.Millisecond) //nolint:forbidigo // it is what is tested that waits
+			time.Sleep(5 * time.Millisecond) //nolint:forbidigo // the tested reader waits
 		}
 	},
-	"canary on stderr":     func() { fmt.Print(hello); fmt.Fprintln(os.Stderr, canary); os.Exit(1) }, //nolint:revive // it stands for a main
+	"canary on stderr":     func() { fmt.Print(hello); fmt.Fprintln(os.Stderr, canary); os.Exit(1) }, //nolint:revive // it replaces a main
 	"canary before hello":  func() { fmt.Fprintln(os.Stderr, canary); os.Exit(1) },                   //nolint:revive // the same
 	"canary as hello":      func() { fmt.Println(canary) },
 	"canary as end":        func() { fmt.Print(canary) },
 	"canary in panic":      func() { fmt.Print(hello); panic(canary) },
-	"canary as kind":       func() { says(`{"block":{"k":"` + canary + `","t":"x"}}`) },
-	"canary as field":      func() { says(`{"` + canary + `":1}`) },
-	"canary as value":      func() { says(`{"pages":"` + canary + `"}`) },
-	"canary as type":       func() { says(`{"block":{"k":"item","t":{"` + canary + `":1}}}`) },
-	"canary as line":       func() { says(canary) },
+	"canary as kind":       func() { respond(`{"block":{"k":"` + canary + `","t":"x"}}`) },
+	"canary as field":      func() { respond(`{"` + canary + `":1}`) },
+	"canary as value":      func() { respond(`{"pages":"` + canary + `"}`) },
+	"canary as type":       func() { respond(`{"block":{"k":"item","t":{"` + canary + `":1}}}`) },
+	"canary as line":       func() { respond(canary) },
 	"canary as half":       func() { fmt.Print(hello + canary) },
-	"canary as code":       func() { says(`{"failure":{"code":"` + canary + `","message":"x"}}`) },
-	"canary as title":      func() { says(`{"block":{"k":"item","t":"x"}}`, `{"end":{"mimeType":"a/b","title":"`+canary+`\n"}}`) },
-	"canary behind a line": func() { says(`{"done":1} ` + canary) },
+	"canary as code":       func() { respond(`{"failure":{"code":"` + canary + `","message":"x"}}`) },
+	"canary as title":      func() { respond(`{"block":{"k":"item","t":"x"}}`, `{"end":{"mimeType":"a/b","title":"`+canary+`\n"}}`) },
+	"canary behind a line": func() { respond(`{"done":1} ` + canary) },
 	"leaves others": func() {
 		fmt.Print(hello)
 		for range 5 {
 			_ = exec.Command("/usr/bin/setsid", "/usr/bin/sleep", "10000").Start()
 		}
-		says2(`{"block":{"k":"item","t":"x"}}`, `{"end":{"mimeType":"a/b"}}`)
+		printLines(`{"block":{"k":"item","t":"x"}}`, `{"end":{"mimeType":"a/b"}}`)
 		select {}
 	},
 	"sleeps on after the end": func() {
-		says(`{"block":{"k":"item","t":"x"}}`, `{"end":{"mimeType":"a/b"}}`)
+		respond(`{"block":{"k":"item","t":"x"}}`, `{"end":{"mimeType":"a/b"}}`)
 		select {}
 	},
 }
 
-func says(lines ...string) {
+func respond(lines ...string) {
 	fmt.Print(hello)
-	says2(lines...)
+	printLines(lines...)
 }
 
-func says2(lines ...string) { fmt.Print(strings.Join(lines, "\n") + "\n") }
+func printLines(lines ...string) { fmt.Print(strings.Join(lines, "\n") + "\n") }
 
-// misbehave does what the document says, in a sandbox. Else it returns.
+// misbehave runs the behaviour that a document names, in a sandbox. It returns for other
+// documents.
 func misbehave() {
 	if os.Args[0] != programPath {
 		return
@@ -150,7 +152,7 @@ func misbehave() {
 	if !is {
 		return
 	}
-	go time.AfterFunc(time.Minute, func() { os.Exit(3) }) //nolint:revive // select without it would be a deadlock to Go
+	go time.AfterFunc(time.Minute, func() { os.Exit(3) }) //nolint:revive // without it, Go reports select as a deadlock
 	spells[what]()
-	os.Exit(0) //nolint:revive // it stands for a main
+	os.Exit(0) //nolint:revive // it replaces a main
 }

@@ -15,7 +15,7 @@ import (
 	"parley/workers/internal/parse/pdf/pdftest"
 )
 
-// outcomes are what hostile PDFs end with; none is that their words are read.
+// outcomes are the failures of hostile PDFs.
 var outcomes = map[string][]document.Code{
 	"a page tree that is its own child": {document.NoText},
 	"two trees, each the other's child": {document.Damaged},
@@ -30,7 +30,7 @@ var outcomes = map[string][]document.Code{
 	"forms of forms":                    {document.LimitReached},
 	"a stream that swells":              {document.LimitReached},
 	"a stream in a stream that swells":  {document.LimitReached},
-	"an image of terabytes":             {document.NoOCR, document.LimitReached}, // whichever comes first
+	"an image of terabytes":             {document.NoOCR, document.LimitReached}, // whichever occurs first
 	"a page of kilometres":              {document.NoOCR},
 	"only its head":                     {document.Damaged},
 	"its beginning":                     {document.Damaged},

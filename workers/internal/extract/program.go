@@ -11,17 +11,19 @@ import (
 	"syscall"
 )
 
-// program is this process's own program, as sandboxes are shown it. What lies at its path may be another one since, or nothing: then
-// a copy is made of the one that runs, once.
+// program is the file of this process's own program, which is mounted into sandboxes. If the file
+// at its path was replaced or deleted since the start, program makes one copy of the running
+// program.
 type program struct {
-	file  *os.File // the one that runs
-	where string
-	err   error // why there is none
+	file  *os.File // the running program
+	where string   // its original path
+	err   error    // reason why there is no program
 
 	mu     sync.Mutex
-	folder *folder // with the copy; nil: none was needed yet
+	folder *folder // with the copy; nil if no copy was needed yet
 }
 
+// openProgram opens the running program. path returns its error, if any.
 func openProgram() *program {
 	where, err := os.Executable()
 	if err != nil {
@@ -34,7 +36,7 @@ func openProgram() *program {
 	return &program{file: file, where: where}
 }
 
-// path is where the program lies for any user of the host.
+// path returns a path of the program that every user of the host can execute.
 func (p *program) path() (string, error) {
 	if p.err != nil {
 		return "", p.err
@@ -47,10 +49,12 @@ func (p *program) path() (string, error) {
 	if p.inPlace() {
 		return p.where, nil
 	}
+
 	f, err := newFolder()
 	if err != nil {
 		return "", err
 	}
+
 	if err := copyProgram(p.file, f.program()); err != nil {
 		return "", errors.Join(err, f.remove())
 	}
@@ -58,7 +62,8 @@ func (p *program) path() (string, error) {
 	return f.program(), nil
 }
 
-// inPlace reports whether what lies at the program's path is the one that runs, and everyone gets there.
+// inPlace reports whether the file at the program's path is the running program and every user
+// can execute it.
 func (p *program) inPlace() bool {
 	ours, err := p.file.Stat()
 	if err != nil {
@@ -69,7 +74,7 @@ func (p *program) inPlace() bool {
 	return err == nil && os.SameFile(ours, there) && there.Mode().Perm()&readAndRun == readAndRun && reachable(filepath.Dir(p.where))
 }
 
-// reachable reports whether everyone may enter a folder, and those that it is in.
+// reachable reports whether every user may enter a folder and all its parents.
 func reachable(dir string) bool {
 	for {
 		is, err := os.Stat(dir)
@@ -85,8 +90,9 @@ func reachable(dir string) bool {
 	}
 }
 
-// copyProgram lets no process be started meanwhile: one that is just being started has all files open for a moment, and a program
-// that somebody has open for writing cannot be run.
+// copyProgram copies the running program. It blocks the start of processes meanwhile: a new
+// process briefly inherits all open files, and a program that is open for writing cannot be
+// executed.
 func copyProgram(from *os.File, to string) error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
@@ -94,6 +100,7 @@ func copyProgram(from *os.File, to string) error {
 	if err != nil {
 		return fmt.Errorf("copying the own program: %w", err)
 	}
+
 	const maximum = 1 << 40
 	_, err = io.Copy(file, io.NewSectionReader(from, 0, maximum))
 	if err == nil {
@@ -105,6 +112,7 @@ func copyProgram(from *os.File, to string) error {
 	return nil
 }
 
+// close removes the copy, if there is one.
 func (p *program) close() error {
 	if p.err != nil {
 		return nil

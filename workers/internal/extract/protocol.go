@@ -8,32 +8,35 @@ import (
 	"parley/workers/internal/parse"
 )
 
-// Where the sandbox has what the reader needs.
+// Paths in the sandbox.
 const (
 	programPath  = "/parley/reader"
 	documentPath = "/parley/document"
 	orderPath    = "/parley/order.json"
 )
 
-// protocol is what both sides speak. The program at our path may have been replaced by another version's.
+// protocol is the greeting with the protocol's version. The program at our path may have been
+// replaced by another version.
 const protocol = "parley-reader 1\n"
 
-// textCPU is the processor time that a text format may take: Markdown, HTML, plain text, CSV and JSON are read in one pass, and
-// 20 MiB of them take a few seconds. PDF and the archive formats have the whole of Limits.CPU.
+// textCPU is the processor time for a text format. Markdown, HTML, plain text, CSV and JSON are
+// read in one pass, and 20 MiB of them take a few seconds. PDF and the archive formats have all
+// of Limits.CPU.
 const textCPU = 20 * time.Second
 
-// Limits bound the reading of a document; a zero means the default.
+// Limits bound the reading of a document. A zero means the default.
 type Limits struct {
-	CPU       time.Duration `json:"cpu"`       // 2 minutes; a text format has textCPU at most
-	Wall      time.Duration `json:"wall"`      // 5 minutes
-	Memory    int64         `json:"memory"`    // 1 GiB
-	Files     int64         `json:"files"`     // 256 MiB
-	Processes int           `json:"processes"` // 128, threads among them
-	Pages     int           `json:"pages"`     // 2,000
-	Blocks    int           `json:"blocks"`    // 500,000
-	Text      int64         `json:"text"`      // 32 MiB
+	CPU       time.Duration `json:"cpu"`       // default 2 minutes; at most textCPU for a text format
+	Wall      time.Duration `json:"wall"`      // default 5 minutes
+	Memory    int64         `json:"memory"`    // bytes, default 1 GiB
+	Files     int64         `json:"files"`     // bytes, default 256 MiB
+	Processes int           `json:"processes"` // default 128, including threads
+	Pages     int           `json:"pages"`     // default 2,000
+	Blocks    int           `json:"blocks"`    // default 500,000
+	Text      int64         `json:"text"`      // bytes, default 32 MiB
 }
 
+// orDefaults returns the limits with defaults for zero fields.
 func (l Limits) orDefaults() Limits {
 	return Limits{
 		CPU: cmp.Or(l.CPU, 2*time.Minute), Wall: cmp.Or(l.Wall, 5*time.Minute),
@@ -42,11 +45,11 @@ func (l Limits) orDefaults() Limits {
 	}
 }
 
-// shortCPU is what a reader of a short document may take, whatever its limits are: several times what one takes.
+// shortCPU is the processor time for a short document: several times the usual need.
 const shortCPU = time.Second
 
-// of gives the limits of one document.
-func (l Limits) of(content []byte) Limits {
+// forContent returns the limits of one document.
+func (l Limits) forContent(content []byte) Limits {
 	l = l.orDefaults()
 	if parse.IsText(content) {
 		l.CPU = min(l.CPU, textCPU)
@@ -54,7 +57,7 @@ func (l Limits) of(content []byte) Limits {
 	return l
 }
 
-// order is what the reader is told, besides the document.
+// order is the reader's input in addition to the document.
 type order struct {
 	Name     string `json:"name"`
 	MIMEType string `json:"mimeType"`
@@ -62,7 +65,7 @@ type order struct {
 	NoOCR    bool   `json:"noOcr"`
 }
 
-// reached is the failure of a document that took too much of something.
-func reached(what string) *document.Failure {
-	return &document.Failure{Code: document.LimitReached, Message: "Reading the document took more " + what + " than it may."}
+// limitReached returns the failure of a document that exceeded a limit.
+func limitReached(what string) *document.Failure {
+	return &document.Failure{Code: document.LimitReached, Message: "Reading the document used more " + what + " than allowed."}
 }

@@ -15,28 +15,31 @@ import (
 
 const (
 	openFiles = 256
-	// goShare is the part of the memory that this program's garbage may fill before it is collected more often.
+	// goShare is the share of the memory limit at which Go collects garbage more often.
 	goShare = 0.6
-	// collectAt: documents are read once and are not large, so collecting early only takes time.
-	collectAt = 400
+	// gcPercent is high because documents are small and read once; early collections only cost
+	// time.
+	gcPercent = 400
 )
 
-// failAtLimit reports limit_exceeded and exits when this process reaches its soft limit of processor time. Go ignores SIGXCPU by
-// default, and the hard limit, a second later, would kill the process without a word.
+// failAtLimit reports limit_exceeded and exits when this process reaches its soft limit of
+// processor time. Go ignores SIGXCPU by default, and the hard limit, a second later, kills the
+// process without a report.
 func failAtLimit(w *eventWriter) {
 	limit := make(chan os.Signal, 1)
 	signal.Notify(limit, unix.SIGXCPU)
 	go func() {
 		<-limit
-		if w.last(document.Event{Failure: reached(limitWords[sandbox.LimitCPU])}) != nil {
-			os.Exit(1) //nolint:revive // the parse does not end by itself
+		if w.last(document.Event{Failure: limitReached(limitWords[sandbox.LimitCPU])}) != nil {
+			os.Exit(1) //nolint:revive // the parser does not stop
 		}
-		os.Exit(0) //nolint:revive // the same
+		os.Exit(0) //nolint:revive // as above
 	}()
 }
 
-// restrain limits this process and those that it starts. The sandbox limits all of them together; but where it only watches, these
-// hold at once. Address space is not limited: Go reserves a lot of it and uses little.
+// restrain limits this process and its children. The sandbox limits all of them together, but it
+// may only poll; these limits apply immediately. Address space is not limited, because Go
+// reserves much and uses little.
 func restrain(l Limits) error {
 	seconds := uint64(math.Ceil(l.CPU.Seconds()))
 	for _, limit := range []struct {
@@ -45,7 +48,7 @@ func restrain(l Limits) error {
 		soft uint64
 		hard uint64
 	}{
-		{"processor time", unix.RLIMIT_CPU, seconds, seconds + 1},
+		{"CPU time", unix.RLIMIT_CPU, seconds, seconds + 1},
 		{"memory", unix.RLIMIT_DATA, uint64(l.Memory), uint64(l.Memory)},
 		{"size of files", unix.RLIMIT_FSIZE, uint64(l.Files), uint64(l.Files)},
 		{"open files", unix.RLIMIT_NOFILE, openFiles, openFiles},
@@ -55,16 +58,17 @@ func restrain(l Limits) error {
 			return fmt.Errorf("limiting %s: %w", limit.name, err)
 		}
 	}
+
 	debug.SetMemoryLimit(int64(goShare * float64(l.Memory)))
-	debug.SetGCPercent(collectAt)
+	debug.SetGCPercent(gcPercent)
 	return nil
 }
 
-// lower sets a limit, unless a lower one is set.
+// lower sets a limit unless it is already lower.
 func lower(kind int, soft, hard uint64) error {
 	var is unix.Rlimit
 	if err := unix.Getrlimit(kind, &is); err != nil {
-		return err //nolint:wrapcheck // the caller says what it is about
+		return err //nolint:wrapcheck // the caller names the limit
 	}
-	return unix.Setrlimit(kind, &unix.Rlimit{Cur: min(is.Cur, soft), Max: min(is.Max, hard)}) //nolint:wrapcheck // the same
+	return unix.Setrlimit(kind, &unix.Rlimit{Cur: min(is.Cur, soft), Max: min(is.Max, hard)}) //nolint:wrapcheck // as above
 }

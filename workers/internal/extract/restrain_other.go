@@ -4,8 +4,8 @@ package extract
 
 import "errors"
 
-// restrain fails: sandboxes are made on Linux alone.
-func restrain(Limits) error { return errors.New("documents are read on Linux alone") }
+// restrain fails: sandboxes need Linux.
+func restrain(Limits) error { return errors.New("documents are read only on Linux") }
 
-// failAtLimit does nothing: restrain has failed.
+// failAtLimit does nothing, because restrain fails.
 func failAtLimit(*eventWriter) {}

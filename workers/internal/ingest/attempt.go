@@ -23,11 +23,11 @@ import (
 )
 
 const (
-	// MostBytes is how long a document may be.
+	// MostBytes is the maximum size of a document.
 	MostBytes = 20 << 20
 
-	keepTime  = time.Minute // how long a write is tried while the database is away
-	keepPause = 250 * time.Millisecond
+	writeRetryTime  = time.Minute // how long a write is retried while the database is unavailable
+	writeRetryDelay = 250 * time.Millisecond
 
 	backoffFirst  = time.Second
 	backoffFactor = 3
@@ -37,46 +37,51 @@ const (
 // work is one attempt at a document.
 type work struct {
 	knowledgedb.ClaimedDocument
-	asked time.Time // when it was claimed, or a little before
-	last  bool      // it has the last free slot
-	short bool      // it has a slot of the short lane
+	requestedAt time.Time // when it was claimed, or shortly before
+	last        bool      // it is in the last free slot
+	short       bool      // it is in a slot of the short lane
 
 	log    zerolog.Logger
 	began  time.Time
 	turn   *turn
-	chunks int // written so far; of the writers, then of whoever waited for them
+	chunks int // written so far; read only after the writers have finished
 	terms  knowledgedb.TermCounts
 }
 
-// carry executes one attempt at a document and records its outcome. A document in the last slot is requeued when it takes long and no
-// other slot is free, and one in the short lane when it is at the limits of that, which carry reports.
-func (i *Ingester) carry(ctx context.Context, w *work) (left bool) {
+// execute runs one attempt at a document and records its outcome. left reports that the document
+// had to leave its slot and was requeued: the last slot, because it took long and no other slot
+// was free, or the short lane, because it reached that lane's limits.
+func (i *Ingester) execute(ctx context.Context, w *work) (left bool) {
 	attempt, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	h := &holding{HeldDocument: w.HeldDocument, cancel: cancel, leaseUntil: w.asked.Add(lease.Lease)}
+	h := &heldDocument{HeldDocument: w.HeldDocument, cancel: cancel, leaseUntil: w.requestedAt.Add(lease.Lease)}
 	i.held.add(h)
 	defer i.held.remove(h)
+
 	w.began = time.Now()
 	w.log = i.deps.Log.With().Str("org_id", w.OrganizationID).Str("document_id", w.ID).Logger()
 	if w.last {
-		go i.yield(attempt, cancel)
+		go i.yieldLastSlot(attempt, cancel)
 	}
 
-	i.changed(w) // it is in hand
+	i.changed(w) // it is in process
 	defer i.changed(w)
+
 	info, err := i.process(attempt, w)
 	if cause := context.Cause(attempt); cause != nil {
 		err = cause
 	}
+
 	if failure, is := errors.AsType[*document.Failure](err); is && w.short && failure.Code == document.LimitReached {
 		err = errYields
 	}
-	i.settle(ctx, w, info, err)
+	i.finalize(ctx, w, info, err)
 	return errors.Is(err, errYields)
 }
 
-// yield cancels an attempt in the last slot once it has had its time and no other slot is free.
-func (i *Ingester) yield(attempt context.Context, cancel context.CancelCauseFunc) {
+// yieldLastSlot cancels an attempt in the last slot when its time is over and no other slot is
+// free.
+func (i *Ingester) yieldLastSlot(attempt context.Context, cancel context.CancelCauseFunc) {
 	look := time.NewTicker(lastSlotTime)
 	defer look.Stop()
 	for {
@@ -92,7 +97,7 @@ func (i *Ingester) yield(attempt context.Context, cancel context.CancelCauseFunc
 	}
 }
 
-// changed tells whoever watches documents that one has changed.
+// changed publishes that a document has changed.
 func (i *Ingester) changed(w *work) { i.deps.Bus.Changed(domain.ChangedDocuments, w.OrganizationID) }
 
 // process reads a document and makes it ready.
@@ -101,11 +106,13 @@ func (i *Ingester) process(ctx context.Context, w *work) (document.Info, error) 
 	if err != nil {
 		return document.Info{}, err
 	}
+
 	from.Spent = func(cpu time.Duration) { i.shares.spend(w.turn, cpu) }
 	info, language, err := i.index(ctx, w, from)
 	if err != nil {
 		return info, err
 	}
+
 	if w.chunks == 0 {
 		return info, &document.Failure{Code: document.NoText, Message: "The document has no text."}
 	}
@@ -125,10 +132,10 @@ func (i *Ingester) model() string {
 	return i.deps.Embedder.Model()
 }
 
-// source gives a document as it is to be read.
+// source returns the document in the form that the extractor reads.
 func (i *Ingester) source(ctx context.Context, w *work) (Source, error) {
 	if w.Document.SHA256 == nil && w.Document.URL != nil {
-		return i.fetched(ctx, w)
+		return i.fetchAndStore(ctx, w)
 	}
 	from := Source{Name: w.Document.Name, MIMEType: w.Document.MIMEType, Short: w.short}
 	err := fenced(ctx, func() (bool, error) {
@@ -142,44 +149,47 @@ func (i *Ingester) source(ctx context.Context, w *work) (Source, error) {
 	return from, err
 }
 
-// settle writes down what became of an attempt. Whoever does not hold the document any more writes nothing.
-func (i *Ingester) settle(ctx context.Context, w *work, info document.Info, err error) {
+// finalize records the outcome of an attempt. It writes nothing if this worker no longer holds
+// the document.
+func (i *Ingester) finalize(ctx context.Context, w *work, info document.Info, err error) {
 	took := time.Since(w.began)
 	switch {
 	case err == nil:
 		i.metrics.ready(w, info.Pages, took)
 		w.log.Info().Int("pages", info.Pages).Int("chunks", w.chunks).Dur("took_ms", took).Msg("document ready")
-	case errors.Is(err, errTaken), errors.Is(err, errLease), ctx.Err() != nil: // the last: the process ends, and has waited
+	case errors.Is(err, errTaken), errors.Is(err, errLease), ctx.Err() != nil: // the last: the process ends, and the wait for attempts is over
 		i.metrics.end(endLost)
-		w.log.Debug().Err(err).Msg("document given up")
+		w.log.Debug().Err(err).Msg("document failed")
 	case errors.Is(err, errDraining), errors.Is(err, errYields):
 		i.metrics.end(endReleased)
 		if err := i.deps.Claims.ReleaseDocument(ctx, w.HeldDocument); err != nil {
-			w.log.Warn().Err(err).Msg("document not given back; its lease will run out")
+			w.log.Warn().Err(err).Msg("cannot requeue document; its lease will expire")
 		}
 	default:
 		i.fail(ctx, w, err)
 	}
 }
 
-// fail says why an attempt failed, for good or until later.
+// fail records the failure of an attempt: permanent, or with a retry.
 func (i *Ingester) fail(ctx context.Context, w *work, err error) {
 	failure, known := errors.AsType[*document.Failure](err)
 	if !known {
-		failure = &document.Failure{Code: document.Internal, Message: "Something went wrong while the document was processed.", Retry: true}
+		failure = &document.Failure{Code: document.Internal, Message: "Processing the document failed with an internal error.", Retry: true}
 		switch {
-		case errors.Is(err, errPanicked): // it would again
+		case errors.Is(err, errPanicked): // another attempt would panic, too
 			failure.Retry = false
-		case errors.Is(err, sealdb.ErrContentSealed): // the store's opener has reported it
-			failure.Message = "The server cannot open the stored document. Its operator must restore the key that encrypted it."
+		case errors.Is(err, sealdb.ErrContentSealed): // the store has already logged it
+			failure.Message = "The stored document cannot be decrypted. The operator must restore the key that encrypted it."
 			failure.Retry = false
 		}
 		if !errors.Is(err, sealdb.ErrContentSealed) {
-			w.log.Error().Err(err).Msg("processing a document went wrong")
+			w.log.Error().Err(err).Msg("processing a document failed")
 		}
 	}
+
 	why := domain.DocumentError{Code: string(failure.Code), Message: failure.Message}
 	i.metrics.failed.WithLabelValues(why.Code).Inc()
+
 	how, write := endFailed, func() (bool, error) { return i.deps.Claims.FailDocument(ctx, w.HeldDocument, why) }
 	if failure.Retry {
 		delay := backoff(w.Attempts)
@@ -187,33 +197,35 @@ func (i *Ingester) fail(ctx context.Context, w *work, err error) {
 			return i.deps.Claims.PostponeDocument(ctx, w.HeldDocument, why, delay)
 		}
 	}
+
 	switch err := fenced(ctx, write); {
 	case errors.Is(err, errTaken):
 		how = endLost
 	case err != nil:
 		how = endLost
-		w.log.Warn().Err(err).Msg("what became of a document was not written down; its lease will run out")
+		w.log.Warn().Err(err).Msg("cannot store the outcome of a document; its lease will expire")
 	default:
 		w.log.Info().Str("code", why.Code).Str("end", how).Msg("document not processed")
 	}
 	i.metrics.end(how)
 }
 
-// backoff returns the delay after so many attempts: it triples from a second up to 15 minutes, less up to a quarter at random. The
-// delays of knowledgedb.MaxDocumentAttempts add up to most of an hour.
+// backoff returns the delay after a number of attempts. It triples from one second up to 15
+// minutes, minus up to a quarter at random. The delays of knowledgedb.MaxDocumentAttempts
+// attempts add up to almost an hour.
 func backoff(attempts int) time.Duration {
 	d := backoffFirst
 	for n := 1; n < attempts && d < maxBackoff; n++ {
 		d *= backoffFactor
 	}
 	d = min(d, maxBackoff)
-	return d - rand.N(d/4) //nolint:gosec // chance is all that is needed
+	return d - rand.N(d/4) //nolint:gosec // not security-relevant
 }
 
-// fenced carries out a write that counts only while the document is held, again and again while the database is away; a document
-// that is held no more is errTaken.
+// fenced calls write until it succeeds, while the database is unavailable for at most
+// writeRetryTime. It returns errTaken if the document is no longer held.
 func fenced(ctx context.Context, write func() (held bool, err error)) error {
-	for began := time.Now(); ; _ = lifecycle.Sleep(ctx, keepPause) {
+	for began := time.Now(); ; _ = lifecycle.Sleep(ctx, writeRetryDelay) {
 		held, err := write()
 		switch {
 		case ctx.Err() != nil:
@@ -222,20 +234,20 @@ func fenced(ctx context.Context, write func() (held bool, err error)) error {
 			return nil
 		case err == nil:
 			return errTaken
-		case !passes(err) || time.Since(began) > keepTime:
+		case !isTransient(err) || time.Since(began) > writeRetryTime:
 			return err
 		}
 	}
 }
 
-// passes tells whether an error means that the database does not answer now.
-func passes(err error) bool { return apierr.CodeFor(pg.Unavailable(err)) == apierr.Unavailable }
+// isTransient reports whether an error means that the database is unavailable.
+func isTransient(err error) bool { return apierr.CodeFor(pg.Unavailable(err)) == apierr.Unavailable }
 
 var errPanicked = errors.New("panicked")
 
-// rescue makes an error of a panic: what is read is anybody's. What it says is kept out, for it may be of the document, unless it
-// is the runtime that says it.
-func rescue(log zerolog.Logger, cause any) error {
+// panicError converts a panic to an error, because documents are untrusted. It omits the panic's
+// value, which may contain text of the document, unless it is a runtime error.
+func panicError(log zerolog.Logger, cause any) error {
 	log.Error().Bytes("stack", debug.Stack()).Msg("processing a document panicked")
 	if err, ok := cause.(runtime.Error); ok {
 		return fmt.Errorf("%w: %w", errPanicked, err)

@@ -11,7 +11,8 @@ import (
 	"parley/workers/internal/document"
 )
 
-// looking reads a document whenever it is told that its organization's have changed, as people's pages do.
+// looking reads a document whenever a change of its organization's documents is published, as the
+// dashboard does.
 type looking struct {
 	*testEnv
 	Bus
@@ -22,7 +23,7 @@ type looking struct {
 
 func (l *looking) Changed(kind domain.ChangeKind, org string) {
 	if kind != domain.ChangedDocuments || org != l.org {
-		l.Errorf("told of %s of %s", kind, org)
+		l.Errorf("change %s of %s", kind, org)
 	}
 	d, err := l.store.Knowledge.DocumentByID(context.WithoutCancel(l.Context()), l.org, l.documentID)
 	if err != nil {
@@ -42,7 +43,7 @@ func (l *looking) states() []string {
 	return slices.Clone(l.seen)
 }
 
-// Whoever looks whenever a change is told sees all that a document goes through.
+// Every state of a document is visible to a client that reads it after each published change.
 func TestWhatBecomesOfADocumentIsTold(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -65,14 +66,14 @@ func TestWhatBecomesOfADocumentIsTold(t *testing.T) {
 				return d.Status == c.last && len(seen) >= len(c.seen) && seen[len(c.seen)-1] == c.seen[len(c.seen)-1]
 			})
 			if seen := l.states(); !slices.Equal(seen[:len(c.seen)], c.seen) {
-				t.Errorf("whoever looks sees %q, want %q", seen, c.seen)
+				t.Errorf("a client sees %q, want %q", seen, c.seen)
 			}
 			stop()
 		})
 	}
 }
 
-// failing reads nothing.
+// failing is a reader that always fails.
 func failing(retry bool) reading {
 	return func(context.Context, Source, func(document.Event) error) (document.Info, error) {
 		return document.Info{}, &document.Failure{Code: document.Internal, Message: "It cannot be read.", Retry: retry}

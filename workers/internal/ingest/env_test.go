@@ -25,14 +25,14 @@ import (
 	"parley/workers/internal/document"
 )
 
-// reading is how a test has documents read.
+// reading is a function as an Extractor.
 type reading func(ctx context.Context, from Source, each func(document.Event) error) (document.Info, error)
 
 func (r reading) Read(ctx context.Context, from Source, each func(document.Event) error) (document.Info, error) {
 	return r(ctx, from, each)
 }
 
-// plain reads pages that are parted by form feeds, of paragraphs on lines of their own.
+// plain reads pages separated by form feeds; each line is a paragraph.
 func plain(_ context.Context, from Source, each func(document.Event) error) (document.Info, error) {
 	pages := strings.Split(string(from.Content), "\f")
 	info := document.Info{MIMEType: "text/x-pages", Title: "T", Pages: len(pages), Notes: []string{"Nothing was left out."}}
@@ -104,7 +104,7 @@ func (r *testEnv) organization() string {
 	return account.Organization.ID
 }
 
-// send has an organization send a document; it is not rung for.
+// send adds a document without a doorbell.
 func (r *testEnv) send(org, name, text string) knowledgedb.QueuedDocument {
 	r.Helper()
 	content, err := r.store.Blobs.Upload(r.Context(), org, strings.NewReader(text), MostBytes)
@@ -123,7 +123,8 @@ func (r *testEnv) add(org string, d knowledgedb.NewDocument) knowledgedb.QueuedD
 	return queued[0]
 }
 
-// start starts an ingester; the function stops it and waits for its end, which the end of the test does else.
+// start starts an ingester. stop stops it and waits for its end; otherwise the end of the test
+// does.
 func (r *testEnv) start(read reading, change ...func(*Config, *Deps)) (stop func()) {
 	r.Helper()
 	client, err := outbound.New(outbound.Config{})
@@ -155,7 +156,7 @@ func (r *testEnv) start(read reading, change ...func(*Config, *Deps)) (stop func
 	return stop
 }
 
-// await waits until a document is as it should be.
+// await waits until a document satisfies a condition.
 func (r *testEnv) await(org, documentID, what string, is func(domain.Document) bool) domain.Document {
 	r.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -182,7 +183,7 @@ func (r *testEnv) awaitStatus(documentID string, status domain.DocumentStatus) d
 	return r.await(r.org, documentID, string(status), func(d domain.Document) bool { return d.Status == status })
 }
 
-// exec runs a statement as the database's owner, who sees all.
+// exec runs a statement as the database's owner, whom row security does not restrict.
 func (r *testEnv) exec(query string, args ...any) {
 	r.Helper()
 	if _, err := r.db.ExecContext(r.Context(), query, args...); err != nil {
@@ -190,7 +191,8 @@ func (r *testEnv) exec(query string, args ...any) {
 	}
 }
 
-// ofAnOldServer has leases run out although the server was started only just now: for one lease after that none does else.
+// ofAnOldServer lets leases expire although the server has just started. Normally no lease
+// expires for one lease time after a start.
 func (r *testEnv) ofAnOldServer() {
 	r.Helper()
 	for _, f := range []string{"claim_documents", "hopeless_documents"} {
@@ -205,13 +207,13 @@ func (r *testEnv) ofAnOldServer() {
 	}
 }
 
-// loseLease has the lease of a document be over.
+// loseLease expires the lease of a document.
 func (r *testEnv) loseLease(documentID string) {
 	r.Helper()
 	r.exec(`UPDATE documents SET lease_until = clock_timestamp() - interval '1 second' WHERE id = $1`, documentID)
 }
 
-// awaitPostponed waits until a document was put back for a cause.
+// awaitPostponed waits until a document was requeued because of an error.
 func (r *testEnv) awaitPostponed(documentID string, code document.Code) {
 	r.Helper()
 	r.await(r.org, documentID, "postponed", func(domain.Document) bool {
@@ -227,7 +229,7 @@ func (r *testEnv) count(query string, args ...any) (n int) {
 	return n
 }
 
-// pages writes a document of so many pages, each with its own words.
+// pages returns a document of n pages with different words.
 func pages(n int) string {
 	var b bytes.Buffer
 	for p := range n {

@@ -19,20 +19,21 @@ import (
 	"parley/workers/internal/document"
 )
 
-// FetchOptions are what the client needs that fetches documents.
+// FetchOptions are the options of the client that fetches documents.
 var FetchOptions = outbound.Options{Timeout: time.Minute, MaxBytes: MostBytes, Redirects: 3}
 
 const maxName = 255 // characters of a document's name
 
-// fetched fetches a document from its address, and keeps it.
-func (i *Ingester) fetched(ctx context.Context, w *work) (Source, error) {
+// fetchAndStore fetches a document from its address and stores the file.
+func (i *Ingester) fetchAndStore(ctx context.Context, w *work) (Source, error) {
 	from, err := i.fetch(ctx, *w.Document.URL)
 	if err != nil {
 		return from, err
 	}
-	if w.Document.Name != "" && w.Document.Name != *w.Document.URL { // somebody has named it
+	if w.Document.Name != "" && w.Document.Name != *w.Document.URL { // the caller named the document
 		from.Name = w.Document.Name
 	}
+
 	var upload blobdb.Upload
 	err = fenced(ctx, func() (_ bool, err error) {
 		upload, err = i.deps.Uploads.Upload(ctx, w.OrganizationID, bytes.NewReader(from.Content), MostBytes)
@@ -41,39 +42,44 @@ func (i *Ingester) fetched(ctx context.Context, w *work) (Source, error) {
 	if err != nil {
 		return from, err
 	}
+
 	err = fenced(ctx, func() (bool, error) {
 		return i.deps.Contents.SetDocumentContent(ctx, w.HeldDocument, upload, from.Name, from.MIMEType, i.cfg.Limits)
 	})
 	if err == nil {
-		i.changed(w) // it has a size now, and perhaps a name
+		i.changed(w) // its size is known now, and perhaps its name
 	}
 	if errors.Is(err, knowledgedb.ErrDocumentsFull) {
-		return from, &document.Failure{Code: document.QuotaExceeded, Message: "The organization's documents take all the space that they may."}
+		return from, &document.Failure{Code: document.QuotaExceeded, Message: "The document quota of the organization is exceeded. " +
+			"Delete documents, or raise DOCUMENT_BYTES_PER_ORGANIZATION."}
 	}
 	return from, err
 }
 
-// fetch asks an address for a document. Its failures name no address: those may hold secrets.
+// fetch downloads a document. Its errors contain no address, because an address may contain
+// secrets.
 func (i *Ingester) fetch(ctx context.Context, address string) (Source, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {
-		return Source{}, notFetched("The address is none that can be fetched.", false)
+		return Source{}, notFetched("The address cannot be fetched.", false)
 	}
 	res, err := i.deps.Client.Do(req)
 	if err != nil {
-		return Source{}, unfetched(ctx, err)
+		return Source{}, fetchFailure(ctx, err)
 	}
 	defer res.Body.Close()
+
 	if res.StatusCode != http.StatusOK {
-		return Source{}, refused(res.StatusCode)
+		return Source{}, statusFailure(res.StatusCode)
 	}
 	content, err := io.ReadAll(res.Body)
 	if err != nil {
-		return Source{}, unfetched(ctx, err)
+		return Source{}, fetchFailure(ctx, err)
 	}
 	if len(content) == 0 {
-		return Source{}, notFetched("The address answered with nothing.", false)
+		return Source{}, notFetched("The address returned an empty answer.", false)
 	}
+
 	kind, _, err := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	if err != nil {
 		kind = "application/octet-stream"
@@ -85,8 +91,9 @@ func notFetched(message string, retry bool) *document.Failure {
 	return &document.Failure{Code: document.NotFetched, Message: message, Retry: retry}
 }
 
-// unfetched tells what may pass from what will not: a host that is not there, may not be reached or cannot be trusted stays so.
-func unfetched(ctx context.Context, err error) error {
+// fetchFailure converts an error of the client. A host that does not exist, is not allowed or has
+// no valid certificate is a permanent failure; other errors are retried.
+func fetchFailure(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -102,13 +109,13 @@ func unfetched(ctx context.Context, err error) error {
 	}
 }
 
-// refused says what a status means.
-func refused(status int) error {
+// statusFailure returns the failure for a response status other than 200.
+func statusFailure(status int) error {
 	switch {
 	case status == http.StatusNotFound, status == http.StatusGone:
-		return notFetched("There is nothing at the address.", false)
+		return notFetched("The address does not exist (404 or 410).", false)
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
-		return notFetched("The address may not be read by everybody.", false)
+		return notFetched("The address needs authentication.", false)
 	case status == http.StatusRequestTimeout, status == http.StatusTooEarly, status == http.StatusTooManyRequests,
 		status >= http.StatusInternalServerError:
 		return notFetched("The address answered with "+describe(status)+".", true)
@@ -121,7 +128,8 @@ func describe(status int) string {
 	return strings.TrimSpace(fmt.Sprintf("status %d %s", status, http.StatusText(status)))
 }
 
-// nameFor is what an answer's document is called: as its header says, else as the end of its address.
+// nameFor returns the name of a response's document: from its header, or from the end of its
+// address.
 func nameFor(res *http.Response) string {
 	if _, params, err := mime.ParseMediaType(res.Header.Get("Content-Disposition")); err == nil {
 		if name := domain.CleanName(params["filename"], maxName); name != "" {

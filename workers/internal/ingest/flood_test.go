@@ -23,7 +23,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// bomb is a page of 160 KB whose 450 open elements are made again for each paragraph. n makes its bytes its own.
+// bomb returns a page of 160 KB whose 450 open elements are reopened for each paragraph. n makes
+// its bytes unique.
 func bomb(n int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "<html><!-- %d -->", n)
@@ -34,7 +35,7 @@ func bomb(n int) string {
 	return b.String()
 }
 
-// bounded reads documents in sandboxes, with less processor time than they have in production.
+// bounded reads documents in sandboxes, with less processor time than in production.
 func (r *testEnv) bounded(limits extract.Limits) reading {
 	r.Helper()
 	backend, err := bubblewrap.Open(bubblewrap.Config{})
@@ -56,7 +57,8 @@ func (r *testEnv) bounded(limits extract.Limits) reading {
 	}
 }
 
-// ready sends short documents one after another and returns how long each took until it was ready, sorted.
+// ready sends short documents one after another and returns their sorted times until they were
+// ready.
 func (r *testEnv) ready(what string, documents int) (took []time.Duration) {
 	r.Helper()
 	for n := range documents {
@@ -70,8 +72,8 @@ func (r *testEnv) ready(what string, documents int) (took []time.Duration) {
 	return took
 }
 
-// TestBombsOfManyOrganizations has five organizations send documents that take all the processor time there is, while another one
-// sends short ones.
+// TestBombsOfManyOrganizations: five organizations send documents that take all processor time,
+// while another one sends short ones.
 func TestBombsOfManyOrganizations(t *testing.T) { //nolint:paralleltest // it measures time
 	r := newTestEnv(t)
 	r.start(r.bounded(extract.Limits{CPU: 4 * time.Second}), func(c *Config, _ *Deps) { c.Concurrency, c.Short = 3, ShortLane })
@@ -91,10 +93,10 @@ func TestBombsOfManyOrganizations(t *testing.T) { //nolint:paralleltest // it me
 		}
 	}
 	beside := r.ready("beside", documents)
-	t.Logf("alone: median %v, slowest %v; beside bombs: median %v, slowest %v",
+	t.Logf("alone: median %v, slowest %v; with bombs: median %v, slowest %v",
 		alone[documents/2], alone[documents-1], beside[documents/2], beside[documents-1])
 	if n := r.count(`SELECT count(*) FROM documents WHERE name = 'bomb.html' AND status = 'processing'`); n == 0 {
-		t.Error("no bomb is in hand any more: nothing was measured")
+		t.Error("no bomb is in process any more: nothing was measured")
 	}
 	if limit := 2*alone[documents/2] + time.Second; beside[documents/2] > limit {
 		t.Errorf("half of the documents take longer than %v", limit)

@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	eventsAhead  = 256 // that the reader may be ahead of the indexer
-	batchesAhead = 2   // that the indexer may be ahead of the writers
-	embedders    = 4   // batches at a time, where vectors are asked for: it is waiting, mostly
+	eventsAhead  = 256 // events that the reader may be ahead of the indexer
+	batchesAhead = 2   // batches that the indexer may be ahead of the writers
+	embedders    = 4   // concurrent writers if vectors are computed: they mostly wait
 )
 
-// batch is what is written at a time: passages, and how far the reading is.
+// batch is a unit of writing: passages, and the progress of the reading.
 type batch struct {
 	chunks []knowledgedb.NewChunk
 	pages  *int
@@ -32,13 +32,14 @@ type pipeline struct {
 	events  chan document.Event
 	batches chan batch
 	cancel  context.CancelCauseFunc
-	info    document.Info // of the reader; known once events is closed
+	info    document.Info // from the reader; set before events is closed
 
 	mu   sync.Mutex
-	done int // pages that were told to be done
+	done int // pages reported as done
 }
 
-// index writes everything of a document into the index, while it is being read, and gives what is known of it and its language.
+// index reads a document and writes its passages to the index while it is being read. It returns
+// the information about the document and its language.
 func (i *Ingester) index(ctx context.Context, w *work, from Source) (document.Info, string, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -46,13 +47,14 @@ func (i *Ingester) index(ctx context.Context, w *work, from Source) (document.In
 		Ingester: i, work: w, cancel: cancel,
 		events: make(chan document.Event, eventsAhead), batches: make(chan batch, batchesAhead),
 	}
+
 	x := newIndexer(w.Document.Name)
 	var stages sync.WaitGroup
 	stage := func(run func() error) {
 		stages.Go(func() {
 			defer func() {
 				if cause := recover(); cause != nil {
-					cancel(rescue(w.log, cause))
+					cancel(panicError(w.log, cause))
 				}
 			}()
 			if err := run(); err != nil {
@@ -60,8 +62,10 @@ func (i *Ingester) index(ctx context.Context, w *work, from Source) (document.In
 			}
 		})
 	}
+
 	stage(func() error { return p.read(ctx, from) })
 	stage(func() error { return p.cut(ctx, x) })
+
 	writers := 1
 	if i.deps.Embedder != nil {
 		writers = embedders
@@ -69,15 +73,17 @@ func (i *Ingester) index(ctx context.Context, w *work, from Source) (document.In
 	for range writers {
 		stage(func() error { return p.write(ctx) })
 	}
+
 	stages.Wait()
 	if err := context.Cause(ctx); err != nil {
 		return p.info, "", err
 	}
+
 	w.terms = x.terms
 	return p.info, x.language, nil
 }
 
-// read has the document read, and hands on what is told of it.
+// read runs the extractor and forwards its events.
 func (p *pipeline) read(ctx context.Context, from Source) error {
 	defer close(p.events)
 	info, err := p.deps.Extractor.Read(ctx, from, func(e document.Event) error {
@@ -92,7 +98,7 @@ func (p *pipeline) read(ctx context.Context, from Source) error {
 	return err
 }
 
-// cut makes batches of what is read: as soon as there is enough for one, or some time has passed.
+// cut converts events to batches. A batch is sent when it is full, or after batchTime.
 func (p *pipeline) cut(ctx context.Context, x *indexer) error {
 	defer close(p.batches)
 	tick := time.NewTicker(batchTime)
@@ -110,6 +116,7 @@ func (p *pipeline) cut(ctx context.Context, x *indexer) error {
 		case <-tick.C:
 			late = true
 		}
+
 		for x.due(late) {
 			if err := p.send(ctx, x.batch()); err != nil {
 				return err
@@ -118,9 +125,9 @@ func (p *pipeline) cut(ctx context.Context, x *indexer) error {
 	}
 }
 
-// last sends what is left at the document's end.
+// last sends the remaining batches at the document's end.
 func (p *pipeline) last(ctx context.Context, x *indexer) error {
-	if ctx.Err() != nil { // it has not ended: the reader failed
+	if ctx.Err() != nil { // not the end: the reader failed
 		return context.Cause(ctx)
 	}
 	for x.close(p.info); x.left(); {
@@ -131,6 +138,7 @@ func (p *pipeline) last(ctx context.Context, x *indexer) error {
 	return nil
 }
 
+// send passes a batch to the writers.
 func (p *pipeline) send(ctx context.Context, b batch) error {
 	select {
 	case p.batches <- b:
@@ -140,7 +148,7 @@ func (p *pipeline) send(ctx context.Context, b batch) error {
 	}
 }
 
-// write writes batches, with vectors where there are any to be had.
+// write writes batches, with vectors if there is an embedder.
 func (p *pipeline) write(ctx context.Context) error {
 	for b := range p.batches {
 		if ctx.Err() != nil {
@@ -156,15 +164,16 @@ func (p *pipeline) write(ctx context.Context) error {
 	return nil
 }
 
-// embed gives passages their vectors: of their text, with what stands above it.
+// embed sets the vectors of passages, computed from their text and its headings.
 func (p *pipeline) embed(ctx context.Context, chunks []knowledgedb.NewChunk) error {
 	if p.deps.Embedder == nil || len(chunks) == 0 {
 		return nil
 	}
 	texts := make([]string, len(chunks))
 	for n, c := range chunks {
-		texts[n] = p.inContext(c)
+		texts[n] = p.withHeadings(c)
 	}
+
 	vectors, err := p.deps.Embedder.Embed(ctx, texts)
 	if why, is := errors.AsType[*llm.Error](err); is {
 		return &document.Failure{Code: document.NoEmbeddings, Message: "No embeddings: " + why.Error(), Retry: why.Retryable}
@@ -172,6 +181,7 @@ func (p *pipeline) embed(ctx context.Context, chunks []knowledgedb.NewChunk) err
 	if err != nil {
 		return err
 	}
+
 	if len(vectors) != len(chunks) {
 		return errVectors
 	}
@@ -181,8 +191,9 @@ func (p *pipeline) embed(ctx context.Context, chunks []knowledgedb.NewChunk) err
 	return nil
 }
 
-// inContext is a passage with what stands above it: the document's name and the headings, but for the one that it begins with.
-func (p *pipeline) inContext(c knowledgedb.NewChunk) string {
+// withHeadings returns a passage after the document's name and its headings. It omits the last
+// heading if the passage begins with it.
+func (p *pipeline) withHeadings(c knowledgedb.NewChunk) string {
 	above := append([]string{wordsFor(p.Document.Name)}, c.Headings...)
 	if last := above[len(above)-1]; len(above) > 1 && strings.HasPrefix(c.Text, last) {
 		above = above[:len(above)-1]
@@ -190,12 +201,13 @@ func (p *pipeline) inContext(c knowledgedb.NewChunk) string {
 	return strings.Join(append(above, c.Text), "\n")
 }
 
-var errVectors = errors.New("the embeddings service has answered with another number of vectors")
+var errVectors = errors.New("the embeddings service returned a wrong number of vectors")
 
-// add writes one batch, after those that other writers are writing: progress goes forward only.
+// add writes one batch. The lock makes writers take turns, so that progress never decreases.
 func (p *pipeline) add(ctx context.Context, b batch) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	p.done = max(p.done, b.done)
 	err := fenced(ctx, func() (bool, error) {
 		return p.deps.Index.AddChunks(ctx, p.HeldDocument, b.chunks, p.model(), b.pages, p.done)

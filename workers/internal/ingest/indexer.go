@@ -15,25 +15,26 @@ import (
 )
 
 const (
-	maxBatch     = 200 // passages written at a time
+	maxBatch     = 200 // passages in one write
 	batchTime    = 250 * time.Millisecond
-	languageText = 8000  // characters by which the language is told
-	maxLanguage  = 40000 // characters that are waited for when it is not: many documents begin with pages of contents
+	languageText = 8000  // characters from which the language is detected
+	maxLanguage  = 40000 // characters after which the detection stops: many documents begin with pages of contents
 )
 
-// indexer cuts what is read into passages and finds the terms of these. It waits with the terms until it can tell the language.
+// indexer divides a document into passages and extracts their terms. It delays the terms until
+// the language is known.
 type indexer struct {
 	name     string
 	cutter   *chunk.Chunker
 	language string
 	decided  bool
-	waiting  []domain.Passage       // until the language is decided
-	chars    int                    // of those
-	asked    int                    // by how many the language was not told
-	pending  []knowledgedb.NewChunk // to be written
+	waiting  []domain.Passage       // passages until the language is decided
+	chars    int                    // characters in waiting
+	tried    int                    // characters at the last detection that failed
+	pending  []knowledgedb.NewChunk // passages to be written
 	pages    *int
 	done     int
-	changed  bool // pages or done, since they were last handed on
+	changed  bool // pages or done have changed since the last batch
 	above    map[string][]knowledgedb.Term
 	terms    knowledgedb.TermCounts
 }
@@ -42,7 +43,7 @@ func newIndexer(name string) *indexer {
 	return &indexer{name: wordsFor(name), cutter: chunk.New(chunk.Limits{}), above: map[string][]knowledgedb.Term{}}
 }
 
-// wordsFor makes words of a file's name.
+// wordsFor splits a file's name into words.
 func wordsFor(name string) string {
 	name = strings.TrimSuffix(name, path.Ext(name))
 	return strings.Map(func(r rune) rune {
@@ -53,7 +54,7 @@ func wordsFor(name string) string {
 	}, name)
 }
 
-// take takes one thing that is told of the document.
+// take processes an event of the document.
 func (x *indexer) take(e document.Event) {
 	switch {
 	case e.Block != nil:
@@ -65,6 +66,7 @@ func (x *indexer) take(e document.Event) {
 	}
 }
 
+// add analyses passages, or keeps them until the language is decided.
 func (x *indexer) add(passages []domain.Passage) {
 	if x.decided {
 		x.analyse(passages)
@@ -74,12 +76,13 @@ func (x *indexer) add(passages []domain.Passage) {
 	for _, p := range passages {
 		x.chars += utf8.RuneCountInString(p.Text)
 	}
-	if x.chars-x.asked >= languageText {
+	if x.chars-x.tried >= languageText {
 		x.decide("", x.chars >= maxLanguage)
 	}
 }
 
-// decide tells the language by what is waiting, or by what the document says itself; last: if it is not told now, it never is.
+// decide detects the language from the waiting passages, or uses the one that the document
+// declares. last forces a decision, even for no language.
 func (x *indexer) decide(says string, last bool) {
 	var text strings.Builder
 	for _, p := range x.waiting {
@@ -89,18 +92,21 @@ func (x *indexer) decide(says string, last bool) {
 			break
 		}
 	}
+
 	if x.language = analysis.Detect(text.String()); x.language == "" {
 		x.language = says
 	}
-	if x.asked = x.chars; x.language == "" && !last {
+
+	if x.tried = x.chars; x.language == "" && !last {
 		return
 	}
+
 	x.decided = true
 	x.analyse(x.waiting)
 	x.waiting = nil
 }
 
-// close takes the document's end.
+// close processes the document's end.
 func (x *indexer) close(info document.Info) {
 	x.add(x.cutter.Close())
 	if !x.decided {
@@ -114,10 +120,11 @@ func (x *indexer) close(info document.Info) {
 	}
 }
 
+// analyse extracts the terms of passages and makes them ready to be written.
 func (x *indexer) analyse(passages []domain.Passage) {
 	for _, p := range passages {
 		terms, last := termsFor(analysis.Terms(x.language, p.Text), false)
-		for _, t := range x.headingTerms(p.Headings) { // behind the text's: two cannot have one place
+		for _, t := range x.headingTerms(p.Headings) { // after the text's terms: positions must be unique
 			t.Positions = slices.Clone(t.Positions)
 			for n := range t.Positions {
 				t.Positions[n] += last
@@ -129,19 +136,20 @@ func (x *indexer) analyse(passages []domain.Passage) {
 	}
 }
 
-// headingTerms are the terms of what stands above a passage, and of the document's name; many passages have the same.
+// headingTerms returns the terms of a passage's headings and of the document's name. It caches
+// the last result, because consecutive passages often have the same headings.
 func (x *indexer) headingTerms(headings []string) []knowledgedb.Term {
 	text := strings.Join(append([]string{x.name}, headings...), "\n")
 	terms, known := x.above[text]
 	if !known {
-		clear(x.above) // the next ones mostly stand below the same
+		clear(x.above) // the following passages mostly have the same headings
 		terms, _ = termsFor(analysis.Terms(x.language, text), true)
 		x.above[text] = terms
 	}
 	return terms
 }
 
-// termsFor gathers the places of each lexeme, and tells the last one.
+// termsFor groups lexemes by text. last is the highest position.
 func termsFor(lexemes []analysis.Lexeme, heading bool) (terms []knowledgedb.Term, last int) {
 	terms = make([]knowledgedb.Term, 0, len(lexemes))
 	at := make(map[string]int, len(lexemes))
@@ -158,14 +166,15 @@ func termsFor(lexemes []analysis.Lexeme, heading bool) (terms []knowledgedb.Term
 	return terms, last
 }
 
-// due tells whether there is a batch to hand on; late: some time has passed since the last one.
+// due reports whether a batch should be sent. late reports that batchTime has passed.
 func (x *indexer) due(late bool) bool {
 	return len(x.pending) >= maxBatch || late && x.left()
 }
 
+// left reports whether anything remains to be written.
 func (x *indexer) left() bool { return x.changed || len(x.pending) > 0 }
 
-// batch takes what is to be written next.
+// batch returns the next batch to write.
 func (x *indexer) batch() batch {
 	n := min(maxBatch, len(x.pending))
 	b := batch{chunks: slices.Clone(x.pending[:n]), pages: x.pages, done: x.done}

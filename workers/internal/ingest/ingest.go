@@ -21,21 +21,21 @@ import (
 )
 
 const (
-	pollEvery = time.Second // how long a document can wait whose doorbell was lost
-	fetchWait = time.Second // how long a pull for doorbells stays open
-	fetchMax  = 64
-	claimTime = 10 * time.Second
-	drainTime = 10 * time.Second // for documents in hand to be finished before they are given back, unless it is set
-	giveUp    = 5 * time.Second  // for giving back what was not
+	pollEvery   = time.Second // maximum delay of a document whose doorbell was lost
+	fetchWait   = time.Second // how long a fetch of doorbells waits
+	fetchMax    = 64
+	claimTime   = 10 * time.Second
+	drainTime   = 10 * time.Second // default time to finish documents after a stop
+	releaseTime = 5 * time.Second  // time to release the others
 
 	// lastSlotTime is how long a document may keep the last free slot while all others are taken.
 	lastSlotTime = 2 * time.Second
 )
 
-// ShortLane is how many short documents a worker reads besides.
+// ShortLane is the default number of slots in the short lane.
 const ShortLane = 3
 
-// Claims is where documents are claimed, held and given up.
+// Claims claims documents, extends their leases, and records failures and releases.
 type Claims interface {
 	ClaimDocuments(ctx context.Context, claim knowledgedb.DocumentClaim) ([]knowledgedb.ClaimedDocument, error)
 	ExtendDocuments(ctx context.Context, held []knowledgedb.HeldDocument) (lost []knowledgedb.HeldDocument, err error)
@@ -44,7 +44,7 @@ type Claims interface {
 	ReleaseDocument(ctx context.Context, held knowledgedb.HeldDocument) error
 }
 
-// Contents is where documents' originals are.
+// Contents stores the documents' original files.
 type Contents interface {
 	DocumentContent(ctx context.Context, held knowledgedb.HeldDocument) (io.ReadSeekCloser, bool, error)
 	SetDocumentContent(
@@ -52,12 +52,12 @@ type Contents interface {
 	) (bool, error)
 }
 
-// Uploads keeps what is fetched from addresses.
+// Uploads stores files that were fetched from addresses.
 type Uploads interface {
 	Upload(ctx context.Context, org string, content io.Reader, maximum int64) (blobdb.Upload, error)
 }
 
-// Index is what is written of documents.
+// Index stores passages of documents.
 type Index interface {
 	AddChunks(
 		ctx context.Context, held knowledgedb.HeldDocument, chunks []knowledgedb.NewChunk, model string, pages *int, done int,
@@ -65,86 +65,87 @@ type Index interface {
 	FinishDocument(ctx context.Context, held knowledgedb.HeldDocument, end knowledgedb.FinishedDocument) (bool, error)
 }
 
-// Source is a document as it is given to be read.
+// Source is a document in the form that an Extractor reads.
 type Source struct {
 	Name, MIMEType string
 	Content        []byte
 
-	Short bool                    // it is to be read within the limits of the short lane
-	Spent func(cpu time.Duration) // is called with the processor time that reading has taken by now, again and again and at the end
+	Short bool                    // apply the limits of the short lane
+	Spent func(cpu time.Duration) // called with the processor time used so far, repeatedly and at the end
 }
 
-// Extractor reads documents, one event after another. It is called by several documents at a time; what a document is to blame
-// for is a *document.Failure.
+// Extractor reads documents and calls each for one event after another. Several documents are
+// read concurrently. Failures that the document causes are *document.Failure.
 type Extractor interface {
 	Read(ctx context.Context, from Source, each func(document.Event) error) (document.Info, error)
 }
 
-// Embedder makes vectors of texts, each of length 1.
+// Embedder computes vectors of texts, each of length 1.
 type Embedder interface {
 	Model() string
 	Embed(ctx context.Context, texts []string) ([][]float32, error)
 }
 
-// Bus is where doorbells are heard, and where it is told that documents have changed.
+// Bus delivers doorbells and publishes changes of documents.
 type Bus interface {
 	Lane(lane domain.Lane) *bus.Lane
 	Changed(kind domain.ChangeKind, org string)
 }
 
-// Config are an ingester's settings.
+// Config are the settings of an Ingester.
 type Config struct {
-	// Concurrency is how many documents are read at a time; 0: one for each core, and one more. The last slot is kept for
-	// organizations without a document in hand, if there are two.
+	// Concurrency is the number of documents processed at a time; 0 means the number of cores
+	// plus one. With two slots or more, the last is reserved for organizations without a document
+	// in process.
 	Concurrency int
-	Short       int // short documents read besides, of organizations that owe little: ShortLane, or 0
+	Short       int // slots for short documents of organizations with little debt: ShortLane, or 0
 	Limits      knowledgedb.DocumentLimits
-	Drain       time.Duration // for documents in hand to be finished once the worker stops; 0: 10 s
+	Drain       time.Duration // time to finish documents after the worker stops; 0: 10 s
 }
 
-// Deps are what an ingester works with.
+// Deps are the dependencies of an Ingester.
 type Deps struct {
 	Claims    Claims
 	Contents  Contents
 	Uploads   Uploads
 	Index     Index
 	Extractor Extractor
-	Embedder  Embedder // nil: documents are searched by words alone
-	// Client fetches the documents that are addresses: see FetchOptions.
+	Embedder  Embedder // nil: documents are searched by words only
+	// Client fetches the documents that are given as addresses; see FetchOptions.
 	Client  *http.Client
 	Bus     Bus
 	Metrics prometheus.Registerer
 	Log     zerolog.Logger
 }
 
-// Ingester processes documents. Make it with New and start it with Run.
+// Ingester processes documents. Create it with New and start it with Run.
 type Ingester struct {
 	cfg     Config
 	deps    Deps
-	held    *held
+	held    *heldDocuments
 	metrics *metrics
 	shares  *shares
 	slots   *lane
 	short   *lane
 }
 
-// lane is a number of slots and the goroutine that claims documents for them.
+// lane is a set of slots and the wake-up signal of the goroutine that claims documents for them.
 type lane struct {
-	taken chan struct{} // has an entry for each slot that is taken
-	wake  chan struct{} // has an entry once a doorbell was heard
+	taken chan struct{} // one entry for each slot in use
+	wake  chan struct{} // has an entry after a doorbell
 }
 
 func newLane(slots int) *lane {
 	return &lane{taken: make(chan struct{}, slots), wake: make(chan struct{}, 1)}
 }
 
-// New makes an ingester.
+// New returns an Ingester.
 func New(cfg Config, deps Deps) (*Ingester, error) {
 	if cfg.Concurrency == 0 {
 		cfg.Concurrency = runtime.GOMAXPROCS(0) + 1
 	}
 	i := &Ingester{
-		cfg: cfg, deps: deps, held: &held{documents: map[string]*holding{}},
+		cfg: cfg, deps: deps, held: &heldDocuments{documents: map[string]*heldDocument{}},
 		shares: newShares(cfg.Concurrency, cfg.Short), slots: newLane(cfg.Concurrency), short: newLane(cfg.Short),
 	}
 	var err error
@@ -152,40 +153,43 @@ func New(cfg Config, deps Deps) (*Ingester, error) {
 	return i, err
 }
 
-// Run processes documents until ctx ends; then it claims no more, lets those in hand be finished for a while and gives the rest
-// back for other workers.
+// Run processes documents until ctx ends. Then it claims no more, waits up to Config.Drain for
+// documents in process, and releases the rest for other workers.
 func (i *Ingester) Run(ctx context.Context) error {
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
+
 	var loops, claims, attempts sync.WaitGroup
 	loops.Go(func() { i.heartbeat(work) })
 	loops.Go(func() { i.held.watch(work) })
 	loops.Go(func() { i.listen(ctx) })
+
 	i.deps.Log.Info().Int("concurrency", i.cfg.Concurrency).Msg("ingest worker ready")
 	claims.Go(func() { i.claim(ctx, work, &attempts) })
 	claims.Go(func() { i.claimShort(ctx, work, &attempts) })
 	claims.Wait()
+
 	i.drain(&attempts)
 	stop()
 	loops.Wait()
 	return nil
 }
 
-// listen takes doorbells off their stream, while there is a slot for what they are rung for: else another worker shall hear them.
+// listen receives doorbells while a slot is free; otherwise another worker should receive them.
 func (i *Ingester) listen(ctx context.Context) {
 	from, failed := i.deps.Bus.Lane(domain.LaneIngest), false
 	for i.awaitFree(ctx) {
 		err := from.Fetch(ctx, fetchMax, fetchWait, func(d *bus.Doorbell) {
-			d.Ack() // that the document waits is known where it is claimed
-			i.slots.ring()
-			i.short.ring()
+			d.Ack() // the database stores which documents wait
+			i.slots.notify()
+			i.short.notify()
 		})
 		if ctx.Err() != nil {
 			return
 		}
 		if err != nil {
 			if !failed {
-				i.deps.Log.Warn().Err(err).Msg("cannot hear doorbells of documents; asking for documents every second")
+				i.deps.Log.Warn().Err(err).Msg("cannot subscribe to document notifications; polling every second")
 			}
 			_ = lifecycle.Sleep(ctx, pollEvery)
 		}
@@ -193,7 +197,8 @@ func (i *Ingester) listen(ctx context.Context) {
 	}
 }
 
-// awaitFree waits for a free slot of any lane, and leaves it free. It returns false when ctx has ended.
+// awaitFree waits until a slot of any lane is free, without taking it. It returns false if ctx
+// ended.
 func (i *Ingester) awaitFree(ctx context.Context) bool {
 	if ctx.Err() != nil {
 		return false
@@ -210,73 +215,81 @@ func (i *Ingester) awaitFree(ctx context.Context) bool {
 	}
 }
 
-// claim takes documents as slots get free, until ctx ends. What it has begun may go on until the other context ends.
+// claim claims documents for free slots until ctx ends. Attempts that have begun continue until
+// the context until ends.
 func (i *Ingester) claim(ctx, until context.Context, attempts *sync.WaitGroup) {
 	failed := false
 	for i.slots.acquire(ctx) {
 		free := 1 + i.slots.acquireMore()
-		asked := time.Now()
-		maximum, not, last := i.shares.room(free)
-		claimed, err := i.claimSome(until, knowledgedb.DocumentClaim{Max: maximum, Not: not, Debts: i.shares.debts()})
+		requestedAt := time.Now()
+
+		maximum, excluded, last := i.shares.claimLimit(free)
+		claimed, err := i.claimDocuments(until, knowledgedb.DocumentClaim{Max: maximum, Not: excluded, Debts: i.shares.debts()})
 		for _, c := range claimed {
-			i.begin(until, attempts, i.slots, &work{ClaimedDocument: c, asked: asked, last: last})
+			i.begin(until, attempts, i.slots, &work{ClaimedDocument: c, requestedAt: requestedAt, last: last})
 		}
+
 		for range free - len(claimed) {
 			<-i.slots.taken
 		}
+
 		if err != nil && !failed {
-			i.deps.Log.Warn().Err(err).Msg("cannot claim documents; trying again")
+			i.deps.Log.Warn().Err(err).Msg("cannot claim documents, retrying")
 		}
 		failed = err != nil
+
 		if len(claimed) < maximum {
-			i.slots.rest(ctx)
+			i.slots.wait(ctx)
 		}
 	}
 }
 
-// claimShort takes short documents as slots of the short lane get free, until ctx ends. They are those of organizations that owe little,
-// so long documents of others, which may have all slots, do not delay them.
+// claimShort claims short documents for the short lane until ctx ends. Only organizations with
+// little debt qualify. Long documents of other organizations may take all slots without delaying
+// these.
 func (i *Ingester) claimShort(ctx, until context.Context, attempts *sync.WaitGroup) {
 	for i.short.acquire(ctx) {
-		asked := time.Now()
-		claimed, err := i.claimSome(until, knowledgedb.DocumentClaim{Max: 1, Not: i.shares.notShort(), Debts: i.shares.debts(), Short: true})
-		if err != nil || len(claimed) == 0 { // claim reports errors
+		requestedAt := time.Now()
+		claimed, err := i.claimDocuments(until, knowledgedb.DocumentClaim{
+			Max: 1, Not: i.shares.excludedFromShort(), Debts: i.shares.debts(), Short: true,
+		})
+		if err != nil || len(claimed) == 0 { // claim logs errors
 			<-i.short.taken
-			i.short.rest(ctx)
+			i.short.wait(ctx)
 			continue
 		}
-		i.begin(until, attempts, i.short, &work{ClaimedDocument: claimed[0], asked: asked, short: true})
+		i.begin(until, attempts, i.short, &work{ClaimedDocument: claimed[0], requestedAt: requestedAt, short: true})
 	}
 }
 
-// begin has a document read that takes a slot of a lane.
+// begin starts an attempt at a document that has a slot of a lane.
 func (i *Ingester) begin(ctx context.Context, attempts *sync.WaitGroup, in *lane, w *work) {
 	w.turn = i.shares.take(w.OrganizationID, w.short)
 	attempts.Go(func() {
-		left := i.carry(ctx, w)
-		i.shares.giveBack(w.turn, left)
+		left := i.execute(ctx, w)
+		i.shares.release(w.turn, left)
 		<-in.taken
-		i.slots.ring() // documents may wait for the slot whose doorbells were heard before
-		i.short.ring()
+		i.slots.notify() // documents may wait whose doorbells came earlier
+		i.short.notify()
 	})
 }
 
-func (i *Ingester) claimSome(ctx context.Context, claim knowledgedb.DocumentClaim) ([]knowledgedb.ClaimedDocument, error) {
+func (i *Ingester) claimDocuments(ctx context.Context, claim knowledgedb.DocumentClaim) ([]knowledgedb.ClaimedDocument, error) {
 	ctx, cancel := context.WithTimeout(ctx, claimTime)
 	defer cancel()
 	return i.deps.Claims.ClaimDocuments(ctx, claim)
 }
 
-// ring wakes the claiming goroutine when it waits.
-func (l *lane) ring() {
+// notify wakes the claiming goroutine if it waits.
+func (l *lane) notify() {
 	select {
 	case l.wake <- struct{}{}:
-	default: // it has been woken already
+	default: // it is already notified
 	}
 }
 
-// rest waits for a doorbell, though not for long.
-func (l *lane) rest(ctx context.Context) {
+// wait waits for a doorbell, at most pollEvery.
+func (l *lane) wait(ctx context.Context) {
 	timer := time.NewTimer(pollEvery)
 	defer timer.Stop()
 	select {
@@ -286,7 +299,7 @@ func (l *lane) rest(ctx context.Context) {
 	}
 }
 
-// acquire waits for a free slot; false when ctx has ended.
+// acquire waits for a free slot. It returns false if ctx ended.
 func (l *lane) acquire(ctx context.Context) bool {
 	if ctx.Err() != nil {
 		return false
@@ -299,7 +312,7 @@ func (l *lane) acquire(ctx context.Context) bool {
 	}
 }
 
-// acquireMore takes the slots that are free beside.
+// acquireMore takes all other free slots and returns their number.
 func (l *lane) acquireMore() (n int) {
 	for {
 		select {
@@ -311,21 +324,23 @@ func (l *lane) acquireMore() (n int) {
 	}
 }
 
-// drain waits for the attempts in hand, and past drainTime has them given back.
+// drain waits for the attempts in process. After the drain time it cancels them, so that they are
+// released.
 func (i *Ingester) drain(attempts *sync.WaitGroup) {
 	done := make(chan struct{})
 	go func() { attempts.Wait(); close(done) }()
-	if within(cmp.Or(i.cfg.Drain, drainTime), done) {
+	if closedWithin(cmp.Or(i.cfg.Drain, drainTime), done) {
 		return
 	}
 	i.held.cancelAll(errDraining)
-	if !within(giveUp, done) {
-		i.deps.Log.Warn().Int("documents", i.held.count()).Msg("documents were still in hand when the worker stopped; their leases will run out")
+	if !closedWithin(releaseTime, done) {
+		i.deps.Log.Warn().Int("documents", i.held.count()).
+			Msg("documents were still being processed when the worker stopped; their leases will expire")
 	}
 }
 
-// within reports whether done was closed before d had passed.
-func within(d time.Duration, done <-chan struct{}) bool {
+// closedWithin reports whether done was closed within d.
+func closedWithin(d time.Duration, done <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

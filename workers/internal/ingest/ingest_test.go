@@ -51,9 +51,9 @@ func TestADocumentBecomesReady(t *testing.T) {
 	if err != nil || len(found) != 1 || *found[0].Page != 299 || !strings.Contains(found[0].Text, "number 299 has") || found[0].Headings[0] != "Chapter 299" {
 		t.Errorf("%+v, %v", found, err)
 	}
-	r.exec(`UPDATE documents SET name = name`) // nothing else holds it
+	r.exec(`UPDATE documents SET name = name`) // would wait if the row were still locked
 	if n := r.count(`SELECT count(*) FROM documents WHERE lease_until IS NOT NULL`); n != 0 {
-		t.Errorf("%d documents are still held", n)
+		t.Errorf("%d documents are still claimed", n)
 	}
 }
 
@@ -67,8 +67,8 @@ func TestALostDoorbellIsNoMatter(t *testing.T) {
 	r.awaitStatus(second.Document.ID, domain.DocumentReady)
 }
 
-// TestAnotherAttemptAfterALostLease has a worker that is frozen in the middle of a document: another one reads the document,
-// and what the first does when it goes on is nothing.
+// TestAnotherAttemptAfterALostLease freezes a worker in the middle of a document. Another worker
+// reads the document, and the first one's later writes have no effect.
 func TestAnotherAttemptAfterALostLease(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t)
@@ -107,7 +107,7 @@ func TestAnotherAttemptAfterALostLease(t *testing.T) {
 	}
 }
 
-// TestPoison has a document that every worker is lost with.
+// TestPoison has a document with which every worker is lost.
 func TestPoison(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t)
@@ -156,7 +156,7 @@ func TestACauseThatMayPassPostpones(t *testing.T) {
 	if d.Error != nil || calls.Load() != 2 {
 		t.Errorf("%+v after %d calls", d.Error, calls.Load())
 	}
-	if _, err := r.store.Knowledge.EndDocuments(t.Context(), 10); err != nil { // where it was over before anybody had claimed it
+	if _, err := r.store.Knowledge.EndDocuments(t.Context(), 10); err != nil { // where it would end without another claim
 		t.Fatal(err)
 	}
 	if d = r.awaitStatus(late.Document.ID, domain.DocumentFailed); d.Error == nil || d.Error.Code != string(away.Code) && d.Error.Code != string(document.NotProcessed) {
@@ -189,7 +189,8 @@ func TestAWorkerThatStopsGivesItsDocumentsBack(t *testing.T) {
 	}
 }
 
-// TestOneOrganizationsFloodDelaysNoOther sends many documents of one organization, then a few of another.
+// TestOneOrganizationsFloodDelaysNoOther sends many documents of one organization, then a few of
+// another.
 func TestOneOrganizationsFloodDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t)
@@ -209,7 +210,7 @@ func TestOneOrganizationsFloodDelaysNoOther(t *testing.T) {
 		mu.Unlock()
 		return plain(ctx, from, each)
 	})
-	for _, drop := range drops { // two are read at a time, so the last need not be the last that is ready
+	for _, drop := range drops { // two are read at a time, so the last one need not be ready last
 		r.await(other, drop, "ready", func(d domain.Document) bool { return d.Status == domain.DocumentReady })
 	}
 	mu.Lock()
@@ -223,12 +224,13 @@ func TestOneOrganizationsFloodDelaysNoOther(t *testing.T) {
 			floods++
 		}
 	}
-	if read != 3 || floods > 70 { // whose turn is next is by lot, half of the time: this many come before the third in one of four million runs
+	if read != 3 || floods > 70 { // half of the turns are random: the third is later than this once in four million runs
 		t.Errorf("the other organization waits for its turn: %v", order)
 	}
 }
 
-// TestOneOrganizationsSlowDocumentsLeaveRoom has documents of one organization that are never done, more of them than there are slots.
+// TestOneOrganizationsSlowDocumentsLeaveRoom has more endless documents of one organization than
+// there are slots.
 func TestOneOrganizationsSlowDocumentsLeaveRoom(t *testing.T) {
 	t.Parallel()
 	for _, concurrency := range []int{2, 3} {
@@ -263,8 +265,8 @@ func TestOneOrganizationsSlowDocumentsLeaveRoom(t *testing.T) {
 	}
 }
 
-// TestSlowDocumentsOfManyOrganizationsLeaveRoom has documents of five organizations that are never done, while another one sends short
-// ones.
+// TestSlowDocumentsOfManyOrganizationsLeaveRoom has endless documents of five organizations,
+// while another one sends short ones.
 func TestSlowDocumentsOfManyOrganizationsLeaveRoom(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t)
@@ -296,7 +298,8 @@ func TestSlowDocumentsOfManyOrganizationsLeaveRoom(t *testing.T) {
 	}
 }
 
-// TestAnOrganizationAtItsShareDoesNotRest has documents of one organization alone: as soon as one is done, the next one begins.
+// TestAnOrganizationAtItsShareDoesNotRest has documents of one organization only. The next one
+// begins as soon as one is done.
 func TestAnOrganizationAtItsShareDoesNotRest(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t)
@@ -305,7 +308,7 @@ func TestAnOrganizationAtItsShareDoesNotRest(t *testing.T) {
 		last = r.send(r.org, fmt.Sprintf("%d.txt", n), fmt.Sprint("number ", n)).Document.ID
 	}
 	r.start(plain)
-	r.awaitStatus(last, domain.DocumentReady) // with a rest behind each it takes 40 s, and that is too long
+	r.awaitStatus(last, domain.DocumentReady) // with a pause after each it would take 40 s, which is too long
 }
 
 func TestFailuresAreKept(t *testing.T) {
@@ -320,7 +323,7 @@ func TestFailuresAreKept(t *testing.T) {
 		failures[r.send(r.org, string(f.Code), string(f.Code)).Document.ID] = f
 	}
 	failures[r.send(r.org, "empty", "\n").Document.ID] = &document.Failure{Code: document.NoText, Message: "The document has no text."}
-	failures[r.send(r.org, "panic", "panic").Document.ID] = &document.Failure{Code: document.Internal, Message: "Something went wrong while the document was processed."}
+	failures[r.send(r.org, "panic", "panic").Document.ID] = &document.Failure{Code: document.Internal, Message: "Processing the document failed with an internal error."}
 	byName := map[string]*document.Failure{}
 	for _, f := range failures {
 		byName[string(f.Code)] = f
@@ -349,7 +352,8 @@ func TestFailuresAreKept(t *testing.T) {
 	}
 }
 
-// TestAKeyThatIsGone has a document whose content was encrypted with a key that workers do not have any more.
+// TestAKeyThatIsGone has a document whose content was encrypted with a key that the workers no
+// longer have.
 func TestAKeyThatIsGone(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t)
@@ -372,12 +376,12 @@ func TestAKeyThatIsGone(t *testing.T) {
 	r.start(plain, func(_ *Config, d *Deps) { d.Contents, d.Uploads, d.Log = now.Knowledge, now.Blobs, zerolog.Nop() })
 	d := r.awaitStatus(sent.Document.ID, domain.DocumentFailed)
 	if attempts := r.count(`SELECT attempts FROM documents WHERE id = $1`, d.ID); attempts != 1 || d.Error == nil ||
-		d.Error.Code != string(document.Internal) || !strings.Contains(d.Error.Message, "cannot open the stored document") {
+		d.Error.Code != string(document.Internal) || !strings.Contains(d.Error.Message, "The stored document cannot be decrypted") {
 		t.Errorf("%+v after %d attempts", d.Error, attempts)
 	}
 }
 
-// noSecrets is a log that must not have what documents say.
+// noSecrets is a log that must not contain text of documents.
 type noSecrets struct{ t *testing.T }
 
 func (l noSecrets) Write(p []byte) (int, error) {
@@ -387,7 +391,7 @@ func (l noSecrets) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// embedding is an embeddings service that fails as often as it is told.
+// embedding is an embeddings service that fails a number of times.
 type embedding struct {
 	failures atomic.Int32
 	err      error
@@ -426,7 +430,7 @@ func TestEmbeddings(t *testing.T) {
 		return !under
 	})
 	if !under {
-		t.Error("no vector is of a passage with what stands above it")
+		t.Error("no vector includes a passage's headings")
 	}
 	service.err = llm.NewError(llm.KindAuth, nil)
 	service.failures.Store(1000)

@@ -13,17 +13,18 @@ import (
 	"parley/shared/store/lease"
 )
 
-// An attempt whose lease nobody renews ends with the lease, though the database cannot be asked; one that is renewed goes on.
+// An attempt ends with its lease if the lease is not extended, even while the database is
+// unavailable. With extensions it continues.
 func TestAttemptsEndWithTheirLeases(t *testing.T) {
 	t.Parallel()
 	for what, claims := range map[string]*extending{"the database is away": {err: errors.New("away")}, "it is renewed": {}} {
 		synctest.Test(t, func(t *testing.T) {
-			i := &Ingester{deps: Deps{Claims: claims, Log: zerolog.Nop()}, held: &held{documents: map[string]*holding{}}}
-			stop, cancelAll := context.WithTimeout(t.Context(), 3*lease.Lease) // of the clock of this test alone
+			i := &Ingester{deps: Deps{Claims: claims, Log: zerolog.Nop()}, held: &heldDocuments{documents: map[string]*heldDocument{}}}
+			stop, cancelAll := context.WithTimeout(t.Context(), 3*lease.Lease) // by this test's clock
 			defer cancelAll()
 			attempt, cancel := context.WithCancelCause(stop)
 			began := time.Now()
-			i.held.add(&holding{HeldDocument: knowledgedb.HeldDocument{ID: "doc_1"}, cancel: cancel, leaseUntil: began.Add(lease.Lease)})
+			i.held.add(&heldDocument{HeldDocument: knowledgedb.HeldDocument{ID: "doc_1"}, cancel: cancel, leaseUntil: began.Add(lease.Lease)})
 			go i.held.watch(stop)
 			go i.heartbeat(stop)
 			<-attempt.Done()

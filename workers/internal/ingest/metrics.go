@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// How attempts at documents end.
+// Values of the label "end": the outcomes of attempts.
 const (
 	endReady     = "ready"
 	endFailed    = "failed"
@@ -16,7 +16,7 @@ const (
 	endLost      = "lost"
 )
 
-// metrics are what operators see of a worker's documents.
+// metrics are a worker's metrics about documents.
 type metrics struct {
 	ended  *prometheus.CounterVec
 	failed *prometheus.CounterVec
@@ -28,10 +28,10 @@ type metrics struct {
 func newMetrics(registry prometheus.Registerer, inHand func() int) (*metrics, error) {
 	m := &metrics{
 		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_document_attempts_total", Help: "Attempts of this process at documents, by how they ended.",
+			Name: "parley_document_attempts_total", Help: "Attempts to process documents in this process, by outcome.",
 		}, []string{"end"}),
 		failed: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_document_failures_total", Help: "Attempts at documents that failed, for good or for now, by error code.",
+			Name: "parley_document_failures_total", Help: "Failed attempts to process documents, final or temporary, by error code.",
 		}, []string{"code"}),
 		pages: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "parley_document_pages_total", Help: "Pages of documents that were indexed.",
@@ -44,6 +44,7 @@ func newMetrics(registry prometheus.Registerer, inHand func() int) (*metrics, er
 			Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 150, 300, 900},
 		}),
 	}
+
 	held := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "parley_documents_in_hand", Help: "Documents that this process is processing now.",
 	}, func() float64 { return float64(inHand()) })
@@ -52,13 +53,14 @@ func newMetrics(registry prometheus.Registerer, inHand func() int) (*metrics, er
 			return nil, fmt.Errorf("registering metrics: %w", err)
 		}
 	}
+
 	for _, end := range []string{endReady, endFailed, endPostponed, endReleased, endLost} {
-		m.ended.WithLabelValues(end) // shown as none, before there is any
+		m.ended.WithLabelValues(end) // so that the series begin at 0
 	}
 	return m, nil
 }
 
-// end counts an attempt.
+// end counts an attempt by its outcome.
 func (m *metrics) end(how string) { m.ended.WithLabelValues(how).Inc() }
 
 // ready counts a document that was indexed.

@@ -7,101 +7,114 @@ import (
 )
 
 const (
-	// repaid is how much of its debt an organization pays back in a second.
-	repaid = 250 * time.Millisecond
-	// maxDebt bounds what an organization owes, and so how long others come before it: four minutes.
+	// repayRate is the debt that an organization pays back in a second.
+	repayRate = 250 * time.Millisecond
+	// maxDebt bounds an organization's debt, and so the time for which others precede it: four
+	// minutes.
 	maxDebt = time.Minute
-	// quickDebt is how much an organization may owe and still get the last slot.
+	// quickDebt is the debt up to which an organization may use the last slot.
 	quickDebt = 3 * time.Second
-	// shortDebt is how much an organization may owe and still get the short lane: about a hundred short documents sent at once.
+	// shortDebt is the debt up to which an organization may use the short lane: about a hundred
+	// short documents sent together.
 	shortDebt = 10 * time.Second
-	// leftDebt is owed besides for a document that had to leave the last slot or the short lane: it is read again.
+	// leftDebt is the extra debt for a document that had to leave the last slot or the short
+	// lane, because it is read again.
 	leftDebt = 6 * time.Second
 )
 
-// shares decides whose documents this worker reads. It shares processor time, not the number of documents: an organization owes the time
-// that its documents have taken lately, and a slot goes to an organization that owes less than others. Of the slots, an organization
-// holds all but one at most, and the last free one is kept for organizations that have no document in hand and owe little. Beside the
-// slots is the short lane: a few more for short documents of organizations that owe little, of which one holds all but one at most, too.
+// shares decides which organizations' documents this worker reads. It shares processor time
+// rather than the number of documents:
 //
-// Debts are those of this worker. What other workers read is not known here: each of them gives its slots in the same way, so an
-// organization that floods several workers owes something to each.
+//   - An organization's debt is the processor time that its documents used lately.
+//   - A slot goes to an organization with less debt than others.
+//   - An organization gets all slots but one at most.
+//   - The last free slot is reserved for organizations that have no document in process and
+//     little debt.
+//   - The short lane is a few more slots for short documents of organizations with little debt.
+//     There, too, an organization gets all but one at most.
+//
+// Debts are local to this worker. Other workers share their slots in the same way, so an
+// organization that floods several workers has a debt at each.
 type shares struct {
 	slots int
-	short int // slots of the short lane
+	short int // number of slots of the short lane
 	now   func() time.Time
 
-	mu    sync.Mutex
-	taken int // slots
-	of    map[string]*share
+	mu     sync.Mutex
+	taken  int // slots in use
+	shares map[string]*share
 }
 
-// share is what one organization has and owes.
+// share is an organization's slots and debt.
 type share struct {
-	held  []*turn // in slots
-	short []*turn // in the short lane
+	held  []*turn // documents in slots
+	short []*turn // documents in the short lane
 	debt  time.Duration
-	at    time.Time // when debt was as much
+	at    time.Time // when debt was computed
 }
 
-// turn is a document in hand.
+// turn is a document that occupies a slot.
 type turn struct {
 	org   string
 	short bool          // in the short lane
-	cpu   time.Duration // that reading it has taken by now
+	cpu   time.Duration // processor time used so far
 }
 
 func newShares(slots, short int) *shares {
-	return &shares{slots: slots, short: short, now: time.Now, of: map[string]*share{}}
+	return &shares{slots: slots, short: short, now: time.Now, shares: map[string]*share{}}
 }
 
-// room returns how many documents may be claimed for so many free slots, and the organizations of which none may be. last reports that
-// they are for the last slot. What is left can be claimed right after.
-func (s *shares) room(free int) (maximum int, not []string, last bool) {
+// claimLimit returns the number of documents to claim for the free slots, and the organizations
+// that are excluded. last reports that the claim is for the last slot. The remaining slots can be
+// claimed right after.
+func (s *shares) claimLimit(free int) (maximum int, excluded []string, last bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.slots == 1 {
 		return 1, nil, false
 	}
+
 	if last = free == 1; last {
 		maximum = 1
 	} else {
 		maximum = free - 1
 	}
-	for org, o := range s.of {
+
+	for org, o := range s.shares {
 		room := s.slots - 1 - len(o.held)
 		switch {
 		case room <= 0, last && (len(o.held) > 0 || s.owed(o) > quickDebt):
-			not = append(not, org)
+			excluded = append(excluded, org)
 		case s.idle(o):
-			delete(s.of, org)
+			delete(s.shares, org)
 		default:
 			maximum = min(maximum, room)
 		}
 	}
-	slices.Sort(not)
-	return maximum, not, last
+	slices.Sort(excluded)
+	return maximum, excluded, last
 }
 
-// notShort returns the organizations whose documents may not be claimed for the short lane.
-func (s *shares) notShort() (not []string) {
+// excludedFromShort returns the organizations that may not use the short lane.
+func (s *shares) excludedFromShort() (excluded []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for org, o := range s.of {
+	for org, o := range s.shares {
 		if len(o.short) >= max(s.short-1, 1) || s.owed(o) > shortDebt {
-			not = append(not, org)
+			excluded = append(excluded, org)
 		}
 	}
-	slices.Sort(not)
-	return not
+	slices.Sort(excluded)
+	return excluded
 }
 
-// debts returns what organizations owe, in whole seconds: among those that owe less than one, the time for which documents wait counts.
+// debts returns the organizations' debts in whole seconds. Organizations with less than a second
+// are omitted: among them only the waiting time of documents counts.
 func (s *shares) debts() map[string]int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	debts := map[string]int64{}
-	for org, o := range s.of {
+	for org, o := range s.shares {
 		if seconds := int64(s.owed(o) / time.Second); seconds > 0 {
 			debts[org] = seconds
 		}
@@ -109,7 +122,7 @@ func (s *shares) debts() map[string]int64 {
 	return debts
 }
 
-// owed is the debt now, with what the documents in hand have taken by now.
+// owed returns the current debt, including the documents in process.
 func (s *shares) owed(o *share) time.Duration {
 	debt := s.unpaid(o)
 	for _, t := range o.held {
@@ -121,24 +134,25 @@ func (s *shares) owed(o *share) time.Duration {
 	return debt
 }
 
-// unpaid is what is left of the debt of documents that were read.
+// unpaid returns the remaining debt for finished documents.
 func (s *shares) unpaid(o *share) time.Duration {
-	return max(o.debt-time.Duration(s.now().Sub(o.at).Seconds()*float64(repaid)), 0)
+	return max(o.debt-time.Duration(s.now().Sub(o.at).Seconds()*float64(repayRate)), 0)
 }
 
 func (s *shares) idle(o *share) bool {
 	return len(o.held) == 0 && len(o.short) == 0 && s.owed(o) == 0
 }
 
-// take counts a document in hand.
+// take adds a document to an organization's slots.
 func (s *shares) take(org string, short bool) *turn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := &turn{org: org, short: short}
-	if s.of[org] == nil {
-		s.of[org] = &share{at: s.now()}
+	if s.shares[org] == nil {
+		s.shares[org] = &share{at: s.now()}
 	}
-	o := s.of[org]
+
+	o := s.shares[org]
 	if short {
 		o.short = append(o.short, t)
 		return t
@@ -148,24 +162,26 @@ func (s *shares) take(org string, short bool) *turn {
 	return t
 }
 
-// spend notes how much processor time reading a document in hand has taken by now.
+// spend sets the processor time that a document has used so far.
 func (s *shares) spend(t *turn, cpu time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t.cpu = cpu
 }
 
-// giveBack counts a document less, and charges its organization with what it took; left: it had to leave the last slot or the short lane.
-func (s *shares) giveBack(t *turn, left bool) {
+// release frees a document's slot and adds its processor time to the debt. left reports that the
+// document had to leave the last slot or the short lane.
+func (s *shares) release(t *turn, left bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	o := s.of[t.org]
+	o := s.shares[t.org]
 	if t.short {
 		o.short = without(o.short, t)
 	} else {
 		s.taken--
 		o.held = without(o.held, t)
 	}
+
 	debt := s.unpaid(o) + t.cpu
 	if left {
 		debt += leftDebt
@@ -177,7 +193,7 @@ func without(turns []*turn, gone *turn) []*turn {
 	return slices.DeleteFunc(turns, func(t *turn) bool { return t == gone })
 }
 
-// full reports that no slot is free.
+// full reports whether no slot is free.
 func (s *shares) full() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

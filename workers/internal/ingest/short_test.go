@@ -10,8 +10,9 @@ import (
 	"parley/workers/internal/document"
 )
 
-// TestTheShortLane has organizations fill all slots with documents that take long. Short documents of another are read beside them, and
-// none of those who owe. One that is at the limits of the short lane waits for a slot.
+// TestTheShortLane: organizations fill all slots with long documents. The short lane reads short
+// documents of another organization, but none of organizations with a debt. A document that
+// reaches the lane's limits waits for a slot.
 func TestTheShortLane(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t)

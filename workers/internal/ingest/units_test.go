@@ -43,7 +43,7 @@ func TestWordsOfNames(t *testing.T) {
 	}
 }
 
-// block is a paragraph.
+// block returns a paragraph.
 func block(text string) document.Event {
 	return document.Event{Block: &document.Block{Kind: document.Paragraph, Text: text}}
 }
@@ -56,7 +56,7 @@ func TestTheLanguageIsToldByTheBeginning(t *testing.T) {
 		x.take(block(german))
 	}
 	if x.decided || len(x.pending) != 0 {
-		t.Error("it is told too early")
+		t.Error("the language is decided too early")
 	}
 	for range 8 {
 		x.take(block(german))
@@ -81,7 +81,7 @@ func TestTheLanguageIsWaitedForBehindContents(t *testing.T) {
 			x.take(block(entry))
 		}
 		if x.decided {
-			t.Fatal("it is given up by the contents")
+			t.Fatal("the detection stopped at the contents")
 		}
 		maximum := 0
 		for n := 0; !x.decided && n < 1000; n++ {
@@ -177,9 +177,9 @@ func TestShares(t *testing.T) {
 	now := time.Now()
 	s := newShares(4, 2)
 	s.now = func() time.Time { return now }
-	check := func(what string, free, maximum int, last bool, not ...string) {
+	check := func(what string, free, maximum int, last bool, excluded ...string) {
 		t.Helper()
-		if m, n, l := s.room(free); m != maximum || l != last || !slices.Equal(n, not) {
+		if m, n, l := s.claimLimit(free); m != maximum || l != last || !slices.Equal(n, excluded) {
 			t.Errorf("%s: %d, %v, %v", what, m, n, l)
 		}
 	}
@@ -188,8 +188,8 @@ func TestShares(t *testing.T) {
 		if got := s.debts(); !maps.Equal(got, want) {
 			t.Errorf("%s: debts %v", what, got)
 		}
-		if not := s.notShort(); !slices.Equal(not, notShort) {
-			t.Errorf("%s: the short lane is for others than %v", what, not)
+		if excluded := s.excludedFromShort(); !slices.Equal(excluded, notShort) {
+			t.Errorf("%s: the short lane excludes %v", what, excluded)
 		}
 	}
 	check("none is in hand", 4, 3, false)
@@ -205,7 +205,7 @@ func TestShares(t *testing.T) {
 	read := func(org string, short bool, cpu time.Duration, left bool) {
 		d := s.take(org, short)
 		s.spend(d, cpu)
-		s.giveBack(d, left)
+		s.release(d, left)
 	}
 	for _, d := range []*turn{a1, a2, a3} {
 		s.spend(d, 1500*time.Millisecond)
@@ -214,7 +214,7 @@ func TestShares(t *testing.T) {
 	owing("while they are read", map[string]int64{"a": 4, "b": 2})
 	for _, d := range []*turn{a1, a2, a3, b} {
 		s.spend(d, time.Second)
-		s.giveBack(d, false)
+		s.release(d, false)
 	}
 	owing("once they are read", map[string]int64{"a": 3, "b": 1})
 	check("both owe little", 1, 1, true)
@@ -226,7 +226,7 @@ func TestShares(t *testing.T) {
 	if s.full() {
 		t.Error("the short lane takes no slots")
 	}
-	s.giveBack(short, true)
+	s.release(short, true)
 	owing("b had to leave it", map[string]int64{"a": 23, "b": 7}, "a")
 	check("and owes too much for the last slot", 1, 1, true, "a", "b")
 	now = now.Add(16 * time.Second)
@@ -234,10 +234,10 @@ func TestShares(t *testing.T) {
 	read("a", false, time.Hour, false)
 	owing("debts are bounded", map[string]int64{"a": 60, "b": 3}, "a")
 	now = now.Add(time.Hour)
-	if check("both have paid", 4, 3, false); len(s.of) != 0 {
-		t.Error(s.of)
+	if check("both have paid", 4, 3, false); len(s.shares) != 0 {
+		t.Error(s.shares)
 	}
-	if maximum, not, last := newShares(1, 0).room(1); maximum != 1 || not != nil || last {
-		t.Error(maximum, not, last)
+	if maximum, excluded, last := newShares(1, 0).claimLimit(1); maximum != 1 || excluded != nil || last {
+		t.Error(maximum, excluded, last)
 	}
 }

@@ -2,25 +2,25 @@ package llm
 
 import "sync"
 
-// retryCost is what a retry costs, in what an answered call gives back.
+// retryCost is the cost of a retry. An answered call earns 1.
 const retryCost = 10
 
-// Budget bounds retries over all runs of a process, so that a provider in trouble is not asked ever more often the
-// worse it fares: a bucket of tokens, of which a retry takes one and an answer gives a tenth back. It is safe for
-// concurrent use; the nil one has no bound.
+// Budget bounds the retries of all runs of a process, so that retries do not overload a provider
+// that fails. It is a token bucket: ten answered calls earn one retry. It is safe for concurrent
+// use. A nil Budget has no limit.
 type Budget struct {
 	mu   sync.Mutex
 	size int
 	left int
 }
 
-// NewBudget makes a full bucket for so many retries, at least one.
+// NewBudget returns a full budget for size retries, at least one.
 func NewBudget(size int) *Budget {
 	full := max(size, 1) * retryCost
 	return &Budget{size: full, left: full}
 }
 
-// Spend takes what a retry costs; false means that it must not be made.
+// Spend takes the cost of a retry. It returns false if the retry must not be made.
 func (b *Budget) Spend() bool {
 	if b == nil {
 		return true
@@ -34,7 +34,7 @@ func (b *Budget) Spend() bool {
 	return true
 }
 
-// Earn gives back what an answered call is worth.
+// Earn adds the credit for an answered call.
 func (b *Budget) Earn() {
 	if b == nil {
 		return

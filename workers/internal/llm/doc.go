@@ -1,25 +1,27 @@
-// Package llm is what the turn loop knows of language models: one interface, [Model],
-// the messages that go in, the answer that comes out, and one error type whose
-// message may be shown to callers.
+// Package llm defines the interface to language models: [Model], its messages and responses, and
+// [Error], whose message may be shown to callers.
 //
-// Packages below it speak to real models (openai, anthropic, on what remote has for
-// both), keep calls away from those that fail (breaker), stand in for one without a key
-// (offline), play a script in tests (scripted), and hold every one of them to the
-// same rules (llmtest). Package providers wires them into a [Registry], which gives an
-// agent's model together with its fallbacks as one: see [WithFallbacks]. [Budget] bounds
-// the retries of a process, [Prices] says what an answer cost.
+// Its subpackages contain:
+//
+//   - openai and anthropic: real models, on the common base remote
+//   - breaker: circuit breakers for failing models
+//   - offline: a substitute that needs no key
+//   - scripted: a model that plays a script, for tests
+//   - llmtest: the common tests of all models
+//   - providers: the setup of a [Registry]
+//
+// A [Registry] resolves an agent's model and its fallbacks to one [Model]; see [WithFallbacks].
+// [Budget] bounds the retries of a process. [Prices] computes the cost of an answer.
 //
 // A call of Stream ends in one of three ways:
 //
-//	            ┌──► Response: complete; the deltas put together are Response.Text
-//	Stream ─────┼──► *Error:   classified; Retryable says whether later may be better
-//	            └──► the context's error: the caller gave up, nothing is said about the model
+//	            ┌──► Response: complete; the concatenated deltas are Response.Text
+//	Stream ─────┼──► *Error:   classified; Retryable reports whether a retry may succeed
+//	            └──► the context's error: the caller gave up, which says nothing about the model
 //
-// A stream that breaks off is an *Error, never a short Response, and a tool call that
-// was cut is never handed out: half an argument list can be valid JSON and mean
-// something else.
+// A stream that breaks off is an *Error, never a short Response. A truncated tool call is never
+// returned, because a part of an argument list can be valid JSON with another meaning.
 //
-// What comes from outside (tool results, data sent with a run) is carried apart from
-// the message and rendered inside a JSON envelope marked untrusted; see [RenderUser]
-// and [RenderToolResult].
+// Untrusted input (tool results, data sent with a run) is kept separate from the message. It is
+// rendered inside a JSON envelope marked untrusted; see [RenderUser] and [RenderToolResult].
 package llm

@@ -4,58 +4,60 @@ import (
 	"time"
 )
 
-// Kind classifies why a model call failed.
+// Kind classifies the failure of a model call.
 type Kind string
 
-// The kinds of failure.
+// Kinds of failures.
 const (
-	KindRateLimited   Kind = "rate_limited"    // the provider asks to come back later
+	KindRateLimited   Kind = "rate_limited"    // the provider limits the rate of requests
 	KindUnavailable   Kind = "unavailable"     // no connection, or the provider failed (5xx)
-	KindTimeout       Kind = "timeout"         // one of the time limits ran out
+	KindTimeout       Kind = "timeout"         // a time limit was exceeded
 	KindTruncated     Kind = "truncated"       // the answer broke off
-	KindBadResponse   Kind = "bad_response"    // the answer was not in the protocol's form
+	KindBadResponse   Kind = "bad_response"    // the answer violates the protocol
 	KindTooLarge      Kind = "too_large"       // the answer was larger than allowed
-	KindInvalid       Kind = "invalid_request" // the provider refused the request
-	KindAuth          Kind = "auth"            // the provider refused the service's credentials
-	KindQuota         Kind = "quota"           // the service's account at the provider is used up
-	KindContextLength Kind = "context_length"  // the prompt does not fit the model
+	KindInvalid       Kind = "invalid_request" // the provider rejected the request
+	KindAuth          Kind = "auth"            // the provider rejected the service's credentials
+	KindQuota         Kind = "quota"           // the account at the provider has no quota left
+	KindContextLength Kind = "context_length"  // the prompt is too long for the model
 	KindFiltered      Kind = "content_filter"  // the provider withheld the answer
 	KindUnknownModel  Kind = "unknown_model"   // no such model
-	KindNotConfigured Kind = "not_configured"  // the provider is known but not set up here
+	KindNotConfigured Kind = "not_configured"  // the provider is known but not configured
 )
 
-// publicMessages are what callers are told: no provider text, no key, no address.
+// publicMessages are the messages for callers. They contain no provider text, key or address.
 var publicMessages = map[Kind]string{
 	KindRateLimited:   "The model provider is limiting requests.",
 	KindUnavailable:   "The model provider is not available.",
 	KindTimeout:       "The model did not answer in time.",
-	KindTruncated:     "The model's answer broke off.",
+	KindTruncated:     "The model's answer was interrupted.",
 	KindBadResponse:   "The model provider's answer could not be read.",
 	KindTooLarge:      "The model's answer was larger than allowed.",
-	KindInvalid:       "The model provider refused the request.",
-	KindAuth:          "The model provider refused the service's credentials.",
-	KindQuota:         "The service's account at the model provider is used up.",
-	KindContextLength: "The prompt is longer than the model can read.",
+	KindInvalid:       "The model provider rejected the request.",
+	KindAuth:          "The model provider rejected the service's credentials.",
+	KindQuota:         "The service's account at the model provider has no credit or quota left.",
+	KindContextLength: "The prompt is longer than the model's context.",
 	KindFiltered:      "The model provider withheld the answer.",
-	KindUnknownModel:  "There is no such model.",
+	KindUnknownModel:  "The model does not exist.",
 	KindNotConfigured: "The model's provider is not configured on this service.",
 }
 
-// Error is a failed model call. Its Error text may be shown to callers; the cause, which may
-// hold provider text, is reached by errors.Unwrap only and belongs in logs at most.
+// Error is the failure of a model call. Its Error text may be shown to callers. The cause,
+// returned by errors.Unwrap, may contain provider text and may at most be logged.
 type Error struct {
 	Kind       Kind
 	Retryable  bool
-	RetryAfter time.Duration // the provider's wish; 0 when it named none
-	// Answering: time ran out while the answer was coming, so that nothing is wrong with the provider.
+	RetryAfter time.Duration // the provider's minimum delay; 0 if it gave none
+	// Answering reports that the time ran out while the answer was arriving, so the provider
+	// works.
 	Answering bool
-	// Unused: it is known that the provider has done nothing for the call. Of any other failure nobody knows what it costs.
+	// Unused reports that the provider did no work for the call. The cost of any other failure is
+	// unknown.
 	Unused  bool
-	Message string // public; empty means the kind's own sentence
+	Message string // public; "" means the kind's message
 	Err     error  // internal cause, may be nil
 }
 
-// Error gives the public message.
+// Error returns the public message.
 func (e *Error) Error() string {
 	if e.Message != "" {
 		return e.Message
@@ -63,17 +65,17 @@ func (e *Error) Error() string {
 	return publicMessages[e.Kind]
 }
 
-// Unwrap gives the internal cause.
+// Unwrap returns the internal cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// NewUnused makes an Error of a call that was not made.
+// NewUnused returns an Error of a call that the provider did not process.
 func NewUnused(kind Kind, cause error) *Error {
 	e := NewError(kind, cause)
 	e.Unused = true
 	return e
 }
 
-// NewError makes an Error of a kind, retryable if time alone may cure that kind.
+// NewError returns an Error of a kind. It is retryable if the kind can be transient.
 func NewError(kind Kind, cause error) *Error {
 	e := &Error{Kind: kind, Err: cause}
 	switch kind {

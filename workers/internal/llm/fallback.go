@@ -6,12 +6,13 @@ import (
 	"fmt"
 )
 
-// fallbacks is a model with others that stand in for it.
+// fallbacks is a model with fallback models.
 type fallbacks struct{ models []Model }
 
-// WithFallbacks makes a model that asks the next one when one cannot answer: its provider fails, limits, refuses the
-// service's credentials, or does not know it. It does so only while nothing of the answer was emitted. Info is the
-// first one's; Response.Model names who answered.
+// WithFallbacks returns a model that tries the next model if one cannot answer: its provider
+// fails, limits requests, rejects the service's credentials, or has no such model. It tries no
+// other model after text was emitted. Info describes the first model. Response.Model names the
+// model that answered.
 func WithFallbacks(first Model, others ...Model) Model {
 	if len(others) == 0 {
 		return first
@@ -22,7 +23,7 @@ func WithFallbacks(first Model, others ...Model) Model {
 // Info describes the first model.
 func (f *fallbacks) Info() Info { return f.models[0].Info() }
 
-// Stream asks the models in turn; see [Model].
+// Stream tries the models in order; see [Model].
 func (f *fallbacks) Stream(ctx context.Context, req Request, emit func(Delta)) (Response, error) {
 	var failed *Error
 	for i, m := range f.models {
@@ -37,18 +38,21 @@ func (f *fallbacks) Stream(ctx context.Context, req Request, emit func(Delta)) (
 		if ctx.Err() != nil {
 			return Response{}, fmt.Errorf("asking models in turn: %w", ctx.Err())
 		}
+
 		var e *Error
-		if !errors.As(err, &e) || emitted || !passesOn(e.Kind, i > 0) {
+		if !errors.As(err, &e) || emitted || !tryNext(e.Kind, i > 0) {
 			return Response{}, err
 		}
-		failed = worthMore(failed, e)
+
+		failed = preferred(failed, e)
 	}
 	return Response{}, failed
 }
 
-// passesOn reports whether another model may answer after a failure of this kind. What is wrong with the prompt is the
-// first model's to say, since the caller can shorten it for that one; a stand-in that it does not suit is passed over.
-func passesOn(kind Kind, standIn bool) bool {
+// tryNext reports whether another model may answer after a failure of this kind. A problem with
+// the prompt is reported for the first model, because the caller can shorten the prompt. For a
+// fallback it only means that the next is tried.
+func tryNext(kind Kind, standIn bool) bool {
 	switch kind {
 	case KindRateLimited, KindUnavailable, KindTimeout, KindTruncated, KindBadResponse,
 		KindAuth, KindQuota, KindUnknownModel, KindNotConfigured:
@@ -60,8 +64,9 @@ func passesOn(kind Kind, standIn bool) bool {
 	}
 }
 
-// worthMore picks the failure to report of two: one that time may cure, and of two such the one that may pass sooner.
-func worthMore(a, b *Error) *Error {
+// preferred returns the failure to report: a retryable one, and of two retryable ones the one
+// with the shorter delay.
+func preferred(a, b *Error) *Error {
 	switch {
 	case a == nil, b.Retryable && !a.Retryable:
 		return b

@@ -25,7 +25,7 @@ func TestFallbacksConform(t *testing.T) {
 	})
 }
 
-// renamed answers under the first model's name, which the rules ask of a model by itself.
+// renamed answers under the first model's name, as the common tests require of a single model.
 type renamed struct{ llm.Model }
 
 func (r renamed) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) (llm.Response, error) {
@@ -45,8 +45,8 @@ func TestFallbacks(t *testing.T) {
 	}
 	tests := map[string]struct {
 		models []scripted.Call
-		model  string   // who answered
-		kind   llm.Kind // or why nobody did
+		model  string   // the model that answered
+		kind   llm.Kind // or the reason why none did
 		asked  string
 	}{
 		"the first answers":         {[]scripted.Call{answers, answers}, "a", "", "a"},
@@ -91,7 +91,7 @@ func TestFallbacks(t *testing.T) {
 				}
 			}
 			if asked.String() != tt.asked {
-				t.Errorf("asked %s", asked.String())
+				t.Errorf("called %s", asked.String())
 			}
 		})
 	}
@@ -139,7 +139,7 @@ func TestResolveAll(t *testing.T) {
 	}
 }
 
-// spend counts the retries that a budget still has.
+// spend counts the retries that remain in a budget.
 func spend(b *llm.Budget) int {
 	n := 0
 	for b.Spend() {
@@ -168,7 +168,7 @@ func TestBudget(t *testing.T) {
 		b.Earn()
 	}
 	if n := spend(b); n != 2 {
-		t.Errorf("the bucket came to hold %d retries", n)
+		t.Errorf("the budget has %d retries", n)
 	}
 	var none *llm.Budget
 	none.Earn()

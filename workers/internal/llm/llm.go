@@ -7,17 +7,18 @@ import (
 	"parley/shared/domain"
 )
 
-// Model is one language model, bound to its name; safe for concurrent use.
+// Model is one language model. It is safe for concurrent use.
 type Model interface {
-	// Info names the model and its size; it costs nothing and never fails.
+	// Info returns the model's name and context size. It makes no call and never fails.
 	Info() Info
-	// Stream makes one model call. emit, never nil, is called in order from the calling
-	// goroutine for each piece of text and must not block; the pieces put together are
-	// Response.Text. It fails with an *Error, or with ctx's error once ctx is done.
+	// Stream makes one model call. It calls emit, which is never nil and must not block, for each
+	// piece of text, in order and from the calling goroutine. The concatenated pieces are
+	// Response.Text. Errors are an *Error, or ctx's error once ctx is done.
 	Stream(ctx context.Context, req Request, emit func(Delta)) (Response, error)
 }
 
-// Info describes a model: Name as agents write it, such as "openai/gpt-5-mini", and its context in (estimated) tokens.
+// Info describes a model. Name is in the form that agents use, such as "openai/gpt-5-mini".
+// ContextTokens is the size of its context in estimated tokens.
 type Info struct {
 	Name          string
 	ContextTokens int
@@ -26,38 +27,39 @@ type Info struct {
 // Request is the input of one model call.
 type Request struct {
 	System   string
-	Messages []Message // oldest first; ends with a user message or the results of tool calls
+	Messages []Message // oldest first; the last is a user message or a tool result
 	Tools    []ToolSpec
-	// MaxTokens caps the answer in the model's own tokens; 0 leaves it to the model.
+	// MaxTokens limits the answer in the model's own tokens; 0 means the model's limit.
 	MaxTokens int64
-	// SessionStart says that the session holds no earlier answer.
+	// SessionStart reports that the session contains no earlier answer.
 	SessionStart bool
 }
 
-// Role says who a message is from.
+// Role is the author of a message.
 type Role string
 
-// The roles of messages: a caller, the agent, the result of one tool call.
+// Roles of messages: a caller, the agent, the result of a tool call.
 const (
 	RoleUser      Role = "user"
 	RoleAssistant Role = "assistant"
 	RoleTool      Role = "tool"
 )
 
-// Message is one message of a prompt; its JSON form is stored, so field names stay.
+// Message is one message of a prompt. Its JSON form is stored, so field names must not change.
 type Message struct {
 	Role      Role            `json:"role"`
 	Text      string          `json:"text,omitempty"`
 	Data      json.RawMessage `json:"data,omitempty"`      // user: untrusted data sent with the message
-	ToolCalls []ToolCall      `json:"toolCalls,omitempty"` // assistant: the calls it asked for
+	ToolCalls []ToolCall      `json:"toolCalls,omitempty"` // assistant: the requested calls
 	Result    *ToolResult     `json:"result,omitempty"`    // tool: the outcome of one call
-	// Thinking is a model's own record of how it came to this assistant message. It is kept and handed back as it
-	// came: only the model that wrote it reads it, and some refuse a tool's result without it.
+	// Thinking is a model's record of its reasoning for this assistant message. It is stored and
+	// returned unchanged. Only the model that wrote it can read it, and some models reject a tool
+	// result without it.
 	Thinking json.RawMessage `json:"thinking,omitempty"`
 }
 
-// ToolCall is a model's wish to use a tool. Arguments is a JSON object; when the model wrote
-// none, Arguments is nil and Malformed holds the (shortened) text it wrote instead.
+// ToolCall is a model's request to use a tool. Arguments is a JSON object. If the model wrote
+// anything else, Arguments is nil and Malformed contains the (truncated) text.
 type ToolCall struct {
 	ID        string          `json:"id"`
 	Name      string          `json:"name"`
@@ -65,7 +67,8 @@ type ToolCall struct {
 	Malformed string          `json:"malformed,omitempty"`
 }
 
-// ToolResult is the outcome of one tool call as the model is told it; Sources carry the numbers to cite them by.
+// ToolResult is the outcome of a tool call for the model. Sources contain the numbers for
+// citations.
 type ToolResult struct {
 	CallID  string            `json:"callId"`
 	Name    string            `json:"name"`
@@ -74,37 +77,39 @@ type ToolResult struct {
 	Failed  bool              `json:"failed,omitempty"`
 }
 
-// ToolSpec offers a tool to the model; Schema is the JSON Schema of its arguments, an object.
+// ToolSpec describes a tool to the model. Schema is the JSON Schema of its arguments, an object.
 type ToolSpec struct {
 	Name        string
 	Description string
 	Schema      json.RawMessage
 }
 
-// Delta is a piece of the answer while it is being written.
+// Delta is a piece of the answer's text.
 type Delta struct{ Text string }
 
-// Response is one complete answer of a model.
+// Response is a complete answer of a model.
 type Response struct {
 	Text       string
 	ToolCalls  []ToolCall
 	Usage      Usage
 	Model      string // as Info.Name
 	StopReason StopReason
-	Thinking   json.RawMessage // belongs into the Message made of this answer; nil for none
+	Thinking   json.RawMessage // copied to the Message for this answer; nil for none
 }
 
-// StopReason says why the model stopped.
+// StopReason is the reason why the model stopped.
 type StopReason string
 
-// Reasons to stop: the answer is complete, tools are wanted, the output limit was reached.
+// Reasons to stop: the answer is complete, the model requests tools, or the output limit is
+// reached.
 const (
 	StopEnd       StopReason = "end"
 	StopToolCalls StopReason = "tool_calls"
 	StopLength    StopReason = "length"
 )
 
-// Usage counts tokens in the model's own unit, never negative; Estimated when the provider did not say.
+// Usage counts tokens in the model's own unit, never negative. Estimated reports that the
+// provider gave no counts.
 type Usage struct {
 	InputTokens  int64 `json:"inputTokens"`
 	OutputTokens int64 `json:"outputTokens"`

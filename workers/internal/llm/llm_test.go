@@ -16,7 +16,7 @@ func TestParseArguments(t *testing.T) {
 		"":                              "{}",
 		" null ":                        "{}",
 		` {"a":1} `:                     `{"a":1}`,
-		`{"code":"print(\"\\u0000\")"}`: `{"code":"print(\"\\u0000\")"}`, // a backslash and a word, no NUL
+		`{"code":"print(\"\\u0000\")"}`: `{"code":"print(\"\\u0000\")"}`, // an escaped backslash, not a NUL
 		`{"s":"\ud83d\ude00 \u00e9"}`:   `{"s":"\ud83d\ude00 \u00e9"}`,
 		`{"n":1e9,"t":true}`:            `{"n":1e9,"t":true}`,
 	}

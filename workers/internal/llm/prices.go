@@ -10,24 +10,25 @@ import (
 	"strings"
 )
 
-// priceDigits is how many digits a price may have behind the point.
+// priceDigits is the maximum number of decimal places of a price.
 const priceDigits = 6
 
-// maxPrice bounds a price, per million tokens, far above any there is.
+// maxPrice bounds a price per million tokens, far above real prices.
 const maxPrice = 1_000_000_000
 
-// Prices says what models cost; the zero value knows no price, and all is free.
+// Prices contains the prices of models. With the zero value everything is free.
 type Prices struct{ list []price }
 
-// price is an entry: input and output in millionths of a currency unit per million tokens.
+// price is an entry. in and out are millionths of a currency unit per million tokens.
 type price struct {
 	name    string
-	prefix  bool // the name stands for all that begin with it
+	prefix  bool // the name is a prefix of model names
 	in, out int64
 }
 
-// ParsePrices reads MODEL_PRICES: "openai/gpt-5-mini=0.25/2,anthropic/*=3/15", input and output in currency units
-// per million tokens, at most six digits behind the point. Nothing is no prices.
+// ParsePrices parses MODEL_PRICES, such as "openai/gpt-5-mini=0.25/2,anthropic/*=3/15": input and
+// output prices in currency units per million tokens, with at most six decimal places. An empty
+// setting has no prices.
 func ParsePrices(setting string) (Prices, error) {
 	var p Prices
 	for entry := range strings.SplitSeq(setting, ",") {
@@ -39,11 +40,12 @@ func ParsePrices(setting string) (Prices, error) {
 			return Prices{}, fmt.Errorf("reading price %q: %w", entry, err)
 		}
 		if slices.ContainsFunc(p.list, func(o price) bool { return o.name == one.name && o.prefix == one.prefix }) {
-			return Prices{}, fmt.Errorf("reading price %q: named twice", entry)
+			return Prices{}, fmt.Errorf("reading price %q: given twice", entry)
 		}
 		p.list = append(p.list, one)
 	}
-	// The longest name counts; of two as long, the one that is no pattern.
+
+	// The longest name wins. Of two names of equal length, the exact one wins over the prefix.
 	slices.SortStableFunc(p.list, func(a, b price) int {
 		return cmp.Or(cmp.Compare(len(b.name), len(a.name)), compareBool(a.prefix, b.prefix))
 	})
@@ -61,47 +63,55 @@ func compareBool(a, b bool) int {
 	}
 }
 
+// parsePrice parses one entry of MODEL_PRICES.
 func parsePrice(entry string) (price, error) {
-	at := strings.LastIndexByte(entry, '=') // model names may hold one
+	at := strings.LastIndexByte(entry, '=') // model names may contain "="
 	if at < 0 {
 		return price{}, fmt.Errorf("want model=input/output")
 	}
+
 	var p price
 	p.name, p.prefix = strings.CutSuffix(strings.TrimSpace(entry[:at]), "*")
 	if strings.Contains(p.name, "*") || (p.name == "" && !p.prefix) {
 		return price{}, fmt.Errorf("want a model, or the beginning of its name and one *")
 	}
+
 	input, output, both := strings.Cut(entry[at+1:], "/")
 	if !both {
 		return price{}, fmt.Errorf("want two prices, input/output")
 	}
+
 	var err error
 	if p.in, err = parseAmount(input); err != nil {
 		return price{}, err
 	}
+
 	p.out, err = parseAmount(output)
 	return p, err
 }
 
-// parseAmount reads a decimal number as millionths, exactly.
+// parseAmount parses a decimal number exactly, as millionths.
 func parseAmount(s string) (int64, error) {
 	whole, fraction, _ := strings.Cut(strings.TrimSpace(s), ".")
 	digits := func(s string) bool { return strings.Trim(s, "0123456789") == "" }
 	if (whole == "" && fraction == "") || !digits(whole) || !digits(fraction) || len(fraction) > priceDigits {
-		return 0, fmt.Errorf("%q is no price: want a decimal number with at most %d digits behind the point", s, priceDigits)
+		return 0, fmt.Errorf("%q is not a price: want a decimal number with at most %d digits after the point", s, priceDigits)
 	}
+
 	n, err := strconv.ParseInt("0"+whole, 10, 64)
 	if err != nil || n > maxPrice {
-		return 0, fmt.Errorf("%q is no price: too large", s)
+		return 0, fmt.Errorf("%q is not a price: too large", s)
 	}
+
 	millionths, err := strconv.ParseInt("0"+fraction+strings.Repeat("0", priceDigits-len(fraction)), 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("%q is no price: %w", s, err)
+		return 0, fmt.Errorf("%q is not a price: %w", s, err)
 	}
 	return n*1_000_000 + millionths, nil
 }
 
-// Cost gives what a call of a model cost, in millionths of a currency unit, rounded up; 0 for a model without a price.
+// Cost returns the cost of a model call in millionths of a currency unit, rounded up. It is 0 for
+// a model without a price.
 func (p Prices) Cost(model string, u Usage) int64 {
 	i := slices.IndexFunc(p.list, func(one price) bool {
 		return model == one.name || (one.prefix && strings.HasPrefix(model, one.name))
@@ -109,10 +119,11 @@ func (p Prices) Cost(model string, u Usage) int64 {
 	if i < 0 {
 		return 0
 	}
+
 	one := p.list[i]
 	sum := new(big.Int).Mul(big.NewInt(max(u.InputTokens, 0)), big.NewInt(one.in))
 	sum.Add(sum, new(big.Int).Mul(big.NewInt(max(u.OutputTokens, 0)), big.NewInt(one.out)))
-	sum.Add(sum, big.NewInt(999_999)) // any part of a millionth is one
+	sum.Add(sum, big.NewInt(999_999)) // round up
 	sum.Quo(sum, big.NewInt(1_000_000))
 	if !sum.IsInt64() {
 		return math.MaxInt64

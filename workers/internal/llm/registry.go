@@ -5,23 +5,24 @@ import (
 	"strings"
 )
 
-// maxModelName bounds, in bytes, the model names agents may use.
+// maxModelName bounds the length of model names in bytes.
 const maxModelName = 200
 
-// Provider makes models by the name that follows "provider/"; the empty name is the provider's plain one.
+// Provider returns models by the name after "provider/". The empty name means the provider's
+// default model.
 type Provider interface {
 	Model(name string) (Model, error)
 }
 
-// Registry finds the model an agent names; safe for concurrent use once made.
+// Registry resolves agents' model names. It is safe for concurrent use.
 type Registry struct {
 	fallback  string
 	providers map[string]Provider
 	known     map[string]bool
 }
 
-// NewRegistry makes a registry over providers by name. fallback is the model of agents that name
-// none, and must resolve; known lists providers that exist but may be absent here.
+// NewRegistry returns a registry of providers by name. fallback is the model of agents without
+// one, and must resolve. known lists providers that exist but may not be configured.
 func NewRegistry(fallback string, providers map[string]Provider, known ...string) (*Registry, error) {
 	r := &Registry{fallback: fallback, providers: providers, known: make(map[string]bool, len(known))}
 	for _, name := range known {
@@ -33,11 +34,12 @@ func NewRegistry(fallback string, providers map[string]Provider, known ...string
 	return r, nil
 }
 
-// Default gives the full name of the model used by agents that name none.
+// Default returns the full name of the model for agents without one.
 func (r *Registry) Default() string { return r.fallback }
 
-// Resolve finds a model by an agent's model string, "provider/model" or empty for the default.
-// An unknown one is an *Error of KindUnknownModel, a provider not set up KindNotConfigured; neither is retryable.
+// Resolve returns the model for an agent's model string: "provider/model", or "" for the default.
+// The error is an *Error of KindUnknownModel, or of KindNotConfigured if the provider is not
+// configured. Neither is retryable.
 func (r *Registry) Resolve(model string) (Model, error) {
 	if model == "" {
 		model = r.fallback
@@ -45,6 +47,7 @@ func (r *Registry) Resolve(model string) (Model, error) {
 	if len(model) > maxModelName {
 		return nil, NewUnused(KindUnknownModel, nil)
 	}
+
 	provider, name, _ := strings.Cut(model, "/")
 	p, ok := r.providers[provider]
 	switch {
@@ -59,9 +62,9 @@ func (r *Registry) Resolve(model string) (Model, error) {
 	}
 }
 
-// ResolveAll finds an agent's model and its fallbacks as one model, which tries them in that order. What does not
-// exist here is passed over while another of them does; with none, the error is that of the first. Each of them is handed
-// to the functions that are given, in their order, and taken as these give it back.
+// ResolveAll returns an agent's model and its fallbacks as one model, which tries them in order.
+// It skips models that do not resolve. If none resolves, it returns the first error. It replaces
+// each model by the result of the functions in wrap, applied in order.
 func (r *Registry) ResolveAll(model string, fallbacks []string, wrap ...func(Model) Model) (Model, error) {
 	var first error
 	var found []Model
@@ -79,15 +82,16 @@ func (r *Registry) ResolveAll(model string, fallbacks []string, wrap ...func(Mod
 			found = append(found, m)
 		}
 	}
+
 	if len(found) == 0 {
 		return nil, first
 	}
 	return WithFallbacks(found[0], found[1:]...), nil
 }
 
-// UnknownModel is the error for a model name that means nothing here.
+// UnknownModel returns the error for an unknown model name.
 func UnknownModel(model string) *Error {
 	e := NewUnused(KindUnknownModel, nil)
-	e.Message = fmt.Sprintf("There is no model %q.", cut(model, maxModelName))
+	e.Message = fmt.Sprintf("The model %q does not exist.", cut(model, maxModelName))
 	return e
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// maxExponentDigits is the longest exponent of a number that is let through: PostgreSQL's
-// numeric, which jsonb is made of, ends at 10^131072.
+// maxExponentDigits is the maximum number of digits of a number's exponent. PostgreSQL's numeric,
+// which jsonb uses, ends at 10^131072.
 const maxExponentDigits = 4
 
-// CleanText takes out NUL characters and invalid UTF-8, neither of which PostgreSQL can keep; clean text is returned as it is.
+// CleanText removes NUL characters and replaces invalid UTF-8, because PostgreSQL stores neither.
 func CleanText(s string) string {
 	if strings.IndexByte(s, 0) >= 0 {
 		s = strings.ReplaceAll(s, "\x00", "")
@@ -23,8 +23,8 @@ func CleanText(s string) string {
 	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
-// CleanJSON gives a tool's output as JSON that PostgreSQL can keep: NUL, lone surrogates and invalid
-// UTF-8 are taken out of its texts; what is no JSON, or holds numbers out of range, is an error.
+// CleanJSON returns a tool's output as JSON that PostgreSQL can store. It removes NUL, lone
+// surrogates and invalid UTF-8 from strings. Invalid JSON and numbers out of range are errors.
 func CleanJSON(raw json.RawMessage) (json.RawMessage, error) {
 	if !json.Valid(raw) {
 		return nil, fmt.Errorf("cleaning JSON: not valid")
@@ -32,22 +32,26 @@ func CleanJSON(raw json.RawMessage) (json.RawMessage, error) {
 	if storable(raw) {
 		return raw, nil
 	}
+
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
 	var v any
 	if err := dec.Decode(&v); err != nil {
 		return nil, fmt.Errorf("cleaning JSON: %w", err)
 	}
+
 	b, err := json.Marshal(cleanValue(v))
 	if err != nil {
 		return nil, fmt.Errorf("cleaning JSON: %w", err)
 	}
+
 	if !storable(b) {
 		return nil, fmt.Errorf("cleaning JSON: number out of range")
 	}
 	return b, nil
 }
 
+// cleanValue cleans all strings in a decoded JSON value.
 func cleanValue(v any) any {
 	switch v := v.(type) {
 	case string:
@@ -68,8 +72,8 @@ func cleanValue(v any) any {
 	}
 }
 
-// storable reports whether valid JSON can go into a jsonb column, which is stricter than JSON
-// itself: no NUL, no half surrogate pair, no invalid UTF-8, no number beyond numeric's range.
+// storable reports whether valid JSON fits into a jsonb column, which is stricter than JSON: no
+// NUL, no lone surrogate, no invalid UTF-8, no number beyond numeric's range.
 func storable(raw []byte) bool {
 	in := jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true))
 	for {
@@ -96,7 +100,7 @@ func hasNUL(quoted []byte) bool {
 	return err != nil || bytes.IndexByte(text, 0) >= 0
 }
 
-// exponentDigits counts the digits of a number's exponent, without leading zeros.
+// exponentDigits counts the digits of a number's exponent without leading zeros.
 func exponentDigits(number []byte) int {
 	_, exponent, _ := bytes.Cut(bytes.ToLower(number), []byte("e"))
 	return len(bytes.TrimLeft(exponent, "+-0"))

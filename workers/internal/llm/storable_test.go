@@ -9,7 +9,8 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// FuzzCleanJSON checks that whatever comes out is valid, can be kept, and stays as it is from then on.
+// FuzzCleanJSON checks that the result is valid and storable, and that cleaning it again changes
+// nothing.
 func FuzzCleanJSON(f *testing.F) {
 	for _, seed := range []string{`{"a":"\u0000\ud800\udc00\ud800"}`, `[1e5,1E-0005,"\\u0000"]`, "\"\xff\"", `"\`, `"\u12`, `tru`, `1e99999`} {
 		f.Add(seed)

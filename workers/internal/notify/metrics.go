@@ -10,15 +10,15 @@ import (
 	"parley/shared/store/notificationdb"
 )
 
-// How attempts end.
+// Values of the label "end": the outcomes of attempts.
 const (
 	endDelivered = "delivered"
 	endPostponed = "postponed" // another attempt follows
 	endFailed    = "failed"
-	endDropped   = "dropped" // there was nothing any more to tell
+	endDropped   = "dropped" // its subject no longer exists
 )
 
-// metrics are what operators see of a worker's notifications.
+// metrics are a worker's metrics about notifications.
 type metrics struct {
 	attempts *prometheus.CounterVec
 	seconds  prometheus.Histogram
@@ -28,16 +28,17 @@ type metrics struct {
 func newMetrics(registry prometheus.Registerer, inHand func() int64) (*metrics, error) {
 	m := &metrics{
 		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_notification_attempts_total", Help: "Attempts of this process to send a notification, by how they ended.",
+			Name: "parley_notification_attempts_total", Help: "Attempts to send notifications in this process, by outcome.",
 		}, []string{"end"}),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "parley_notification_seconds", Help: "Time that endpoints took to answer a notification, or not to.",
+			Name: "parley_notification_seconds", Help: "Duration of notification attempts.",
 			Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
 		}),
 		disabled: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "parley_notification_endpoints_disabled_total", Help: "Endpoints that this process disabled.",
 		}),
 	}
+
 	held := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "parley_notifications_in_hand", Help: "Notifications that this process is sending now.",
 	}, func() float64 { return float64(inHand()) })
@@ -46,13 +47,14 @@ func newMetrics(registry prometheus.Registerer, inHand func() int64) (*metrics, 
 			return nil, fmt.Errorf("registering metrics: %w", err)
 		}
 	}
+
 	for _, end := range []string{endDelivered, endPostponed, endFailed, endDropped} {
-		m.attempts.WithLabelValues(end) // shown as none, before there is any
+		m.attempts.WithLabelValues(end) // so that the series begin at 0
 	}
 	return m, nil
 }
 
-// sent counts an attempt.
+// sent counts an attempt and its duration.
 func (m *metrics) sent(a notificationdb.Attempt, took time.Duration) {
 	ends := map[domain.NotificationStatus]string{
 		domain.NotificationDelivered: endDelivered, domain.NotificationPending: endPostponed, domain.NotificationFailed: endFailed,

@@ -33,14 +33,14 @@ import (
 	"parley/shared/testkit"
 )
 
-// received is a request that an endpoint was sent.
+// received is a request that an endpoint received.
 type received struct {
 	path   string
 	header http.Header
 	body   []byte
 }
 
-// testEnv is an organization, and a server that its endpoints are at.
+// testEnv is an organization, and a server with its endpoints.
 type testEnv struct {
 	*testing.T
 	store  *store.Store
@@ -52,7 +52,7 @@ type testEnv struct {
 	got    chan received
 	answer atomic.Pointer[http.HandlerFunc] // nil: 204
 	allow  []string
-	log    bytes.Buffer // of secrets that cannot be opened; read it when the notifier has stopped
+	log    bytes.Buffer // about secrets that cannot be opened; read it after the notifier has stopped
 }
 
 func newTestEnv(t *testing.T) *testEnv {
@@ -93,7 +93,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// answers has the server answer so from now on.
+// answers sets the server's response.
 func (r *testEnv) answers(f http.HandlerFunc) { r.answer.Store(&f) }
 
 func status(code int, headers ...string) http.HandlerFunc {
@@ -146,22 +146,22 @@ func (r *testEnv) fail() (runID string) {
 	return run.ID
 }
 
-// heard collects what is told of changes.
-type heard chan string
+// changeLog collects published changes.
+type changeLog chan string
 
-func (h heard) Changed(kind domain.ChangeKind, org string) {
+func (h changeLog) Changed(kind domain.ChangeKind, org string) {
 	select {
 	case h <- string(kind) + " " + org:
 	default:
 	}
 }
 
-// notifier runs one over a store until the test ends or stop is called.
-func (r *testEnv) notifier(st Store) (changed heard, stop func()) {
+// notifier runs a notifier with a store until the test ends or stop is called.
+func (r *testEnv) notifier(st Store) (changed changeLog, stop func()) {
 	r.Helper()
 	outside, err := outbound.New(outbound.Config{Allow: r.allow})
 	must(r.T, err)
-	changed = make(heard, 100)
+	changed = make(changeLog, 100)
 	registry := prometheus.NewRegistry()
 	watch, err := sealed.NewWatch(r.box, registry, zerolog.New(&r.log))
 	must(r.T, err)
@@ -189,7 +189,7 @@ func (r *testEnv) next() received {
 	}
 }
 
-// until waits for a notification to be as wanted.
+// until waits until a notification satisfies a condition.
 func (r *testEnv) until(notificationID string, want func(domain.Notification) bool) domain.Notification {
 	r.Helper()
 	for deadline := time.Now().Add(20 * time.Second); ; {
@@ -214,7 +214,7 @@ func (r *testEnv) exec(query string) {
 	must(r.T, err)
 }
 
-// due lets everything that waits be sent now.
+// due makes all pending notifications due.
 func (r *testEnv) due() {
 	r.Helper()
 	r.exec(`UPDATE notifications SET next_attempt_at = clock_timestamp(), lease_until = NULL WHERE status = 'pending'`)
@@ -250,12 +250,12 @@ func TestNotificationsAreSignedAndDelivered(t *testing.T) {
 		t.Errorf("delivered %+v", n)
 	}
 	if told := <-changed; told != "notifications "+r.org {
-		t.Errorf("told %s", told)
+		t.Errorf("changes %s", told)
 	}
 	if e, err := r.store.Notifications.Endpoint(t.Context(), r.org, endpointID); err != nil || e.LastSuccessAt == nil || e.Failures != 0 {
 		t.Errorf("endpoint %+v, %v", e, err)
 	}
-	// While two secrets live, both sign; then the newer one does.
+	// While two secrets are valid, both sign; afterwards only the newer one.
 	sealed := r.sealed(endpointID, newer)
 	_, err := r.store.Notifications.UpdateEndpoint(t.Context(), r.org, endpointID, notificationdb.EndpointChange{SealedSecret: &sealed, KeepPrevious: time.Hour})
 	must(t, err)
@@ -270,7 +270,8 @@ func TestNotificationsAreSignedAndDelivered(t *testing.T) {
 	}
 }
 
-// What failed is sent again later, the same under the same id: no sooner than the endpoint asks for, and not for ever.
+// A failed notification is retried with the same id and payload: not before the endpoint's
+// Retry-After, and not forever.
 func TestFailuresAreRepeated(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t)
@@ -301,7 +302,7 @@ func TestFailuresAreRepeated(t *testing.T) {
 	again(status(http.StatusFound, "Location", r.server.URL+"/elsewhere"))
 	waits(3, 108*time.Second, 132*time.Second, "The endpoint answered 302: redirects are not followed.")
 	again(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
-	waits(4, 9*time.Minute, 11*time.Minute, "The connection broke off.")
+	waits(4, 9*time.Minute, 11*time.Minute, "The connection was lost.")
 	if e, err := r.store.Notifications.Endpoint(t.Context(), r.org, endpointID); err != nil || e.Failures != 4 || !e.Enabled {
 		t.Errorf("endpoint %+v, %v", e, err)
 	}
@@ -309,7 +310,7 @@ func TestFailuresAreRepeated(t *testing.T) {
 	again(status(http.StatusBadGateway))
 	n := r.until(notificationID, func(n domain.Notification) bool { return n.Status == domain.NotificationFailed })
 	if n.Attempts != 10 || n.NextAttemptAt != nil || *n.ResponseCode != http.StatusBadGateway {
-		t.Errorf("given up as %+v", n)
+		t.Errorf("failed as %+v", n)
 	}
 	_, err := r.store.Notifications.ResendNotification(t.Context(), r.org, notificationID)
 	must(t, err)
@@ -335,7 +336,8 @@ func TestAnEndpointThatIsGoneIsDisabledAtOnce(t *testing.T) {
 	if e, err := r.store.Notifications.Endpoint(t.Context(), r.org, endpointID); err != nil || e.Enabled || e.DisabledReason == nil || !strings.Contains(*e.DisabledReason, "410") {
 		t.Errorf("endpoint %+v, %v", e, err)
 	}
-	// A test is sent all the same, once, and what has waited goes on when the endpoint is enabled.
+	// A ping is sent nevertheless, once. Pending notifications continue after the endpoint is
+	// enabled.
 	r.answers(status(http.StatusInternalServerError))
 	ping, err := r.store.Notifications.TestEndpoint(t.Context(), r.org, endpointID)
 	must(t, err)
@@ -353,7 +355,7 @@ func TestAnEndpointThatIsGoneIsDisabledAtOnce(t *testing.T) {
 	}
 }
 
-// dying is a store that a worker does not reach any more once it has sent.
+// dying is a store that is unavailable after a notification was sent.
 type dying struct {
 	*notificationdb.Store
 	died chan struct{}
@@ -364,7 +366,7 @@ func (d *dying) SettleNotification(context.Context, notificationdb.HeldNotificat
 	return false, errors.New("killed")
 }
 
-// A worker that dies between sending and writing that down has another one send again, under the same id.
+// If a worker dies between sending and recording, another worker sends again under the same id.
 func TestAWorkerThatDiesHasSentOnceMore(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t)
@@ -377,7 +379,7 @@ func TestAWorkerThatDiesHasSentOnceMore(t *testing.T) {
 	stop()
 	notificationID := first.header.Get("Webhook-Id")
 	if n, err := r.store.Notifications.Notification(t.Context(), r.org, notificationID); err != nil || n.Status != domain.NotificationPending || time.Until(n.NextAttemptAt.Time) > lease {
-		t.Errorf("left behind: %+v, %v", n, err)
+		t.Errorf("after the crash: %+v, %v", n, err)
 	}
 	r.notifier(r.store.Notifications)
 	r.due()
@@ -387,8 +389,9 @@ func TestAWorkerThatDiesHasSentOnceMore(t *testing.T) {
 	r.until(notificationID, func(n domain.Notification) bool { return n.Status == domain.NotificationDelivered && n.Attempts == 2 })
 }
 
-// What has lost its words between its being noted and its being sent is told nobody: a run that is over by its retention leaves a message
-// that says so, and no failure of its endpoint's; of a document nothing is left.
+// A notification whose subject was erased before it was sent is not sent. A run erased by its
+// retention leaves a message that says so, and no failure of its endpoint. A deleted document
+// leaves nothing.
 func TestWhatThereIsNothingToTellOfIsNotSent(t *testing.T) {
 	t.Parallel()
 	for event, left := range map[string]string{domain.NotifyRunFailed: "failed", "other": ""} {
@@ -410,7 +413,7 @@ func TestWhatThereIsNothingToTellOfIsNotSent(t *testing.T) {
 	}
 }
 
-// overtaken is a store in which another worker takes a notification in hand before it is rendered.
+// overtaken is a store in which another worker claims a notification before it is rendered.
 type overtaken struct {
 	*notificationdb.Store
 	take func()
@@ -441,7 +444,8 @@ func TestWhatAnotherWorkerHasInHandIsNotSent(t *testing.T) {
 	}
 }
 
-// An endpoint that does not answer has at most a few notifications under way, and others are told meanwhile.
+// An endpoint that does not answer has only a few notifications in flight, and other endpoints
+// are notified meanwhile.
 func TestASlowEndpointDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t)
@@ -469,13 +473,13 @@ func TestASlowEndpointDelaysNoOther(t *testing.T) {
 			quick++
 		}
 	}
-	if n := slow.Load(); n > atOnce {
+	if n := slow.Load(); n > maxPerEndpoint {
 		t.Errorf("%d notifications were under way to the slow endpoint", n)
 	}
 	close(release)
 }
 
-// Where an address leads is judged again when it is used, and what it was is told nobody.
+// An address is checked again when it is used.
 func TestAddressesAreJudgedWhenTheyAreUsed(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t)
@@ -512,17 +516,17 @@ func TestAttemptsAreSpread(t *testing.T) {
 	t.Parallel()
 	for attempt, delay := range delays {
 		for range 50 {
-			a := failed(&notificationdb.ClaimedNotification{Event: domain.NotifyRunFailed, Attempts: attempt + 1}, notificationdb.Attempt{}, 0)
+			a := scheduleNext(&notificationdb.ClaimedNotification{Event: domain.NotifyRunFailed, Attempts: attempt + 1}, notificationdb.Attempt{}, 0)
 			if a.Status != domain.NotificationPending || a.Next < delay*9/10 || a.Next > delay*11/10 {
 				t.Errorf("attempt %d: %+v", attempt+1, a)
 			}
 		}
 	}
-	if a := failed(&notificationdb.ClaimedNotification{Attempts: len(delays) + 1}, notificationdb.Attempt{}, 0); a.Status != domain.NotificationFailed {
+	if a := scheduleNext(&notificationdb.ClaimedNotification{Attempts: len(delays) + 1}, notificationdb.Attempt{}, 0); a.Status != domain.NotificationFailed {
 		t.Errorf("the last attempt: %+v", a)
 	}
-	if a := failed(&notificationdb.ClaimedNotification{Attempts: 1}, notificationdb.Attempt{}, 1000*time.Hour); a.Next != 24*time.Hour {
-		t.Errorf("asked for too much: %+v", a)
+	if a := scheduleNext(&notificationdb.ClaimedNotification{Attempts: 1}, notificationdb.Attempt{}, 1000*time.Hour); a.Next != 24*time.Hour {
+		t.Errorf("with a long Retry-After: %+v", a)
 	}
 	now := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
 	for value, want := range map[string]time.Duration{

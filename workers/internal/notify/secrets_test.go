@@ -11,8 +11,9 @@ import (
 	"parley/shared/store/sealdb"
 )
 
-// An endpoint whose secret needs a key that is gone is sent nothing, and both its owner and the operator learn why. Once the secret is
-// resealed what waited is sent, signed.
+// If the key of an endpoint's secret is missing, nothing is sent, and both its owner and the
+// operator see why. After the secret is resealed, pending notifications are sent with a
+// signature.
 func TestAnEndpointWhoseKeyIsRemoved(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t)
@@ -24,7 +25,7 @@ func TestAnEndpointWhoseKeyIsRemoved(t *testing.T) {
 	list, err := r.store.Notifications.Notifications(t.Context(), r.org, notificationdb.NotificationFilter{}, "", 10)
 	must(t, err)
 	waits := r.until(list[0].ID, func(n domain.Notification) bool { return n.Error != nil })
-	if !strings.HasPrefix(*waits.Error, "The service cannot open the endpoint's secret") || waits.Status != domain.NotificationPending || len(r.got) > 0 {
+	if !strings.HasPrefix(*waits.Error, "The endpoint's secret cannot be decrypted") || waits.Status != domain.NotificationPending || len(r.got) > 0 {
 		t.Errorf("without the key: %+v", waits)
 	}
 	if e, err := r.store.Notifications.Endpoint(t.Context(), r.org, endpointID); err != nil || e.Failures != 0 {

@@ -19,24 +19,26 @@ import (
 	"parley/shared/store/sealdb"
 )
 
-// maxAnswer is how much of an answer is read, in bytes. Nothing of it is kept.
+// maxAnswer is the number of bytes of a response that are read. They are discarded.
 const maxAnswer = 64 << 10
 
 // answer is an endpoint's response.
 type answer struct {
 	status     int
-	retryAfter time.Duration // 0: not stated
+	retryAfter time.Duration // 0 if not stated
 }
 
-// send makes the request. The text of its errors is shown to the organization, except that of sealdb.ErrUnopened.
+// send makes the request. The text of its errors is shown to the organization, except that of
+// sealdb.ErrUnopened.
 func (n *Notifier) send(ctx context.Context, c *notificationdb.ClaimedNotification) (answer, error) {
-	if err := n.outside.Check(c.URL); err != nil {
+	if err := n.client.Check(c.URL); err != nil {
 		return answer{}, errors.New(outbound.AsError(err).Message)
 	}
 	address, err := endpoint.Parse(c.URL)
 	if err != nil {
 		return answer{}, fmt.Errorf("The address %w.", err) //nolint:revive,staticcheck // a sentence for people
 	}
+
 	body := c.Payload()
 	ctx, cancel := context.WithTimeout(ctx, sendTime)
 	defer cancel()
@@ -44,24 +46,28 @@ func (n *Notifier) send(ctx context.Context, c *notificationdb.ClaimedNotificati
 	if err != nil {
 		return answer{}, errors.New("The address is not valid.") //nolint:revive,staticcheck // a sentence for people
 	}
+
 	req.Header.Set("Content-Type", "application/json")
 	if err := n.sign(req.Header, c, body, time.Now()); errors.Is(err, sealdb.ErrUnopened) {
 		return answer{}, err
 	} else if err != nil {
-		n.log.Error().Err(err).Str("endpoint_id", c.EndpointID).Msg("secret of an endpoint cannot be used")
+		n.log.Error().Err(err).Str("endpoint_id", c.EndpointID).Msg("cannot use the secret of an endpoint")
 		return answer{}, errors.New("The endpoint's secret cannot be read: rotate it.") //nolint:revive,staticcheck // a sentence for people
 	}
-	client := n.outside.HTTP(outbound.Options{Timeout: sendTime, MaxBytes: maxAnswer, Origin: address.Origin(), Fresh: true})
+
+	client := n.client.HTTP(outbound.Options{Timeout: sendTime, MaxBytes: maxAnswer, Origin: address.Origin(), Fresh: true})
 	resp, err := client.Do(req)
 	if err != nil {
 		return answer{}, errors.New(outbound.AsError(err).Message)
 	}
-	_, _ = io.Copy(io.Discard, resp.Body) // what it says beside its status makes no difference
+
+	_, _ = io.Copy(io.Discard, resp.Body) // only the status matters
 	_ = resp.Body.Close()
 	return answer{status: resp.StatusCode, retryAfter: retryAfter(resp.Header.Get("Retry-After"), time.Now())}, nil
 }
 
-// sign adds the headers of Standard Webhooks, with a signature for each secret that can be opened; sealdb.ErrUnopened when none can.
+// sign adds the headers of Standard Webhooks, with a signature for each secret that can be
+// decrypted. It returns sealdb.ErrUnopened if there is none.
 func (n *Notifier) sign(header http.Header, c *notificationdb.ClaimedNotification, body []byte, at time.Time) error {
 	signatures := make([]string, 0, len(c.SealedSecrets))
 	var unopened error
@@ -73,7 +79,7 @@ func (n *Notifier) sign(header http.Header, c *notificationdb.ClaimedNotificatio
 		}
 		webhook, err := standardwebhooks.NewWebhook(secret)
 		if err != nil {
-			return errors.New("reading secret") // the cause may show it
+			return errors.New("reading secret") // the cause may contain it
 		}
 		signature, err := webhook.Sign(c.ID, at, body)
 		if err != nil {
@@ -81,16 +87,19 @@ func (n *Notifier) sign(header http.Header, c *notificationdb.ClaimedNotificatio
 		}
 		signatures = append(signatures, signature)
 	}
+
 	if len(signatures) == 0 && unopened != nil {
 		return unopened
 	}
+
 	header.Set(standardwebhooks.HeaderWebhookID, c.ID)
 	header.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(at.Unix(), 10))
 	header.Set(standardwebhooks.HeaderWebhookSignature, strings.Join(signatures, " "))
 	return nil
 }
 
-// retryAfter reads the header of that name: seconds, or a date.
+// retryAfter parses a Retry-After header: seconds, or a date. It returns 0 if the header is
+// missing or invalid.
 func retryAfter(value string, now time.Time) time.Duration {
 	if seconds, err := strconv.ParseInt(value, 10, 32); err == nil {
 		return max(time.Duration(seconds)*time.Second, 0)

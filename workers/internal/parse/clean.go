@@ -11,7 +11,7 @@ import (
 	"parley/workers/internal/document"
 )
 
-// cleanBlock brings a block's text into the form that all blocks have.
+// cleanBlock returns a block's text in the form for its kind.
 func cleanBlock(kind document.Kind, s string) string {
 	switch kind {
 	case document.Verbatim:
@@ -23,8 +23,8 @@ func cleanBlock(kind document.Kind, s string) string {
 	}
 }
 
-// Clean makes any bytes clean text: valid UTF-8, composed, line ends as \n, without what is not seen - control characters, those
-// that turn or hide text, soft hyphens.
+// Clean converts any bytes to clean text: valid UTF-8 in composed form, with \n as line ends. It
+// removes characters that are not visible: control characters, direction overrides, soft hyphens.
 func Clean(s string) string {
 	if plain(s) {
 		return s
@@ -33,7 +33,7 @@ func Clean(s string) string {
 	return norm.NFC.String(strings.Map(seen, s))
 }
 
-// plain reports text that is clean at a glance: printable ASCII, line ends and tabs.
+// plain reports text that needs no cleaning: printable ASCII, line ends and tabs.
 func plain(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c >= 0x7f || c < ' ' && c != '\n' && c != '\t' {
@@ -43,14 +43,14 @@ func plain(s string) bool {
 	return true
 }
 
-// seen maps a character to what is kept of it: itself, a line end, or nothing (-1).
+// seen maps a character to itself, to a line end, or to -1 for removal.
 func seen(r rune) rune {
 	switch {
 	case r == '\n' || r == '\t':
 		return r
 	case r == '\r' || r == '\v' || r == '\f' || r == 0x85 || r == 0x2028 || r == 0x2029:
 		return '\n'
-	case r == 0x200C || r == 0x200D: // joiners belong to words of Persian and Indic scripts, and to emoji
+	case r == 0x200C || r == 0x200D: // joiners are part of Persian and Indic words and of emoji
 		return r
 	case unicode.Is(unicode.Cc, r), unicode.Is(unicode.Cf, r) && !writtenFormat(r), unicode.Is(blank, r):
 		return -1
@@ -59,7 +59,7 @@ func seen(r rune) rune {
 	}
 }
 
-// blank are characters that are none, and those that show nothing: fillers, selectors of variants.
+// blank contains characters without a visible form: noncharacters, fillers, variation selectors.
 var blank = &unicode.RangeTable{
 	R16: []unicode.Range16{
 		{0x115F, 0x1160, 1}, {0x2800, 0x2800, 1}, {0x3164, 0x3164, 1}, {0xFDD0, 0xFDEF, 1}, {0xFFA0, 0xFFA0, 1}, {0xFFFE, 0xFFFF, 1},
@@ -69,13 +69,15 @@ var blank = &unicode.RangeTable{
 	},
 }
 
-// writtenFormat reports characters that Unicode counts as formats, but which are seen: signs of Arabic, Syriac, Kaithi and the like.
+// writtenFormat reports characters that Unicode classifies as format characters but that are
+// visible: signs of Arabic, Syriac, Kaithi and others.
 func writtenFormat(r rune) bool {
 	return r >= 0x0600 && r <= 0x0605 || r == 0x06DD || r == 0x070F || r == 0x0890 || r == 0x0891 || r == 0x08E2 ||
 		r == 0x110BD || r == 0x110CD || r >= 0x13430 && r <= 0x1345F
 }
 
-// Line makes text one clean line, with single spaces, of at most so many characters (0: any).
+// Line returns text as one clean line with single spaces, truncated to maximum characters; 0
+// means no limit.
 func Line(s string, maximum int) string {
 	s = strings.Join(strings.Fields(Clean(s)), " ")
 	if maximum > 0 && utf8.RuneCountInString(s) > maximum {
@@ -84,12 +86,13 @@ func Line(s string, maximum int) string {
 	return s
 }
 
-// paragraph makes text clean lines, with single spaces and no empty lines.
+// paragraph returns text as clean lines with single spaces and without empty lines.
 func paragraph(s string) string {
 	s = Clean(s)
 	if !strings.Contains(s, "\n") {
 		return strings.Join(strings.Fields(s), " ")
 	}
+
 	var b strings.Builder
 	for l := range strings.SplitSeq(s, "\n") {
 		l = strings.Join(strings.Fields(l), " ")
@@ -104,7 +107,8 @@ func paragraph(s string) string {
 	return b.String()
 }
 
-// verbatim keeps lines and spaces, but for those at the ends of lines, and empty lines at both ends.
+// verbatim returns text with its lines and spaces, except spaces at the ends of lines and empty
+// lines at both ends.
 func verbatim(s string) string {
 	lines := strings.Split(Clean(s), "\n")
 	for i, l := range lines {
@@ -119,7 +123,8 @@ func verbatim(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// split cuts text that is longer than so many bytes: after a line, else a sentence, else a word, else anywhere between characters.
+// split divides a text that is longer than maximum bytes: after a line, else a sentence, else a
+// word, else between characters.
 func split(s string, maximum int) (piece, rest string) {
 	if len(s) <= maximum {
 		return s, ""
@@ -132,13 +137,15 @@ func split(s string, maximum int) (piece, rest string) {
 			break
 		}
 	}
+
 	if at < 0 {
 		at = boundary(s, maximum)
 	}
 	return strings.TrimRightFunc(s[:at], unicode.IsSpace), strings.TrimLeft(s[at:], "\n ")
 }
 
-// boundary is the last place up to most where no character, and no accent from its letter, is cut off.
+// boundary returns the last offset up to maximum that is between characters and does not separate
+// an accent from its letter.
 func boundary(s string, maximum int) int {
 	for i := maximum; i > maximum/2; i-- {
 		if !utf8.RuneStart(s[i]) {
@@ -148,6 +155,7 @@ func boundary(s string, maximum int) int {
 			return i
 		}
 	}
+
 	for i := maximum; i > 0; i-- {
 		if utf8.RuneStart(s[i]) {
 			return i
@@ -156,7 +164,7 @@ func boundary(s string, maximum int) int {
 	return maximum
 }
 
-// languageTag is what a document says its language is, in its usual form; "" when that is no language.
+// languageTag returns the canonical form of a document's language tag, or "" if it is invalid.
 func languageTag(s string) string {
 	tag, err := language.Parse(strings.TrimSpace(s))
 	if err != nil || tag == language.Und {
@@ -165,7 +173,7 @@ func languageTag(s string) string {
 	return tag.String()
 }
 
-// Lines gives text with \n as its only line ends.
+// Lines returns text with \n as its only line ends.
 func Lines(s string) string {
 	if !strings.Contains(s, "\r") {
 		return s

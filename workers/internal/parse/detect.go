@@ -17,34 +17,36 @@ import (
 	"parley/workers/internal/parse/pack"
 )
 
-// kind is what a content is, and what its sender should know of that.
+// kind is a detected type, and a note about it for the document's sender.
 type kind struct{ mimeType, note string }
 
-// detect finds out what a content is: by its first bytes, by the parts of its archive, and, where it is text, by its name.
+// detect returns the type of a document: from its first bytes, the parts of its archive and, for
+// text, also from its name.
 func detect(in Input) (kind, error) {
 	content := in.Content
 	if len(bytes.TrimSpace(bytes.TrimPrefix(content, []byte("\xEF\xBB\xBF")))) == 0 {
 		return kind{}, &document.Failure{Code: document.NoText, Message: "The document is empty."}
 	}
+
 	var is string
 	var err error
 	switch {
 	case isPDF(content):
 		is = PDF
 	case isArchive(content):
-		is, err = archived(content)
+		is, err = detectArchive(content)
 	case isCompound(content):
-		is, err = compound(content)
+		is, err = detectCompound(content)
 	default:
-		is = textual(in)
+		is = detectText(in)
 	}
 	if err != nil {
 		return kind{}, err
 	}
-	return kind{mimeType: is, note: misnamed(in.Name, is)}, nil
+	return kind{mimeType: is, note: extensionNote(in.Name, is)}, nil
 }
 
-// IsText reports content that no reader of PDF or of archives gets: text, or something that nothing reads.
+// IsText reports whether a document is neither a PDF nor an archive: it is text or unsupported.
 func IsText(content []byte) bool {
 	return !isPDF(content) && !isArchive(content) && !isCompound(content)
 }
@@ -61,16 +63,16 @@ func isCompound(content []byte) bool {
 	return bytes.HasPrefix(content, []byte("\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1"))
 }
 
-// misnamed is a note on a name that says something else than what the content is.
-func misnamed(name, is string) string {
+// extensionNote returns a note if a file's extension contradicts its content.
+func extensionNote(name, is string) string {
 	said, ok := extensions[extension(name)]
-	if !ok || said == is || asText(said) && asText(is) || called[is] == "" {
+	if !ok || said == is || isTextType(said) && isTextType(is) || typeNames[is] == "" {
 		return ""
 	}
-	return fmt.Sprintf("The file is named as if it were %s, but is %s, and was read as that.", called[said], called[is])
+	return fmt.Sprintf("The file's name suggests %s, but it is %s, and was read as such.", typeNames[said], typeNames[is])
 }
 
-func asText(mimeType string) bool {
+func isTextType(mimeType string) bool {
 	switch mimeType {
 	case HTML, Markdown, Text, CSV, TSV, JSON, JSONLines:
 		return true
@@ -81,7 +83,7 @@ func asText(mimeType string) bool {
 
 func extension(name string) string { return strings.ToLower(path.Ext(strings.TrimSpace(Clean(name)))) }
 
-// mainParts are the types that packages of the Office formats give to their main parts.
+// mainParts maps the content types of main parts in Office packages to MIME types.
 var mainParts = []struct{ part, is string }{
 	{"wordprocessingml.document.main+xml", DOCX},
 	{"wordprocessingml.template.main+xml", DOCX},
@@ -100,8 +102,8 @@ var mainParts = []struct{ part, is string }{
 	{"ms-package.xps-fixeddocumentsequence+xml", "application/vnd.ms-xpsdocument"},
 }
 
-// archived says what a ZIP archive is.
-func archived(content []byte) (string, error) {
+// detectArchive returns the type of a ZIP archive.
+func detectArchive(content []byte) (string, error) {
 	a, err := pack.Open(content)
 	if err != nil {
 		return "", err
@@ -110,16 +112,19 @@ func archived(content []byte) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	lower := bytes.ToLower(types)
 	for _, m := range mainParts {
 		if bytes.Contains(lower, []byte(m.part)) {
 			return m.is, nil
 		}
 	}
+
 	declared, err := optional(a, "mimetype")
 	if err != nil {
 		return "", err
 	}
+
 	switch is := strings.TrimSpace(string(declared[:min(len(declared), 100)])); {
 	case is == EPUB || a.Has("META-INF/container.xml"):
 		return EPUB, nil
@@ -128,12 +133,13 @@ func archived(content []byte) (string, error) {
 	case a.Has("Index/Document.iwa"):
 		return iwork, nil
 	}
-	if m := mimetype.Detect(content); called[base(m.String())] != "" && !m.Is(DOCX) && !m.Is(PPTX) && !m.Is(XLSX) && !m.Is(EPUB) {
+	if m := mimetype.Detect(content); typeNames[base(m.String())] != "" && !m.Is(DOCX) && !m.Is(PPTX) && !m.Is(XLSX) && !m.Is(EPUB) {
 		return base(m.String()), nil
 	}
 	return "application/zip", nil
 }
 
+// optional reads a part of an archive; a missing part is empty.
 func optional(a *pack.Archive, name string) ([]byte, error) {
 	content, err := a.Read(name)
 	if errors.Is(err, pack.ErrNoPart) {
@@ -142,13 +148,14 @@ func optional(a *pack.Archive, name string) ([]byte, error) {
 	return content, err
 }
 
-// compound says what a file of Microsoft's compound format is, by the names in its directory.
-func compound(content []byte) (string, error) {
+// detectCompound returns the type of a file in Microsoft's compound format, from the names in its
+// directory.
+func detectCompound(content []byte) (string, error) {
 	has := func(name string) bool { return bytes.Contains(content, utf16Name(name)) }
 	switch {
 	case has("EncryptedPackage"):
 		return "", &document.Failure{
-			Code: document.Encrypted, Message: "The document is protected by a password. Remove the protection, and send it again.",
+			Code: document.Encrypted, Message: "The document is protected by a password. Remove the protection and send it again.",
 		}
 	case has("WordDocument"):
 		return "application/msword", nil
@@ -159,7 +166,8 @@ func compound(content []byte) (string, error) {
 	case has("__properties_version1.0"):
 		return "application/vnd.ms-outlook", nil
 	}
-	if is := base(mimetype.Detect(content).String()); called[is] != "" {
+
+	if is := base(mimetype.Detect(content).String()); typeNames[is] != "" {
 		return is, nil
 	}
 	return "application/x-ole-storage", nil
@@ -173,8 +181,9 @@ func utf16Name(s string) []byte {
 	return b
 }
 
-// textual says what text a content is, or what else.
-func textual(in Input) string {
+// detectText returns the type of a document without a known signature: a kind of text, or another
+// type.
+func detectText(in Input) string {
 	head := in.Content[:min(len(in.Content), 64<<10)]
 	if bytes.HasPrefix(head, []byte(`{\rtf`)) {
 		return "application/rtf"
@@ -182,9 +191,10 @@ func textual(in Input) string {
 	if bytes.HasPrefix(head, []byte("%!PS")) {
 		return "application/postscript"
 	}
+
 	wide, isWide := charset.Wide(head[:len(head)&^3])
 	if !isWide {
-		if is := base(mimetype.Detect(in.Content).String()); foreign(is, head) {
+		if is := base(mimetype.Detect(in.Content).String()); isBinaryType(is, head) {
 			return is
 		}
 	} else {
@@ -193,11 +203,11 @@ func textual(in Input) string {
 	return textFor(in, strings.ToLower(string(bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\xEF\xBB\xBF")), " \t\r\n\f"))))
 }
 
-// textFor says what kind of text begins like that, in lower case.
+// textFor returns the kind of a text. start is its beginning in lower case.
 func textFor(in Input, start string) string {
-	said := saidToBe(in)
+	said := declaredType(in)
 	switch {
-	case markup(start), said == HTML && strings.Contains(start, "<"):
+	case looksLikeHTML(start), said == HTML && strings.Contains(start, "<"):
 		return HTML
 	case strings.HasPrefix(start, "<svg"):
 		return "image/svg+xml"
@@ -210,9 +220,9 @@ func textFor(in Input, start string) string {
 	}
 }
 
-// foreign reports a type that is no text. Bytes that nothing is known of are text when they have no zeros: all encodings of
-// one byte look like that.
-func foreign(is string, head []byte) bool {
+// isBinaryType reports types that are not text. Bytes of an unknown type count as text if they
+// contain no zeros, because all single-byte encodings look like that.
+func isBinaryType(is string, head []byte) bool {
 	switch {
 	case is == "application/octet-stream":
 		return bytes.IndexByte(head, 0) >= 0 && (!utf8.Valid(head) || bytes.Count(head, []byte{0})*50 > len(head))
@@ -220,12 +230,12 @@ func foreign(is string, head []byte) bool {
 		is == "application/x-ndjson", is == "application/xml", strings.HasPrefix(is, "application/x-subrip"):
 		return is == "image/svg+xml"
 	default:
-		return bytes.IndexByte(head, 0) >= 0 || !utf8.Valid(head[:min(len(head), 256)]) || called[is] != ""
+		return bytes.IndexByte(head, 0) >= 0 || !utf8.Valid(head[:min(len(head), 256)]) || typeNames[is] != ""
 	}
 }
 
-// markup reports text, in lower case, that begins as HTML does.
-func markup(start string) bool {
+// looksLikeHTML reports whether a text, in lower case, begins like HTML.
+func looksLikeHTML(start string) bool {
 	if strings.HasPrefix(start, "<?xml") {
 		_, start, _ = strings.Cut(start, "?>")
 	}
@@ -236,6 +246,7 @@ func markup(start string) bool {
 		}
 		start = after
 	}
+
 	start = strings.TrimSpace(start)
 	for _, tag := range []string{"<!doctype html", "<html", "<head", "<body", "<title>", "<meta "} {
 		if strings.HasPrefix(start, tag) {
@@ -245,21 +256,22 @@ func markup(start string) bool {
 	return false
 }
 
-// saidToBe is the type that the name says, or else the sender.
-func saidToBe(in Input) string {
+// declaredType returns the type according to the name's extension, or else the sender.
+func declaredType(in Input) string {
 	if is := extensions[extension(in.Name)]; is != "" {
 		return is
 	}
 	is := base(in.MIMEType)
-	if other := senders[is]; other != "" {
+	if other := aliases[is]; other != "" {
 		return other
 	}
-	if called[is] != "" && asText(is) && is != Text {
+	if typeNames[is] != "" && isTextType(is) && is != Text {
 		return is
 	}
 	return ""
 }
 
+// base returns a MIME type in lower case without parameters.
 func base(mimeType string) string {
 	is, _, err := mime.ParseMediaType(mimeType)
 	if err != nil {
@@ -268,18 +280,18 @@ func base(mimeType string) string {
 	return strings.ToLower(strings.TrimSpace(is))
 }
 
-// convertible are documents that their own programs can save as others.
+// convertible lists formats whose programs can save documents in supported formats.
 var convertible = []string{
 	"application/rtf", "application/msword", "application/vnd.ms-excel", "application/vnd.ms-powerpoint", iwork, xlsb,
 	"application/postscript", "application/vnd.ms-xpsdocument",
 }
 
-// unsupported says that nothing here reads documents of a type.
+// unsupported returns the failure for a type without a reader.
 func unsupported(is string) error {
-	what, how := called[is], ""
+	what, how := typeNames[is], ""
 	switch {
 	case strings.HasPrefix(is, "image/") && is != "image/svg+xml" && is != "image/vnd.djvu":
-		what, how = "an image", " Images are read inside PDF documents only: put it into one, and send that."
+		what, how = "an image", " Images are read only inside PDF documents: convert it to PDF and send that."
 	case strings.HasPrefix(is, "audio/"):
 		what = "a sound recording"
 	case strings.HasPrefix(is, "video/"):
@@ -289,15 +301,16 @@ func unsupported(is string) error {
 	case strings.HasPrefix(is, "application/vnd.oasis.opendocument"), strings.HasPrefix(is, "application/vnd.sun.xml"):
 		what, how = "an OpenDocument file", " Save it in the format of Word, Excel or PowerPoint, or as PDF, and send that."
 	case slices.Contains(convertible, is):
-		how = " Save it in a format of today (DOCX, XLSX, PPTX or PDF), and send that."
+		how = " Save it in a current format (DOCX, XLSX, PPTX or PDF) and send that."
 	case strings.HasSuffix(what, "archive"):
-		how = " Send the files in it one by one."
+		how = " Send its files one by one."
 	}
+
 	if what == "" {
-		what = "no document of a kind that is read"
+		what = "not a supported document format"
 	}
 	if how == "" {
-		how = " PDF, DOCX, PPTX, XLSX, EPUB, HTML, Markdown, text, CSV and JSON are read."
+		how = " Supported are PDF, DOCX, PPTX, XLSX, EPUB, HTML, Markdown, text, CSV and JSON."
 	}
 	return &document.Failure{Code: document.Unsupported, Message: "The file is " + what + "." + how}
 }

@@ -1,3 +1,4 @@
-// Package parse reads documents: it finds out what a content is, hands it to the reader of that format, and sees to it that what
-// is read stays within its limits and is clean text. It runs in the sandboxed child only.
+// Package parse reads documents. It detects a document's format, calls the reader of that format,
+// and makes sure that the result stays within limits and is clean text. It runs only in the
+// sandboxed reader process.
 package parse

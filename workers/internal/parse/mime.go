@@ -1,6 +1,6 @@
 package parse
 
-// The types of documents that there are readers for.
+// MIME types of the formats that have readers.
 const (
 	PDF       = "application/pdf"
 	DOCX      = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
@@ -16,7 +16,7 @@ const (
 	JSONLines = "application/x-ndjson"
 )
 
-// extensions are what files of a type are called.
+// extensions maps file extensions to MIME types.
 var extensions = map[string]string{
 	".pdf": PDF, ".docx": DOCX, ".docm": DOCX, ".dotx": DOCX, ".pptx": PPTX, ".pptm": PPTX, ".ppsx": PPTX, ".potx": PPTX,
 	".xlsx": XLSX, ".xlsm": XLSX, ".xltx": XLSX, ".epub": EPUB, ".html": HTML, ".htm": HTML, ".xhtml": HTML,
@@ -24,24 +24,24 @@ var extensions = map[string]string{
 	".csv": CSV, ".tsv": TSV, ".tab": TSV, ".json": JSON, ".jsonl": JSONLines, ".ndjson": JSONLines, ".geojson": JSON,
 }
 
-// senders are the types that senders say, where those are not the names above.
-var senders = map[string]string{
+// aliases maps other MIME types that senders use to the types above.
+var aliases = map[string]string{
 	"text/x-markdown": Markdown, "application/xhtml+xml": HTML, "application/csv": CSV, "application/x-csv": CSV, "text/json": JSON,
 	"application/jsonl": JSONLines, "application/x-jsonlines": JSONLines, "application/jsonlines": JSONLines, "application/ndjson": JSONLines,
 	"application/ld+json": JSON, "application/geo+json": JSON, "application/vnd.ms-excel.csv": CSV,
 }
 
-// called is what a type is called in sentences.
-var called = map[string]string{
+// typeNames maps MIME types to their names in messages.
+var typeNames = map[string]string{
 	PDF: "a PDF document", DOCX: "a Word document", PPTX: "a PowerPoint presentation", XLSX: "an Excel workbook", EPUB: "an EPUB book",
 	HTML: "an HTML page", Markdown: "Markdown", Text: "plain text", CSV: "comma-separated values", TSV: "tab-separated values",
 	JSON: "JSON", JSONLines: "JSON Lines",
-	"application/x-ole-storage":                     "an Office file of a kind that is not read",
-	"application/msword":                            "a Word document of the old binary kind (.doc)",
-	"application/vnd.ms-excel":                      "an Excel workbook of the old binary kind (.xls)",
-	"application/vnd.ms-powerpoint":                 "a PowerPoint presentation of the old binary kind (.ppt)",
+	"application/x-ole-storage":                     "an unsupported Office file",
+	"application/msword":                            "a Word document in the old binary format (.doc)",
+	"application/vnd.ms-excel":                      "an Excel workbook in the old binary format (.xls)",
+	"application/vnd.ms-powerpoint":                 "a PowerPoint presentation in the old binary format (.ppt)",
 	"application/vnd.ms-outlook":                    "an Outlook message (.msg)",
-	xlsb:                                            "an Excel workbook of the binary kind (.xlsb)",
+	xlsb:                                            "an Excel workbook in the binary format (.xlsb)",
 	"application/x-msi":                             "a Windows installer",
 	"application/rtf":                               "a Rich Text document (.rtf)",
 	"application/postscript":                        "a PostScript file",
@@ -74,7 +74,7 @@ var called = map[string]string{
 	iwork:                                           "an iWork document",
 }
 
-// Types that the detection library has no names for.
+// Types that the detection library does not name.
 const (
 	xlsb  = "application/vnd.ms-excel.sheet.binary.macroenabled.12"
 	iwork = "application/vnd.apple.iwork"

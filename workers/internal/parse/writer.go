@@ -7,31 +7,31 @@ import (
 	"parley/workers/internal/document"
 )
 
-// The defaults of Limits, and what is longest.
+// Defaults of Limits, and maximum lengths.
 const (
 	defaultPages  = 2000
 	defaultBlocks = 500_000
 	defaultText   = 32 << 20
-	MaxBlock      = 16 << 10 // bytes of a block's text: longer ones are told in pieces
-	maxHeading    = 1000     // bytes: a longer one is a paragraph that looks like a heading
+	MaxBlock      = 16 << 10 // bytes of a block's text: longer ones are divided
+	maxHeading    = 1000     // bytes: a longer heading becomes a paragraph
 	maxTitle      = 300      // characters
 )
 
-// Writer tells what is read of a document: it cleans the text, and ends the reading with a failure when there is too much of it.
-// After an error each call gives the same error again.
+// Writer emits the blocks of a document as events. It cleans their text, and fails when a limit
+// is exceeded. After an error every call returns the same error.
 type Writer struct {
-	tell   func(document.Event) error
+	emit   func(document.Event) error
 	limits Limits
-	page   int // the one that blocks are on; 0: none yet
+	page   int // page of the next block; 0: none yet
 	pages  int
 	blocks int
 	text   int64
-	err    error // what every further call gives
-	broken error // of the receiver: no fault of the document's
+	err    error // returned by every further call
+	broken error // error of the receiver, not the document's fault
 }
 
-// NewWriter gives a writer that tells its events to a function.
-func NewWriter(limits Limits, tell func(document.Event) error) *Writer {
+// NewWriter returns a Writer that sends its events to a function.
+func NewWriter(limits Limits, emit func(document.Event) error) *Writer {
 	if limits.Pages <= 0 {
 		limits.Pages = defaultPages
 	}
@@ -41,10 +41,10 @@ func NewWriter(limits Limits, tell func(document.Event) error) *Writer {
 	if limits.Text <= 0 {
 		limits.Text = defaultText
 	}
-	return &Writer{tell: tell, limits: limits}
+	return &Writer{emit: emit, limits: limits}
 }
 
-// Pages tells how many pages there are; a failure when they are more than may be read.
+// Pages reports the number of pages. It fails if that exceeds the limit.
 func (w *Writer) Pages(n int) error {
 	if w.err == nil && n > w.limits.Pages {
 		w.err = tooManyPages(n, w.limits.Pages)
@@ -56,12 +56,12 @@ func (w *Writer) Pages(n int) error {
 	return w.err
 }
 
-// Page begins a page, from 1 upwards, and tells that those before it are done.
+// Page begins page n, counted from 1, and reports the pages before it as done.
 func (w *Writer) Page(n int) error {
 	switch {
 	case w.err != nil:
 	case n <= w.page:
-		w.err = fmt.Errorf("beginning page %d after page %d", n, w.page)
+		w.err = fmt.Errorf("starting page %d after page %d", n, w.page)
 	case n > w.limits.Pages:
 		w.err = tooManyPages(n, w.limits.Pages)
 	default:
@@ -71,32 +71,33 @@ func (w *Writer) Page(n int) error {
 	return w.err
 }
 
-// Heading tells a heading; level 1 is the outermost.
+// Heading writes a heading; level 1 is the outermost.
 func (w *Writer) Heading(level int, text string) error {
 	return w.Put(document.Block{Kind: document.Heading, Level: level, Text: text})
 }
 
-// Paragraph tells a paragraph; its line ends are kept.
+// Paragraph writes a paragraph with its line ends.
 func (w *Writer) Paragraph(text string) error {
 	return w.Put(document.Block{Kind: document.Paragraph, Text: text})
 }
 
-// Item tells an item of a list.
+// Item writes an item of a list.
 func (w *Writer) Item(text string) error {
 	return w.Put(document.Block{Kind: document.Item, Text: text})
 }
 
-// Row tells a row of a table; head: it names the columns.
+// Row writes a row of a table. head means that it names the columns.
 func (w *Writer) Row(cells []string, head bool) error {
 	return w.Put(document.Block{Kind: document.Row, Head: head, Text: Cells(cells)})
 }
 
-// Verbatim tells text whose lines and spaces count.
+// Verbatim writes text whose line ends and spaces matter.
 func (w *Writer) Verbatim(text string) error {
 	return w.Put(document.Block{Kind: document.Verbatim, Text: text})
 }
 
-// Put tells a block, with its box where it has one; its page is the one that was begun last. A block without text is left out.
+// Put writes a block on the current page, with its box if it has one. It ignores blocks without
+// text.
 func (w *Writer) Put(b document.Block) error {
 	if w.err != nil {
 		return w.err
@@ -106,11 +107,13 @@ func (w *Writer) Put(b document.Block) error {
 	if b.Text == "" {
 		return nil
 	}
+
 	if b.Kind != document.Heading {
 		b.Level = 0
 	} else if b.Level = min(max(b.Level, 1), 6); len(b.Text) > maxHeading {
 		b.Kind, b.Level = document.Paragraph, 0
 	}
+
 	for rest := b.Text; rest != "" && w.err == nil; {
 		b.Text, rest = split(rest, MaxBlock)
 		w.block(b)
@@ -119,12 +122,13 @@ func (w *Writer) Put(b document.Block) error {
 	return w.err
 }
 
-// Empty reports that no block was told.
+// Empty reports whether no block was written.
 func (w *Writer) Empty() bool { return w.blocks == 0 }
 
-// Room is how many bytes of text may still be told.
+// Room returns the number of bytes of text that may still be written.
 func (w *Writer) Room() int64 { return max(w.limits.Text-w.text, 0) }
 
+// block sends a block if the limits allow it.
 func (w *Writer) block(b document.Block) {
 	w.blocks++
 	w.text += int64(len(b.Text))
@@ -132,11 +136,11 @@ func (w *Writer) block(b document.Block) {
 	case w.blocks > w.limits.Blocks:
 		w.err = &document.Failure{
 			Code:    document.TooLarge,
-			Message: fmt.Sprintf("The document has more than %d paragraphs, rows and the like, which is more than is read.", w.limits.Blocks),
+			Message: fmt.Sprintf("The document has more than %d paragraphs, rows and similar blocks, the maximum.", w.limits.Blocks),
 		}
 	case w.text > w.limits.Text:
 		w.err = &document.Failure{
-			Code: document.TooLarge, Message: fmt.Sprintf("The document has more than %s of text, which is more than is read.", size(w.limits.Text)),
+			Code: document.TooLarge, Message: fmt.Sprintf("The document has more than %s of text, the maximum.", size(w.limits.Text)),
 		}
 	default:
 		w.send(document.Event{Block: &b})
@@ -144,7 +148,7 @@ func (w *Writer) block(b document.Block) {
 }
 
 func (w *Writer) send(e document.Event) {
-	if err := w.tell(e); err != nil {
+	if err := w.emit(e); err != nil {
 		w.err, w.broken = err, err
 	}
 }
@@ -155,7 +159,7 @@ func (w *Writer) done() {
 	}
 }
 
-// finish tells that the last page is done; a failure when there was no text.
+// finish reports the last page as done. It fails if there was no text.
 func (w *Writer) finish() error {
 	if w.err == nil && w.blocks == 0 {
 		w.err = &document.Failure{Code: document.NoText, Message: "The document has no text."}
@@ -166,13 +170,14 @@ func (w *Writer) finish() error {
 	return w.err
 }
 
-// maxGap is how many empty cells are written behind one another: more say nothing about columns any more.
+// maxGap is the maximum number of consecutive empty cells that are written. More carry no
+// information about columns.
 const maxGap = 20
 
-// Cells writes the cells of a row as its text: empty ones at its end are left out.
+// Cells returns the text of a row. Empty cells at its end are omitted.
 func Cells(cells []string) string {
 	var b strings.Builder
-	empty := 0 // cells before the next one
+	empty := 0 // empty cells before the next one
 	for _, c := range cells {
 		c = Line(c, 0)
 		if c == "" {
@@ -193,11 +198,11 @@ func Cells(cells []string) string {
 
 func tooManyPages(n, limit int) error {
 	return &document.Failure{
-		Code: document.TooManyPages, Message: fmt.Sprintf("The document has %d pages or more; %d are read at most.", n, limit),
+		Code: document.TooManyPages, Message: fmt.Sprintf("The document has %d pages or more; the maximum is %d.", n, limit),
 	}
 }
 
-// size writes a number of bytes for people.
+// size formats a number of bytes for messages.
 func size(n int64) string {
 	if n >= 1<<20 && n%(1<<20) == 0 {
 		return fmt.Sprintf("%d MiB", n>>20)

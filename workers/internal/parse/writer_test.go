@@ -11,8 +11,8 @@ import (
 	"parley/workers/internal/parse"
 )
 
-// told are the events that a writer has told, as text.
-func told(limits parse.Limits, write func(*parse.Writer) error) (string, error) {
+// written returns the events of a writer as text.
+func written(limits parse.Limits, write func(*parse.Writer) error) (string, error) {
 	var b strings.Builder
 	err := write(parse.NewWriter(limits, func(e document.Event) error {
 		switch {
@@ -55,13 +55,13 @@ func TestWriter(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := told(c.limits, c.write)
+			got, err := written(c.limits, c.write)
 			var failure *document.Failure
 			if errors.As(err, &failure) != (c.code != "") || failure != nil && failure.Code != c.code || err != nil && failure == nil {
 				t.Errorf("ended in %v, want %q", err, c.code)
 			}
 			if got != c.want {
-				t.Errorf("told %s, want %s", got, c.want)
+				t.Errorf("got %s, want %s", got, c.want)
 			}
 		})
 	}

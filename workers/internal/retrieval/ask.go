@@ -11,23 +11,23 @@ import (
 	"parley/shared/store/knowledgedb"
 )
 
-// vectorWithin is how long a search waits for the query's vector.
-const vectorWithin = 2 * time.Second
+// vectorTimeout is how long a search waits for the query's vector.
+const vectorTimeout = 2 * time.Second
 
-// errNoDocuments ends what is under way of a search where there is nothing to find.
+// errNoDocuments cancels a search of an organization without documents.
 var errNoDocuments = errors.New("the organization has no documents")
 
-// answers are what the sources gave.
+// answers are the results of all sources.
 type answers struct {
 	ranks   ranks
 	without []string
-	chunks  int64            // of the organization
-	counts  map[string]int64 // how many of them have a lexeme
-	err     error            // nothing can be said
+	chunks  int64            // number of the organization's chunks
+	counts  map[string]int64 // chunks with each lexeme
+	err     error            // the search has failed
 }
 
-// asking is a search under way.
-type asking struct {
+// searchRun is a search in progress.
+type searchRun struct {
 	*Searcher
 
 	query Query
@@ -39,15 +39,17 @@ type asking struct {
 	got answers
 }
 
-// ask asks all sources at the same time. Of those that fail, a search goes without, but for the text.
+// ask queries all sources in parallel. Sources that fail are listed in without, but if the text
+// search fails, the whole search fails.
 func (s *Searcher) ask(ctx context.Context, q Query, text string, words []knowledgedb.QueryWord) answers {
-	a := &asking{Searcher: s, query: q, text: text, words: words, got: answers{ranks: ranks{}}}
+	a := &searchRun{Searcher: s, query: q, text: text, words: words, got: answers{ranks: ranks{}}}
 	a.scope = knowledgedb.SearchScope{OrganizationID: q.OrganizationID, DocumentIDs: q.DocumentIDs, Metadata: q.Metadata}
+
 	within, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var all sync.WaitGroup
 	vectors := s.embedder != nil && s.embedder.Model() != ""
-	if q.Supported || vectors { // else nobody wants to know
+	if q.Supported || vectors { // otherwise the counts are not used
 		all.Go(func() { a.count(within, cancel) })
 	}
 	all.Go(func() { a.byWords(within, ByText, s.store.SearchText) })
@@ -66,8 +68,9 @@ func (s *Searcher) ask(ctx context.Context, q Query, text string, words []knowle
 	return a.got
 }
 
-// count asks how frequent the words are. Where there is nothing to find, the search is over.
-func (a *asking) count(ctx context.Context, cancel context.CancelCauseFunc) {
+// count looks up how frequent the words are. If the organization has no documents, it cancels the
+// search.
+func (a *searchRun) count(ctx context.Context, cancel context.CancelCauseFunc) {
 	var lexemes []string
 	for _, w := range a.words {
 		lexemes = append(lexemes, w.Lexemes...)
@@ -77,6 +80,7 @@ func (a *asking) count(ctx context.Context, cancel context.CancelCauseFunc) {
 	if err == nil && chunks == 0 {
 		cancel(errNoDocuments)
 	}
+
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.got.chunks, a.got.counts = chunks, counts; err != nil {
@@ -84,17 +88,20 @@ func (a *asking) count(ctx context.Context, cancel context.CancelCauseFunc) {
 	}
 }
 
-// fail is called under the lock.
-func (a *asking) fail(err error) {
+// fail records the first error. The caller holds the lock.
+func (a *searchRun) fail(err error) {
 	if a.got.err == nil {
 		a.got.err = err
 	}
 }
 
+// byWords is a search by the query's words.
 type byWords func(ctx context.Context, scope knowledgedb.SearchScope, words []knowledgedb.QueryWord, limit int) ([]knowledgedb.Hit, error)
 
-func (a *asking) byWords(ctx context.Context, source string, search byWords) {
+// byWords runs one of the searches by words.
+func (a *searchRun) byWords(ctx context.Context, source string, search byWords) {
 	hits, err := search(ctx, a.scope, a.words, depth)
+
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {
@@ -107,7 +114,8 @@ func (a *asking) byWords(ctx context.Context, source string, search byWords) {
 	}
 }
 
-func (a *asking) byVector(ctx context.Context) {
+// byVector runs the search by meaning.
+func (a *searchRun) byVector(ctx context.Context) {
 	hits, err := a.nearest(ctx)
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -118,16 +126,18 @@ func (a *asking) byVector(ctx context.Context) {
 	a.got.ranks[ByVector] = hits
 }
 
-// nearest asks for the query's vector, unless the service was away just now, and finds those nearest to it.
-func (a *asking) nearest(ctx context.Context) ([]knowledgedb.Hit, error) {
-	if !a.gate.open() {
+// nearest embeds the query and returns the chunks with the nearest vectors. It fails immediately
+// while the embeddings service is considered unavailable.
+func (a *searchRun) nearest(ctx context.Context) ([]knowledgedb.Hit, error) {
+	if !a.breaker.open() {
 		return nil, errAway
 	}
-	within, cancel := context.WithTimeout(ctx, vectorWithin)
+
+	within, cancel := context.WithTimeout(ctx, vectorTimeout)
 	defer cancel()
 	vectors, err := a.embedder.Embed(within, []string{a.text})
-	if ctx.Err() == nil { // else the search is over, and nothing is known of the service
-		a.gate.note(err == nil)
+	if ctx.Err() == nil { // otherwise the search has ended, and the failure says nothing about the service
+		a.breaker.note(err == nil)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("embedding query: %w", err)
@@ -135,5 +145,6 @@ func (a *asking) nearest(ctx context.Context) ([]knowledgedb.Hit, error) {
 	if len(vectors) != 1 {
 		return nil, errNoVector
 	}
+
 	return a.store.SearchVectors(ctx, a.scope, a.embedder.Model(), vectors[0], depth)
 }

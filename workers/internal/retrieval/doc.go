@@ -1,12 +1,13 @@
 // Package retrieval searches an organization's documents.
 //
-//	                 ┌─ text: the words, as they are indexed ───────────────┐
-//	query ─► words ──┼─ trigram: words that are alike, for unknown ones ────┼─► ranks fused ─► passages ─► supported?
-//	          │      └─ vector: what means the same (embeddings service) ───┘
+//	                 ┌─ text: the words as indexed ──────────────────────────┐
+//	query ─► words ──┼─ trigram: similar words, for unknown ones ────────────┼─► ranks fused ─► passages ─► supported?
+//	          │      └─ vector: similar meaning (embeddings service) ────────┘
 //	          └─► how frequent are they?
 //
-// Each source is one query, all of them at the same time. The service that makes the query's vector may be slow or away: a search
-// waits for it for no longer than a bound, and says then what it was made without.
+// Each source is one query, and all of them run in parallel. The service that embeds the query may
+// be slow or unavailable. A search waits for it for a limited time and then reports that it ran
+// without vectors.
 //
-// A search for an agent keeps only passages that have to do with the query: see support.
+// A search for an agent returns only passages that are related to the query: see support.
 package retrieval

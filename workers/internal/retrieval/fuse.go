@@ -8,22 +8,23 @@ import (
 	"parley/shared/store/knowledgedb"
 )
 
-// depth is how many chunks each source gives: beyond, a rank says next to nothing.
+// depth is the number of chunks that each source returns. Lower ranks mean little.
 const depth = 60
 
-// rankOffset is the k of reciprocal rank fusion: how little the first ranks stand out. The usual 60 lets a chunk that two sources have far
-// down come before one that words alone have first, so that a weak embeddings model makes searches worse than none; see the
-// retrieval measurements of docs/performance.md. With 10 both would have to be among the first eight or so.
+// rankOffset is the k of reciprocal rank fusion: a larger k lets the first ranks stand out less.
+// With the usual 60, a chunk that two sources rank low beats one that text alone ranks first, so a
+// weak embeddings model makes the search worse than none; see the retrieval measurements in
+// docs/performance.md. With 10, both sources must rank it among about the first eight.
 const rankOffset = 10
 
-// weights are what a source's ranks count. Words before meanings, for they are what can be cited; words that are only alike are
-// guesses at what was meant.
+// weights are the weights of the sources. Words weigh more than meanings, because words can be
+// cited. Similar words are guesses at the intended word.
 var weights = map[string]float64{ByText: 1, ByVector: 0.7, ByTrigram: 0.5}
 
-// ranks are the chunks that each source has found, the best first.
+// ranks are the chunks that each source has found, best first.
 type ranks map[string][]knowledgedb.Hit
 
-// fusedHit is a chunk with its place among those of all sources.
+// fusedHit is a chunk with its fused score.
 type fusedHit struct {
 	chunk      int64
 	score      float64
@@ -31,12 +32,13 @@ type fusedHit struct {
 	similarity float64
 }
 
-// with gives the passage that was found.
+// with combines the hit with its passage.
 func (h fusedHit) with(p domain.Passage) candidate {
 	return candidate{Found: domain.Found{Passage: p, Score: h.score, MatchedBy: h.by}, similarity: h.similarity}
 }
 
-// fuse makes one list of those of all sources, by their ranks: scores of different sources do not compare.
+// fuse merges the results of all sources by rank, because scores of different sources are not
+// comparable.
 func fuse(found ranks) []fusedHit {
 	at := map[int64]int{}
 	var list []fusedHit
@@ -49,7 +51,7 @@ func fuse(found ranks) []fusedHit {
 				list = append(list, fusedHit{chunk: hit.ChunkID})
 			}
 			if slices.Contains(list[n].by, source) {
-				continue // a source that tells a chunk twice means one
+				continue // a source may list a chunk twice
 			}
 			list[n].score += weights[source] / float64(rankOffset+rank+1)
 			list[n].by = append(list[n].by, source)

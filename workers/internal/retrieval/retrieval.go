@@ -11,7 +11,7 @@ import (
 	"parley/workers/internal/analysis"
 )
 
-// The sources of a search, as Found.MatchedBy and Result.Without name them.
+// The sources of a search, as used in Found.MatchedBy and Result.Without.
 const (
 	ByText    = "text"
 	ByTrigram = "trigram"
@@ -21,65 +21,66 @@ const (
 const (
 	defaultLimit = 10
 	maxLimit     = 50
-	maxQuery     = 1_000 // characters that are looked at
-	maxID        = 64    // bytes of a document's
-	maxWords     = 64    // of a query, the first ones: more say no more, and each is looked for
+	maxQuery     = 1_000 // characters used; the rest is ignored
+	maxID        = 64    // bytes of a document's id
+	maxWords     = 64    // words used; more add little, and each one is searched for
 )
 
-// Index finds chunks: by each source the best, with scores that compare within one search.
+// Index finds the best chunks by each source. Scores are comparable within one search only.
 type Index interface {
 	SearchText(ctx context.Context, scope knowledgedb.SearchScope, words []knowledgedb.QueryWord, limit int) ([]knowledgedb.Hit, error)
 	SearchSimilar(ctx context.Context, scope knowledgedb.SearchScope, words []knowledgedb.QueryWord, limit int) ([]knowledgedb.Hit, error)
 	SearchVectors(ctx context.Context, scope knowledgedb.SearchScope, model string, vector []float32, limit int) ([]knowledgedb.Hit, error)
 }
 
-// Store is where documents are.
+// Store contains the documents.
 type Store interface {
 	Index
-	// KnowledgeWords gives how many chunks the organization's documents have, and how many of them have each of the lexemes.
+	// KnowledgeWords returns the number of chunks of the organization's documents, and how many of
+	// them contain each lexeme.
 	KnowledgeWords(ctx context.Context, org string, lexemes []string) (chunks int64, counts map[string]int64, err error)
-	// Passages gives the texts of chunks in their order; those that are gone are left out.
+	// Passages returns the texts of chunks, in order. It omits chunks that no longer exist.
 	Passages(ctx context.Context, org string, chunks []int64) ([]domain.Passage, error)
 }
 
-// Embedder makes vectors of texts with one model, "" when there is none.
+// Embedder computes vectors of texts. Model returns "" if no model is configured.
 type Embedder interface {
 	Model() string
 	Embed(ctx context.Context, texts []string) ([][]float32, error)
 }
 
-// Query is what is searched for, and where.
+// Query is a search query and its scope.
 type Query struct {
 	OrganizationID string
 	Text           string
-	DocumentIDs    []string          // none: all of the organization's
-	Metadata       map[string]string // that documents must have, all of it
+	DocumentIDs    []string          // empty: all documents of the organization
+	Metadata       map[string]string // key-value pairs that documents must have, all of them
 	Limit          int               // 1 to 50; 0 is 10
-	// Supported leaves out what has nothing, or next to nothing, to do with the query.
+	// Supported omits passages that are not related to the query, or hardly.
 	Supported bool
 }
 
-// Result is what was found, the best first.
+// Result contains the passages found, best first.
 type Result struct {
 	Found []domain.Found
-	// Without names sources that could not be asked.
+	// Without names the sources that failed.
 	Without []string
 }
 
-// Searcher searches; safe for concurrent use.
+// Searcher searches documents. It is safe for concurrent use.
 type Searcher struct {
 	store    Store
 	embedder Embedder
-	gate     gate
+	breaker  breaker
 }
 
-// New makes a Searcher.
+// New creates a Searcher.
 func New(s Store, e Embedder) *Searcher {
-	return &Searcher{store: s, embedder: e, gate: gate{now: time.Now}}
+	return &Searcher{store: s, embedder: e, breaker: breaker{now: time.Now}}
 }
 
-// Search finds the passages that fit a query best. One without words finds nothing. It fails when the documents cannot be searched
-// by their text, or with ctx's error.
+// Search returns the passages that match a query best. A query without words finds nothing. Search
+// fails if the text search fails, or with ctx's error.
 func (s *Searcher) Search(ctx context.Context, q Query) (Result, error) {
 	text := beginning(q.Text, maxQuery)
 	words := wordsFor(text)
@@ -87,35 +88,41 @@ func (s *Searcher) Search(ctx context.Context, q Query) (Result, error) {
 	if len(words) == 0 || !somewhere {
 		return Result{}, nil
 	}
+
 	q.DocumentIDs = ids
 	limit := defaultLimit
 	if q.Limit > 0 {
 		limit = min(q.Limit, maxLimit)
 	}
+
 	asked := s.ask(ctx, q, text, words)
 	if asked.err != nil {
 		return Result{}, asked.err
 	}
+
 	result := Result{Without: asked.without}
 	fused := fuse(asked.ranks)
 	maximum := limit
 	if q.Supported {
-		maximum = min(2*limit, maxLimit) // some of them will be left out
+		maximum = min(2*limit, maxLimit) // some of them will be omitted
 	}
+
 	found, err := s.passages(ctx, q.OrganizationID, fused[:min(len(fused), maximum)])
 	if err != nil {
 		return Result{}, fmt.Errorf("reading passages: %w", err)
 	}
+
 	if q.Supported {
 		found = asked.support(text, words).keep(found)
 	}
+
 	for _, f := range found[:min(len(found), limit)] {
 		result.Found = append(result.Found, f.Found)
 	}
 	return result, nil
 }
 
-// wordsFor gives the different words of a query.
+// wordsFor returns the distinct words of a query.
 func wordsFor(text string) []knowledgedb.QueryWord {
 	var words []knowledgedb.QueryWord
 	seen := map[string]bool{}
@@ -129,7 +136,8 @@ func wordsFor(text string) []knowledgedb.QueryWord {
 	return words
 }
 
-// documentIDs gives the ids that can be some documents'. false: none can, so there is nowhere to search, rather than everywhere.
+// documentIDs returns the valid ids among named. somewhere is false if named has ids but none is
+// valid; the search must then find nothing instead of searching all documents.
 func documentIDs(named []string) (ids []string, somewhere bool) {
 	for _, id := range named {
 		if strings.HasPrefix(id, "doc_") && len(id) <= maxID && !strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' }) {
@@ -139,7 +147,7 @@ func documentIDs(named []string) (ids []string, somewhere bool) {
 	return ids, len(ids) > 0 || len(named) == 0
 }
 
-// beginning gives at most so many characters of a text.
+// beginning returns the first maximum characters of a text.
 func beginning(text string, maximum int) string {
 	for at := range text {
 		if maximum == 0 {
@@ -150,14 +158,14 @@ func beginning(text string, maximum int) string {
 	return text
 }
 
-// candidate is a passage that was found, with what is known of it beside.
+// candidate is a passage with the data that decides whether it is supported.
 type candidate struct {
 	domain.Found
 
-	similarity float64 // of its vector to the query's; 0 when it was not found by it
+	similarity float64 // cosine similarity to the query; 0 if the vector search did not find it
 }
 
-// passages gives the texts of what was found.
+// passages reads the texts of hits.
 func (s *Searcher) passages(ctx context.Context, org string, hits []fusedHit) ([]candidate, error) {
 	ids := make([]int64, len(hits))
 	for n, h := range hits {
@@ -166,10 +174,12 @@ func (s *Searcher) passages(ctx context.Context, org string, hits []fusedHit) ([
 	if len(ids) == 0 {
 		return nil, nil
 	}
+
 	texts, err := s.store.Passages(ctx, org, ids)
 	if err != nil {
 		return nil, err
 	}
+
 	if len(texts) == len(ids) {
 		list := make([]candidate, len(ids))
 		for n, h := range hits {
@@ -177,7 +187,7 @@ func (s *Searcher) passages(ctx context.Context, org string, hits []fusedHit) ([
 		}
 		return list, nil
 	}
-	var list []candidate // some went in the meantime, and which ones these texts do not tell
+	var list []candidate // some chunks no longer exist, so read one by one to match texts to hits
 	for _, h := range hits {
 		one, err := s.store.Passages(ctx, org, []int64{h.chunk})
 		if err != nil {

@@ -16,14 +16,14 @@ import (
 	"parley/workers/internal/retrieval"
 )
 
-// shelves is a store whose sources give what the test says.
-type shelves struct {
+// fakeStore is a store whose sources return the test's results.
+type fakeStore struct {
 	chunks                       int64
 	counts                       map[string]int64
 	text, similar, vectors       []knowledgedb.Hit
 	noText, noSimilar, noVectors error
 	noCounts, noPassages         error
-	texts                        map[int64]string // of chunks; what is not there is gone
+	texts                        map[int64]string // texts of chunks; a missing one was deleted
 	wait                         func(ctx context.Context, source string) error
 	mu                           sync.Mutex
 	asked                        []string
@@ -32,7 +32,7 @@ type shelves struct {
 	limits                       []int
 }
 
-func (s *shelves) note(ctx context.Context, source string, scope knowledgedb.SearchScope, limit int) error {
+func (s *fakeStore) note(ctx context.Context, source string, scope knowledgedb.SearchScope, limit int) error {
 	s.mu.Lock()
 	s.asked, s.scopes, s.limits = append(s.asked, source), append(s.scopes, scope), append(s.limits, limit)
 	s.mu.Unlock()
@@ -42,26 +42,26 @@ func (s *shelves) note(ctx context.Context, source string, scope knowledgedb.Sea
 	return nil
 }
 
-func (s *shelves) SearchText(ctx context.Context, scope knowledgedb.SearchScope, words []knowledgedb.QueryWord, limit int) ([]knowledgedb.Hit, error) {
+func (s *fakeStore) SearchText(ctx context.Context, scope knowledgedb.SearchScope, words []knowledgedb.QueryWord, limit int) ([]knowledgedb.Hit, error) {
 	s.mu.Lock()
 	s.words = words
 	s.mu.Unlock()
 	return s.text, errors.Join(s.note(ctx, "text", scope, limit), s.noText)
 }
 
-func (s *shelves) SearchSimilar(ctx context.Context, scope knowledgedb.SearchScope, _ []knowledgedb.QueryWord, limit int) ([]knowledgedb.Hit, error) {
+func (s *fakeStore) SearchSimilar(ctx context.Context, scope knowledgedb.SearchScope, _ []knowledgedb.QueryWord, limit int) ([]knowledgedb.Hit, error) {
 	return s.similar, errors.Join(s.note(ctx, "trigram", scope, limit), s.noSimilar)
 }
 
-func (s *shelves) SearchVectors(ctx context.Context, scope knowledgedb.SearchScope, model string, _ []float32, limit int) ([]knowledgedb.Hit, error) {
+func (s *fakeStore) SearchVectors(ctx context.Context, scope knowledgedb.SearchScope, model string, _ []float32, limit int) ([]knowledgedb.Hit, error) {
 	return s.vectors, errors.Join(s.note(ctx, "vector "+model, scope, limit), s.noVectors)
 }
 
-func (s *shelves) KnowledgeWords(context.Context, string, []string) (int64, map[string]int64, error) {
+func (s *fakeStore) KnowledgeWords(context.Context, string, []string) (int64, map[string]int64, error) {
 	return s.chunks, s.counts, s.noCounts
 }
 
-func (s *shelves) Passages(_ context.Context, org string, chunks []int64) ([]domain.Passage, error) {
+func (s *fakeStore) Passages(_ context.Context, org string, chunks []int64) ([]domain.Passage, error) {
 	s.mu.Lock()
 	s.asked = append(s.asked, fmt.Sprint("passages ", org, chunks))
 	s.mu.Unlock()
@@ -74,7 +74,7 @@ func (s *shelves) Passages(_ context.Context, org string, chunks []int64) ([]dom
 	return list, s.noPassages
 }
 
-// embedder gives a vector after a while.
+// embedder returns a vector after a delay.
 type embedder struct {
 	model string
 	takes time.Duration
@@ -106,15 +106,15 @@ func hits(chunks ...int64) []knowledgedb.Hit {
 	return list
 }
 
-func full() *shelves {
-	s := &shelves{chunks: 1000, texts: map[int64]string{}}
+func full() *fakeStore {
+	s := &fakeStore{chunks: 1000, texts: map[int64]string{}}
 	for n := range int64(200) {
 		s.texts[n] = fmt.Sprintf("ladder number %d", n)
 	}
 	return s
 }
 
-// chunks writes what was found: each chunk with its sources.
+// chunks formats a result: each chunk with its sources.
 func chunks(r retrieval.Result) string {
 	var list []string
 	for _, f := range r.Found {
@@ -173,26 +173,26 @@ func TestRanksAreFused(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeAsked(t *testing.T) {
+func TestFailingSources(t *testing.T) {
 	t.Parallel()
 	boom := errors.New("away")
 	for name, c := range map[string]struct {
-		shelves  *shelves
-		embedder embedder
-		want     string // what was found, and without what, or what the error is about
+		fakeStore *fakeStore
+		embedder  embedder
+		want      string // the chunks found, the missing sources, or a part of the error
 	}{
-		"nothing is wrong":  {&shelves{}, embedder{model: "m"}, "1:text+vector"},
-		"no model":          {&shelves{}, embedder{}, "1:text"},
-		"embeddings fail":   {&shelves{}, embedder{model: "m", err: boom}, "1:text, without vector"},
-		"no vector":         {&shelves{}, embedder{model: "m", none: true}, "1:text, without vector"},
-		"vectors fail":      {&shelves{noVectors: boom}, embedder{model: "m"}, "1:text, without vector"},
-		"trigram fails":     {&shelves{noSimilar: boom}, embedder{model: "m"}, "1:text+vector, without trigram"},
-		"both fail":         {&shelves{noSimilar: boom, noVectors: boom}, embedder{model: "m"}, "1:text, without trigram vector"},
-		"the text fails":    {&shelves{noText: boom}, embedder{model: "m"}, "searching by words"},
-		"the counts fail":   {&shelves{noCounts: boom}, embedder{model: "m"}, "counting words"},
-		"the passages fail": {&shelves{noPassages: boom}, embedder{model: "m"}, "reading passages"},
+		"nothing is wrong":  {&fakeStore{}, embedder{model: "m"}, "1:text+vector"},
+		"no model":          {&fakeStore{}, embedder{}, "1:text"},
+		"embeddings fail":   {&fakeStore{}, embedder{model: "m", err: boom}, "1:text, without vector"},
+		"no vector":         {&fakeStore{}, embedder{model: "m", none: true}, "1:text, without vector"},
+		"vectors fail":      {&fakeStore{noVectors: boom}, embedder{model: "m"}, "1:text, without vector"},
+		"trigram fails":     {&fakeStore{noSimilar: boom}, embedder{model: "m"}, "1:text+vector, without trigram"},
+		"both fail":         {&fakeStore{noSimilar: boom, noVectors: boom}, embedder{model: "m"}, "1:text, without trigram vector"},
+		"the text fails":    {&fakeStore{noText: boom}, embedder{model: "m"}, "searching by words"},
+		"the counts fail":   {&fakeStore{noCounts: boom}, embedder{model: "m"}, "counting words"},
+		"the passages fail": {&fakeStore{noPassages: boom}, embedder{model: "m"}, "reading passages"},
 	} {
-		s := c.shelves
+		s := c.fakeStore
 		s.chunks, s.texts, s.text, s.vectors = 1, map[int64]string{1: "a ladder"}, hits(1), hits(1)
 		result, err := retrieval.New(s, &c.embedder).Search(t.Context(), retrieval.Query{OrganizationID: "org_1", Text: "ladder"})
 		got := chunks(result)
@@ -208,9 +208,9 @@ func TestWhatCannotBeAsked(t *testing.T) {
 	}
 }
 
-// TestASlowServiceHoldsNoSearchUp: a search waits for its vector for two seconds at most, and after some that waited in vain the next
-// ones do not wait at all, for a while.
-func TestASlowServiceHoldsNoSearchUp(t *testing.T) {
+// TestASlowServiceDoesNotDelaySearches: a search waits for its vector for at most two seconds. After
+// several timeouts, the next searches do not wait for a while.
+func TestASlowServiceDoesNotDelaySearches(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := full()
@@ -231,11 +231,11 @@ func TestASlowServiceHoldsNoSearchUp(t *testing.T) {
 			}
 		}
 		if took, without := search(); took != 0 || without != "vector" || e.asked != 3 {
-			t.Errorf("when it was away: %v, without %q, %d asked", took, without, e.asked)
+			t.Errorf("while the service is unavailable: %v, without %q, %d calls", took, without, e.asked)
 		}
 		<-time.After(10 * time.Second)
 		if took, _ := search(); took != 2*time.Second || e.asked != 4 {
-			t.Errorf("one finds out: %v, %d asked", took, e.asked)
+			t.Errorf("the trial call: %v, %d calls", took, e.asked)
 		}
 		if took, _ := search(); took != 0 {
 			t.Errorf("the next does not: %v", took)
@@ -250,7 +250,7 @@ func TestASlowServiceHoldsNoSearchUp(t *testing.T) {
 	})
 }
 
-func TestSourcesAreAskedAtTheSameTime(t *testing.T) {
+func TestSourcesAreQueriedInParallel(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := full()
@@ -258,7 +258,7 @@ func TestSourcesAreAskedAtTheSameTime(t *testing.T) {
 		s.wait = func(context.Context, string) error { <-time.After(time.Second); return nil }
 		began := time.Now()
 		_, err := retrieval.New(s, &embedder{model: "m", takes: time.Second}).Search(t.Context(), retrieval.Query{OrganizationID: "org_1", Text: "ladder"})
-		if took := time.Since(began); err != nil || took != 2*time.Second { // the vector, then what is near to it
+		if took := time.Since(began); err != nil || took != 2*time.Second { // the vector, then the nearest chunks
 			t.Errorf("%v, %v", took, err)
 		}
 	})
@@ -268,7 +268,7 @@ func TestNothingToSearch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := full()
-		s.chunks = 0 // no documents: nothing is waited for
+		s.chunks = 0 // no documents, so nothing is waited for
 		s.wait = func(ctx context.Context, _ string) error { <-ctx.Done(); return ctx.Err() }
 		began := time.Now()
 		e := &embedder{model: "m", takes: time.Second}
@@ -277,11 +277,11 @@ func TestNothingToSearch(t *testing.T) {
 		if err != nil || len(got.Found)+len(got.Without) != 0 || time.Since(began) != 0 {
 			t.Errorf("%+v after %v, %v", got, time.Since(began), err)
 		}
-		for range 5 { // an end that the service had no part in does not count against it
+		for range 5 { // a cancelled search does not count as a failure of the service
 			_, _ = searcher.Search(t.Context(), retrieval.Query{OrganizationID: "org_1", Text: "ladder"})
 		}
 		if e.asked != 6 {
-			t.Errorf("%d asked", e.asked)
+			t.Errorf("%d calls", e.asked)
 		}
 	})
 	for _, text := range []string{"", "   ", "?!… --", "\x00\xff"} {
@@ -300,7 +300,7 @@ func TestNothingToSearch(t *testing.T) {
 	}
 }
 
-func TestIdsThatAreNoneSearchNothing(t *testing.T) {
+func TestInvalidIDsFindNothing(t *testing.T) {
 	t.Parallel()
 	s := full()
 	s.text = hits(1)

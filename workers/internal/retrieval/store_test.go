@@ -18,21 +18,21 @@ import (
 	"parley/workers/internal/retrieval"
 )
 
-// shelf is a real store with two organizations.
-type shelf struct {
+// realStore is a real store with two organizations.
+type realStore struct {
 	*testing.T
 	*store.Store
 	org, other string
 }
 
-func openShelf(t *testing.T) *shelf {
+func openShelf(t *testing.T) *realStore {
 	t.Helper()
 	s, err := store.Open(testkit.Postgres(t), 8)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	sh := &shelf{T: t, Store: s}
+	sh := &realStore{T: t, Store: s}
 	for n, org := range []*string{&sh.org, &sh.other} {
 		email := fmt.Sprintf("%d@example.com", n)
 		account, err := s.Accounts.SignUp(t.Context(), accountdb.NewUser{Email: email, Name: "a"}, accountdb.NewLogin{TokenHash: []byte(email), ExpiresAt: time.Now().Add(time.Hour)})
@@ -44,8 +44,8 @@ func openShelf(t *testing.T) *shelf {
 	return sh
 }
 
-// add has an organization keep a document of one passage a page, read and ready, with vectors of a model if that is named.
-func (s *shelf) add(org, name, language, model string, metadata map[string]string, pages ...string) string {
+// add adds a ready document with one passage per page, and vectors if a model is named.
+func (s *realStore) add(org, name, language, model string, metadata map[string]string, pages ...string) string {
 	s.Helper()
 	ctx := s.Context()
 	upload, err := s.Blobs.Upload(ctx, org, strings.NewReader(name+strings.Join(pages, "\n")), 1<<20)
@@ -84,7 +84,7 @@ func (s *shelf) add(org, name, language, model string, metadata map[string]strin
 	return held.ID
 }
 
-// termsFor gives a text's terms as they are indexed.
+// termsFor returns a text's terms as they are indexed.
 func termsFor(language, text string) []knowledgedb.Term {
 	var terms []knowledgedb.Term
 	at := map[string]int{}
@@ -100,7 +100,7 @@ func termsFor(language, text string) []knowledgedb.Term {
 	return terms
 }
 
-// stub makes the stubs' vectors.
+// stub returns the vectors of the stub model.
 type stub struct{}
 
 func (stub) Model() string { return "openai/stub" }
@@ -113,7 +113,7 @@ func (stub) Embed(_ context.Context, texts []string) ([][]float32, error) {
 	return vectors, nil
 }
 
-// pagesFor writes what was found: each document's name and page.
+// pagesFor formats a result: each document's name and page.
 func pagesFor(r retrieval.Result) string {
 	var list []string
 	for _, f := range r.Found {
@@ -182,7 +182,7 @@ func TestSearchesOfRealDocuments(t *testing.T) {
 	}
 }
 
-// swapped writes a list of two the other way round.
+// swapped swaps the two elements of a list.
 func swapped(list string) string {
 	a, b, _ := strings.Cut(list, ", ")
 	return b + ", " + a

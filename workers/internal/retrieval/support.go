@@ -11,34 +11,44 @@ import (
 )
 
 const (
-	// enough is the share of what the query's words say that a passage must have: one frequent word of several is less, one rare
-	// word or a few ordinary ones of a long question are more. Whoever asks uses words that documents do not, so it is low.
-	enough = 0.25
-	// few words are mostly all about one thing, so that a passage about it has more of them: at least enoughOfFew.
-	few, enoughOfFew = 3, 0.4
-	// asRare is how much a known word must say, of what the rarest of the query does, for a passage that has it to be about what is
-	// asked: of few words it is next to the rarest, of many that one may be only how one asks.
-	asRare, asRareOfFew = 0.6, 0.85
-	// unseen chunks are taken to be there beside those that are, with none of the words: in a few pages nothing can be called frequent.
-	unseen = 50
-	// unknown is what a word that no chunk has counts, of what the rarest would: it may be what matters, or only how one asks.
-	unknown = 0.5
-	// alike is from which share of common trigrams on a passage's word stands for an unknown one of the query.
-	alike = 0.4
-	// near is from which cosine on a vector supports by itself. Unrelated texts are below it with OpenAI's third generation of
-	// models, which most services' vectors are like; where all texts are nearer, nothing is left out, and the model must judge.
-	near = 0.3
+	// minShare is the minimum share of the total weight of the query's words that a passage must
+	// contain. One frequent word of several is less; one rare word, or a few ordinary words of a
+	// long question, are more. The share is low because people use words that documents do not
+	// contain.
+	minShare = 0.25
+	// maxFewWords is the number of words up to which a query is usually about one thing. A passage must
+	// then contain the share minShareOfFew.
+	maxFewWords, minShareOfFew = 3, 0.4
+	// minRarity is the minimum weight of a passage's best known word, relative to the rarest known
+	// word of the query. It is minRarityOfFew for few words. It is lower for many words, because the
+	// rarest one may only be a way of asking.
+	minRarity, minRarityOfFew = 0.6, 0.85
+	// extraChunks is a number of chunks without any of the words that are added to the real ones,
+	// because in a few pages no word can be called frequent.
+	extraChunks = 50
+	// unknownWeight is the weight of a word that no chunk contains, relative to the rarest possible word.
+	// Such a word may be essential, or only a way of asking.
+	unknownWeight = 0.5
+	// minCommon is the minimum share of common trigrams with which a passage's word counts as an
+	// unknown word of the query.
+	minCommon = 0.4
+	// minSimilarity is the minimum cosine similarity with which a passage is supported by its vector alone.
+	// Unrelated texts are below it with OpenAI's third generation of models, which are typical.
+	// With models whose similarities are all higher, nothing is omitted, and the agent's model must
+	// judge.
+	minSimilarity = 0.3
 )
 
-// support tells passages that have to do with a query from those that only share what everything has.
+// support decides whether passages are related to a query or only share common words with it.
 type support struct {
-	words []weighed
-	all   float64 // what the words weigh together
-	least float64 // what a passage's weightiest word must weigh at least
+	words []weightedWord
+	all   float64 // total weight of the words
+	least float64 // minimum weight of a passage's best word
 	few   bool
 }
 
-type weighed struct {
+// weightedWord is a word of the query with its weight.
+type weightedWord struct {
 	knowledgedb.QueryWord
 
 	weight  float64
@@ -46,45 +56,48 @@ type weighed struct {
 	name    bool
 }
 
-// support weighs a query's words: the rarer, the more they say.
+// support weighs a query's words. Rare words weigh more.
 func (a answers) support(text string, words []knowledgedb.QueryWord) support {
-	total := float64(a.chunks + unseen)
-	s := support{few: len(words) <= few}
+	total := float64(a.chunks + extraChunks)
+	s := support{few: len(words) <= maxFewWords}
 	names := analysis.Names(text)
+
 	rarest := 0.0
 	for _, w := range words {
 		have := int64(0)
 		for _, l := range w.Lexemes {
 			have = max(have, a.counts[l])
 		}
-		one := weighed{QueryWord: w, weight: rarity(float64(have), total), name: names[w.Text]}
+		one := weightedWord{QueryWord: w, weight: rarity(float64(have), total), name: names[w.Text]}
 		if have == 0 {
-			one.unknown, one.weight = true, unknown*rarity(0, total)
+			one.unknown, one.weight = true, unknownWeight*rarity(0, total)
 		} else {
 			rarest = max(rarest, one.weight)
 		}
 		s.words = append(s.words, one)
 		s.all += one.weight
 	}
-	s.least = asRare * rarest
+
+	s.least = minRarity * rarest
 	if s.few {
-		s.least = asRareOfFew * rarest
+		s.least = minRarityOfFew * rarest
 	}
 	return s
 }
 
-// rarity is the inverse document frequency, as BM25 has it.
+// rarity is the inverse document frequency as in BM25.
 func rarity(have, total float64) float64 {
 	return math.Log(1 + (max(total-have, 0)+0.5)/(have+0.5))
 }
 
-// keep leaves out passages without support.
+// keep removes passages without support.
 func (s support) keep(found []candidate) []candidate {
 	known := languages{}
-	return slices.DeleteFunc(found, func(c candidate) bool { return c.similarity < near && !s.in(c, known) })
+	return slices.DeleteFunc(found, func(c candidate) bool { return c.similarity < minSimilarity && !s.in(c, known) })
 }
 
-// in reports whether a passage has enough of what the query's words say: as they are written, or as its language inflects them.
+// in reports whether a passage contains enough of the query's words, literally or as its language
+// inflects them.
 func (s support) in(c candidate, known languages) bool {
 	text := strings.Join(c.Headings, "\n") + "\n" + c.Name + "\n" + c.Text
 	terms := map[string]bool{}
@@ -95,7 +108,7 @@ func (s support) in(c candidate, known languages) bool {
 	return language != "" && s.by(c, add(terms, language, text))
 }
 
-// add adds a text's terms to others.
+// add adds a text's terms to a set.
 func add(terms map[string]bool, language, text string) map[string]bool {
 	for _, l := range analysis.Terms(language, text) {
 		terms[l.Text] = true
@@ -103,8 +116,9 @@ func add(terms map[string]bool, language, text string) map[string]bool {
 	return terms
 }
 
-// by reports whether a passage of these terms has enough of what the query's words say, one among them that says much. A name that
-// no document has is what few words are about, whatever the others say.
+// by reports whether these terms contain enough of the query's words, including one with high
+// weight. If the query has few words and one of them is an unknown name, the result is false: the
+// query is about that name.
 func (s support) by(c candidate, terms map[string]bool) bool {
 	sum, telling := 0.0, false
 	similar := slices.Contains(c.MatchedBy, ByTrigram)
@@ -120,25 +134,28 @@ func (s support) by(c candidate, terms map[string]bool) bool {
 			return false
 		}
 	}
+
 	if s.few {
-		return telling && sum >= enoughOfFew*s.all
+		return telling && sum >= minShareOfFew*s.all
 	}
-	return telling && sum >= enough*s.all
+	return telling && sum >= minShare*s.all
 }
 
-// languages are those of documents as far as their passages tell; to tell one takes longer than all else that is done with a passage.
-type languages map[string]*told
+// languages caches the languages of documents. Detecting a language takes longer than everything
+// else that is done with a passage.
+type languages map[string]*documentLanguage
 
-type told struct {
+type documentLanguage struct {
 	language string
 	tries    int
 }
 
-// of gives the language of a passage's document, "" when its first passages do not tell.
+// of returns the language of a passage's document. It returns "" if the language cannot be detected
+// from the first two passages.
 func (l languages) of(p domain.Passage) string {
 	one := l[p.DocumentID]
 	if one == nil {
-		one = &told{}
+		one = &documentLanguage{}
 		l[p.DocumentID] = one
 	}
 	if one.language == "" && one.tries < 2 {
@@ -148,23 +165,24 @@ func (l languages) of(p domain.Passage) string {
 	return one.language
 }
 
-// in reports whether a passage has the word.
-func (w weighed) in(terms map[string]bool) bool {
+// in reports whether the terms contain the word.
+func (w weightedWord) in(terms map[string]bool) bool {
 	return terms[w.Text] || slices.ContainsFunc(w.Lexemes, func(l string) bool { return terms[l] })
 }
 
-// isLike reports whether a passage has a word that is alike.
-func (w weighed) isLike(terms map[string]bool) bool {
+// isLike reports whether the terms contain a similar word.
+func (w weightedWord) isLike(terms map[string]bool) bool {
 	own := trigrams(w.Text)
 	for term := range terms {
-		if common(own, trigrams(term)) >= alike {
+		if common(own, trigrams(term)) >= minCommon {
 			return true
 		}
 	}
 	return false
 }
 
-// trigrams are a word's, as PostgreSQL makes them: with two spaces before it and one behind.
+// trigrams returns a word's trigrams as PostgreSQL computes them: with two spaces before the word
+// and one after it.
 func trigrams(word string) map[string]bool {
 	runes := []rune("  " + word + " ")
 	set := make(map[string]bool, len(runes))
@@ -174,7 +192,7 @@ func trigrams(word string) map[string]bool {
 	return set
 }
 
-// common is the share of two words' trigrams that both have.
+// common returns the share of trigrams that two words have in common.
 func common(a, b map[string]bool) float64 {
 	both := 0
 	for t := range a {

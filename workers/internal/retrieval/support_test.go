@@ -10,18 +10,18 @@ import (
 	"parley/workers/internal/retrieval"
 )
 
-// TestSupport: agents are given passages that have to do with what they ask. How often the documents have a word decides whether
-// sharing it says anything.
+// TestSupport: agents receive passages that are related to their query. The frequency of a word in
+// the documents decides whether it counts.
 func TestSupport(t *testing.T) {
 	t.Parallel()
 	const many = 1000 // chunks
 	for name, c := range map[string]struct {
 		chunks  int64
 		query   string
-		have    map[string]int64 // in how many chunks a word of the query is
+		have    map[string]int64 // number of chunks with each word of the query
 		passage string
-		similar bool    // found by trigrams too
-		cosine  float64 // found by its vector too
+		similar bool    // also found by trigrams
+		cosine  float64 // also found by its vector
 		want    bool
 	}{
 		"all words":                        {many, "warranty period", map[string]int64{"warranty": 20, "period": 50}, "The warranty period is two years.", false, 0, true},
@@ -51,7 +51,7 @@ func TestSupport(t *testing.T) {
 		"another code":                     {many, "What does ERR-4021 mean?", map[string]int64{"err-4021": 1, "mean": 50}, "Errors mean little.", false, 0, false},
 		"another script":                   {many, "保修期是多久", map[string]int64{"保修": 5, "修期": 5}, "本产品的保修期为两年。", false, 0, true},
 	} {
-		s := &shelves{chunks: c.chunks, counts: map[string]int64{}, text: hits(1), texts: map[int64]string{1: c.passage}}
+		s := &fakeStore{chunks: c.chunks, counts: map[string]int64{}, text: hits(1), texts: map[int64]string{1: c.passage}}
 		for _, w := range analysis.Query(c.query) {
 			for _, l := range w.Lexemes {
 				if n, known := c.have[w.Text]; known {
@@ -76,10 +76,10 @@ func TestSupport(t *testing.T) {
 	}
 }
 
-// TestHeadingsSupport: what stands above a passage, and what its document is called, says what it is about.
+// TestHeadingsSupport: a passage's headings and its document's name count as its text.
 func TestHeadingsSupport(t *testing.T) {
 	t.Parallel()
-	s := &headed{shelves: &shelves{chunks: 1000, text: hits(1), counts: map[string]int64{}}}
+	s := &headedStore{fakeStore: &fakeStore{chunks: 1000, text: hits(1), counts: map[string]int64{}}}
 	for name, want := range map[string]bool{"flange torque": true, "gearbox": true, "capital of Mongolia": false} {
 		for _, w := range analysis.Query(name) {
 			for _, l := range w.Lexemes {
@@ -93,15 +93,15 @@ func TestHeadingsSupport(t *testing.T) {
 	}
 }
 
-// headed gives one passage, with headings.
-type headed struct{ *shelves }
+// headedStore returns one passage with headings.
+type headedStore struct{ *fakeStore }
 
-func (headed) Passages(context.Context, string, []int64) ([]domain.Passage, error) {
+func (headedStore) Passages(context.Context, string, []int64) ([]domain.Passage, error) {
 	return []domain.Passage{{DocumentID: "doc_1", Name: "gearbox.pdf", Headings: []string{"Assembly", "Flange torque"}, Text: "It is 12 Nm."}}, nil
 }
 
-// TestLessSupportedMakeRoom: those behind what is left out move up, and the order stays.
-func TestLessSupportedMakeRoom(t *testing.T) {
+// TestLowerRanksReplaceOmittedPassages: later passages replace omitted ones, in the same order.
+func TestLowerRanksReplaceOmittedPassages(t *testing.T) {
 	t.Parallel()
 	s := full()
 	s.counts = map[string]int64{"ladder": 10}

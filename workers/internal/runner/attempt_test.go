@@ -27,18 +27,18 @@ import (
 	"parley/workers/internal/toolset"
 )
 
-// testEnv is everything around an attempt, and keeps what the attempt did to it.
+// testEnv fakes everything that an attempt calls, and records the calls.
 type testEnv struct {
 	model *scripted.Model
 	tools []tool.Tool
 	park  executiondb.Parked
 	steps [][]byte
-	turns []sessiondb.Turn // of the session, before the run
+	turns []sessiondb.Turn // earlier turns of the session
 	cfg   domain.Config
-	input []byte // of a run that is claimed without it
+	input []byte // of a run whose claim omits its input
 
 	mu      sync.Mutex
-	asked   []string // models that were looked for
+	asked   []string // models that were resolved
 	endings []executiondb.Ending
 	actions []domain.RequiredAction
 	written []executiondb.Chunk
@@ -46,8 +46,8 @@ type testEnv struct {
 	done    []string
 	changes int
 	back    []time.Duration
-	noted   []int // numbers of attempts
-	refuses error // to note them
+	noted   []int // attempt numbers
+	refuses error // the error of NoteAttempt
 }
 
 func (s *testEnv) lock() func() { s.mu.Lock(); return s.mu.Unlock }
@@ -148,7 +148,7 @@ func (s *testEnv) Changed(kind domain.ChangeKind, org string) {
 
 func (s *testEnv) OnCancelled(func(string)) (func(), error) { return func() {}, nil }
 
-// Model makes the stage the provider of its one model, whatever its name.
+// Model returns the environment's only model for any name.
 func (s *testEnv) Model(name string) (llm.Model, error) {
 	defer s.lock()()
 	s.asked = append(s.asked, name)
@@ -160,7 +160,7 @@ type unbudgeted struct{ Budgets }
 
 func (unbudgeted) Budgeted(context.Context, string) (bool, error) { return false, nil }
 
-// newRunnerOn makes a runner of the stage, whose runs are in other hands.
+// newRunnerOn creates a runner on the environment with a separate Runs.
 func newRunnerOn(t *testing.T, s *testEnv, runs Runs) *Runner {
 	t.Helper()
 	models, err := llm.NewRegistry("stage/first", map[string]llm.Provider{"stage": s})
@@ -178,7 +178,7 @@ func newRunnerOn(t *testing.T, s *testEnv, runs Runs) *Runner {
 	return r
 }
 
-// claimedAttempt is a first attempt that the test carries out.
+// claimedAttempt returns the first attempt at a claimed run.
 func claimedAttempt(runID string) *attempt {
 	agent, now := "ag_1", time.Now()
 	return &attempt{
@@ -190,7 +190,7 @@ func claimedAttempt(runID string) *attempt {
 	}
 }
 
-// attempt carries one claimed run out on the stage.
+// attempt executes one claimed run.
 func (s *testEnv) attempt(t *testing.T, claim executiondb.Claimed) {
 	t.Helper()
 	r := newRunnerOn(t, s, s)
@@ -207,35 +207,35 @@ func (s *testEnv) attempt(t *testing.T, claim executiondb.Claimed) {
 	if claim.AgentID = &agent; claim.RawInput == nil {
 		claim.RawInput = []byte(`{"message":"hi"}`)
 	}
-	r.settle(ctx, &attempt{claim: claim, replyTo: "inbox", asked: now, claimed: now, log: zerolog.Nop()}, nil)
+	r.finalize(ctx, &attempt{claim: claim, replyTo: "inbox", asked: now, claimed: now, log: zerolog.Nop()}, nil)
 	cancel()
 	groups.Wait()
 }
 
-// pays is a tool whose call waits for a person.
-type pays struct{ err error }
+// payTool is a tool whose call waits for a person.
+type payTool struct{ err error }
 
-func (p pays) Spec() tool.Spec {
+func (p payTool) Spec() tool.Spec {
 	return tool.Spec{Name: "pay", Schema: json.RawMessage(`{"type":"object"}`)}
 }
 
-func (p pays) Call(context.Context, tool.Call) (tool.Result, error) {
+func (p payTool) Call(context.Context, tool.Call) (tool.Result, error) {
 	if p.err != nil {
 		return tool.Result{}, p.err
 	}
 	return tool.Result{Output: json.RawMessage(`"paid"`)}, nil
 }
 
-func asksToPay() scripted.Call {
+func payCall() scripted.Call {
 	return scripted.Call{
 		Usage:     llm.Usage{InputTokens: 7, OutputTokens: 3},
 		ToolCalls: []llm.ToolCall{{ID: "call_1", Name: "pay", Arguments: json.RawMessage(`{"to":"x"}`)}},
 	}
 }
 
-func TestARunSaysWhatItUsed(t *testing.T) {
+func TestARunReportsItsUsage(t *testing.T) {
 	t.Parallel()
-	s := &testEnv{tools: []tool.Tool{pays{}}, model: scripted.New("stage/first", asksToPay(), scripted.Call{
+	s := &testEnv{tools: []tool.Tool{payTool{}}, model: scripted.New("stage/first", payCall(), scripted.Call{
 		Deltas: []string{"Done [7]."}, Usage: llm.Usage{InputTokens: 20, OutputTokens: 5},
 	})}
 	s.attempt(t, executiondb.Claimed{Attempts: 1})
@@ -250,11 +250,11 @@ func TestARunSaysWhatItUsed(t *testing.T) {
 		t.Errorf("%+v", run)
 	}
 	if len(s.done) != 1 || !strings.HasPrefix(s.done[0], "run_1 inbox {") {
-		t.Errorf("told %q", s.done)
+		t.Errorf("published results %q", s.done)
 	}
 }
 
-func TestAnEndBeforeTheJournalIsReadHidesNothing(t *testing.T) {
+func TestAnEarlyFailureKeepsTheUsageOfEarlierAttempts(t *testing.T) {
 	t.Parallel()
 	s := &testEnv{model: scripted.New("stage/first")}
 	s.attempt(t, executiondb.Claimed{Attempts: lease.MaxDeaths + 1, Deaths: lease.MaxDeaths})
@@ -263,7 +263,7 @@ func TestAnEndBeforeTheJournalIsReadHidesNothing(t *testing.T) {
 	}
 }
 
-func TestAttemptsBehindOthersAreNoted(t *testing.T) {
+func TestLaterAttemptsAreNoted(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		attempts int
@@ -297,12 +297,12 @@ func TestARunThatWaitsForAPersonLeavesItsWorker(t *testing.T) {
 		"is one too many":      {executiondb.Parked{Full: true}, 0, 1, domain.RunFailed, 1},
 	} {
 		s := &testEnv{
-			park: c.park, model: scripted.New("stage/first", asksToPay()),
-			tools: []tool.Tool{pays{&tool.ActionRequired{Kind: domain.ActionApproval, Call: tool.Call{ID: "call_1", Name: "pay", Arguments: json.RawMessage(`{"to":"x"}`)}}}},
+			park: c.park, model: scripted.New("stage/first", payCall()),
+			tools: []tool.Tool{payTool{&tool.ActionRequired{Kind: domain.ActionApproval, Call: tool.Call{ID: "call_1", Name: "pay", Arguments: json.RawMessage(`{"to":"x"}`)}}}},
 		}
 		s.attempt(t, executiondb.Claimed{Attempts: 1})
 		if len(s.actions) != 1 || len(s.back) != c.back || len(s.done) != c.done || s.changes != c.changes {
-			t.Fatalf("%s: parked %d times, put back %v, told %q and %d changes", name, len(s.actions), s.back, s.done, s.changes)
+			t.Fatalf("%s: parked %d times, requeued %v, published %q and %d changes", name, len(s.actions), s.back, s.done, s.changes)
 		}
 		action, written := s.actions[0], s.written[0].Events
 		if left := time.Until(action.ExpiresAt.Time); left < 23*time.Hour || left > 24*time.Hour || action.Kind != domain.ActionApproval ||
@@ -312,9 +312,9 @@ func TestARunThatWaitsForAPersonLeavesItsWorker(t *testing.T) {
 		if last := written[strings.LastIndex(strings.TrimSuffix(written, "\n"), "\n")+1:]; !strings.HasPrefix(last, "run.requires_action {") {
 			t.Errorf("%s: the last event written is %q", name, last)
 		}
-		tells := strings.HasPrefix(s.told[len(s.told)-1], "run.requires_action {")
-		if tells != c.park.Parked {
-			t.Errorf("%s: told %q", name, s.told)
+		published := strings.HasPrefix(s.told[len(s.told)-1], "run.requires_action {")
+		if published != c.park.Parked {
+			t.Errorf("%s: published events %q", name, s.told)
 		}
 		switch {
 		case c.status == "" && len(s.endings) != 0:
@@ -322,12 +322,12 @@ func TestARunThatWaitsForAPersonLeavesItsWorker(t *testing.T) {
 		case c.status != "" && (len(s.endings) != 1 || s.endings[0].Run.Status != c.status || s.endings[0].Run.Error.Code != "action_limit"):
 			t.Errorf("%s: %+v", name, s.endings)
 		case c.park.Parked && s.done[0] != "run_1 inbox ":
-			t.Errorf("%s: whoever waits was told %q", name, s.done[0])
+			t.Errorf("%s: the waiting caller received %q", name, s.done[0])
 		}
 	}
 }
 
-func TestAnAttemptBehindAModelsFailureBeginsWithTheNextModel(t *testing.T) {
+func TestAnAttemptAfterAModelFailureBeginsWithTheNextModel(t *testing.T) {
 	t.Parallel()
 	failed := func(code string) sql.Null[[]byte] {
 		return sql.Null[[]byte]{V: []byte(`{"code":"` + code + `","message":"m"}`), Valid: true}

@@ -1,14 +1,15 @@
-// Package runner carries out runs: it hears their doorbells, claims them, lets the agent
-// loop work under a lease, saves what came of it and replies.
+// Package runner executes runs. It receives their job messages, claims them, runs the agent loop
+// under a lease, saves the result and replies.
 //
-// What a worker may write is decided by the fence of its claim, in PostgreSQL:
+// The fence of a run's claim, in PostgreSQL, decides whether a worker's writes take effect:
 //
-//	doorbell ─► claim ─┬─ not claimable ──────────────────────► ack (whatever it waits for rings again)
-//	                   └─ claimed ─► attempt ─┬─ answer, or failed for good ─► finish ─► reply ─► ack
-//	     heartbeat: lease + doorbell │        ├─ a retry can cure it, or draining ─► put back ─► ack
-//	                                 │        └─ run taken away, or cancelled ─► nothing ─► ack
-//	                                 └─ lease lost: the attempt is cancelled
+//	job message ─► claim ─┬─ not claimable ─────────────────────────► ack (a later dispatch sends a new message)
+//	                      └─ claimed ─► attempt ─┬─ answer, or final failure ─► finish ─► reply ─► ack
+//	  heartbeat: lease + message │               ├─ retryable error, or draining ─► requeue ─► ack
+//	                             │               └─ run taken over or cancelled ─► nothing ─► ack
+//	                             └─ lease lost: the attempt is cancelled
 //
-// A result is committed before anybody is told of it, and told before the doorbell is
-// acknowledged: dying between two of these costs a repetition that the fence makes harmless.
+// A result is committed before it is published, and published before the job message is
+// acknowledged. A worker that dies between two of these steps causes a repetition, which the fence
+// makes harmless.
 package runner

@@ -17,24 +17,25 @@ import (
 	"parley/workers/internal/llm/scripted"
 )
 
-// granted is a stage whose claim is granted, and that calls look before an end is written.
-type granted struct {
+// grantingEnv is an environment whose claim succeeds. It calls look before a result is saved.
+type grantingEnv struct {
 	*testEnv
 	claim executiondb.Claimed
 	look  func()
 }
 
-func (g granted) Claim(context.Context, []string) ([]executiondb.Claim, error) {
+func (g grantingEnv) Claim(context.Context, []string) ([]executiondb.Claim, error) {
 	return []executiondb.Claim{{Run: &g.claim}}, nil
 }
 
-func (g granted) Finish(ctx context.Context, endings []executiondb.Ending) (executiondb.Finished, error) {
+func (g grantingEnv) Finish(ctx context.Context, endings []executiondb.Ending) (executiondb.Finished, error) {
 	g.look()
 	return g.testEnv.Finish(ctx, endings)
 }
 
-// First the end is written, then whoever waits is told, then the doorbell goes: a worker that dies in between loses none of them.
-func TestADoorbellOutlivesItsAttempt(t *testing.T) {
+// The order is: save the result, publish it, acknowledge the job message. A worker that dies in
+// between loses none of them.
+func TestTheJobMessageIsAcknowledgedLast(t *testing.T) {
 	t.Parallel()
 	b, err := bus.Dial(testkit.NATS(t), "test", zerolog.Nop())
 	if err != nil {
@@ -48,7 +49,7 @@ func TestADoorbellOutlivesItsAttempt(t *testing.T) {
 	var doorbell *bus.Doorbell
 	err = b.Lane(domain.LaneChat).Fetch(t.Context(), 1, 10*time.Second, func(d *bus.Doorbell) { doorbell = d })
 	if err != nil || doorbell == nil {
-		t.Fatalf("no doorbell: %v", err)
+		t.Fatalf("no job message: %v", err)
 	}
 	unacknowledged := func() int64 {
 		_, n, err := b.Pending(t.Context(), domain.LaneChat)
@@ -60,7 +61,7 @@ func TestADoorbellOutlivesItsAttempt(t *testing.T) {
 
 	agent, now := "ag_1", time.Now()
 	s := &testEnv{model: scripted.New("stage/first", scripted.Call{Deltas: []string{"ok"}})}
-	g := granted{testEnv: s, claim: executiondb.Claimed{
+	g := grantingEnv{testEnv: s, claim: executiondb.Claimed{
 		RunID: "run_1", OrganizationID: "org_1", AgentID: &agent, RawInput: []byte(`{"message":"hi"}`), Now: now, Deadline: now.Add(time.Minute),
 		CallerAllowed: true, Attempts: 1, Fence: 1, Seq: 1,
 	}}
@@ -69,28 +70,28 @@ func TestADoorbellOutlivesItsAttempt(t *testing.T) {
 		looked = true
 		for range 20 { // the server may take a moment to count an acknowledgement
 			if unacknowledged() != 1 {
-				t.Error("the doorbell was acknowledged before the run's end was written")
+				t.Error("the job message was acknowledged before the result was saved")
 				break
 			}
 		}
 		defer s.lock()()
 		if len(s.done) > 0 {
-			t.Errorf("%q was told before it was written", s.done)
+			t.Errorf("%q was published before it was saved", s.done)
 		}
 	}
-	carried(t, g, doorbell)
+	executeJob(t, g, doorbell)
 	if !looked || len(s.done) != 1 {
-		t.Errorf("an end was written: %v; told was %q", looked, s.done)
+		t.Errorf("result saved: %v; published %q", looked, s.done)
 	}
 	for deadline := time.Now().Add(10 * time.Second); unacknowledged() != 0; {
 		if time.Now().After(deadline) {
-			t.Fatal("the doorbell is left")
+			t.Fatal("the job message was not acknowledged")
 		}
 	}
 }
 
-// carried has a runner follow a doorbell to its end.
-func carried(t *testing.T, g granted, d *bus.Doorbell) {
+// executeJob lets a runner process a job message.
+func executeJob(t *testing.T, g grantingEnv, d *bus.Doorbell) {
 	t.Helper()
 	models, err := llm.NewRegistry("stage/first", map[string]llm.Provider{"stage": g})
 	if err != nil {
@@ -108,7 +109,7 @@ func carried(t *testing.T, g granted, d *bus.Doorbell) {
 	for _, run := range []func(context.Context){r.claims.Run, r.finishes.Run, r.events.Run} {
 		groups.Go(func() { run(ctx) })
 	}
-	r.carry(ctx, d)
+	r.execute(ctx, d)
 	cancel()
 	groups.Wait()
 }

@@ -11,40 +11,40 @@ import (
 	"parley/shared/store/lease"
 )
 
-// Why an attempt was cancelled.
+// The causes with which an attempt's context is cancelled.
 var (
-	errTaken    = errors.New("the run was taken from this worker")
-	errLease    = errors.New("the lease ran out while the database was out of reach")
+	errTaken    = errors.New("the run was taken over by another worker")
+	errLease    = errors.New("the lease expired while the database was unreachable")
 	errDraining = errors.New("the worker is stopping")
 )
 
 const (
 	heartbeatEvery = 10 * time.Second
-	lockedAgain    = 250 * time.Millisecond // between heartbeats of runs that another transaction has locked
+	lockedRetry    = 250 * time.Millisecond // between heartbeats of runs that another transaction has locked
 )
 
-// holding is one run in this worker's hands.
-type holding struct {
+// heldRun is one run that this worker executes.
+type heldRun struct {
 	lease.Held
 	cancel     context.CancelCauseFunc
 	inProgress func()
-	leaseUntil time.Time // by this process's monotonic clock; guarded by held's lock
+	leaseUntil time.Time // on this process's monotonic clock; guarded by heldRuns.mu
 }
 
-// held is what this worker holds, kept alive by heartbeats that all runs share.
-type held struct {
+// heldRuns are the runs that this worker executes. All of them share one heartbeat.
+type heldRuns struct {
 	mu   sync.Mutex
-	runs map[string]*holding
+	runs map[string]*heldRun
 }
 
-func (h *held) add(run *holding) {
+func (h *heldRuns) add(run *heldRun) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.runs[run.RunID] = run
 }
 
-// remove forgets a run, unless a later claim of it by this worker has taken the place.
-func (h *held) remove(run *holding) {
+// remove removes the run, unless this worker has since claimed the same run again.
+func (h *heldRuns) remove(run *heldRun) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.runs[run.RunID] == run {
@@ -52,14 +52,14 @@ func (h *held) remove(run *holding) {
 	}
 }
 
-func (h *held) has(run *holding) bool {
+func (h *heldRuns) has(run *heldRun) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.runs[run.RunID] == run
 }
 
-// cancel ends the attempt at a run, if it is held here.
-func (h *held) cancel(runID string, cause error) {
+// cancel cancels the attempt at a run if this worker executes it.
+func (h *heldRuns) cancel(runID string, cause error) {
 	h.mu.Lock()
 	run := h.runs[runID]
 	h.mu.Unlock()
@@ -68,33 +68,33 @@ func (h *held) cancel(runID string, cause error) {
 	}
 }
 
-func (h *held) cancelAll(cause error) {
+func (h *heldRuns) cancelAll(cause error) {
 	for _, run := range h.all() {
 		run.cancel(cause)
 	}
 }
 
-func (h *held) all() []*holding {
+func (h *heldRuns) all() []*heldRun {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Collect(maps.Values(h.runs))
 }
 
-func (h *held) count() int {
+func (h *heldRuns) count() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.runs)
 }
 
-func (h *held) extend(run *holding, until time.Time) {
+func (h *heldRuns) extend(run *heldRun, until time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	run.leaseUntil = until
 }
 
-// watch cancels attempts whose lease is over by the local clock. It asks nobody: a heartbeat may be waiting
-// for a database that does not answer.
-func (h *held) watch(ctx context.Context) {
+// watch cancels attempts whose lease has expired by the local clock. It makes no database call,
+// because a heartbeat may be blocked on a database that does not respond.
+func (h *heldRuns) watch(ctx context.Context) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	for {
@@ -113,25 +113,31 @@ func (h *held) watch(ctx context.Context) {
 	}
 }
 
-// beat renews leases in one statement, and returns the runs whose leases could not be renewed because another transaction has locked
-// them. A run that is no longer held is cancelled at once. If the database cannot be asked, or the run stays locked, it is cancelled only
-// once its lease is over: a restart of PostgreSQL must not end every model call.
-func (r *Runner) beat(ctx context.Context, runs []*holding) (locked []*holding) {
+// beat renews the runs' leases in one statement. It returns the runs whose leases could not be
+// renewed because another transaction has locked them. A run that this worker no longer holds is
+// cancelled immediately. If the database is unreachable or the run stays locked, its attempt is
+// cancelled only when the lease expires: a restart of PostgreSQL must not interrupt every model
+// call.
+func (r *Runner) beat(ctx context.Context, runs []*heldRun) (locked []*heldRun) {
 	if len(runs) == 0 {
 		return nil
 	}
+
 	asked := time.Now()
 	ids := make([]lease.Held, len(runs))
 	for i, run := range runs {
 		ids[i] = run.Held
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, heartbeatEvery)
 	defer cancel()
+
 	leases, err := r.runs.Extend(ctx, ids)
 	if err != nil {
-		r.log.Warn().Err(err).Int("runs", len(runs)).Msg("heartbeat failed; trying again")
+		r.log.Warn().Err(err).Int("runs", len(runs)).Msg("heartbeat failed, retrying")
 		return nil
 	}
+
 	for _, run := range runs {
 		switch {
 		case leases.Extended[run.RunID]:
@@ -146,15 +152,16 @@ func (r *Runner) beat(ctx context.Context, runs []*holding) (locked []*holding) 
 	return locked
 }
 
-// heartbeat renews all leases every heartbeatEvery, and those of locked runs more often, until ctx ends.
+// heartbeat renews all leases every heartbeatEvery, and those of locked runs every lockedRetry,
+// until ctx ends.
 func (r *Runner) heartbeat(ctx context.Context) {
 	ticker := time.NewTicker(heartbeatEvery)
 	defer ticker.Stop()
-	var locked []*holding
+	var locked []*heldRun
 	for {
 		var again <-chan time.Time
 		if len(locked) > 0 {
-			again = time.After(lockedAgain)
+			again = time.After(lockedRetry)
 		}
 		select {
 		case <-ctx.Done():
@@ -162,7 +169,7 @@ func (r *Runner) heartbeat(ctx context.Context) {
 		case <-ticker.C:
 			locked = r.beat(ctx, r.held.all())
 		case <-again:
-			locked = r.beat(ctx, slices.DeleteFunc(locked, func(run *holding) bool { return !r.held.has(run) }))
+			locked = r.beat(ctx, slices.DeleteFunc(locked, func(run *heldRun) bool { return !r.held.has(run) }))
 		}
 	}
 }

@@ -10,17 +10,17 @@ import (
 	"parley/shared/store/lease"
 )
 
-// The heartbeat may be waiting for a database that does not answer; the attempt ends all the same.
-func TestAnAttemptEndsWithItsLeaseWhoeverAnswers(t *testing.T) {
+// The attempt ends even if the heartbeat is blocked on a database that does not respond.
+func TestAnAttemptEndsWithItsLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := &held{runs: map[string]*holding{}}
+		h := &heldRuns{runs: map[string]*heldRun{}}
 		watched, stop := context.WithCancel(t.Context())
 		go h.watch(watched)
 
 		attempt, cancel := context.WithCancelCause(t.Context())
 		defer cancel(nil)
-		run := &holding{Held: lease.Held{RunID: "run_1", Fence: 1}, cancel: cancel, leaseUntil: time.Now().Add(lease.Lease)}
+		run := &heldRun{Held: lease.Held{RunID: "run_1", Fence: 1}, cancel: cancel, leaseUntil: time.Now().Add(lease.Lease)}
 		h.add(run)
 
 		wait := func(d time.Duration) {
@@ -50,8 +50,8 @@ func TestAnAttemptEndsWithItsLeaseWhoeverAnswers(t *testing.T) {
 
 func TestRemoveLeavesALaterClaimOfTheSameRun(t *testing.T) {
 	t.Parallel()
-	h := &held{runs: map[string]*holding{}}
-	first, second := &holding{Held: lease.Held{RunID: "run_1", Fence: 1}}, &holding{Held: lease.Held{RunID: "run_1", Fence: 2}}
+	h := &heldRuns{runs: map[string]*heldRun{}}
+	first, second := &heldRun{Held: lease.Held{RunID: "run_1", Fence: 1}}, &heldRun{Held: lease.Held{RunID: "run_1", Fence: 2}}
 	h.add(first)
 	h.add(second)
 	h.remove(first)

@@ -11,9 +11,9 @@ import (
 	"parley/workers/internal/llm/scripted"
 )
 
-// What a request brings along reaches the model: what was said before, behind what its session holds and before its message,
-// and instructions behind the agent's own.
-func TestWhatARequestBringsAlong(t *testing.T) {
+// The model receives a request's own history after the session's earlier turns and before its
+// message, and the request's instructions after the agent's.
+func TestHistoryAndInstructionsOfARequest(t *testing.T) {
 	t.Parallel()
 	exchanges := func(from, n int) []domain.Exchange {
 		out := make([]domain.Exchange, n)
@@ -62,12 +62,12 @@ func TestWhatARequestBringsAlong(t *testing.T) {
 		}
 		if got := strings.Join(said, " "); got != tt.said || !strings.HasPrefix(requests[0].System, tt.prompt) || s.endings[0].Run.OmittedTurns != tt.omitted ||
 			tt.in.Instructions == "" && strings.Contains(requests[0].System, "Further instructions") {
-			t.Errorf("%s: prompt %.200q, said %.200q, %d omitted", name, requests[0].System, got, s.endings[0].Run.OmittedTurns)
+			t.Errorf("%s: prompt %.200q, messages %.200q, %d omitted", name, requests[0].System, got, s.endings[0].Run.OmittedTurns)
 		}
 	}
 	s := &testEnv{model: scripted.New("stage/first"), turns: []sessiondb.Turn{{Seq: 1, Message: "s", Answer: "t", Earlier: []byte("{")}}}
 	s.attempt(t, executiondb.Claimed{Attempts: 1})
 	if len(s.endings) == 1 && s.endings[0].Run.Status == domain.RunCompleted {
-		t.Error("a history that cannot be read was passed over")
+		t.Error("an unreadable history was ignored")
 	}
 }

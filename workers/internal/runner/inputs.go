@@ -10,34 +10,36 @@ import (
 )
 
 const (
-	// inputBytes bounds the large inputs and histories of the runs in hand: a worker has thousands of slots, and each input is in memory
-	// several times.
+	// inputBytes is the limit on the large inputs and histories in memory. A worker has thousands
+	// of slots, and memory contains several copies of each input.
 	inputBytes = 96 << 20
-	// inputShare bounds those of one organization, and newcomerBytes is kept for organizations that have none in hand. It takes nine
-	// organizations to fill the rest, and twelve more to fill this: more than one person may own.
+	// inputShare is the limit for one organization. newcomerBytes is reserved for organizations
+	// that have no input in memory. Nine organizations fill the rest and twelve more fill the
+	// reserve, which is more than one person may own.
 	inputShare    = 8 << 20
 	newcomerBytes = inputBytes / 4
 )
 
-// inputs are the large inputs and histories in memory. Runs wait for room in the order in which they came. Organizations that have their
-// share are passed by others, and organizations that have any input in hand by newcomers.
+// inputs limits the large inputs and histories in memory. Runs wait for memory in the order of
+// their arrival, with two exceptions: a run whose organization has reached its share lets others
+// pass, and a run whose organization has any input in memory lets newcomers pass.
 type inputs struct {
 	mu      sync.Mutex
 	used    int // bytes
-	of      map[string]int
+	byOrg   map[string]int
 	waiting []*inputTurn
 }
 
-// inputTurn is a run that waits for room.
+// inputTurn is a run's reservation, or its position in the queue.
 type inputTurn struct {
-	org     string
-	bytes   int
-	granted chan struct{}
+	org         string
+	bytes       int
+	grantingEnv chan struct{}
 }
 
-func newInputs() *inputs { return &inputs{of: map[string]int{}} }
+func newInputs() *inputs { return &inputs{byOrg: map[string]int{}} }
 
-// enter waits for room for what a run of an organization reads. leave gives it back.
+// enter waits until bytes are available to a run of org. The caller releases them with leave.
 func (in *inputs) enter(ctx context.Context, org string, bytes int) (*inputTurn, error) {
 	turn := &inputTurn{org, min(bytes, inputShare), make(chan struct{})}
 	in.mu.Lock()
@@ -46,7 +48,7 @@ func (in *inputs) enter(ctx context.Context, org string, bytes int) (*inputTurn,
 	in.mu.Unlock()
 
 	select {
-	case <-turn.granted:
+	case <-turn.grantingEnv:
 		return turn, nil
 	case <-ctx.Done():
 		in.leave(turn)
@@ -54,7 +56,7 @@ func (in *inputs) enter(ctx context.Context, org string, bytes int) (*inputTurn,
 	}
 }
 
-// shrink gives back the room of a turn beyond so many bytes. The turn may be nil.
+// shrink reduces a reservation to the given size. The turn may be nil.
 func (in *inputs) shrink(turn *inputTurn, bytes int) {
 	if turn == nil || bytes >= turn.bytes {
 		return
@@ -67,7 +69,7 @@ func (in *inputs) shrink(turn *inputTurn, bytes int) {
 	in.grant()
 }
 
-// leave gives back the room of a turn, or its place in the queue. The turn may be nil.
+// leave releases a reservation, or removes its turn from the queue. The turn may be nil.
 func (in *inputs) leave(turn *inputTurn) {
 	if turn == nil {
 		return
@@ -83,12 +85,12 @@ func (in *inputs) leave(turn *inputTurn) {
 	in.grant()
 }
 
-// grant gives room to those that wait. It is called under the lock.
+// grant grants the waiting turns that fit. The caller holds the lock.
 func (in *inputs) grant() {
 	kept, full, crowded := in.waiting[:0], false, false
 	for _, turn := range in.waiting {
-		newcomer, over := in.of[turn.org] == 0, in.of[turn.org]+turn.bytes > inputShare
-		// Nobody of its kind passes a run that waits for room alone.
+		newcomer, over := in.byOrg[turn.org] == 0, in.byOrg[turn.org]+turn.bytes > inputShare
+		// A run that waits only because memory is full is not passed by runs of its kind.
 		full = full || newcomer && in.used+turn.bytes > inputBytes
 		crowded = full || crowded || !newcomer && !over && in.used+turn.bytes > inputBytes-newcomerBytes
 		if over || newcomer && full || !newcomer && crowded {
@@ -97,38 +99,43 @@ func (in *inputs) grant() {
 		}
 		in.used += turn.bytes
 		in.add(turn.org, turn.bytes)
-		close(turn.granted)
+		close(turn.grantingEnv)
 	}
 	clear(in.waiting[len(kept):])
 	in.waiting = kept
 }
 
+// add changes an organization's usage.
 func (in *inputs) add(org string, bytes int) {
-	if in.of[org] += bytes; in.of[org] == 0 {
-		delete(in.of, org)
+	if in.byOrg[org] += bytes; in.byOrg[org] == 0 {
+		delete(in.byOrg, org)
 	}
 }
 
-// load reads what a run's claim does not hold: an input that was too large for it, and the earlier turns of its session. If these are
-// large, load waits until there is room for both. The caller gives the room back. It is nil if none was needed.
+// load reads the parts of a run that its claim omits: an input too large for the claim, and the
+// earlier turns of its session. If they are large, load first waits until there is memory for both.
+// The caller releases room with leave; it is nil if none was needed.
 func (r *Runner) load(ctx context.Context, a *attempt) (turns []sessiondb.Turn, room *inputTurn, err error) {
 	c, large := a.claim, 0
 	if c.Seq > 1 {
-		if turns, large, err = r.sessions.ShortHistory(ctx, c.OrganizationID, c.SessionRef, c.Seq, historyMax); err != nil {
+		if turns, large, err = r.sessions.ShortHistory(ctx, c.OrganizationID, c.SessionRef, c.Seq, maxHistory); err != nil {
 			return nil, nil, retryable(err)
 		}
 	}
+
 	if large+c.LargeInput == 0 {
 		return turns, nil, nil
 	}
+
 	if room, err = r.inputs.enter(ctx, c.OrganizationID, large+c.LargeInput); err != nil {
 		return nil, nil, err
 	}
+
 	if c.LargeInput > 0 {
 		a.claim.RawInput, err = r.records.RunInput(ctx, c.OrganizationID, c.RunID)
 	}
 	if large > 0 && err == nil {
-		turns, err = r.sessions.History(ctx, c.OrganizationID, c.SessionRef, c.Seq, historyMax)
+		turns, err = r.sessions.History(ctx, c.OrganizationID, c.SessionRef, c.Seq, maxHistory)
 	}
 	if err != nil {
 		r.inputs.leave(room)
@@ -137,7 +144,7 @@ func (r *Runner) load(ctx context.Context, a *attempt) (turns []sessiondb.Turn, 
 	return turns, room, nil
 }
 
-// keepHistory gives back the room of the turns that do not fit the model.
+// keepHistory releases the memory of turns that do not fit the model's context window.
 func (r *Runner) keepHistory(a *attempt, room *inputTurn, kept []agentloop.Turn) {
 	bytes := a.claim.LargeInput
 	for _, turn := range kept {

@@ -16,8 +16,8 @@ import (
 
 const inputMiB = 1 << 20
 
-// Inputs wait for room in their order. An organization that has its share lets others pass, and one that has inputs in hand lets newcomers
-// pass. Nobody passes a newcomer that waits for room alone.
+// Inputs wait for memory in order. An organization that has its share lets others pass, and one
+// with inputs in memory lets newcomers pass. Nothing passes a newcomer that waits only for memory.
 func TestLargeInputsWaitForRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -68,7 +68,7 @@ func TestLargeInputsWaitForRoom(t *testing.T) {
 		enter("j2", "j", 2*inputMiB)
 		open = append(open, "j1")
 		want("the last quarter is for newcomers", open...)
-		enter("k1", "k", 1000*inputMiB) // counts as a share, however large it is
+		enter("k1", "k", 1000*inputMiB) // counts as one share, however large it is
 		enter("l1", "l", inputShare)
 		enter("m1", "m", inputShare)
 		enter("n1", "n", inputMiB)
@@ -86,14 +86,14 @@ func TestLargeInputsWaitForRoom(t *testing.T) {
 		for _, name := range append(open[1:], "j2", "a2") {
 			leave(name)
 		}
-		if in.used != 0 || len(in.of) != 0 || len(in.waiting) != 0 {
-			t.Errorf("%d bytes stay used, %v", in.used, in.of)
+		if in.used != 0 || len(in.byOrg) != 0 || len(in.waiting) != 0 {
+			t.Errorf("%d bytes stay used, %v", in.used, in.byOrg)
 		}
 	})
 }
 
-// A run that ends while it waits gives its place in the queue to the next.
-func TestAnInputThatIsNoLongerWaitedForLetsOthersIn(t *testing.T) {
+// A run that ends while it waits frees its position in the queue.
+func TestACancelledWaitFreesItsPosition(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		in := newInputs()
@@ -127,15 +127,15 @@ func TestAnInputThatIsNoLongerWaitedForLetsOthersIn(t *testing.T) {
 	})
 }
 
-// A run that is claimed without its input reads it, and gives its room back.
+// A run whose claim omits its input reads the input and releases its memory.
 func TestALargeInputIsReadByTheAttempt(t *testing.T) {
 	t.Parallel()
 	s := &testEnv{model: scripted.New("stage/first", scripted.Call{Deltas: []string{"Read."}}), input: []byte(`{"message":"a large one"}`)}
 	s.attempt(t, executiondb.Claimed{Attempts: 1, LargeInput: 300 << 10, RawInput: []byte{}})
 	if len(s.endings) != 1 || s.endings[0].Run.Status != domain.RunCompleted {
-		t.Fatalf("the run ended as %+v", s.endings)
+		t.Fatalf("results %+v", s.endings)
 	}
 	if asked := s.model.Requests()[0]; asked.Messages[len(asked.Messages)-1].Text != "a large one" {
-		t.Errorf("the model was asked %+v", asked.Messages)
+		t.Errorf("the model received %+v", asked.Messages)
 	}
 }

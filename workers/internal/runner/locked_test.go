@@ -22,19 +22,19 @@ import (
 	"parley/workers/internal/llm/scripted"
 )
 
-// locking is a stage on which another transaction has locked runs until some time.
-type locking struct {
+// lockingEnv is an environment in which another transaction has locked runs for some time.
+type lockingEnv struct {
 	*testEnv
-	locked map[string]time.Time // by run
-	asked  []time.Duration      // when leases were to be extended
+	locked map[string]time.Time // end of the lock by run
+	asked  []time.Duration      // times of calls to Extend
 
 	began time.Time
 	tries int
-	alone []int // how many endings came together
+	alone []int // sizes of the batches of results
 	fails error
 }
 
-func (l *locking) Extend(_ context.Context, held []lease.Held) (executiondb.Leases, error) {
+func (l *lockingEnv) Extend(_ context.Context, held []lease.Held) (executiondb.Leases, error) {
 	defer l.lock()()
 	l.asked = append(l.asked, time.Since(l.began))
 	out := executiondb.Leases{Extended: map[string]bool{}, Locked: map[string]bool{}}
@@ -48,7 +48,7 @@ func (l *locking) Extend(_ context.Context, held []lease.Held) (executiondb.Leas
 	return out, nil
 }
 
-func (l *locking) Finish(ctx context.Context, endings []executiondb.Ending) (executiondb.Finished, error) {
+func (l *lockingEnv) Finish(ctx context.Context, endings []executiondb.Ending) (executiondb.Finished, error) {
 	unlock := l.lock()
 	l.tries++
 	l.alone = append(l.alone, len(endings))
@@ -71,7 +71,7 @@ func (l *locking) Finish(ctx context.Context, endings []executiondb.Ending) (exe
 	return out, err
 }
 
-func (l *locking) Journal(context.Context, lease.Held, int, [][]byte) (bool, error) {
+func (l *lockingEnv) Journal(context.Context, lease.Held, int, [][]byte) (bool, error) {
 	defer l.lock()()
 	if l.tries++; l.tries < 4 {
 		return false, pg.ErrLocked
@@ -79,11 +79,12 @@ func (l *locking) Journal(context.Context, lease.Held, int, [][]byte) (bool, err
 	return true, nil
 }
 
-// A locked run loses its lease only once that is over. Until then its heartbeat is repeated, and no other run waits for it.
+// A locked run loses its lease only when that expires. Until then its heartbeat is retried, and
+// other runs are not delayed.
 func TestALockedHeartbeatIsRepeated(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		lasts time.Duration // how long the run is locked
+		lasts time.Duration // duration of the lock
 		cause error
 	}{
 		"for a moment": {heartbeatEvery + time.Second, nil},
@@ -92,13 +93,13 @@ func TestALockedHeartbeatIsRepeated(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				l := &locking{testEnv: &testEnv{}, began: time.Now(), locked: map[string]time.Time{"run_1": time.Now().Add(c.lasts)}}
-				r := &Runner{runs: l, held: &held{runs: map[string]*holding{}}, log: zerolog.Nop()}
+				l := &lockingEnv{testEnv: &testEnv{}, began: time.Now(), locked: map[string]time.Time{"run_1": time.Now().Add(c.lasts)}}
+				r := &Runner{runs: l, held: &heldRuns{runs: map[string]*heldRun{}}, log: zerolog.Nop()}
 				ctx, stop := context.WithCancel(t.Context())
 				var causes [2]func() error
 				for i, id := range []string{"run_1", "run_2"} {
 					attempt, cancel := context.WithCancelCause(ctx)
-					r.held.add(&holding{Held: lease.Held{RunID: id}, cancel: cancel, inProgress: func() {}, leaseUntil: time.Now().Add(lease.Lease)})
+					r.held.add(&heldRun{Held: lease.Held{RunID: id}, cancel: cancel, inProgress: func() {}, leaseUntil: time.Now().Add(lease.Lease)})
 					causes[i] = func() error { return context.Cause(attempt) }
 				}
 				go r.heartbeat(ctx)
@@ -108,7 +109,7 @@ func TestALockedHeartbeatIsRepeated(t *testing.T) {
 				if !errors.Is(causes[0](), c.cause) || causes[1]() != nil {
 					t.Errorf("the locked run ended with %v, the other one with %v", causes[0](), causes[1]())
 				}
-				if c.cause == nil && len(l.asked) < 6+int(time.Second/lockedAgain)-1 {
+				if c.cause == nil && len(l.asked) < 6+int(time.Second/lockedRetry)-1 {
 					t.Errorf("leases were to be extended at %v", l.asked)
 				}
 				stop()
@@ -118,22 +119,23 @@ func TestALockedHeartbeatIsRepeated(t *testing.T) {
 	}
 }
 
-// A result whose run is locked is saved as soon as it is free. Results of other runs do not wait for it.
+// The result of a locked run is saved as soon as the lock is released. Results of other runs do not
+// wait for it.
 func TestALockedResultIsSavedOnceItsRunIsFree(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &testEnv{model: scripted.New("stage/first", scripted.Call{Deltas: []string{"ok"}})}
-		l := &locking{testEnv: s, locked: map[string]time.Time{"run_1": time.Now().Add(5 * time.Second)}}
-		r := &Runner{runs: l, bus: s, places: &places{wake: make(chan struct{}, 1)}}
-		endingOf := func(id string) ended { return ended{Ending: executiondb.Ending{Run: domain.Run{ID: id}}} }
-		out, err := r.saveAll(t.Context(), []ended{endingOf("run_1"), endingOf("run_2")})
+		l := &lockingEnv{testEnv: s, locked: map[string]time.Time{"run_1": time.Now().Add(5 * time.Second)}}
+		r := &Runner{runs: l, bus: s, freeSlots: &freeSlots{wake: make(chan struct{}, 1)}}
+		endingOf := func(id string) endedRun { return endedRun{Ending: executiondb.Ending{Run: domain.Run{ID: id}}} }
+		out, err := r.saveAll(t.Context(), []endedRun{endingOf("run_1"), endingOf("run_2")})
 		if err != nil || !errors.Is(out[0].failed, pg.ErrLocked) || out[0].ok || !out[1].ok || len(s.done) != 1 {
 			t.Fatalf("%+v, %v", out, err)
 		}
 		a := &attempt{log: zerolog.Nop()}
 		began := time.Now()
 		r.persist(t.Context(), a, "saving result", func(ctx context.Context) error {
-			out, err := r.saveAll(ctx, []ended{endingOf("run_1")})
+			out, err := r.saveAll(ctx, []endedRun{endingOf("run_1")})
 			if err != nil {
 				return err
 			}
@@ -143,17 +145,17 @@ func TestALockedResultIsSavedOnceItsRunIsFree(t *testing.T) {
 			t.Errorf("saved after %s, in %d tries", took, l.tries)
 		}
 		if len(s.done) != 2 || !strings.HasPrefix(s.done[1], "run_1 ") {
-			t.Errorf("told %q", s.done)
+			t.Errorf("published results %q", s.done)
 		}
 	})
 }
 
-// What a database could not take in a batch it is given in a batch of its own.
+// A result whose batch failed is saved in a separate batch.
 func TestAResultThatFailedIsSavedAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &testEnv{model: scripted.New("stage/first", scripted.Call{Deltas: []string{"ok"}})}
-		l := &locking{testEnv: s, fails: errors.New("statement timeout")}
+		l := &lockingEnv{testEnv: s, fails: errors.New("statement timeout")}
 		r := newRunnerOn(t, s, l)
 		ctx, stop := context.WithCancel(t.Context())
 		var all sync.WaitGroup
@@ -161,14 +163,14 @@ func TestAResultThatFailedIsSavedAlone(t *testing.T) {
 		var saved sync.WaitGroup
 		for _, id := range []string{"run_1", "run_2", "run_3"} {
 			a := claimedAttempt(id)
-			a.events = r.telling(a, func() {})
+			a.events = r.newEventWriter(a, func() {})
 			saved.Go(func() { r.finish(ctx, a, agentloop.Output{Text: "ok"}, domain.RunCompleted, nil) })
 		}
 		saved.Wait()
 		stop()
 		all.Wait()
 		if len(s.done) != 3 {
-			t.Errorf("told %q", s.done)
+			t.Errorf("published results %q", s.done)
 		}
 		failed := l.alone[0]
 		for i := range failed {
@@ -179,11 +181,11 @@ func TestAResultThatFailedIsSavedAlone(t *testing.T) {
 	})
 }
 
-// A step is not thrown away because its run is locked.
+// A step of a locked run is not lost.
 func TestALockedStepIsKept(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := &locking{testEnv: &testEnv{}}
+		l := &lockingEnv{testEnv: &testEnv{}}
 		j := journal{l, claimedAttempt("run_1")}
 		if err := j.Record(t.Context(), agentloop.Step{Seq: 1}); err != nil || l.tries != 4 {
 			t.Errorf("%d tries, %v", l.tries, err)
@@ -191,9 +193,9 @@ func TestALockedStepIsKept(t *testing.T) {
 	})
 }
 
-// claimsLocked is a stage on which a run cannot be claimed at first.
+// claimsLocked is an environment in which a run cannot be claimed at first.
 type claimsLocked struct {
-	granted
+	grantingEnv
 	locked int
 }
 
@@ -202,11 +204,11 @@ func (c *claimsLocked) Claim(ctx context.Context, runIDs []string) ([]executiond
 		c.locked--
 		return []executiondb.Claim{{Locked: true}}, nil
 	}
-	return c.granted.Claim(ctx, runIDs)
+	return c.grantingEnv.Claim(ctx, runIDs)
 }
 
-// The doorbell of a locked run is given back and rings again.
-func TestADoorbellOfALockedRunRingsAgain(t *testing.T) {
+// The job message of a locked run is rejected and delivered again.
+func TestTheJobMessageOfALockedRunIsDeliveredAgain(t *testing.T) {
 	t.Parallel()
 	b, err := bus.Dial(testkit.NATS(t), "test", zerolog.Nop())
 	if err != nil {
@@ -218,7 +220,7 @@ func TestADoorbellOfALockedRunRingsAgain(t *testing.T) {
 	}
 	b.Ring(domain.Job{RunID: "run_1", OrganizationID: "org_1", Lane: domain.LaneChat, Dedupe: "d", DispatchNo: 1, ReplyTo: "inbox"})
 	s := &testEnv{model: scripted.New("stage/first", scripted.Call{Deltas: []string{"ok"}})}
-	c := &claimsLocked{granted: granted{testEnv: s, claim: claimedAttempt("run_1").claim, look: func() {}}, locked: 2}
+	c := &claimsLocked{grantingEnv: grantingEnv{testEnv: s, claim: claimedAttempt("run_1").claim, look: func() {}}, locked: 2}
 	r := newRunnerOn(t, s, c)
 	ctx, stop := context.WithCancel(t.Context())
 	var groups sync.WaitGroup
@@ -229,13 +231,13 @@ func TestADoorbellOfALockedRunRingsAgain(t *testing.T) {
 		var doorbell *bus.Doorbell
 		err = b.Lane(domain.LaneChat).Fetch(ctx, 1, 10*time.Second, func(d *bus.Doorbell) { doorbell = d })
 		if err != nil || doorbell == nil {
-			t.Fatalf("the doorbell rang %d times: %v", n, err)
+			t.Fatalf("the job message was delivered %d times: %v", n, err)
 		}
-		r.carry(ctx, doorbell)
+		r.execute(ctx, doorbell)
 	}
 	stop()
 	groups.Wait()
 	if len(s.done) != 1 {
-		t.Errorf("told %q", s.done)
+		t.Errorf("published results %q", s.done)
 	}
 }

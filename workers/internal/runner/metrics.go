@@ -8,42 +8,43 @@ import (
 	"parley/shared/domain"
 )
 
-// metrics are what operators see of a worker's runs.
+// metrics are the Prometheus metrics of a worker's runs.
 type metrics struct {
-	ended  *prometheus.CounterVec
-	failed *prometheus.CounterVec
-	parked *prometheus.CounterVec
-	void   prometheus.Counter
-	wait   prometheus.Histogram
-	total  prometheus.Histogram
+	ended            *prometheus.CounterVec
+	failed           *prometheus.CounterVec
+	parked           *prometheus.CounterVec
+	removedCitations prometheus.Counter
+	wait             prometheus.Histogram
+	total            prometheus.Histogram
 }
 
 func newMetrics(registry prometheus.Registerer, inHand func() int) (*metrics, error) {
 	seconds := []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 900}
 	m := &metrics{
 		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_runs_ended_total", Help: "Runs ended by this process, by final status.",
+			Name: "parley_runs_ended_total", Help: "Runs finished by this process, by status.",
 		}, []string{"status"}),
 		failed: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "parley_attempts_failed_total", Help: "Attempts that failed, by error code.",
 		}, []string{"code"}),
 		parked: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_runs_parked_total", Help: "Times that a run began to wait for a person, by what it waits for.",
+			Name: "parley_runs_parked_total", Help: "Runs that started to wait for a person, by kind.",
 		}, []string{"kind"}),
-		void: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "parley_citations_removed_total", Help: "Citations that models wrote and that did not hold.",
+		removedCitations: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "parley_citations_removed_total", Help: "Citations removed because their source does not support them.",
 		}),
 		wait: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "parley_run_wait_seconds", Help: "Time from a run's acceptance to its first start.", Buckets: seconds,
 		}),
 		total: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "parley_run_seconds", Help: "Time from a run's acceptance to its end.", Buckets: seconds,
+			Name: "parley_run_seconds", Help: "Time from a run's acceptance to its finish.", Buckets: seconds,
 		}),
 	}
+
 	held := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "parley_runs_in_hand", Help: "Runs that this process carries out now.",
+		Name: "parley_runs_in_hand", Help: "Runs that this process is executing.",
 	}, func() float64 { return float64(inHand()) })
-	for _, c := range []prometheus.Collector{m.ended, m.failed, m.parked, m.void, m.wait, m.total, held} {
+	for _, c := range []prometheus.Collector{m.ended, m.failed, m.parked, m.removedCitations, m.wait, m.total, held} {
 		if err := registry.Register(c); err != nil {
 			return nil, fmt.Errorf("registering metrics: %w", err)
 		}
@@ -52,7 +53,7 @@ func newMetrics(registry prometheus.Registerer, inHand func() int) (*metrics, er
 	return m, nil
 }
 
-// zero has counters be shown before there is anything to count: alerts are about how they change.
+// zero creates the counters with value 0, because alerts are about their increase.
 func (m *metrics) zero() {
 	for _, status := range []domain.RunStatus{domain.RunCompleted, domain.RunFailed, domain.RunTimedOut} {
 		m.ended.WithLabelValues(string(status))
@@ -63,10 +64,10 @@ func (m *metrics) zero() {
 	m.failed.WithLabelValues("internal")
 }
 
-// end counts a saved run.
+// end counts a run whose result was saved.
 func (m *metrics) end(run domain.Run) {
 	m.ended.WithLabelValues(string(run.Status)).Inc()
-	m.void.Add(float64(run.CitationsRemoved))
+	m.removedCitations.Add(float64(run.CitationsRemoved))
 	if run.StartedAt != nil && run.Attempts == 1 {
 		m.wait.Observe(run.StartedAt.Sub(run.CreatedAt.Time).Seconds())
 	}

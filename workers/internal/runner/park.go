@@ -11,37 +11,41 @@ import (
 	"parley/workers/internal/agentloop"
 )
 
-// tooManyWait is the cause of runs that cannot be let wait.
-var tooManyWait = &domain.RunError{Code: "action_limit", Message: "Too many runs of the organization wait for a person."}
+// actionLimit is the error of runs that cannot be parked because of executiondb.MaxParked.
+var actionLimit = &domain.RunError{Code: "action_limit", Message: "Too many runs of the organization wait for a person."}
 
-// park lets a run wait for a person: it keeps its place in the session and leaves the worker.
+// park lets a run wait for a person's decision. The run keeps its position in the session and
+// leaves the worker.
 func (r *Runner) park(ctx context.Context, a *attempt, out agentloop.Output, parked *agentloop.Parked) {
-	a.events.settled(ctx)
+	a.events.closeAndWait(ctx)
 	action := domain.RequiredAction{
 		Kind: parked.Kind, ToolCallID: parked.Call.ID, Name: parked.Call.Name, Input: parked.Call.Arguments,
 		ExpiresAt: domain.At(a.now().Add(executiondb.ActionTimeout)),
 	}
+
 	told, err := a.events.requiresAction(action)
 	if err != nil {
-		a.log.Error().Err(err).Msg("required action cannot be rendered")
+		a.log.Error().Err(err).Msg("cannot encode the required action")
 		r.finishEmpty(ctx, a)
 		return
 	}
+
 	var result executiondb.Parked
 	r.persist(ctx, a, "parking run", func(ctx context.Context) (err error) {
 		result, err = r.parking.Park(ctx, a.claim.Held(), action, told)
 		return err
 	})
+
 	switch {
-	case result.Settled: // the call's outcome came after all: the next attempt finds it
-		r.putBack(ctx, a, 0, nil)
+	case result.Settled: // the call's outcome became known meanwhile; the next attempt reads it
+		r.requeue(ctx, a, 0, nil)
 	case result.Full:
-		r.finish(ctx, a, out, domain.RunFailed, tooManyWait)
+		r.finish(ctx, a, out, domain.RunFailed, actionLimit)
 	case result.Parked:
 		failpoint.Here(failpoint.ParkAfter)
 		a.events.publishLast(told)
-		r.places.add(result.Freed)
-		r.bus.Done(a.claim.RunID, a.replyTo, nil) // whoever waits looks at the run
+		r.freeSlots.add(result.Freed)
+		r.bus.Done(a.claim.RunID, a.replyTo, nil) // a waiting caller then reads the run
 		r.changed(a)
 		r.metrics.parked.WithLabelValues(string(action.Kind)).Inc()
 		a.log.Info().Str("tool", action.Name).Str("kind", string(action.Kind)).Msg("run waits for a person")
@@ -50,26 +54,27 @@ func (r *Runner) park(ctx context.Context, a *attempt, out agentloop.Output, par
 	}
 }
 
-// requiresAction gives what was told and is not written, and behind it that the run waits for a person. That is
-// told to nobody before it is written: see publishLast.
-func (t *telling) requiresAction(action domain.RequiredAction) (executiondb.Chunk, error) {
+// requiresAction returns the events that are not yet saved, followed by a run.requires_action
+// event. That event is published only after it has been saved; see publishLast.
+func (t *eventWriter) requiresAction(action domain.RequiredAction) (executiondb.Chunk, error) {
 	data, err := json.Marshal(struct {
 		RequiredAction domain.RequiredAction `json:"requiredAction"`
 	}{action})
 	if err != nil {
 		return executiondb.Chunk{}, err
 	}
+
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	lines := domain.AppendEventLine(slices.Clone(t.lines), domain.EventRequiresAction, data)
 	return executiondb.Chunk{FirstN: t.first, LastN: t.next, Events: string(lines)}, nil
 }
 
-// publishLast tells of the last event of what has been written.
-func (t *telling) publishLast(written executiondb.Chunk) {
+// publishLast publishes the last event of a saved chunk.
+func (t *eventWriter) publishLast(written executiondb.Chunk) {
 	events, err := domain.EventChunk{Fence: t.held.Fence, First: written.FirstN, Lines: []byte(written.Events)}.Events()
 	if err != nil || len(events) == 0 {
-		return // watchers read it from the log
+		return // subscribers read it from the log
 	}
 	last := events[len(events)-1]
 	t.publish(t.held.RunID, domain.EventChunk{

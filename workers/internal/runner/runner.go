@@ -26,17 +26,17 @@ import (
 )
 
 const (
-	fetchWait = time.Second // how long a pull stays open; a worker that stops waits for its end
-	fetchMax  = 128
-	batchMax  = 256
-	drainTime = 20 * time.Second // for runs in hand to finish before they are put back
-	giveUp    = 4 * time.Second  // for putting back what did not
+	fetchWait   = time.Second // how long a pull stays open; shutdown waits for it
+	maxFetch    = 128
+	maxBatch    = 256
+	drainTime   = 20 * time.Second // for running attempts to finish before they are requeued
+	requeueTime = 4 * time.Second  // for requeuing the remaining ones
 
-	checkpointTime = 10 * time.Second // for one batch of checkpoints
-	noteTime       = 2 * time.Second  // for noting that another attempt has begun
+	checkpointTime = 10 * time.Second // for saving one batch of checkpoints
+	noteTime       = 2 * time.Second  // for recording that another attempt has begun
 )
 
-// Runs is where runs are claimed, held and ended.
+// Runs is the store in which runs are claimed, leased, finished and requeued.
 type Runs interface {
 	Claim(ctx context.Context, runIDs []string) ([]executiondb.Claim, error)
 	Extend(ctx context.Context, held []lease.Held) (executiondb.Leases, error)
@@ -44,7 +44,7 @@ type Runs interface {
 	PutBack(ctx context.Context, held lease.Held, backoff time.Duration, cause *domain.RunError) (freed map[queuedb.Lane]int, err error)
 }
 
-// Queue hands the slots of ended runs to waiting ones.
+// Queue dispatches queued runs into the slots of finished ones.
 type Queue interface {
 	HandOver(ctx context.Context, freed map[queuedb.Lane]int, window int) ([]domain.Job, error)
 }
@@ -55,12 +55,13 @@ type History interface {
 	History(ctx context.Context, org string, sessionRef int64, seq, limit int) ([]sessiondb.Turn, error)
 }
 
-// Progress reads the recorded steps of a run that ends before an attempt has begun.
+// Progress reads the recorded steps of a run that finishes before its attempt has read the journal.
 type Progress interface {
 	Progress(ctx context.Context, org, runID string) (rundb.Progress, error)
 }
 
-// Records is what an attempt reads, and the journal and the events it writes.
+// Records stores what an attempt reads (its configuration, input and recorded steps) and writes
+// (its steps and events).
 type Records interface {
 	Config(ctx context.Context, org, targetID string, version int) (domain.Config, error)
 	RunInput(ctx context.Context, org, runID string) ([]byte, error)
@@ -69,18 +70,19 @@ type Records interface {
 	SaveEvents(ctx context.Context, checkpoints []executiondb.Checkpoint) (executiondb.SavedEvents, error)
 }
 
-// Parking is where a run goes that waits for a person. NoteAttempt records that an attempt has begun behind others.
+// Parking stores runs that wait for a person. NoteAttempt records in the timeline that a second or
+// later attempt has begun.
 type Parking interface {
 	Park(ctx context.Context, held lease.Held, action domain.RequiredAction, events executiondb.Chunk) (executiondb.Parked, error)
 	NoteAttempt(ctx context.Context, claim executiondb.Claimed) error
 }
 
-// Toolsets give runs their tools.
+// Toolsets resolves the tools of a run.
 type Toolsets interface {
 	For(ctx context.Context, run toolset.Run, tools domain.Tools) (toolset.Set, error)
 }
 
-// Bus rings, is rung and tells.
+// Bus receives job messages and cancellations, and publishes job messages, events and results.
 type Bus interface {
 	Lane(lane domain.Lane) *bus.Lane
 	Ring(jobs ...domain.Job)
@@ -89,50 +91,50 @@ type Bus interface {
 	OnCancelled(f func(runID string)) (stop func(), err error)
 }
 
-// Changes is where it is told that runs have changed.
+// Changes publishes that an organization's runs have changed.
 type Changes interface {
 	Changed(kind domain.ChangeKind, org string)
 }
 
-// Config are a runner's settings.
+// Config contains a runner's settings.
 type Config struct {
-	Concurrency int // runs carried out at a time, in each lane
+	Concurrency int // runs executed simultaneously in each lane
 	Window      int // dispatched runs of one organization at a time
 	Limits      agentloop.Limits
-	Price       func(model string, used llm.Usage) int64 // in millionths; nil: free
-	SandboxWall time.Duration                            // that a call's code may run
-	Retry       func() bool                              // leave for one more model call after a failure; nil: always
-	Earn        func()                                   // a model has answered; may be nil
+	Price       func(model string, used llm.Usage) int64 // in millionths of the currency unit; nil: free
+	SandboxWall time.Duration                            // maximum run time of a call's code
+	Retry       func() bool                              // reports whether one more model call may be made after a failure; nil: always
+	Earn        func()                                   // called after each answer of a model; may be nil
 }
 
-// Runner carries out runs. Make it with New and start it with Run.
+// Runner executes runs. Create it with New and start it with Run.
 type Runner struct {
-	cfg      Config
-	runs     Runs
-	records  Records
-	queue    Queue
-	sessions History
-	progress Progress
-	parking  Parking
-	tools    Toolsets
-	budgets  Budgets
-	bus      Bus
-	changes  Changes
-	models   *llm.Registry
-	loop     *agentloop.Loop
-	log      zerolog.Logger
-	tracer   *tracing.Tracer
-	claims   *batch.Group[tracing.Of[string], executiondb.Claim]
-	finishes *batch.Group[tracing.Of[ended], saving]
-	events   *batch.Group[checkpoint, error]
-	places   *places
-	held     *held
-	configs  *configs.Cache
-	inputs   *inputs
-	metrics  *metrics
+	cfg       Config
+	runs      Runs
+	records   Records
+	queue     Queue
+	sessions  History
+	progress  Progress
+	parking   Parking
+	tools     Toolsets
+	budgets   Budgets
+	bus       Bus
+	changes   Changes
+	models    *llm.Registry
+	loop      *agentloop.Loop
+	log       zerolog.Logger
+	tracer    *tracing.Tracer
+	claims    *batch.Group[tracing.Of[string], executiondb.Claim]
+	finishes  *batch.Group[tracing.Of[endedRun], saveResult]
+	events    *batch.Group[checkpoint, error]
+	freeSlots *freeSlots
+	held      *heldRuns
+	configs   *configs.Cache
+	inputs    *inputs
+	metrics   *metrics
 }
 
-// Deps are what a runner works with.
+// Deps are a runner's dependencies.
 type Deps struct {
 	Runs     Runs
 	Queue    Queue
@@ -144,13 +146,13 @@ type Deps struct {
 	Budgets  Budgets
 	Bus      Bus
 	Changes  Changes
-	Models   *llm.Registry   // where agents' models are found
+	Models   *llm.Registry   // resolves the models of agents
 	Tracer   *tracing.Tracer // nil: runs are not traced
 	Metrics  prometheus.Registerer
 	Log      zerolog.Logger
 }
 
-// New makes a runner.
+// New creates a runner.
 func New(cfg Config, deps Deps) (*Runner, error) {
 	runs := deps.Runs
 	r := &Runner{
@@ -161,23 +163,26 @@ func New(cfg Config, deps Deps) (*Runner, error) {
 		loop: agentloop.New(agentloop.Config{Retry: cfg.Retry, Earn: cfg.Earn, Panicked: func(name string, err error) {
 			deps.Log.Error().Err(err).Str("tool", name).Msg("a tool panicked")
 		}}),
-		places:  &places{wake: make(chan struct{}, 1)},
-		held:    &held{runs: map[string]*holding{}},
-		configs: configs.New(deps.Records),
-		inputs:  newInputs(),
+		freeSlots: &freeSlots{wake: make(chan struct{}, 1)},
+		held:      &heldRuns{runs: map[string]*heldRun{}},
+		configs:   configs.New(deps.Records),
+		inputs:    newInputs(),
 	}
+
 	waiting := 2 * cfg.Concurrency * len(domain.Lanes)
-	r.claims = batch.New(batchMax, waiting, tracing.Batched(deps.Tracer, "run.claim batch", runs.Claim))
-	r.finishes = batch.New(batchMax, waiting, tracing.Batched(deps.Tracer, "run.finish batch", r.saveAll)).
-		Sized(executiondb.MaxBatchBytes, func(e tracing.Of[ended]) int { return e.Request.size() })
-	r.events = batch.New(batchMax, waiting, r.saveEvents).Sized(executiondb.MaxBatchBytes, checkpoint.size)
+
+	r.claims = batch.New(maxBatch, waiting, tracing.Batched(deps.Tracer, "run.claim batch", runs.Claim))
+	r.finishes = batch.New(maxBatch, waiting, tracing.Batched(deps.Tracer, "run.finish batch", r.saveAll)).
+		Sized(executiondb.MaxBatchBytes, func(e tracing.Of[endedRun]) int { return e.Request.size() })
+	r.events = batch.New(maxBatch, waiting, r.saveEvents).Sized(executiondb.MaxBatchBytes, checkpoint.size)
+
 	var err error
 	r.metrics, err = newMetrics(deps.Metrics, r.held.count)
 	return r, err
 }
 
-// Run carries out runs until ctx ends; then it fetches no more, lets those in hand finish for a while and
-// puts the rest back for other workers.
+// Run executes runs until ctx ends. It then fetches no more job messages, waits up to drainTime for
+// running attempts and requeues the remaining runs for other workers.
 func (r *Runner) Run(ctx context.Context) error {
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -188,14 +193,16 @@ func (r *Runner) Run(ctx context.Context) error {
 	defer stopCancelled()
 
 	var groups sync.WaitGroup
-	for _, run := range []func(context.Context){r.claims.Run, r.finishes.Run, r.events.Run, r.handOver, r.heartbeat, r.held.watch} {
+	for _, run := range []func(context.Context){r.claims.Run, r.finishes.Run, r.events.Run, r.dispatchFreed, r.heartbeat, r.held.watch} {
 		groups.Go(func() { run(work) })
 	}
+
 	var lanes, attempts sync.WaitGroup
 	for _, lane := range domain.Lanes {
 		lanes.Go(func() { r.serve(ctx, work, lane, &attempts) })
 	}
 	r.log.Info().Int("concurrency", r.cfg.Concurrency).Msg("agent worker ready")
+
 	lanes.Wait()
 	r.drain(&attempts)
 	stop()
@@ -203,7 +210,8 @@ func (r *Runner) Run(ctx context.Context) error {
 	return nil
 }
 
-// drain waits for the attempts in hand, and past drainTime has them put back.
+// drain waits for running attempts, and after drainTime cancels the rest, which requeues their
+// runs.
 func (r *Runner) drain(attempts *sync.WaitGroup) {
 	done := make(chan struct{})
 	go func() { attempts.Wait(); close(done) }()
@@ -211,12 +219,12 @@ func (r *Runner) drain(attempts *sync.WaitGroup) {
 		return
 	}
 	r.held.cancelAll(errDraining)
-	if !within(giveUp, done) {
-		r.log.Warn().Int("runs", r.held.count()).Msg("runs were still in hand when the worker stopped; their leases will run out")
+	if !within(requeueTime, done) {
+		r.log.Warn().Int("runs", r.held.count()).Msg("runs were still being executed when the worker stopped; their leases will expire")
 	}
 }
 
-// within reports whether done was closed before d had passed.
+// within reports whether done is closed within d.
 func within(d time.Duration, done <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -228,7 +236,7 @@ func within(d time.Duration, done <-chan struct{}) bool {
 	}
 }
 
-// serve pulls a lane's doorbells, never more than it has free slots for, until ctx ends.
+// serve fetches a lane's job messages, at most as many as there are free slots, until ctx ends.
 func (r *Runner) serve(ctx, work context.Context, lane domain.Lane, attempts *sync.WaitGroup) {
 	doorbells := r.bus.Lane(lane)
 	slots := make(chan struct{}, r.cfg.Concurrency)
@@ -237,28 +245,32 @@ func (r *Runner) serve(ctx, work context.Context, lane domain.Lane, attempts *sy
 		if free == 0 {
 			return
 		}
+
 		err := doorbells.Fetch(ctx, free, fetchWait, func(d *bus.Doorbell) {
-			if ctx.Err() != nil { // the pull was open when the worker was told to stop
+			if ctx.Err() != nil { // the pull was open when the worker began to stop
 				d.Nak(0)
 				return
 			}
 			free--
 			attempts.Go(func() {
 				defer func() { <-slots }()
-				r.carry(work, d)
+				r.execute(work, d)
 			})
 		})
+
 		for ; free > 0; free-- {
 			<-slots
 		}
+
 		if err != nil && ctx.Err() == nil {
-			r.log.Warn().Err(err).Str("lane", string(lane)).Msg("cannot fetch jobs; trying again")
+			r.log.Warn().Err(err).Str("lane", string(lane)).Msg("cannot fetch jobs, retrying")
 			_ = lifecycle.Sleep(ctx, time.Second)
 		}
 	}
 }
 
-// acquire takes the slots that are free, at least one, up to fetchMax; zero once ctx has ended.
+// acquire takes all free slots, at least one and at most maxFetch. It waits for the first one. It
+// returns 0 once ctx has ended.
 func acquire(ctx context.Context, slots chan struct{}) int {
 	if ctx.Err() != nil {
 		return 0
@@ -268,8 +280,9 @@ func acquire(ctx context.Context, slots chan struct{}) int {
 	case <-ctx.Done():
 		return 0
 	}
+
 	n := 1
-	for n < fetchMax {
+	for n < maxFetch {
 		select {
 		case slots <- struct{}{}:
 			n++

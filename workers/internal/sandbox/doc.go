@@ -1,12 +1,14 @@
-// Package sandbox runs programs that nobody vouches for, so that they can reach neither the host nor the network nor one
-// another. What isolates them is a backend: bubblewrap, or gvisor as the stronger one. Each sandbox is used once.
+// Package sandbox runs untrusted programs so that they can reach neither the host nor the network
+// nor each other. A backend isolates them: bubblewrap, or the stronger gvisor. Each sandbox is used
+// once.
 //
 //	tool/codeexec ─► python ─► sandbox.Backend ─┬─ bubblewrap ─► seccomp
-//	                   │                        └─ gvisor ─────► seccomp (its rules, as OCI has them)
-//	                   │        both ─► host: what is shown of the machine, rights, streams
-//	                   │        both ─► cgroup: limits and usage of all processes together, where the kernel gives them;
-//	                   │                else the processes are counted (/proc), and ended when they exceed a limit
-//	                   └─ a pool of boxes with the interpreter started, each for one program
+//	                   │                        └─ gvisor ─────► seccomp (its rules in OCI format)
+//	                   │        both ─► host: the visible part of the machine, rights, streams
+//	                   │        both ─► cgroup: limits and usage of all processes together, if the kernel permits it;
+//	                   │                otherwise processes are measured through /proc and killed above a limit
+//	                   └─ a pool of boxes with a started interpreter, each for one program
 //
-// A backend that does not hold on this machine says so when it is opened; there is no weaker way to fall back on.
+// A backend that does not work on this machine fails when it is opened. There is no fallback to
+// weaker isolation.
 package sandbox

@@ -5,11 +5,12 @@ import (
 	"time"
 )
 
-// watchEvery is how often a box is looked at: short against any limit, and cheap.
+// watchEvery is the interval between measurements of a box. It is short compared to any limit.
 const watchEvery = 50 * time.Millisecond
 
-// Watch looks at what a box uses until that exceeds a limit, and names the limit; CPU time counts from began on. It
-// returns "" when ctx is done or nothing lives in the box any more. Usage that cannot be read is asked for again.
+// Watch measures a box until its usage exceeds a limit, and returns that limit. CPU time counts
+// from began. It returns "" when ctx is done or nothing in the box is alive. If the usage cannot be
+// read, it is read again later.
 func Watch(ctx context.Context, box Box, l Limits, began Usage) Limit {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// counted is a box whose usage is what a function says.
+// counted is a box whose usage a function returns.
 type counted struct {
 	began time.Time
 	done  chan struct{}

@@ -104,7 +104,7 @@ func (s *Server) owner(m bus.ToolMessage) (string, bool) {
 // refuse counts and logs a search that no claims allow.
 func (s *Server) refuse(err error) {
 	s.seconds.WithLabelValues("refused").Observe(0)
-	s.log.Warn().Err(err).Msg("search refused: do all processes have the same SECRETS_KEY, and do their clocks agree?")
+	s.log.Warn().Err(err).Msg("search rejected: check that all processes have the same SECRETS_KEY and synchronized clocks")
 }
 
 // handle makes a search and gives its answer; false refuses it.

@@ -10,9 +10,9 @@ import (
 )
 
 var (
-	errExpired  = errors.New("the claims are over")
+	errExpired  = errors.New("the claims have expired")
 	errKind     = errors.New("the claims are not for a search")
-	errNotBound = errors.New("the claims name no organization")
+	errNotBound = errors.New("the claims have no organization")
 )
 
 // verify reads a search and its claims; what it gives was signed by one of this service's processes.

@@ -10,68 +10,70 @@ import (
 	"unicode/utf8"
 )
 
-// Rate is how many samples a second of sound has; BytesPerSecond follows from it.
+// Rate is the number of samples per second. BytesPerSecond follows from it.
 const (
 	Rate           = 24_000
 	BytesPerSecond = 2 * Rate
 )
 
-// MaxText is how many characters a Line's text has at most; no sentence is nearly as long.
+// MaxText is the maximum number of characters of a Line's text. No sentence is nearly as long.
 const MaxText = 2_000
 
-// CallTime is how long a call may take once it has begun, whatever the backend and however long the utterance.
+// CallTime is the time limit of a call once it has begun, for any backend and length of utterance.
 const CallTime = 5 * time.Minute
 
-// MaxUtterance is how many bytes an utterance has at most: 120 seconds.
+// MaxUtterance is the maximum number of bytes of an utterance: 120 seconds.
 const MaxUtterance = 120 * BytesPerSecond
 
-// Speeds that a Line may be said with; 0 stands for 1.
+// The range of a Line's speed; 0 means 1.
 const (
 	MinSpeed = 0.25
 	MaxSpeed = 4.0
 )
 
-// Utterance is what was said.
+// Utterance is audio to transcribe.
 type Utterance struct {
-	Organization string // whose it is: they take turns
+	Organization string // its owner; organizations take turns
 	PCM          []byte
-	Language     string // ISO 639-1 in which it was said, or "": unknown
-	Prompt       string // words that it may hold, or ""
-	Begun        func() // is told that the call waits for its turn no more; nil: nobody wants to know
+	Language     string // ISO 639-1 code of its language; "": unknown
+	Prompt       string // words that it may contain; may be ""
+	Begun        func() // called when the call no longer waits for its turn; may be nil
 }
 
-// Line is what is to be said.
+// Line is a text to speak.
 type Line struct {
-	Organization string // whose it is: they take turns
+	Organization string // its owner; organizations take turns
 	Text         string
-	Voice        string  // "": the backend's own choice
-	Language     string  // ISO 639-1 in which it is written, or "": unknown
+	Voice        string  // "": the backend's default
+	Language     string  // ISO 639-1 code of the text's language; "": unknown
 	Speed        float64 // 0: 1
-	Begun        func()  // is told that the call waits for its turn no more; nil: nobody wants to know
+	Begun        func()  // called when the call no longer waits for its turn; may be nil
 }
 
-// Begin tells whoever wants to know that a call has begun.
+// Begin calls begun unless it is nil.
 func Begin(begun func()) {
 	if begun != nil {
 		begun()
 	}
 }
 
-// Transcriber makes text of utterances. Any number of calls may be made at once; those that are too many are refused
-// with CodeOverloaded.
+// Transcriber converts utterances to text. Any number of calls may be made simultaneously; excess
+// calls fail with CodeOverloaded.
 type Transcriber interface {
-	// Transcribe gives what was said, "" where nothing was understood. Its errors are the context's, or an *Error.
+	// Transcribe returns the text, or "" if nothing was understood. Its error is the context's or
+	// an *Error.
 	Transcribe(ctx context.Context, u Utterance) (text string, err error)
 }
 
-// Synthesizer makes sound of lines, as a Transcriber does of utterances.
+// Synthesizer converts lines to audio. The rules for simultaneous calls are those of a Transcriber.
 type Synthesizer interface {
-	// Synthesize gives the sound in pieces of whole samples as they come; out may keep none of them, and ends
-	// the call with its error. A text with nothing to say gives no sound. Errors are the context's, out's, or an *Error.
+	// Synthesize passes the audio to out in pieces of whole samples as they arrive. out must not
+	// keep a piece; its error ends the call. A text without anything to say yields no audio. The
+	// error is the context's, out's, or an *Error.
 	Synthesize(ctx context.Context, line Line, out func(pcm []byte) error) error
 }
 
-// Codes of errors, as contract.VoiceFailure has them.
+// Error codes, as in contract.VoiceFailure.
 const (
 	CodeTranscription   = "transcription_failed"
 	CodeSpeech          = "speech_failed"
@@ -80,8 +82,8 @@ const (
 	CodeOverloaded      = "overloaded"
 )
 
-// Error is why there is no text, or no sound. Its text is made for callers; the cause, which may hold what a program or a
-// server said, is reached by errors.Unwrap only and belongs in logs at most.
+// Error is the failure of a call. Its text is for callers. The cause may contain output of a
+// program or server, is only accessible through errors.Unwrap, and must not leave the logs.
 type Error struct {
 	Code      string
 	Message   string
@@ -89,26 +91,27 @@ type Error struct {
 	Cause     error
 }
 
-// Error gives the message.
+// Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Cause }
 
-// Is reports whether target is of the same code, so that errors.Is finds ErrUnknownVoice and its siblings.
+// Is reports whether target has the same code, so that errors.Is matches ErrUnknownVoice and the
+// other sentinels.
 func (e *Error) Is(target error) bool {
 	other, ok := target.(*Error)
 	return ok && other.Code == e.Code
 }
 
-// What errors.Is asks for; backends give errors of the same code and a message of their own.
+// Sentinels for errors.Is. Backends return errors with the same code and their own messages.
 var (
-	ErrUnknownVoice    error = &Error{Code: CodeUnknownVoice, Message: "There is no such voice."}
-	ErrUnknownLanguage error = &Error{Code: CodeUnknownLanguage, Message: "The language is not spoken here."}
-	ErrOverloaded      error = &Error{Code: CodeOverloaded, Message: "Too much is being said at once.", Retryable: true}
+	ErrUnknownVoice    error = &Error{Code: CodeUnknownVoice, Message: "Unknown voice."}
+	ErrUnknownLanguage error = &Error{Code: CodeUnknownLanguage, Message: "The language is not supported."}
+	ErrOverloaded      error = &Error{Code: CodeOverloaded, Message: "Too many simultaneous speech requests.", Retryable: true}
 )
 
-// CheckUtterance refuses what no backend is to see.
+// CheckUtterance returns an error if an utterance is invalid for every backend.
 func CheckUtterance(u Utterance) error {
 	switch {
 	case len(u.PCM)%2 != 0:
@@ -119,8 +122,9 @@ func CheckUtterance(u Utterance) error {
 	return nil
 }
 
-// CleanLine checks a line and gives it with the text that is to be said: no control characters, white space made single spaces.
-// The text is "" when no letter, digit or symbol is in it: there is nothing to say.
+// CleanLine checks a line and returns it with a cleaned text: no control characters, and single
+// spaces. The text is "" if it contains no letter, digit or symbol, because there is nothing to
+// say.
 func CleanLine(line Line) (Line, error) {
 	line.Text = CleanText(line.Text)
 	if utf8.RuneCountInString(line.Text) > MaxText {
@@ -138,7 +142,7 @@ func CleanLine(line Line) (Line, error) {
 	return line, nil
 }
 
-// CleanText puts a space for everything that is not shown: processes read commands in some of it.
+// CleanText replaces invisible characters, because programs interpret some of them as commands.
 func CleanText(text string) string {
 	shown := strings.Map(func(r rune) rune {
 		switch {

@@ -51,6 +51,6 @@ func TestErrors(t *testing.T) {
 		t.Errorf("%v is not what it is, or what it is not", err)
 	}
 	if err.Error() != "saying: No such voice." {
-		t.Errorf("callers are told %q", err)
+		t.Errorf("the message for callers is %q", err)
 	}
 }

@@ -2,15 +2,16 @@ package speech
 
 import "context"
 
-// Unavailable is a Transcriber and a Synthesizer that can neither: Why says so to callers.
+// Unavailable is a Transcriber and a Synthesizer whose calls fail. Why states the reason to
+// callers.
 type Unavailable struct{ Why string }
 
 // Transcribe fails.
 func (u Unavailable) Transcribe(context.Context, Utterance) (string, error) {
-	return "", &Error{Code: CodeTranscription, Message: "Speech is not understood here: " + u.Why + "."}
+	return "", &Error{Code: CodeTranscription, Message: "Speech recognition is unavailable: " + u.Why + "."}
 }
 
 // Synthesize fails.
 func (u Unavailable) Synthesize(context.Context, Line, func([]byte) error) error {
-	return &Error{Code: CodeSpeech, Message: "Nothing can be spoken here: " + u.Why + "."}
+	return &Error{Code: CodeSpeech, Message: "Speech synthesis is unavailable: " + u.Why + "."}
 }

@@ -18,8 +18,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// What the sweeper ends or returns to the queue is told to whoever watches the organization.
-func TestWhatIsSweptIsTold(t *testing.T) {
+// Runs that the sweeper ends or requeues are published to subscribers of the organization.
+func TestSweptRunsArePublished(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
 	st, b := open(t, dsn, testkit.NATS(t))
@@ -32,7 +32,7 @@ func TestWhatIsSweptIsTold(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var lost string // how the server looks for lost runs, but for how long it runs itself
+	var lost string // the query for lost runs, without the check of the server's uptime
 	if err := db.QueryRowContext(t.Context(), `SELECT pg_get_functiondef('lost_runs(bigint, interval)'::regprocedure)`).Scan(&lost); err != nil {
 		t.Fatal(err)
 	}
@@ -69,15 +69,15 @@ func TestWhatIsSweptIsTold(t *testing.T) {
 		select {
 		case got := <-heard:
 			if got != (bus.Change{OrganizationID: org, Kind: c.kind}) {
-				t.Errorf("%s: heard %+v", c.what, got)
+				t.Errorf("%s: received %+v", c.what, got)
 			}
 		case <-time.After(20 * time.Second):
-			t.Errorf("%s: nothing was heard", c.what)
+			t.Errorf("%s: no change was received", c.what)
 		}
 	}
 }
 
-// listen hears an organization's changes until the test ends.
+// listen receives an organization's changes until the test ends.
 func listen(t *testing.T, b *bus.Bus, org string) chan bus.Change {
 	t.Helper()
 	watch, heard := b.NewChangeWatch(), make(chan bus.Change, 64)
@@ -97,7 +97,7 @@ func listen(t *testing.T, b *bus.Bus, org string) chan bus.Change {
 	return heard
 }
 
-// claimed makes a run that a worker has in hand.
+// claimed creates a run that a worker has claimed.
 func claimed(t *testing.T, st *store.Store, org, agent string) {
 	t.Helper()
 	run := queuedb.NewRun{

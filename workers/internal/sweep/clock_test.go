@@ -13,8 +13,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// held is a run that a worker holds, and a sweeper that has looked at the database's clock.
-type held struct {
+// clockEnv is a run that a worker has claimed, and a sweeper that has read the database's clock.
+type clockEnv struct {
 	*testing.T
 	db    *sql.DB
 	store *store.Store
@@ -22,11 +22,11 @@ type held struct {
 	run   lease.Held
 }
 
-func newHeld(t *testing.T) *held {
+func newClockEnv(t *testing.T) *clockEnv {
 	t.Helper()
 	dsn := testkit.Postgres(t)
 	st, b, run := dispatchedIn(t, dsn, testkit.NATS(t))
-	h := &held{t, testkit.SQL(t, dsn), st, New(window, st, b, zerolog.Nop()), lease.Held{}}
+	h := &clockEnv{t, testkit.SQL(t, dsn), st, New(window, st, b, zerolog.Nop()), lease.Held{}}
 	h.timeless()
 	claims, err := st.Executions.Claim(t.Context(), []string{run.ID})
 	if err != nil || claims[0].Run == nil {
@@ -37,8 +37,8 @@ func newHeld(t *testing.T) *held {
 	return h
 }
 
-// timeless has lost_runs ignore that the server of the test has just started.
-func (h *held) timeless() {
+// timeless makes lost_runs ignore that the test's server has just started.
+func (h *clockEnv) timeless() {
 	h.Helper()
 	var definition string
 	err := h.db.QueryRowContext(h.Context(), `SELECT pg_get_functiondef('lost_runs(bigint, interval)'::regprocedure)`).Scan(&definition)
@@ -48,28 +48,28 @@ func (h *held) timeless() {
 	h.exec(strings.Replace(definition, "pg_postmaster_start_time() <", "'-infinity'::timestamptz <", 1))
 }
 
-func (h *held) exec(query string, args ...any) {
+func (h *clockEnv) exec(query string, args ...any) {
 	h.Helper()
 	if _, err := h.db.ExecContext(h.Context(), query, args...); err != nil {
 		h.Fatal(err)
 	}
 }
 
-func (h *held) requeue() {
+func (h *clockEnv) requeue() {
 	h.Helper()
 	if err := h.sweep.requeueLost(h.Context()); err != nil {
 		h.Fatal(err)
 	}
 }
 
-// step has the database's clock step: all that it has written is so much earlier then.
-func (h *held) step(by time.Duration) {
+// step simulates a step of the database's clock by moving all stored times back.
+func (h *clockEnv) step(by time.Duration) {
 	h.Helper()
 	h.sweep.clock.seen.Now = h.sweep.clock.seen.Now.Add(-by)
 	h.exec(`UPDATE open_runs SET lease_until = lease_until - make_interval(secs => $1), deadline = deadline - make_interval(secs => $1)`, by.Seconds())
 }
 
-func (h *held) wantHeld(want bool) {
+func (h *clockEnv) wantHeld(want bool) {
 	h.Helper()
 	leases, err := h.store.Executions.Extend(h.Context(), []lease.Held{h.run})
 	if err != nil || leases.Extended[h.run.RunID] != want {
@@ -77,19 +77,19 @@ func (h *held) wantHeld(want bool) {
 	}
 }
 
-// A worker that lives keeps its runs when the clock by which its leases are judged is suddenly another.
+// A live worker keeps its runs when the clock that judges its leases steps.
 func TestWorkersGetTimeAfterAStepOfTheClock(t *testing.T) {
 	t.Parallel()
-	for name, step := range map[string]func(*held){
-		"the clock is set forward": func(h *held) { h.step(time.Hour) },
-		"a standby with a later clock is promoted": func(h *held) {
+	for name, step := range map[string]func(*clockEnv){
+		"the clock is set forward": func(h *clockEnv) { h.step(time.Hour) },
+		"a standby with a later clock is promoted": func(h *clockEnv) {
 			h.sweep.clock.seen.Started = h.sweep.clock.seen.Started.Add(-time.Minute)
 			h.exec(`UPDATE open_runs SET lease_until = clock_timestamp() - interval '1 millisecond'`)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := newHeld(t)
+			h := newClockEnv(t)
 			step(h)
 			h.requeue()
 			h.wantHeld(true)
@@ -97,17 +97,17 @@ func TestWorkersGetTimeAfterAStepOfTheClock(t *testing.T) {
 			h.requeue()
 			h.wantHeld(true)
 			h.exec(`UPDATE open_runs SET lease_until = clock_timestamp() - interval '1 second'`)
-			h.sweep.clock.grace = time.Now() // it is over
+			h.sweep.clock.grace = time.Now() // the grace period is over
 			h.requeue()
 			h.wantHeld(false)
 		})
 	}
 }
 
-// After the clock was set back, the run of a dead worker does not wait until the clock is where it was.
+// After the clock was set back, a dead worker's run does not wait until the clock has caught up.
 func TestLeasesAreShortenedWhenTheClockIsSetBack(t *testing.T) {
 	t.Parallel()
-	h := newHeld(t)
+	h := newClockEnv(t)
 	h.step(-time.Hour)
 	h.requeue()
 	var long bool

@@ -19,8 +19,9 @@ import (
 	"parley/shared/testkit"
 )
 
-// A run that has collected deliveries for long enough is rung for once, by whichever of several sweepers, and told of.
-func TestWhatHasCollectedLongEnoughIsRungFor(t *testing.T) {
+// A run whose coalescing time is over is queued once by several sweepers, and the change is
+// published.
+func TestCoalescedRunsAreDispatched(t *testing.T) {
 	t.Parallel()
 	st, b := open(t, testkit.Postgres(t), testkit.NATS(t))
 	delivery := deliveryTo(t, st)
@@ -44,15 +45,15 @@ func TestWhatHasCollectedLongEnoughIsRungFor(t *testing.T) {
 		}
 	}
 	if len(bells) != 1 || bells[0] != delivery.Run.ID {
-		t.Errorf("rung for %v, want %s", bells, delivery.Run.ID)
+		t.Errorf("job messages for %v, want %s", bells, delivery.Run.ID)
 	}
 	select {
 	case got := <-heard:
 		if got != (bus.Change{OrganizationID: delivery.OrganizationID, Kind: domain.ChangedRuns}) {
-			t.Errorf("heard %+v", got)
+			t.Errorf("received %+v", got)
 		}
 	case <-time.After(20 * time.Second):
-		t.Error("nothing was heard")
+		t.Error("no change was received")
 	}
 	claims, err := st.Executions.Claim(context.WithoutCancel(t.Context()), []string{delivery.Run.ID})
 	if err != nil || claims[0].Run == nil {
@@ -64,7 +65,7 @@ func TestWhatHasCollectedLongEnoughIsRungFor(t *testing.T) {
 	}
 }
 
-// deliveryTo makes an organization with a hook, and a delivery to it.
+// deliveryTo creates an organization with a hook, and a delivery to it.
 func deliveryTo(t *testing.T, st *store.Store) queuedb.NewDelivery {
 	t.Helper()
 	org, agent := newAgent(t, st)

@@ -12,9 +12,10 @@ import (
 	"parley/shared/testkit"
 )
 
-// TestStreamIsMadeAgainAfterAFullDisk fills the disk of a NATS server. The server still answers pings, and refuses to write to the stream
-// even after there is space again, until the sweeper makes the stream again.
-func TestStreamIsMadeAgainAfterAFullDisk(t *testing.T) {
+// TestStreamIsRecreatedAfterAFullDisk fills the disk of a NATS server. The server still answers
+// pings, but refuses to write to the stream even after there is space again, until the sweeper
+// recreates the stream.
+func TestStreamIsRecreatedAfterAFullDisk(t *testing.T) {
 	t.Parallel()
 	disk, err := testkit.MemoryDisk(t, 64)
 	if err != nil {
@@ -38,7 +39,7 @@ func TestStreamIsMadeAgainAfterAFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	var failure error
-	for n, end := 0, time.Now().Add(time.Minute); failure == nil && time.Now().Before(end); n++ { // a begun page of a file still has room
+	for n, end := 0, time.Now().Add(time.Minute); failure == nil && time.Now().Before(end); n++ { // the current page of a file still has room
 		b.Ring(domain.Job{RunID: "run_1", OrganizationID: "org_a", Lane: domain.LaneChat, Dedupe: "d", DispatchNo: n})
 		failure = s.checkJobs(t.Context())
 	}
@@ -54,7 +55,7 @@ func TestStreamIsMadeAgainAfterAFullDisk(t *testing.T) {
 	}
 	for end := time.Now().Add(time.Minute); failure != nil && time.Now().Before(end); {
 		if !s.unwritableSince.IsZero() {
-			s.unwritableSince = time.Now().Add(-unwritableFor) // it has waited for long enough
+			s.unwritableSince = time.Now().Add(-unwritableFor) // the waiting time has passed
 		}
 		failure = s.checkJobs(t.Context())
 	}

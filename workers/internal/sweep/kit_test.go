@@ -29,7 +29,7 @@ func open(t *testing.T, dsn, natsURL string) (*store.Store, *bus.Bus) {
 	return st, b
 }
 
-// newAgent makes an organization with an agent.
+// newAgent creates an organization with an agent.
 func newAgent(t *testing.T, st *store.Store) (org, agent string) {
 	t.Helper()
 	login := accountdb.NewLogin{TokenHash: []byte("x"), ExpiresAt: time.Now().Add(time.Hour)}

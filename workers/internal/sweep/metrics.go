@@ -13,24 +13,25 @@ import (
 	"parley/shared/store/queuedb"
 )
 
-// measureEvery is how often it is counted what waits; every sweeper does.
+// measureEvery is the interval at which each sweeper measures the queues.
 const measureEvery = 10 * time.Second
 
-// What a sweeper does, as it is counted.
+// Values of the label action of parley_sweeper_actions_total.
 const (
-	didEnd        = "ended"             // runs past their deadline, without an answer, or poison
-	didRequeue    = "requeued"          // runs whose worker was lost
-	didDispatch   = "dispatched"        // waiting runs
-	didRing       = "rung_again"        // for runs whose doorbell was lost
-	didDocuments  = "documents_ended"   // that nobody could process
-	didCollect    = "deliveries_closed" // collections of webhook deliveries
-	didExpire     = "expired"           // rows past their retention
-	didFindStream = "streams_made"      // job streams that were lost
+	actionEnd       = "ended"             // runs past their deadline, without an answer, or poison
+	actionRequeue   = "requeued"          // runs whose worker was lost
+	actionDispatch  = "dispatched"        // queued runs
+	actionNotify    = "rung_again"        // runs whose job message was lost
+	actionDocuments = "documents_ended"   // documents that no worker could process
+	actionCoalesce  = "deliveries_closed" // collections of webhook deliveries
+	actionExpire    = "expired"           // rows past their retention
+	actionStream    = "streams_made"      // job streams that were lost
 )
 
-// metrics are what operators see of a sweeper, and of the queues of the whole service. Those are the same at every sweeper.
+// metrics are the Prometheus metrics of a sweeper and of the service's queues. All sweepers report
+// the same queues.
 type metrics struct {
-	did     *prometheus.CounterVec
+	actions *prometheus.CounterVec
 	failed  *prometheus.CounterVec
 	queues  *prometheus.GaugeVec
 	oldest  *prometheus.GaugeVec
@@ -43,36 +44,39 @@ func newMetrics() *metrics {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
 	}
 	m := &metrics{
-		did: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_sweeper_actions_total", Help: "What this process's sweeper had to do, by kind.",
+		actions: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "parley_sweeper_actions_total", Help: "Actions of this process's sweeper, by kind.",
 		}, []string{"action"}),
 		failed: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_sweeps_failed_total", Help: "Rounds of this process's sweeper in which something failed, by what it does.",
+			Name: "parley_sweeps_failed_total", Help: "Failed rounds of this process's sweeper, by task.",
 		}, []string{"sweep"}),
 		queues: gauge("parley_queue_runs",
-			"Runs of the whole service that have not ended, by lane and state; in the lane ingest, documents.", "lane", "state"),
+			"Unfinished runs of the whole service, by lane and state; in the lane ingest, documents.", "lane", "state"),
 		oldest: gauge("parley_queue_oldest_seconds", "Time since the oldest of them was accepted.", "lane", "state"),
 		pending: gauge("parley_doorbells_pending",
-			"Doorbells in the job stream that no worker has been handed, by lane: the consumer's lag.", "lane"),
-		unacked: gauge("parley_doorbells_unacknowledged", "Doorbells that workers have in their hands, by lane.", "lane"),
+			"Job messages not yet delivered to a worker, by lane: the consumer's lag.", "lane"),
+		unacked: gauge("parley_doorbells_unacknowledged", "Job messages delivered to workers and not yet acknowledged, by lane.", "lane"),
 	}
-	for _, action := range []string{didEnd, didRequeue, didDispatch, didRing, didDocuments, didCollect, didExpire, didFindStream} {
-		m.did.WithLabelValues(action)
+
+	for _, action := range []string{
+		actionEnd, actionRequeue, actionDispatch, actionNotify, actionDocuments, actionCoalesce, actionExpire, actionStream,
+	} {
+		m.actions.WithLabelValues(action)
 	}
 	for _, sweep := range []string{"sweep", "checking jobs", "expiry", "measuring"} {
 		m.failed.WithLabelValues(sweep)
 	}
-	for _, lane := range lanes() { // an alert on a gauge that was never set would stay silent
+	for _, lane := range lanes() { // an alert on a gauge that was never set would never fire
 		m.pending.WithLabelValues(string(lane))
 		m.unacked.WithLabelValues(string(lane))
 	}
 	return m
 }
 
-// Show has the sweeper's metrics shown.
+// Show registers the sweeper's metrics.
 func (s *Sweeper) Show(registry prometheus.Registerer) error {
 	m := s.metrics
-	for _, c := range []prometheus.Collector{m.did, m.failed, m.queues, m.oldest, m.pending, m.unacked} {
+	for _, c := range []prometheus.Collector{m.actions, m.failed, m.queues, m.oldest, m.pending, m.unacked} {
 		if err := registry.Register(c); err != nil {
 			return fmt.Errorf("registering metrics: %w", err)
 		}
@@ -80,10 +84,10 @@ func (s *Sweeper) Show(registry prometheus.Registerer) error {
 	return nil
 }
 
-// count counts what was done.
-func (m *metrics) count(action string, n int) { m.did.WithLabelValues(action).Add(float64(n)) }
+// count adds n to an action's counter.
+func (m *metrics) count(action string, n int) { m.actions.WithLabelValues(action).Add(float64(n)) }
 
-// measure counts what waits, in the database and in the stream.
+// measure updates the gauges of the queues in the database and in the job stream.
 func (s *Sweeper) measure(ctx context.Context) error {
 	queues, err := s.store.Queue.Queues(ctx)
 	if err == nil {
@@ -103,7 +107,7 @@ func (s *Sweeper) measure(ctx context.Context) error {
 
 func lanes() []domain.Lane { return append(slices.Clone(domain.Lanes), domain.LaneIngest) }
 
-// showQueues sets every gauge: what is not told of is none.
+// showQueues sets the gauges of all lanes and states. A queue that is not listed is empty.
 func (m *metrics) showQueues(queues []queuedb.Queue) {
 	for _, lane := range lanes() {
 		for _, state := range queuedb.QueueStates {

@@ -17,10 +17,11 @@ import (
 	"parley/shared/testkit"
 )
 
-// A stream that was made anew has lost its doorbells: the sweeper rings for whoever is dispatched and was not heard, and for nobody else.
-func TestAStreamThatIsMadeAnewIsRungFor(t *testing.T) {
+// A recreated stream has lost its job messages. The sweeper publishes those of dispatched runs that
+// were not claimed, and no others.
+func TestJobMessagesOfARecreatedStreamArePublished(t *testing.T) {
 	t.Parallel()
-	st, b, run := dispatched(t, testkit.NATS(t)) // whose doorbell is lost
+	st, b, run := dispatched(t, testkit.NATS(t)) // its job message is lost
 	s, lane := New(window, st, b, zerolog.Nop()), b.Lane(domain.LaneAutomation)
 	rings := func(want int) {
 		t.Helper()
@@ -29,19 +30,19 @@ func TestAStreamThatIsMadeAnewIsRungFor(t *testing.T) {
 		}
 		heard, wait := 0, time.Second
 		if want > 0 {
-			wait = 20 * time.Second // at the most
+			wait = 20 * time.Second // at most
 		}
 		err := lane.Fetch(t.Context(), 1, wait, func(d *bus.Doorbell) { heard++; d.Ack() })
 		if err != nil || heard != want {
-			t.Errorf("%d doorbells, want %d, %v", heard, want, err)
+			t.Errorf("%d job messages, want %d, %v", heard, want, err)
 		}
 	}
 	if _, err := b.EnsureStream(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s.stream = time.Unix(1, 0) // it saw another one
+	s.stream = time.Unix(1, 0) // the last sweep saw another stream
 	rings(1)
-	rings(0) // not again at once
+	rings(0) // not again immediately
 	claims, err := st.Executions.Claim(t.Context(), []string{run.ID})
 	if err != nil || claims[0].Run == nil {
 		t.Fatalf("claiming: %+v, %v", claims, err)
@@ -50,9 +51,10 @@ func TestAStreamThatIsMadeAnewIsRungFor(t *testing.T) {
 	rings(0)
 }
 
-// The next run of an idempotency key has the message ids of the run before. If the stream still knows them, it drops the job message, and
-// the sweeper publishes the job under the next dispatch number.
-func TestARunWhoseMessageIDIsKnownIsRungFor(t *testing.T) {
+// The next run of an idempotency key has the message ids of the previous run. If the stream still
+// remembers them, it drops the job message, and the sweeper publishes the job under the next
+// dispatch number.
+func TestARunWhoseMessageIDIsKnownIsNotified(t *testing.T) {
 	t.Parallel()
 	st, b, run := dispatched(t, testkit.NATS(t))
 	s, lane := New(window, st, b, zerolog.Nop()), b.Lane(domain.LaneAutomation)
@@ -61,7 +63,7 @@ func TestARunWhoseMessageIDIsKnownIsRungFor(t *testing.T) {
 		var heard []string
 		wait := time.Second
 		if len(want) > 0 {
-			wait = 20 * time.Second // at the most
+			wait = 20 * time.Second // at most
 		}
 		err := lane.Fetch(t.Context(), 1, wait, func(d *bus.Doorbell) { heard = append(heard, d.RunID); d.Ack() })
 		if err != nil || !slices.Equal(heard, want) {
@@ -78,7 +80,7 @@ func TestARunWhoseMessageIDIsKnownIsRungFor(t *testing.T) {
 	job.RunID = run.ID
 	b.Ring(job)
 	hears()
-	if err := st.Queue.RingAll(t.Context()); err != nil { // its time has come
+	if err := st.Queue.RingAll(t.Context()); err != nil { // its dispatch is due
 		t.Fatal(err)
 	}
 	if err := s.sweep(t.Context()); err != nil {
@@ -87,8 +89,9 @@ func TestARunWhoseMessageIDIsKnownIsRungFor(t *testing.T) {
 	hears(run.ID)
 }
 
-// A stream whose last messages are lost while its consumers remember them delivers nothing: the sweeper makes it anew, and rings.
-func TestAStreamThatForgotIsMadeAnew(t *testing.T) {
+// A stream that has lost messages which its consumers remember delivers nothing. The sweeper
+// recreates it and publishes the job messages.
+func TestAStreamThatForgotIsRecreated(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	server := testkit.NATSProcess(t, dir)
@@ -104,11 +107,11 @@ func TestAStreamThatForgotIsMadeAnew(t *testing.T) {
 	if err := lane.Fetch(t.Context(), before, 5*time.Second, func(d *bus.Doorbell) { d.Ack() }); err != nil {
 		t.Fatal(err)
 	}
-	server.Term() // so that all is written
+	server.Term() // writes everything
 	if err := server.Wait(20 * time.Second); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"*.blk", "index.db", "meta.inf"} { // and not what the consumers remember
+	for _, name := range []string{"*.blk", "index.db", "meta.inf"} { // the messages, but not the consumers' state
 		testkit.CutFiles(t, dir, name, false)
 	}
 	server.Restart()
@@ -121,17 +124,17 @@ func TestAStreamThatForgotIsMadeAnew(t *testing.T) {
 		_ = lane.Fetch(t.Context(), 1, time.Second, func(d *bus.Doorbell) { heard = d.RunID == run.ID; d.Ack() })
 	}
 	if !heard {
-		t.Error("the run is not rung for any more")
+		t.Error("the run's job message is no longer published")
 	}
 }
 
-// dispatched is a run that was accepted and not rung for, on a bus.
+// dispatched returns a run that was accepted, but whose job message was not published.
 func dispatched(t *testing.T, natsURL string) (*store.Store, *bus.Bus, queuedb.NewRun) {
 	t.Helper()
 	return dispatchedIn(t, testkit.Postgres(t), natsURL)
 }
 
-// dispatchedIn is dispatched in a database of the caller's.
+// dispatchedIn is dispatched in the caller's database.
 func dispatchedIn(t *testing.T, dsn, natsURL string) (*store.Store, *bus.Bus, queuedb.NewRun) {
 	t.Helper()
 	st, b := open(t, dsn, natsURL)

@@ -54,7 +54,7 @@ func newOverdue(t *testing.T, number int) overdue {
 	return o
 }
 
-// round ends overdue runs once and returns how many are left.
+// round ends overdue runs once and returns the number of remaining ones.
 func (o overdue) round(ctx context.Context, t *testing.T) (left int) {
 	t.Helper()
 	if err := o.sweeper.endRuns(ctx); err != nil {
@@ -66,7 +66,7 @@ func (o overdue) round(ctx context.Context, t *testing.T) (left int) {
 	return left
 }
 
-// A sweeper ends the overdue runs that another sweeper has not in hand: it does not stop at those.
+// A sweeper skips overdue runs that another sweeper has locked, and ends the others.
 func TestSweepersShareOverdueRuns(t *testing.T) {
 	t.Parallel()
 	o := newOverdue(t, 900)
@@ -79,15 +79,15 @@ func TestSweepersShareOverdueRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	left := 900
-	for range 20 { // one, but for a machine that is very slow
+	for range 20 { // one is enough except on a very slow machine
 		if left = o.round(t.Context(), t); left == 500 {
 			return
 		}
 	}
-	t.Errorf("%d runs are left, want the 500 that the other sweeper has in hand", left)
+	t.Errorf("%d runs are left, want the 500 that the other sweeper has locked", left)
 }
 
-// The runs of an outage end within a minute of their deadline, also when there are a hundred thousand.
+// Runs end within a minute of their deadline, even a hundred thousand after an outage.
 func TestAHundredThousandRunsEndInTime(t *testing.T) {
 	t.Parallel()
 	testkit.Long(t)

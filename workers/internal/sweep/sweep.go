@@ -1,8 +1,13 @@
-// Package sweep finds what was lost on the way: doorbells that no worker heard, runs whose
-// worker died, deadlines that passed, decisions that nobody made, and results whose retention is over.
+// Package sweep repairs what processes leave behind when they fail, and enforces time limits. It does
+// the following:
 //
-// Any number of workers may sweep: rows are locked with SKIP LOCKED, and a redispatch
-// that two of them make is refused at the claim.
+//   - publishes lost job messages again
+//   - requeues runs whose worker died
+//   - ends runs that are past their deadline or wait too long for a person's decision
+//   - removes results past their retention
+//
+// Any number of workers may sweep: rows are locked with SKIP LOCKED, and if two of them dispatch
+// the same run again, the claim refuses the second.
 package sweep
 
 import (
@@ -25,24 +30,24 @@ const (
 	every         = time.Second
 	expireEvery   = 10 * time.Second
 	limitsIdle    = 5 * time.Minute
-	roundMax      = 20_000 // rows of a kind ended, requeued or released in one round: as many as a second is enough for
-	batchMax      = 500    // rows pruned in one transaction
-	redispatchMax = 5000   // doorbells rung again in one sweep
-	dispatchMax   = 64     // waiting runs dispatched per organization in one sweep
+	maxRound      = 20_000 // maximum of rows of a kind that one round ends, requeues or releases; a second suffices for it
+	maxBatch      = 500    // rows pruned in one transaction
+	maxRedispatch = 5000   // job messages published again in one sweep
+	maxDispatch   = 64     // queued runs dispatched per organization in one sweep
 	forgotFor     = 2 * time.Second
 	checkEvery    = 2 * time.Second
-	unwritableFor = 10 * time.Second // before a stream that stores nothing is made again
+	unwritableFor = 10 * time.Second // before a stream that stores nothing is created again
 )
 
-// Sweeper repairs once a second.
+// Sweeper runs the repairs, most of them once a second.
 type Sweeper struct {
 	window int
 	store  *store.Store
 	bus    *bus.Bus
 	log    zerolog.Logger
-	stream time.Time // when the stream was made that the last sweep saw
+	stream time.Time // creation time of the stream that the last sweep saw
 
-	forgotSince time.Time // zero: the stream has what its consumers remember
+	forgotSince time.Time // zero: the stream has the messages that its consumers remember
 
 	unwritableSince time.Time // zero: the stream stores messages
 
@@ -51,7 +56,7 @@ type Sweeper struct {
 	metrics *metrics
 }
 
-// New makes a sweeper; window is how many runs of one organization may be dispatched at a time.
+// New creates a sweeper. window is the organization's dispatch limit.
 func New(window int, st *store.Store, b *bus.Bus, log zerolog.Logger) *Sweeper {
 	return &Sweeper{window: window, store: st, bus: b, log: log, metrics: newMetrics()}
 }
@@ -62,16 +67,17 @@ func (s *Sweeper) Run(ctx context.Context) error {
 	var loops sync.WaitGroup
 	loops.Go(func() { s.repeat(ctx, "sweep", every, s.sweep) })
 	loops.Go(func() { s.repeat(ctx, "checking jobs", checkEvery, s.checkJobs) })
-	loops.Go(func() { s.repeat(ctx, "expiry", expireEvery, s.expire) }) // by itself: it may take long and must delay nothing
+	loops.Go(func() { s.repeat(ctx, "expiry", expireEvery, s.expire) }) // a separate loop, because it may take long
 	loops.Go(func() {
-		_ = s.measure(ctx) // what fails now fails again, and is told then
+		_ = s.measure(ctx) // a failure recurs in the loop and is reported there
 		s.repeat(ctx, "measuring", measureEvery, s.measure)
 	})
 	loops.Wait()
 	return nil
 }
 
-// repeat does something at intervals until ctx ends. That it fails is said once, not each time.
+// repeat calls do at intervals until ctx ends. It logs a failure only when failures begin, and
+// their end.
 func (s *Sweeper) repeat(ctx context.Context, what string, every time.Duration, do func(context.Context) error) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
@@ -82,15 +88,17 @@ func (s *Sweeper) repeat(ctx context.Context, what string, every time.Duration, 
 			return
 		case <-ticker.C:
 		}
+
 		err := do(ctx)
 		if ctx.Err() != nil {
 			return
 		}
+
 		if err != nil {
 			s.metrics.failed.WithLabelValues(what).Inc()
 		}
 		if err != nil && !failed {
-			s.log.Warn().Err(err).Msg(what + " failed; trying again")
+			s.log.Warn().Err(err).Msg(what + " failed, retrying")
 		}
 		if err == nil && failed {
 			s.log.Info().Msg(what + " works again")
@@ -99,35 +107,35 @@ func (s *Sweeper) repeat(ctx context.Context, what string, every time.Duration, 
 	}
 }
 
-// sweep makes one round; each part is tried whatever became of the ones before.
+// sweep runs one round. A failed part does not prevent the next ones.
 func (s *Sweeper) sweep(ctx context.Context) error {
 	var errs []error
 	for _, part := range []func(context.Context) error{
-		s.releaseCollected, s.endRuns, s.requeueLost, s.dispatchWaiting, s.ringAgain, s.endDocuments,
+		s.releaseCoalesced, s.endRuns, s.requeueLost, s.dispatchWaiting, s.notifyAgain, s.endDocuments,
 	} {
 		errs = append(errs, part(ctx))
 	}
 	return errors.Join(errs...)
 }
 
-// releaseCollected makes the runs wait for a place, like others, that have collected deliveries for long enough.
-func (s *Sweeper) releaseCollected(ctx context.Context) error {
-	orgs, err := s.store.Queue.ReleaseCollected(ctx, roundMax)
-	s.metrics.count(didCollect, len(orgs))
+// releaseCoalesced queues the runs whose coalescing time is over.
+func (s *Sweeper) releaseCoalesced(ctx context.Context) error {
+	orgs, err := s.store.Queue.ReleaseCollected(ctx, maxRound)
+	s.metrics.count(actionCoalesce, len(orgs))
 	s.changed(domain.ChangedRuns, orgs)
 	return err
 }
 
-// endRuns ends what has passed its deadline, waited for a person for too long or cost too many workers. The places they leave are filled by
-// dispatchWaiting, which comes after.
+// endRuns ends runs that are past their deadline, have waited too long for a person or have lost
+// too many workers. dispatchWaiting then fills the slots that they leave.
 func (s *Sweeper) endRuns(ctx context.Context) error {
 	var errs []error
 	runs := s.store.Executions
 	for _, end := range []func(context.Context, int) ([]executiondb.Ended, error){runs.EndOverdue, runs.EndUnanswered, runs.EndPoison} {
-		ended, err := end(ctx, roundMax)
-		s.metrics.count(didEnd, len(ended))
+		ended, err := end(ctx, maxRound)
+		s.metrics.count(actionEnd, len(ended))
 		for _, e := range ended {
-			s.log.Warn().Str("run_id", e.RunID).Msg("run ended by the sweeper")
+			s.log.Warn().Str("run_id", e.RunID).Msg("run finished by the sweeper")
 			s.bus.Cancelled(e.RunID)
 			s.bus.Done(e.RunID, e.ReplyTo, e.Result)
 			s.bus.Changed(domain.ChangedRuns, e.OrganizationID)
@@ -137,6 +145,7 @@ func (s *Sweeper) endRuns(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// requeueLost requeues runs whose lease has expired, unless a step of the clock may be the cause.
 func (s *Sweeper) requeueLost(ctx context.Context) error {
 	if err := s.checkClock(ctx); err != nil {
 		return err
@@ -144,20 +153,22 @@ func (s *Sweeper) requeueLost(ctx context.Context) error {
 	if time.Now().Before(s.clock.grace) {
 		return nil
 	}
-	orgs, err := s.store.Executions.RequeueLost(ctx, roundMax)
-	s.metrics.count(didRequeue, len(orgs))
+
+	orgs, err := s.store.Executions.RequeueLost(ctx, maxRound)
+	s.metrics.count(actionRequeue, len(orgs))
 	if n := len(orgs); n > 0 {
 		failpoint.Here(failpoint.RequeueAfter)
-		s.log.Warn().Int("runs", n).Msg("leases ran out; runs requeued")
+		s.log.Warn().Int("runs", n).Msg("leases expired; runs requeued")
 	}
 	s.changed(domain.ChangedRuns, orgs)
 	return err
 }
 
-// endDocuments fails the documents that have cost too many workers, or that nobody could process in time.
+// endDocuments marks documents as failed that have lost too many workers or could not be processed
+// in time.
 func (s *Sweeper) endDocuments(ctx context.Context) error {
-	orgs, err := s.store.Knowledge.EndDocuments(ctx, batchMax)
-	s.metrics.count(didDocuments, len(orgs))
+	orgs, err := s.store.Knowledge.EndDocuments(ctx, maxBatch)
+	s.metrics.count(actionDocuments, len(orgs))
 	if n := len(orgs); n > 0 {
 		s.log.Warn().Int("documents", n).Msg("documents failed by the sweeper")
 	}
@@ -171,9 +182,10 @@ func (s *Sweeper) changed(kind domain.ChangeKind, orgs []string) {
 	}
 }
 
+// dispatchWaiting dispatches queued runs into free slots and publishes their job messages.
 func (s *Sweeper) dispatchWaiting(ctx context.Context) error {
-	next, err := s.store.Queue.DispatchWaiting(ctx, s.window, dispatchMax)
-	s.metrics.count(didDispatch, len(next))
+	next, err := s.store.Queue.DispatchWaiting(ctx, s.window, maxDispatch)
+	s.metrics.count(actionDispatch, len(next))
 	if len(next) > 0 {
 		failpoint.Here(failpoint.DispatchAfter)
 	}
@@ -181,32 +193,37 @@ func (s *Sweeper) dispatchWaiting(ctx context.Context) error {
 	return err
 }
 
-// ringAgain rings for dispatched runs that were not claimed in time, unless the stream shows that their
-// doorbells are still on the way.
-func (s *Sweeper) ringAgain(ctx context.Context) error {
+// notifyAgain publishes job messages again for dispatched runs that were not claimed in time, unless
+// the stream shows that their messages are still undelivered. If the stream was lost, it is created
+// again and all dispatched runs are notified.
+func (s *Sweeper) notifyAgain(ctx context.Context) error {
 	found, err := s.bus.EnsureStream(ctx)
 	if err != nil {
 		return err
 	}
+
 	if !s.stream.IsZero() && !found.Made.Equal(s.stream) {
-		s.metrics.count(didFindStream, 1)
-		s.log.Warn().Msg("the job stream was lost and is made anew; ringing for all dispatched runs")
+		s.metrics.count(actionStream, 1)
+		s.log.Warn().Msg("the job stream was lost; recreating it and publishing all dispatched runs again")
 		if err := s.store.Queue.RingAll(ctx); err != nil {
 			return err
 		}
 	}
-	if !s.stream.Equal(found.Made) { // of this release or of one before
+	if !s.stream.Equal(found.Made) { // this release, or an earlier one, created it
 		if err := s.bus.UpdateStream(ctx); err != nil {
-			s.log.Warn().Err(err).Msg("cannot update the job stream; it stays as it was made")
+			s.log.Warn().Err(err).Msg("cannot update the job stream; its old configuration stays")
 		}
 	}
+
 	s.stream = found.Made
-	return errors.Join(s.mend(ctx, found), s.ringOverdue(ctx))
+	return errors.Join(s.recreateForgotten(ctx, found), s.notifyOverdue(ctx))
 }
 
-// mend makes a stream anew that was found to have fewer messages than its consumers remember, and would deliver nothing for long; it is
-// rung for by the next sweep. Servers of a cluster may disagree for a moment.
-func (s *Sweeper) mend(ctx context.Context, found bus.Stream) error {
+// recreateForgotten creates the job stream again if it has fewer messages than its consumers remember, because
+// it would then deliver nothing for a long time. The next sweep publishes the job messages again.
+// The condition must last for forgotFor, because the servers of a cluster may disagree for a
+// moment.
+func (s *Sweeper) recreateForgotten(ctx context.Context, found bus.Stream) error {
 	if !found.Forgot {
 		s.forgotSince = time.Time{}
 		return nil
@@ -217,12 +234,13 @@ func (s *Sweeper) mend(ctx context.Context, found bus.Stream) error {
 	if time.Since(s.forgotSince) < forgotFor {
 		return nil
 	}
-	s.log.Warn().Msg("the job stream has lost messages that its consumers remember, and delivers nothing; making it anew")
-	s.forgotSince = time.Time{} // and another while before the next try
+	s.log.Warn().Msg("the job stream lost messages that its consumers still expect, and delivers nothing; recreating it")
+	s.forgotSince = time.Time{} // wait again before the next try
 	return s.bus.RemakeStream(ctx)
 }
 
-// checkJobs makes a stream again that has stored nothing for a while: after a full disk, a server refuses to write to it until then.
+// checkJobs creates the job stream again if it has stored nothing for unwritableFor. After a full
+// disk, NATS refuses writes to the stream until then.
 func (s *Sweeper) checkJobs(ctx context.Context) error {
 	err := s.bus.CheckJobs(ctx)
 	if !errors.Is(err, bus.ErrNotStored) {
@@ -235,33 +253,37 @@ func (s *Sweeper) checkJobs(ctx context.Context) error {
 	if time.Since(s.unwritableSince) < unwritableFor {
 		return err
 	}
-	s.unwritableSince = time.Time{} // and another while before the next try
-	s.log.Error().Err(err).Msg("the job stream stores nothing; making it again")
+	s.unwritableSince = time.Time{} // wait again before the next try
+	s.log.Error().Err(err).Msg("the job stream does not store messages; recreating it")
 	return errors.Join(err, s.bus.RemakeStream(ctx))
 }
 
-func (s *Sweeper) ringOverdue(ctx context.Context) error {
-	overdue, err := s.store.Queue.OverdueJobs(ctx, redispatchMax)
+// notifyOverdue publishes the job messages of overdue dispatched runs again.
+func (s *Sweeper) notifyOverdue(ctx context.Context) error {
+	overdue, err := s.store.Queue.OverdueJobs(ctx, maxRedispatch)
 	if err != nil || len(overdue) == 0 {
 		return err
 	}
-	again, later, err := s.split(ctx, overdue)
+
+	again, later, err := s.splitOverdue(ctx, overdue)
 	if err != nil {
 		return err
 	}
+
 	next, err := s.store.Queue.Redispatch(ctx, again, later)
-	s.metrics.count(didRing, len(next))
+	s.metrics.count(actionNotify, len(next))
 	if len(next) > 0 {
 		failpoint.Here(failpoint.RedispatchAfter)
-		s.log.Warn().Int("runs", len(next)).Msg("doorbells were not heard; ringing again")
+		s.log.Warn().Int("runs", len(next)).Msg("job messages were not answered; publishing them again")
 	}
 	s.bus.Ring(next...)
 	return err
 }
 
-// split tells the doorbells that must be lost from those that have not had their turn: while the oldest
-// undelivered one of a lane is older than a run's own, the run's may still come.
-func (s *Sweeper) split(ctx context.Context, overdue []queuedb.Overdue) (again, later []queuedb.Overdue, err error) {
+// splitOverdue separates runs whose job message must be lost (again) from those whose message is not yet
+// due (later). A run's message may still be delivered while the oldest undelivered message of its
+// lane is older than the run's dispatch.
+func (s *Sweeper) splitOverdue(ctx context.Context, overdue []queuedb.Overdue) (again, later []queuedb.Overdue, err error) {
 	type state struct {
 		oldest time.Time
 		found  bool
@@ -274,6 +296,7 @@ func (s *Sweeper) split(ctx context.Context, overdue []queuedb.Overdue) (again, 
 		}
 		lanes[lane] = state{oldest, found}
 	}
+
 	for _, o := range overdue {
 		lane := lanes[o.Job.Lane]
 		if lane.found && lane.oldest.Before(o.DispatchedAt) {
@@ -285,9 +308,10 @@ func (s *Sweeper) split(ctx context.Context, overdue []queuedb.Overdue) (again, 
 	return again, later, nil
 }
 
-// expire removes what is kept no longer: runs past their retention, deliveries, what was known of removed runs for long enough, and texts
-// and contents that nothing links to, a batch at a time until none is left, login sessions and links that are over, and what idle
-// callers' limits have counted.
+// expire deletes expired rows: runs past their retention, webhook deliveries, lost budget holds,
+// records of removed runs, unreferenced texts and contents, notifications, login sessions and
+// links, and the rate limit counters of idle callers. It deletes in batches until none is left. A
+// failure does not stop the other deletions.
 func (s *Sweeper) expire(ctx context.Context) error {
 	var errs []error
 	for _, prune := range []func(context.Context, int) (int, error){
@@ -295,17 +319,18 @@ func (s *Sweeper) expire(ctx context.Context) error {
 		s.store.Blobs.PruneSources, s.store.Blobs.PruneBlobs,
 		s.store.Notifications.PruneNotifications,
 	} {
-		for n := batchMax; n == batchMax; {
+		for n := maxBatch; n == maxBatch; {
 			var err error
-			n, err = prune(ctx, batchMax)
-			s.metrics.count(didExpire, n)
+			n, err = prune(ctx, maxBatch)
+			s.metrics.count(actionExpire, n)
 			if err != nil {
-				errs = append(errs, err) // the others are tried all the same
+				errs = append(errs, err) // the other kinds are still tried
 				break
 			}
 		}
 	}
+
 	_, logins := s.store.Accounts.PruneLogins(ctx)
-	_, limits := s.store.Limits.PruneLimits(ctx, limitsIdle, batchMax)
+	_, limits := s.store.Limits.PruneLimits(ctx, limitsIdle, maxBatch)
 	return errors.Join(append(errs, logins, limits)...)
 }

@@ -21,7 +21,8 @@ import (
 
 const window = 4
 
-// parked makes a run that waits until expires for a person, and has read a text and made a file.
+// parked creates a run that waits for a person until expires, and that has read a text and made a
+// file.
 func parked(t *testing.T, st *store.Store, org, agent, reply string, expires domain.Time) (held lease.Held, source, file string) {
 	t.Helper()
 	run := queuedb.NewRun{
@@ -55,7 +56,7 @@ func parked(t *testing.T, st *store.Store, org, agent, reply string, expires dom
 	return held, source, files[0].ID
 }
 
-func TestUnansweredRunsEndAndWhatNothingLinksToGoes(t *testing.T) {
+func TestUnansweredRunsEndAndUnreferencedDataIsDeleted(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
 	st, b := open(t, dsn, testkit.NATS(t))
@@ -77,10 +78,10 @@ func TestUnansweredRunsEndAndWhatNothingLinksToGoes(t *testing.T) {
 	select {
 	case runID := <-replies:
 		if runID != late.RunID {
-			t.Errorf("%s was told to have ended", runID)
+			t.Errorf("the end of %s was published", runID)
 		}
 	case <-time.After(5 * time.Second):
-		t.Error("whoever waits was told nothing")
+		t.Error("the waiting caller received no result")
 	}
 	for runID, want := range map[string]domain.RunStatus{late.RunID: domain.RunFailed, early.RunID: domain.RunRequiresAction} {
 		if run, err := st.Runs.RunByID(t.Context(), org, "", runID); err != nil || run.Run.Status != want {
@@ -88,12 +89,12 @@ func TestUnansweredRunsEndAndWhatNothingLinksToGoes(t *testing.T) {
 		}
 	}
 
-	// As the release before removes what runs have read; see the migration.
+	// As the previous release removes the sources of runs; see the migration.
 	db := testkit.SQL(t, dsn)
 	if _, err := db.ExecContext(t.Context(), `DELETE FROM run_sources WHERE run_id = $1`, late.RunID); err != nil {
 		t.Fatal(err)
 	}
-	// As a worker that died leaves what it wrote.
+	// As a worker that died leaves its files.
 	if _, err := db.ExecContext(t.Context(), `DELETE FROM files WHERE run_id = $1`, late.RunID); err != nil {
 		t.Fatal(err)
 	}

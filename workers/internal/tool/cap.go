@@ -9,7 +9,7 @@ import (
 	"parley/shared/domain"
 )
 
-// What a call may give back: more would crowd everything else out of the prompt.
+// Limits of a result. A larger one would crowd everything else out of the prompt.
 const (
 	maxOutput     = 64 << 10 // bytes of JSON
 	maxSources    = 20
@@ -19,19 +19,21 @@ const (
 	maxSourceAddr = 2_048    // bytes
 )
 
-// cutOutput takes the place of an output that is too large.
-type cutOutput struct {
+// truncatedOutput replaces an output that is too large.
+type truncatedOutput struct {
 	Truncated  bool   `json:"truncated"`
 	TotalBytes int    `json:"totalBytes"`
 	Text       string `json:"text"`
 }
 
-// Cap bounds a result. An output over 64 KiB becomes {"truncated":true,"totalBytes":N,"text":"its first part"}; of
-// sources at most 20 stay, with passages of at most 4,000 characters and 48 KiB together. What is left is valid UTF-8.
+// Cap limits a result. An output over 64 KiB becomes {"truncated":true,"totalBytes":N,"text":"its
+// first part"}. At most 20 sources remain, with passages of at most 4,000 characters each and 48
+// KiB in total. The result is valid UTF-8.
 func Cap(r Result) Result {
 	return Result{Output: capOutput(r.Output), Sources: capSources(r.Sources)}
 }
 
+// capOutput truncates an output to maxOutput bytes, and replaces an empty one by null.
 func capOutput(output json.RawMessage) json.RawMessage {
 	if len(output) == 0 {
 		return json.RawMessage("null")
@@ -42,32 +44,35 @@ func capOutput(output json.RawMessage) json.RawMessage {
 	if len(output) <= maxOutput {
 		return output
 	}
+
 	text := string(output)
-	if output[0] == '"' { // a text is shown as what it is
-		_ = json.Unmarshal(output, &text) // else as it was written
+	if output[0] == '"' { // a string is shown unquoted
+		_ = json.Unmarshal(output, &text) // on failure, the quoted text stays
 	}
-	cut := cutOutput{Truncated: true, TotalBytes: len(output)}
+
+	cut := truncatedOutput{Truncated: true, TotalBytes: len(output)}
 	for limit := maxOutput; ; {
 		cut.Text = cutBytes(text, limit)
 		short := encode(cut)
 		if len(short) <= maxOutput {
 			return short
 		}
-		limit = limit*maxOutput/len(short) - 64 // by as much as encoding makes it longer
+		limit = limit*maxOutput/len(short) - 64 // shrinks by the factor by which encoding expands the text
 	}
 }
 
-// encode writes JSON without the escapes that only HTML needs.
-func encode(v cutOutput) json.RawMessage {
+// encode encodes JSON without escaping HTML characters.
+func encode(v truncatedOutput) json.RawMessage {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil { // it has nothing that JSON has not
+	if err := e.Encode(v); err != nil { // it only contains types that JSON can encode
 		return json.RawMessage(`{"truncated":true}`)
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
+// capSources drops sources beyond the limits and truncates their passages.
 func capSources(sources []domain.Citation) []domain.Citation {
 	var kept []domain.Citation
 	room := maxPassages
@@ -75,7 +80,7 @@ func capSources(sources []domain.Citation) []domain.Citation {
 		if len(kept) == maxSources || room <= 0 {
 			break
 		}
-		if len(s.URL) > maxSourceAddr { // cut it would lead elsewhere
+		if len(s.URL) > maxSourceAddr { // a truncated address would lead elsewhere
 			continue
 		}
 		s.Title = CutRunes(strings.ToValidUTF8(s.Title, "\uFFFD"), maxTitle)
@@ -86,7 +91,8 @@ func capSources(sources []domain.Citation) []domain.Citation {
 	return kept
 }
 
-// cutBytes gives the longest part at the beginning of text that has at most so many bytes and no half character.
+// cutBytes returns the longest prefix of text with at most maximum bytes that ends between
+// characters.
 func cutBytes(text string, maximum int) string {
 	if len(text) <= maximum {
 		return text
@@ -98,7 +104,7 @@ func cutBytes(text string, maximum int) string {
 	return text[:maximum]
 }
 
-// CutRunes gives the first characters of a text.
+// CutRunes returns the first maximum characters of a text.
 func CutRunes(text string, maximum int) string {
 	for n := range text {
 		if maximum == 0 {

@@ -1,6 +1,5 @@
-// Package tool is what a turn loop knows of tools: how one is described to a model, how
-// it is called, and which ones a run has. Each tool is a package of its own below this
-// one; a run's set is fixed in a [Registry] when the run starts, and whatever a call
-// needs to know of run, organization and agent is bound to the tool then, never taken
-// from the model.
+// Package tool defines tools for the agent loop: how a tool is described to a model, how it is
+// called, and which tools a run has. Each tool has its own package below this one. A run's tools
+// are fixed in a [Registry] when the run starts. The run, organization and agent of a call are
+// bound to the tool then; they never come from the model.
 package tool

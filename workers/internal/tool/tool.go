@@ -11,83 +11,90 @@ import (
 	"parley/shared/domain"
 )
 
-// Spec describes a tool to a model: Schema is the JSON Schema of its arguments, an object.
+// Spec describes a tool to a model. Schema is the JSON Schema of its arguments, which are an
+// object.
 type Spec struct {
 	Name        string
 	Description string
 	Schema      json.RawMessage
-	SideEffect  domain.SideEffect // of a call; empty is none
-	// Alone: a call is never made beside another of the same turn, as when a person may be asked first.
+	SideEffect  domain.SideEffect // of a call; empty means none
+	// Alone means that a call is never made simultaneously with another of the same turn, for
+	// example because a person may have to approve it.
 	Alone bool
 }
 
-// Call is one use of a tool: the run's id for it and the arguments, a JSON object.
+// Call is one use of a tool. ID is the run's id for it, and Arguments is a JSON object.
 type Call struct {
 	ID        string
 	Name      string
 	Arguments json.RawMessage
 }
 
-// Result is what a tool gives back: any JSON, and the sources an answer may cite. Of a source the
-// tool fills type, title, url, citedText, documentId and page; number and place are set later.
+// Result is a tool's result: any JSON value, and the sources that an answer may cite. The tool sets
+// a source's type, title, url, citedText, documentId and page; its number and position are set
+// later.
 type Result struct {
 	Output  json.RawMessage
 	Sources []domain.Citation
 }
 
-// Tool is something an agent may use.
+// Tool is a tool that an agent may use.
 type Tool interface {
 	Spec() Spec
-	// Call carries a call out. An *Error says in its message what the model may be told;
-	// any other error is taken as internal and its text kept from model and caller.
+	// Call executes a call. The message of an *Error is shown to the model. Any other error is
+	// internal, and its text is hidden from models and callers.
 	Call(ctx context.Context, call Call) (Result, error)
 }
 
-// Error is a failed call. Retryable means that the tool could not be reached or was lost, so that
-// the run should be tried again later; any other failure is a result that the model is told.
+// Error is a failed call. If Retryable is set, the tool was unreachable or was lost, and the run is
+// retried later. Any other failure is a result that the model sees.
 type Error struct {
-	Message   string // for model and caller
+	Message   string // shown to models and callers
 	Retryable bool
-	NotSent   bool  // of a call with a side effect: it is certain that nothing left
-	Err       error // internal cause, may be nil
-	// Output is what there is to show of the failed call, for model and caller: a JSON object whose key "error" is text.
-	// Nil is {"error": Message}.
+	NotSent   bool  // of a call with a side effect: certainly nothing was sent
+	Err       error // internal cause; may be nil
+	// Output is the failed call's output for models and callers: a JSON object whose key "error" is
+	// a string. Nil means {"error": Message}.
 	Output json.RawMessage
 }
 
-// Unopened is the error of a call that needs a stored secret which the service cannot open: the cause was reported to the operator.
+// Unopened returns the error of a call whose stored secret cannot be decrypted. The cause has been
+// reported to the operator.
 func Unopened(cause error) error {
 	return &Error{
-		Message: "The server cannot open this tool's secret. Its operator must restore the key, or the secret must be set again.",
+		Message: "This tool's secret cannot be decrypted. Set it again, or have the operator restore its key.",
 		NotSent: true, Err: cause,
 	}
 }
 
-// Error gives the public message.
+// Error returns the message for models and callers.
 func (e *Error) Error() string { return e.Message }
 
-// Unwrap gives the internal cause.
+// Unwrap returns the internal cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// ActionRequired is the error of a call that waits for a person: the run is to be parked until the decision.
-type ActionRequired struct { //nolint:errname // it is no failure
+// ActionRequired is the error of a call that waits for a person. The run is parked until the
+// decision.
+type ActionRequired struct { //nolint:errname // it is not a failure
 	Kind domain.ActionKind
 	Call Call
 }
 
-// Error says what is waited for.
+// Error names the required action.
 func (e *ActionRequired) Error() string { return "the call waits for a person: " + string(e.Kind) }
 
-// name is what model providers accept as a tool's name.
+// name matches the tool names that model providers accept.
 var name = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-// Registry is the set of tools of a run, in the order of their names; safe for concurrent use. The nil one is empty.
+// Registry is a run's set of tools, ordered by name. It is safe for concurrent use. A nil Registry
+// is empty.
 type Registry struct {
 	byName map[string]Tool
 	specs  []Spec
 }
 
-// NewRegistry makes a set of tools; it fails on a name that is taken twice or that providers would refuse.
+// NewRegistry creates a set of tools. It fails if a name is used twice or is not accepted by
+// providers.
 func NewRegistry(tools ...Tool) (*Registry, error) {
 	r := &Registry{byName: make(map[string]Tool, len(tools)), specs: make([]Spec, 0, len(tools))}
 	for _, t := range tools {
@@ -101,12 +108,13 @@ func NewRegistry(tools ...Tool) (*Registry, error) {
 		r.byName[spec.Name] = t
 		r.specs = append(r.specs, spec)
 	}
-	// A prompt that lists tools in another order is another prompt: caches miss, answers differ.
+	// A fixed order keeps prompts identical, which caches and answers depend on.
 	slices.SortFunc(r.specs, func(a, b Spec) int { return strings.Compare(a.Name, b.Name) })
 	return r, nil
 }
 
-// Specs describes the tools, ordered by name; the slice is shared and must not be changed.
+// Specs returns the tools' descriptions, ordered by name. The slice is shared and must not be
+// modified.
 func (r *Registry) Specs() []Spec {
 	if r == nil {
 		return nil
@@ -114,7 +122,7 @@ func (r *Registry) Specs() []Spec {
 	return r.specs
 }
 
-// Lookup finds a tool by its exact name.
+// Lookup returns the tool with exactly this name.
 func (r *Registry) Lookup(name string) (Tool, bool) {
 	if r == nil {
 		return nil, false

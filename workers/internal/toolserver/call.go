@@ -19,7 +19,7 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// call is one call in hand.
+// call is a call that is being executed.
 type call struct {
 	server     *Server
 	capability contract.Capability
@@ -32,36 +32,43 @@ type call struct {
 	sent sent
 }
 
-// sent is what is known of whether a call's effect has left.
+// sent is the knowledge about whether a call's request has left this process.
 type sent int
 
 const (
-	sentNothing sent = iota // the ledger has no word of it
-	sentUnsure              // the ledger may say so, but nothing left: asking it failed
-	sentPerhaps             // the ledger says so, and the backend went on
+	sentNothing sent = iota // it has not, and the ledger does not say so
+	sentUnsure              // it has not, but the ledger may say so: BeginSend failed
+	sentPerhaps             // it may have: the ledger says so, and the backend continued
 )
 
 var errPanic = errors.New("the backend panicked")
 
-// handle carries a call out and gives its answer; false refuses it.
+// handle executes a call and returns the encoded reply. It returns false if the capability does not
+// allow the call.
 func (s *Server) handle(ctx context.Context, backend tool.Backend, m bus.ToolMessage) (answer []byte, ok bool) {
 	began := time.Now()
-	capability, request, err := s.verify(backend.Kind(), m) // again: it may have waited until the capability was over
+	// verified again, because the capability may have expired while the call was queued
+	capability, request, err := s.verify(backend.Kind(), m)
 	if err != nil {
 		s.refuse(backend.Kind(), err)
 		return nil, false
 	}
-	ctx, cancel := context.WithDeadline(ctx, capability.Expires.Add(contract.ClockLeeway)) // m's own may come before, and is in ctx
+
+	// ctx already has m's own deadline, which may be earlier
+	ctx, cancel := context.WithDeadline(ctx, capability.Expires.Add(contract.ClockLeeway))
 	defer cancel()
+
 	c := &call{
 		server: s, capability: capability, request: request, backend: backend, cancel: cancel,
 		log: s.log.With().Str("tool", backend.Kind()).Str("org_id", capability.OrganizationID).
 			Str("agent_id", capability.TargetID).Str("run_id", capability.RunID).Logger(),
 	}
+
 	defer s.track(c)()
 	ctx, span := c.begin(ctx, m.Traceparent)
 	defer span.End()
-	reply := c.carryOut(c.log.WithContext(ctx))
+
+	reply := c.execute(c.log.WithContext(ctx))
 	if reply.Failure != nil {
 		span.Fail(outcome(reply.Failure))
 	}
@@ -69,7 +76,7 @@ func (s *Server) handle(ctx context.Context, backend tool.Backend, m bus.ToolMes
 	return encodeReply(reply), true
 }
 
-// begin begins the span of a call.
+// begin starts a call's span.
 func (c *call) begin(ctx context.Context, traceparent string) (context.Context, tracing.Span) {
 	ctx, span := c.server.deps.Tracer.Root(ctx, tracing.Server, "tool.call", traceparent)
 	span.Str("parley.tool.kind", c.backend.Kind())
@@ -81,11 +88,12 @@ func (c *call) begin(ctx context.Context, traceparent string) (context.Context, 
 	return ctx, span
 }
 
-// carryOut gives the answer to a call; what became of an effect is in the ledger by then.
-func (c *call) carryOut(ctx context.Context) contract.ToolReply {
+// execute executes a call and returns the reply. If the call has an effect, its outcome is in the
+// ledger when execute returns.
+func (c *call) execute(ctx context.Context) contract.ToolReply {
 	cfg, err := c.server.configs.Get(ctx, c.capability.OrganizationID, c.capability.TargetID, c.capability.ConfigVersion)
 	if err != nil {
-		c.log.Warn().Err(err).Msg("cannot carry a tool call out")
+		c.log.Warn().Err(err).Msg("cannot execute a tool call")
 		return failure("The tool is not available at the moment.", true)
 	}
 	if !enabled(c.backend.Kind(), cfg.Tools) {
@@ -95,14 +103,14 @@ func (c *call) carryOut(ctx context.Context) contract.ToolReply {
 		return c.list(ctx, c.toolRequest(cfg))
 	}
 	if c.request.EffectKey == "" && !repeatable(c.backend.Kind(), c.request.Name, cfg.Tools) {
-		c.log.Error().Str("name", c.request.Name).Msg("tool call refused: it has a side effect, and is not in the effect ledger")
+		c.log.Error().Str("name", c.request.Name).Msg("tool call rejected: it has a side effect, and is not in the effect ledger")
 		return failure("The call has a side effect and was not recorded, so it was not made.", false)
 	}
 	result, err := c.callBackend(ctx, c.toolRequest(cfg))
 	return c.settle(ctx, result, err)
 }
 
-// toolRequest is the call as the backend may know it.
+// toolRequest returns the call in the form that backends receive.
 func (c *call) toolRequest(cfg domain.Config) tool.Request {
 	r := tool.Request{
 		OrganizationID: c.capability.OrganizationID, RunID: c.capability.RunID, TargetID: c.capability.TargetID,
@@ -120,13 +128,16 @@ func (c *call) held() lease.Held {
 	return lease.Held{RunID: c.capability.RunID, OrganizationID: c.capability.OrganizationID, Fence: c.capability.Fence}
 }
 
-// sending is the last check before an effect leaves.
+// sending is the last check before a request with an effect leaves. It sets the ledger's entry to
+// sending under the run's fence.
 func (c *call) sending(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("beginning to send: %w", err)
 	}
+
 	failpoint.Here(failpoint.SendBefore)
 	began, err := c.server.deps.Ledger.BeginSend(ctx, c.held(), c.request.CallID)
+
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -141,7 +152,7 @@ func (c *call) sending(ctx context.Context) error {
 	return nil
 }
 
-// keep keeps a text that was read for the call.
+// keep stores a text that the call has read, and returns its source id.
 func (c *call) keep(ctx context.Context, source domain.Source) (string, error) {
 	id, kept, err := c.server.deps.Sources.KeepSource(ctx, c.held(), source)
 	switch {
@@ -153,6 +164,7 @@ func (c *call) keep(ctx context.Context, source domain.Source) (string, error) {
 	return id, nil
 }
 
+// list returns the tools of a backend that lists them.
 func (c *call) list(ctx context.Context, request tool.Request) contract.ToolReply {
 	lister, ok := c.backend.(tool.Lister)
 	if !ok {
@@ -177,11 +189,12 @@ func (c *call) callBackend(ctx context.Context, request tool.Request) (result to
 	return result, err
 }
 
-// guard makes a panic of the backend an error: calls of others are in the same process.
+// guard converts a panic of the backend into an error, so that it does not end other calls in the
+// same process.
 func (c *call) guard(f func() error) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			// The cause may quote what the model or a page has written; the stack says where.
+			// The panic value may quote a model or a web page, so only its type is logged.
 			c.log.Error().Str("panic", fmt.Sprintf("%T", cause)).Bytes("stack", debug.Stack()).Msg("tool panicked")
 			err = errPanic
 		}

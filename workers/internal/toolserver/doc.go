@@ -1,15 +1,20 @@
-// Package toolserver is the role tool: it takes tool calls from the bus and has a backend carry them out.
+// Package toolserver implements the role tool: it receives tool calls from the bus and executes
+// them with a backend.
 //
-//	refused ◄── capability? ── accepted ── place? ── configuration ── enabled? ── backend ──► result, capped
-//	                                                                                 │
-//	                                                     Sending: effect ready → sending, under the run's fence
-//	                                                     then the request leaves, and what comes of it is kept
-//	                                                     as the effect's outcome before it is answered
+//	refused ◄── capability? ── accepted ── slot? ── configuration ── enabled? ── backend ──► result, truncated
+//	                                                                                │
+//	                                              Sending: effect ready → sending, under the run's fence;
+//	                                              then the request leaves, and the outcome is recorded
+//	                                              in the ledger before the reply
 //
-// Whose call it is, and what it may do, is told by the capability alone: it is signed together with the call's body,
-// for one run of one organization, one configuration and a short time. Nothing that a model wrote is believed.
+// The capability alone determines a call's organization and permissions. It is signed together with
+// the call's body, for one run, one configuration and a short time. Text written by a model never
+// grants permission.
 //
-// What is known of a call with an effect decides its answer. Nothing left: a failure as any other. It was carried out,
-// or certainly was not: that is its outcome, kept in the ledger. Anything else is unknown: the effect stays in sending,
-// and the ledger's recovery, or a person, goes on from there.
+// The reply to a call with an effect depends on what is known about it:
+//
+//   - The request did not leave: the reply is an ordinary failure.
+//   - The call was executed, or certainly was not: that is its outcome, recorded in the ledger.
+//   - Anything else is unknown: the effect stays in the state sending, until the ledger's recovery
+//     or a person resolves it.
 package toolserver

@@ -12,17 +12,17 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// errOtherDocument says that a document's content is not as the record of it has it.
-var errOtherDocument = errors.New("the document's content is not what its record says")
+// errOtherDocument means that a document's content does not have the length in its record.
+var errOtherDocument = errors.New("the document's content does not match its record")
 
-// documents are those of a call's organization, as its backend may know them: what the configuration lets the agent's knowledge
-// tool read, whatever the model writes.
+// documents gives a backend access to documents of the call's organization. It is limited to those
+// that the agent's knowledge tool may read, whatever the model requests.
 type documents struct {
 	call      *call
 	knowledge *domain.KnowledgeTool
 }
 
-// Give notes documents as given to the run, and gives those that are still there.
+// Give records that the run was given the documents, and returns the ids of those that still exist.
 func (d documents) Give(ctx context.Context, ids []string) ([]string, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -37,44 +37,45 @@ func (d documents) Give(ctx context.Context, ids []string) ([]string, error) {
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !slices.Contains(given, id) }), nil
 }
 
-// Find gives the documents that can be read and that the agent may read.
+// Find returns the documents that are ready and that the agent may read. It ignores unknown ids.
 func (d documents) Find(ctx context.Context, ids []string) ([]domain.Document, error) {
 	var found []domain.Document
 	for _, id := range ids {
-		one, err := d.call.server.deps.Documents.DocumentByID(ctx, d.call.capability.OrganizationID, id)
+		doc, err := d.call.server.deps.Documents.DocumentByID(ctx, d.call.capability.OrganizationID, id)
 		switch {
 		case apierr.CodeFor(err) == apierr.NotFound:
 		case err != nil:
 			return nil, fmt.Errorf("finding document: %w", err)
-		case one.Status == domain.DocumentReady && d.allows(one):
-			found = append(found, one)
+		case doc.Status == domain.DocumentReady && d.allows(doc):
+			found = append(found, doc)
 		}
 	}
 	return found, nil
 }
 
 // allows reports whether the agent may read a document.
-func (d documents) allows(one domain.Document) bool {
+func (d documents) allows(doc domain.Document) bool {
 	k := d.knowledge
-	if k == nil || !k.Enabled || len(k.DocumentIDs) > 0 && !slices.Contains(k.DocumentIDs, one.ID) {
+	if k == nil || !k.Enabled || len(k.DocumentIDs) > 0 && !slices.Contains(k.DocumentIDs, doc.ID) {
 		return false
 	}
 	for key, value := range k.Metadata {
-		if has, ok := one.Metadata[key]; !ok || has != value {
+		if has, ok := doc.Metadata[key]; !ok || has != value {
 			return false
 		}
 	}
 	return true
 }
 
-// Read gives originals, once they are noted.
+// Read records the documents as given to the run and returns their original contents.
 func (d documents) Read(ctx context.Context, list []domain.Document) ([][]byte, error) {
 	ids := make([]string, len(list))
-	for n, one := range list {
-		if ids[n] = one.ID; !d.allows(one) {
+	for n, doc := range list {
+		if ids[n] = doc.ID; !d.allows(doc) {
 			return nil, tool.ErrGone
 		}
 	}
+
 	given, err := d.Give(ctx, ids)
 	if err != nil {
 		return nil, err
@@ -82,33 +83,37 @@ func (d documents) Read(ctx context.Context, list []domain.Document) ([][]byte, 
 	if len(given) != len(ids) {
 		return nil, tool.ErrGone
 	}
+
 	contents := make([][]byte, len(list))
-	for n, one := range list {
-		if contents[n], err = d.readOne(ctx, one); err != nil {
-			return nil, fmt.Errorf("reading %s: %w", one.ID, err)
+	for n, doc := range list {
+		if contents[n], err = d.readOne(ctx, doc); err != nil {
+			return nil, fmt.Errorf("reading %s: %w", doc.ID, err)
 		}
 	}
 	return contents, nil
 }
 
-// readOne gives an original, and no more of it than its record says.
-func (d documents) readOne(ctx context.Context, one domain.Document) ([]byte, error) {
-	now, content, err := d.call.server.deps.Documents.OpenDocument(ctx, d.call.capability.OrganizationID, one.ID)
+// readOne returns a document's original content. It fails if the document has changed since it was
+// found.
+func (d documents) readOne(ctx context.Context, doc domain.Document) ([]byte, error) {
+	now, content, err := d.call.server.deps.Documents.OpenDocument(ctx, d.call.capability.OrganizationID, doc.ID)
 	switch {
 	case apierr.CodeFor(err) == apierr.NotFound:
 		return nil, tool.ErrGone
 	case err != nil:
 		return nil, fmt.Errorf("opening document: %w", err)
 	}
+
 	defer func() { _ = content.Close() }()
-	if now.Bytes != one.Bytes { // replaced since it was found
+	if now.Bytes != doc.Bytes { // replaced since it was found
 		return nil, tool.ErrGone
 	}
-	raw, err := io.ReadAll(io.LimitReader(content, one.Bytes+1))
+
+	raw, err := io.ReadAll(io.LimitReader(content, doc.Bytes+1))
 	switch {
 	case apierr.CodeFor(err) == apierr.NotFound:
 		return nil, tool.ErrGone
-	case err == nil && int64(len(raw)) != one.Bytes:
+	case err == nil && int64(len(raw)) != doc.Bytes:
 		return nil, errOtherDocument
 	}
 	return raw, err

@@ -18,24 +18,24 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// stacks are an organization's documents, which were asked for as in its log.
-type stacks struct {
+// fakeDocuments fakes an organization's documents and logs the calls.
+type fakeDocuments struct {
 	documents []domain.Document
-	text      map[string]string // originals, by id
+	text      map[string]string // original contents by id
 	err       error
-	gone      []string // before they are given
+	gone      []string // deleted before they are given
 	stale     bool
 	log       []string
 }
 
-func (s *stacks) GiveDocuments(_ context.Context, held lease.Held, ids []string) ([]string, bool, error) {
+func (s *fakeDocuments) GiveDocuments(_ context.Context, held lease.Held, ids []string) ([]string, bool, error) {
 	s.log = append(s.log, fmt.Sprintf("give %s %s %d %s", held.OrganizationID, held.RunID, held.Fence, strings.Join(ids, ",")))
 	given := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return slices.Contains(s.gone, id) })
 	slices.Reverse(given)
 	return given, !s.stale, s.err
 }
 
-func (s *stacks) DocumentByID(_ context.Context, org, id string) (domain.Document, error) {
+func (s *fakeDocuments) DocumentByID(_ context.Context, org, id string) (domain.Document, error) {
 	s.log = append(s.log, "find "+org+" "+id)
 	for _, d := range s.documents {
 		if d.ID == id {
@@ -45,7 +45,7 @@ func (s *stacks) DocumentByID(_ context.Context, org, id string) (domain.Documen
 	return domain.Document{}, apierr.New(apierr.NotFound, "no such document")
 }
 
-func (s *stacks) OpenDocument(ctx context.Context, org, id string) (domain.Document, io.ReadSeekCloser, error) {
+func (s *fakeDocuments) OpenDocument(ctx context.Context, org, id string) (domain.Document, io.ReadSeekCloser, error) {
 	d, err := s.DocumentByID(ctx, org, id)
 	s.log[len(s.log)-1] = "open " + org + " " + id
 	return d, content{strings.NewReader(s.text[id])}, err
@@ -55,8 +55,8 @@ func document(id, text string, status domain.DocumentStatus, metadata map[string
 	return domain.Document{ID: id, Name: id + ".txt", Bytes: int64(len(text)), Status: status, Metadata: metadata}
 }
 
-// documentsFor has a call use documents as do says, and gives what it said and what was asked for.
-func documentsFor(t *testing.T, docs stacks, knowledge *domain.KnowledgeTool, do func(context.Context, tool.Documents) (string, error)) (string, string) {
+// documentsFor runs do with a call's documents, and returns its result and the log.
+func documentsFor(t *testing.T, docs fakeDocuments, knowledge *domain.KnowledgeTool, do func(context.Context, tool.Documents) (string, error)) (string, string) {
 	t.Helper()
 	tools := endpoints
 	tools.Knowledge = knowledge
@@ -70,21 +70,22 @@ func documentsFor(t *testing.T, docs stacks, knowledge *domain.KnowledgeTool, do
 		return tool.Result{}, err
 	}})
 	reply := o.answer(t, sealed(t, capability(), request(false)))
-	if stale := told(reply) == "stale"; stale != docs.stale {
-		t.Errorf("answered %s", told(reply))
+	if stale := replySummary(reply) == "stale"; stale != docs.stale {
+		t.Errorf("answered %s", replySummary(reply))
 	}
 	return said, strings.Join(o.docs.log, "; ")
 }
 
-func library() stacks {
+func library() fakeDocuments {
 	sales := map[string]string{"team": "sales", "year": "2026"}
-	return stacks{text: map[string]string{"doc_a": "Alpha", "doc_b": "Beta"}, documents: []domain.Document{
+	return fakeDocuments{text: map[string]string{"doc_a": "Alpha", "doc_b": "Beta"}, documents: []domain.Document{
 		document("doc_a", "Alpha", domain.DocumentReady, sales), document("doc_b", "Beta", domain.DocumentReady, nil),
 		document("doc_q", "Queued", domain.DocumentQueued, sales), document("doc_f", "Failed", domain.DocumentFailed, sales),
 	}}
 }
 
-// TestDocumentsAreTheAgents: what a model names counts for nothing beyond what its agent may read.
+// TestDocumentsAreTheAgents: a call reaches only documents that its agent may read, whatever the
+// model names.
 func TestDocumentsAreTheAgents(t *testing.T) {
 	t.Parallel()
 	find := func(ctx context.Context, d tool.Documents) (string, error) {
@@ -133,21 +134,21 @@ func TestDocumentsAreNotedBeforeTheyAreRead(t *testing.T) {
 	const given = "give org_1 run_1 3 doc_b,doc_a"
 	boom := errors.New("the database is away")
 	for name, c := range map[string]struct {
-		with      func(*stacks)
+		with      func(*fakeDocuments)
 		knowledge domain.KnowledgeTool
 		want, log string
 	}{
-		"read":        {func(*stacks) {}, domain.KnowledgeTool{Enabled: true}, "Beta Alpha", given + "; open org_1 doc_b; open org_1 doc_a"},
-		"not allowed": {func(*stacks) {}, domain.KnowledgeTool{Enabled: true, DocumentIDs: []string{"doc_b"}}, "error: " + tool.ErrGone.Error(), ""},
-		"gone":        {func(s *stacks) { s.gone = []string{"doc_a"} }, domain.KnowledgeTool{Enabled: true}, "error: " + tool.ErrGone.Error(), given},
-		"gone later":  {func(s *stacks) { s.documents = s.documents[1:] }, domain.KnowledgeTool{Enabled: true}, "error: reading doc_a: " + tool.ErrGone.Error(), given + "; open org_1 doc_b; open org_1 doc_a"},
-		"replaced": {func(s *stacks) {
+		"read":        {func(*fakeDocuments) {}, domain.KnowledgeTool{Enabled: true}, "Beta Alpha", given + "; open org_1 doc_b; open org_1 doc_a"},
+		"not allowed": {func(*fakeDocuments) {}, domain.KnowledgeTool{Enabled: true, DocumentIDs: []string{"doc_b"}}, "error: " + tool.ErrGone.Error(), ""},
+		"gone":        {func(s *fakeDocuments) { s.gone = []string{"doc_a"} }, domain.KnowledgeTool{Enabled: true}, "error: " + tool.ErrGone.Error(), given},
+		"gone later":  {func(s *fakeDocuments) { s.documents = s.documents[1:] }, domain.KnowledgeTool{Enabled: true}, "error: reading doc_a: " + tool.ErrGone.Error(), given + "; open org_1 doc_b; open org_1 doc_a"},
+		"replaced": {func(s *fakeDocuments) {
 			s.documents = []domain.Document{document("doc_b", "Larger", domain.DocumentReady, nil)}
 		}, domain.KnowledgeTool{Enabled: true}, "error: reading doc_b: " + tool.ErrGone.Error(), given + "; open org_1 doc_b"},
-		"other content": {func(s *stacks) { s.text["doc_b"] = "Bet" }, domain.KnowledgeTool{Enabled: true}, "error: reading doc_b: the document's content is not what its record says", given + "; open org_1 doc_b"},
-		"more content":  {func(s *stacks) { s.text["doc_b"] = "Betas" }, domain.KnowledgeTool{Enabled: true}, "error: reading doc_b: the document's content is not what its record says", given + "; open org_1 doc_b"},
-		"taken over":    {func(s *stacks) { s.stale = true }, domain.KnowledgeTool{Enabled: true}, "error: " + tool.ErrStale.Error(), given},
-		"away":          {func(s *stacks) { s.err = boom }, domain.KnowledgeTool{Enabled: true}, "error: noting documents: the database is away", given},
+		"other content": {func(s *fakeDocuments) { s.text["doc_b"] = "Bet" }, domain.KnowledgeTool{Enabled: true}, "error: reading doc_b: the document's content does not match its record", given + "; open org_1 doc_b"},
+		"more content":  {func(s *fakeDocuments) { s.text["doc_b"] = "Betas" }, domain.KnowledgeTool{Enabled: true}, "error: reading doc_b: the document's content does not match its record", given + "; open org_1 doc_b"},
+		"taken over":    {func(s *fakeDocuments) { s.stale = true }, domain.KnowledgeTool{Enabled: true}, "error: " + tool.ErrStale.Error(), given},
+		"away":          {func(s *fakeDocuments) { s.err = boom }, domain.KnowledgeTool{Enabled: true}, "error: noting documents: the database is away", given},
 	} {
 		docs := library()
 		c.with(&docs)

@@ -11,13 +11,13 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// errOtherFile says that a file is not as the record of it has it.
-var errOtherFile = errors.New("the file's content is not what its record says")
+// errOtherFile means that a file's content does not have the length in its record.
+var errOtherFile = errors.New("the file's content does not match its record")
 
-// files are those of a call's session, as its backend may know them. Whose they are is told by the capability.
+// files gives a backend access to the files of the call's session, which the capability determines.
 type files struct{ call *call }
 
-// Session gives the newest file of each name that the session's other calls have left.
+// Session returns the session's files from all other calls: for each name, the newest.
 func (f files) Session(ctx context.Context) ([]domain.File, error) {
 	list, known, err := f.call.server.deps.Files.SessionFiles(ctx, f.call.held(), f.call.request.CallID)
 	switch {
@@ -29,12 +29,12 @@ func (f files) Session(ctx context.Context) ([]domain.File, error) {
 	return list, nil
 }
 
-// Read gives files' contents, small ones together, and no more of them than their records say.
+// Read returns the files' contents. It reads small files in batches.
 func (f files) Read(ctx context.Context, list []domain.File) ([][]byte, error) {
 	contents := make([][]byte, 0, len(list))
 	for len(contents) < len(list) {
 		next := list[len(contents):]
-		some, err := f.readSome(ctx, next[:together(next)])
+		some, err := f.readSome(ctx, next[:batchSize(next)])
 		if err != nil {
 			return nil, fmt.Errorf("reading %s: %w", next[0].ID, err)
 		}
@@ -48,8 +48,8 @@ func (f files) Read(ctx context.Context, list []domain.File) ([][]byte, error) {
 	return contents, nil
 }
 
-// together is how many of the files, from the first on, are as small together as one may be to be read at once, and at least one.
-func together(list []domain.File) int {
+// batchSize returns how many files from the start of the list fit into one batch, at least one.
+func batchSize(list []domain.File) int {
 	room := int64(blobdb.SmallFile)
 	for n, file := range list {
 		if room -= file.Bytes; room < 0 {
@@ -59,7 +59,7 @@ func together(list []domain.File) int {
 	return len(list)
 }
 
-// readSome reads files that are small together, or one that is large.
+// readSome reads a batch of small files, or one large file.
 func (f files) readSome(ctx context.Context, list []domain.File) ([][]byte, error) {
 	org := f.call.capability.OrganizationID
 	if list[0].Bytes <= blobdb.SmallFile {
@@ -69,6 +69,7 @@ func (f files) readSome(ctx context.Context, list []domain.File) ([][]byte, erro
 		}
 		return f.call.server.deps.Files.FileContents(ctx, org, ids)
 	}
+
 	_, content, err := f.call.server.deps.Files.OpenFile(ctx, org, list[0].ID)
 	if err != nil {
 		return nil, fmt.Errorf("opening file: %w", err)
@@ -78,7 +79,7 @@ func (f files) readSome(ctx context.Context, list []domain.File) ([][]byte, erro
 	return [][]byte{raw}, err
 }
 
-// Keep keeps what the call has made, in place of what it had kept before.
+// Keep stores the files that the call has made. They replace the files that it stored before.
 func (f files) Keep(ctx context.Context, made []tool.NewFile, removed []string) ([]domain.File, error) {
 	rows := make([]blobdb.NewFile, len(made))
 	for n, file := range made {

@@ -24,16 +24,16 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// shelf is where a server under test has files, which were asked for as in its log.
-type shelf struct {
+// fakeFiles fakes the file store of a server under test and logs the calls.
+type fakeFiles struct {
 	err     error
-	gone    bool // the run is not held
+	gone    bool // the run belongs to another worker
 	content string
-	sizes   map[string]int64 // of files by id; of others content is all there is
+	sizes   map[string]int64 // sizes of files by id; the default is the length of the content
 	log     []string
 }
 
-func (s *shelf) KeepFiles(_ context.Context, held lease.Held, callID string, made []blobdb.NewFile, removed []string, limit int64) ([]domain.File, bool, error) {
+func (s *fakeFiles) KeepFiles(_ context.Context, held lease.Held, callID string, made []blobdb.NewFile, removed []string, limit int64) ([]domain.File, bool, error) {
 	s.log = append(s.log, fmt.Sprintf("keep %s %s %s %d %s %d", held.OrganizationID, held.RunID, callID, held.Fence, removed, limit))
 	var files []domain.File
 	for _, f := range made {
@@ -43,17 +43,17 @@ func (s *shelf) KeepFiles(_ context.Context, held lease.Held, callID string, mad
 	return files, !s.gone, s.err
 }
 
-func (s *shelf) SessionFiles(_ context.Context, held lease.Held, callID string) ([]domain.File, bool, error) {
+func (s *fakeFiles) SessionFiles(_ context.Context, held lease.Held, callID string) ([]domain.File, bool, error) {
 	s.log = append(s.log, fmt.Sprintf("list %s %s %s %d", held.OrganizationID, held.RunID, callID, held.Fence))
 	return []domain.File{{ID: "file_1", Name: "a", Bytes: 3}}, !s.gone, s.err
 }
 
-func (s *shelf) OpenFile(_ context.Context, org, id string) (domain.File, io.ReadSeekCloser, error) {
+func (s *fakeFiles) OpenFile(_ context.Context, org, id string) (domain.File, io.ReadSeekCloser, error) {
 	s.log = append(s.log, "open "+org+" "+id)
 	return domain.File{ID: id}, content{bytes.NewReader(s.read(id))}, s.err
 }
 
-func (s *shelf) FileContents(_ context.Context, org string, ids []string) (contents [][]byte, err error) {
+func (s *fakeFiles) FileContents(_ context.Context, org string, ids []string) (contents [][]byte, err error) {
 	s.log = append(s.log, "read "+org+" "+strings.Join(ids, ","))
 	for _, id := range ids {
 		contents = append(contents, s.read(id))
@@ -61,7 +61,7 @@ func (s *shelf) FileContents(_ context.Context, org string, ids []string) (conte
 	return contents, s.err
 }
 
-func (s *shelf) read(id string) []byte {
+func (s *fakeFiles) read(id string) []byte {
 	if size, known := s.sizes[id]; known {
 		return bytes.Repeat([]byte(id), int(size))
 	}
@@ -91,15 +91,15 @@ func TestFilesAreThoseOfTheCapability(t *testing.T) {
 		return kept[0].ID + " " + kept[0].Name, nil
 	}
 	for name, c := range map[string]struct {
-		with shelf
+		with fakeFiles
 		want string
 		log  string
 	}{
-		"held":      {shelf{content: "123"}, "file_1 b", "list org_1 run_1 call_1 3; read org_1 file_1; keep org_1 run_1 call_1 3 [c] 1000; b text/plain 123"},
-		"not held":  {shelf{gone: true}, "error: " + tool.ErrStale.Error(), "list org_1 run_1 call_1 3"},
-		"away":      {shelf{err: boom}, "error: listing files of the session: " + boom.Error(), "list org_1 run_1 call_1 3"},
-		"too short": {shelf{content: "12"}, "error: reading file_1: the file's content is not what its record says", "list org_1 run_1 call_1 3; read org_1 file_1"},
-		"too long":  {shelf{content: "1234"}, "error: reading file_1: the file's content is not what its record says", "list org_1 run_1 call_1 3; read org_1 file_1"},
+		"held":      {fakeFiles{content: "123"}, "file_1 b", "list org_1 run_1 call_1 3; read org_1 file_1; keep org_1 run_1 call_1 3 [c] 1000; b text/plain 123"},
+		"not held":  {fakeFiles{gone: true}, "error: " + tool.ErrStale.Error(), "list org_1 run_1 call_1 3"},
+		"away":      {fakeFiles{err: boom}, "error: listing files of the session: " + boom.Error(), "list org_1 run_1 call_1 3"},
+		"too short": {fakeFiles{content: "12"}, "error: reading file_1: the file's content does not match its record", "list org_1 run_1 call_1 3; read org_1 file_1"},
+		"too long":  {fakeFiles{content: "1234"}, "error: reading file_1: the file's content does not match its record", "list org_1 run_1 call_1 3; read org_1 file_1"},
 	} {
 		o, got := newOffice(endpoints), ""
 		o.files = c.with
@@ -111,15 +111,15 @@ func TestFilesAreThoseOfTheCapability(t *testing.T) {
 			return tool.Result{}, err
 		}})
 		reply := o.answer(t, sealed(t, capability(), request(false)))
-		if log := strings.Join(o.files.log, "; "); got != c.want || log != c.log || c.with.gone != (told(reply) == "stale") {
-			t.Errorf("%s: %s; %s; %s", name, got, log, told(reply))
+		if log := strings.Join(o.files.log, "; "); got != c.want || log != c.log || c.with.gone != (replySummary(reply) == "stale") {
+			t.Errorf("%s: %s; %s; %s", name, got, log, replySummary(reply))
 		}
 	}
 	for _, c := range []struct {
-		with shelf
+		with fakeFiles
 		want error
 	}{
-		{shelf{err: fmt.Errorf("keeping files: %w", blobdb.ErrFilesFull)}, tool.ErrFilesFull}, {shelf{gone: true}, tool.ErrStale}, {shelf{err: boom}, boom},
+		{fakeFiles{err: fmt.Errorf("keeping files: %w", blobdb.ErrFilesFull)}, tool.ErrFilesFull}, {fakeFiles{gone: true}, tool.ErrStale}, {fakeFiles{err: boom}, boom},
 	} {
 		o := newOffice(endpoints)
 		o.files = c.with
@@ -133,7 +133,7 @@ func TestFilesAreThoseOfTheCapability(t *testing.T) {
 	}
 }
 
-// Small files are read together, up to as much as a small one may be, and large ones each.
+// Small files are read in batches up to the size of one small file, and large files individually.
 func TestSmallFilesAreReadTogether(t *testing.T) {
 	t.Parallel()
 	const small = blobdb.SmallFile
@@ -167,8 +167,9 @@ func TestSmallFilesAreReadTogether(t *testing.T) {
 	}
 }
 
-// TestAFailedCallShowsWhatThereIs, as much as one that did not fail.
-func TestAFailedCallShowsWhatThereIs(t *testing.T) {
+// TestAFailedCallShowsItsOutput: the output of a failed call is shown like that of a successful
+// one.
+func TestAFailedCallShowsItsOutput(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 70<<10)
 	for name, c := range map[string]struct{ output, want string }{
@@ -193,8 +194,8 @@ func TestAFailedCallShowsWhatThereIs(t *testing.T) {
 				return tool.Result{}, &tool.Error{Message: "no.", NotSent: true, Output: json.RawMessage(c.output)}
 			}})
 			reply := o.answer(t, sealed(t, capability(), request(effect)))
-			if told(reply) != "failed: no." || string(reply.Output) != c.want {
-				t.Errorf("%s: %s: %.100s", name, told(reply), reply.Output)
+			if replySummary(reply) != "failed: no." || string(reply.Output) != c.want {
+				t.Errorf("%s: %s: %.100s", name, replySummary(reply), reply.Output)
 			}
 			if effect && !strings.Contains(string(o.outcome), c.want) {
 				t.Errorf("%s: kept %.100s", name, o.outcome)
@@ -203,15 +204,15 @@ func TestAFailedCallShowsWhatThereIs(t *testing.T) {
 	}
 }
 
-// pool is a backend that says how many of its calls it takes on.
-type pool struct{ backend }
+// slotsBackend is a backend that states its number of slots.
+type slotsBackend struct{ backend }
 
-func (pool) Serving() (slots, queue int) { return 3, 7 }
+func (slotsBackend) Serving() (slots, queue int) { return 3, 7 }
 
-func TestABackendMaySayHowManyCallsItTakes(t *testing.T) {
+func TestABackendMayLimitItsCalls(t *testing.T) {
 	t.Parallel()
 	o, metrics := newOffice(endpoints), prometheus.NewRegistry()
-	start(t, o, metrics, pool{backend{kind: contract.ToolCodeExecution}}, backend{kind: contract.ToolWebSearch})
+	start(t, o, metrics, slotsBackend{backend{kind: contract.ToolCodeExecution}}, backend{kind: contract.ToolWebSearch})
 	own, other := o.serving[contract.ToolCodeExecution], o.serving[contract.ToolWebSearch]
 	if own.Slots != 3 || own.Queue != 7 || other.Slots != 8 || other.Queue != 2 {
 		t.Errorf("serving %+v and %+v", own, other)
@@ -235,7 +236,8 @@ func TestABackendMaySayHowManyCallsItTakes(t *testing.T) {
 	}
 }
 
-// TestFilesOnARealStore has two sessions of one organization and one of another, whose calls cannot see each other's files.
+// TestFilesOnARealStore runs two sessions of one organization and one of another. Their calls
+// cannot see each other's files.
 func TestFilesOnARealStore(t *testing.T) {
 	t.Parallel()
 	s := newService(t, backend{kind: contract.ToolHTTPRequest, call: func(ctx context.Context, r tool.Request) (tool.Result, error) {
@@ -274,7 +276,7 @@ func TestFilesOnARealStore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return strings.ReplaceAll(strings.ReplaceAll(told(reply), own.RunID, "A"), other.RunID, "B")
+		return strings.ReplaceAll(strings.ReplaceAll(replySummary(reply), own.RunID, "A"), other.RunID, "B")
 	}
 	for n, c := range []struct {
 		claims       contract.Capability
@@ -283,7 +285,7 @@ func TestFilesOnARealStore(t *testing.T) {
 		{own, "first", `""`},
 		{other, "first", `""`},
 		{own, "second", `"first=of A"`},
-		{own, "second", `"first=of A"`}, // again: it finds what it found
+		{own, "second", `"first=of A"`}, // a repetition: it finds the same files
 		{own, "large", "failed: " + tool.ErrFilesFull.Error()},
 		{own, "third", `"first=of A second=of A"`},
 		{own, "fourth", `"second=of A third=of A"`},
@@ -296,22 +298,23 @@ func TestFilesOnARealStore(t *testing.T) {
 	stale := own
 	stale.Fence++
 	s.claims = stale
-	if reply, err := s.call("late"); err != nil || told(reply) != "stale" {
-		t.Errorf("%s, %v", told(reply), err)
+	if reply, err := s.call("late"); err != nil || replySummary(reply) != "stale" {
+		t.Errorf("%s, %v", replySummary(reply), err)
 	}
 }
 
-// four is a backend of four slots, where twelve calls may wait.
-type four struct{ backend }
+// fourSlots is a backend with four slots and a queue of twelve calls.
+type fourSlots struct{ backend }
 
-func (four) Serving() (slots, queue int) { return 4, 12 }
+func (fourSlots) Serving() (slots, queue int) { return 4, 12 }
 
-// TestSlotsAreShared has three organizations ask a worker of four slots for more calls than it has, on a real bus: who comes
-// last begins as soon as a call of the first has ended, and nobody has more than a share from then on.
+// TestSlotsAreShared: three organizations send more calls than a worker has slots, on a real bus.
+// The last one starts as soon as a call of the first has ended, and no organization has more than
+// its share from then on.
 func TestSlotsAreShared(t *testing.T) {
 	t.Parallel()
-	began, ends := make(chan string, 64), sync.Map{} // of organizations
-	s := newService(t, four{backend{kind: contract.ToolHTTPRequest, call: func(ctx context.Context, r tool.Request) (tool.Result, error) {
+	began, ends := make(chan string, 64), sync.Map{} // by organization
+	s := newService(t, fourSlots{backend{kind: contract.ToolHTTPRequest, call: func(ctx context.Context, r tool.Request) (tool.Result, error) {
 		began <- r.OrganizationID
 		end, _ := ends.Load(r.OrganizationID)
 		select {
@@ -380,7 +383,7 @@ func TestSlotsAreShared(t *testing.T) {
 	s.awaitWaiting(0)
 }
 
-// awaitWaiting returns when so many calls wait for a slot.
+// awaitWaiting waits until this number of calls waits for a slot.
 func (s *service) awaitWaiting(calls float64) {
 	s.Helper()
 	for {

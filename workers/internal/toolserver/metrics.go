@@ -9,7 +9,7 @@ import (
 	"parley/shared/contract"
 )
 
-// metrics are what operators see of a worker's tool calls.
+// metrics are the Prometheus metrics of a worker's tool calls.
 type metrics struct {
 	calls   *prometheus.CounterVec
 	seconds *prometheus.HistogramVec
@@ -20,17 +20,17 @@ type metrics struct {
 func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_tool_calls_total", Help: "Tool calls that this process was asked for, by kind and outcome.",
+			Name: "parley_tool_calls_total", Help: "Tool calls of this process, by kind and outcome.",
 		}, []string{"tool", "outcome"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "parley_tool_call_seconds", Help: "Time that carrying a tool call out took, by kind.",
+			Name: "parley_tool_call_seconds", Help: "Duration of tool calls, by kind.",
 			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120},
 		}, []string{"tool"}),
 		running: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "parley_tool_calls_running", Help: "Tool calls that this process carries out now, by kind.",
+			Name: "parley_tool_calls_running", Help: "Tool calls that this process is executing, by kind.",
 		}, []string{"tool"}),
 		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "parley_tool_calls_waiting", Help: "Tool calls that this process has taken and that wait for a place, by kind.",
+			Name: "parley_tool_calls_waiting", Help: "Tool calls of this process that wait for a slot, by kind.",
 		}, []string{"tool"}),
 	}
 	for _, c := range []prometheus.Collector{m.calls, m.seconds, m.running, m.waiting} {
@@ -41,7 +41,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	return m, nil
 }
 
-// inHand gives what keeps the gauges of a kind.
+// inHand returns a function that sets a kind's gauges.
 func (m *metrics) inHand(kind string) func(running, waiting int) {
 	runs, waits := m.running.WithLabelValues(kind), m.waiting.WithLabelValues(kind)
 	return func(running, waiting int) {
@@ -50,7 +50,7 @@ func (m *metrics) inHand(kind string) func(running, waiting int) {
 	}
 }
 
-// refused counts a call that was not taken.
+// refused counts a call that was refused.
 func (m *metrics) refused(kind string) { m.calls.WithLabelValues(kind, "refused").Inc() }
 
 // ended counts a call that was answered.
@@ -59,7 +59,7 @@ func (m *metrics) ended(kind string, f *contract.ToolFailure, took time.Duration
 	m.seconds.WithLabelValues(kind).Observe(took.Seconds())
 }
 
-// outcome says in a word what a call came to.
+// outcome returns a call's outcome as a metric label.
 func outcome(f *contract.ToolFailure) string {
 	switch {
 	case f == nil:

@@ -13,13 +13,14 @@ import (
 )
 
 const (
-	maxAnswer  = 512 << 10
-	maxMessage = 1_000
-	keepWithin = 10 * time.Second // for the ledger to take an outcome, whatever the call's deadline
-	keepPause  = 200 * time.Millisecond
+	maxAnswer   = 512 << 10
+	maxMessage  = 1_000
+	recordTime  = 10 * time.Second // time for recording an outcome, regardless of the call's deadline
+	recordRetry = 200 * time.Millisecond
 )
 
-// failure is an answer whose message is made for model and caller; it is never more than a few lines.
+// failure returns a failed reply. The message is shown to models and callers and is truncated to
+// maxMessage bytes.
 func failure(message string, retryable bool) contract.ToolReply {
 	if message == "" {
 		message = "The tool failed."
@@ -30,51 +31,56 @@ func failure(message string, retryable bool) contract.ToolReply {
 	return contract.ToolReply{Failure: &contract.ToolFailure{Message: message, Retryable: retryable}}
 }
 
-// settle gives the answer to a call that came to an end, and keeps the outcome of an effect that left, or that
-// certainly did not though the ledger has it as sent.
+// settle returns the reply to a finished call. It records the outcome of an effect in the ledger if
+// the request left. It also does so if the request certainly did not leave, but the ledger may say
+// that it did.
 func (c *call) settle(ctx context.Context, result tool.Result, err error) contract.ToolReply {
 	c.mu.Lock()
 	sent := c.sent
 	c.mu.Unlock()
+
 	reply, known := c.outcome(ctx, result, err, sent)
+
 	switch {
 	case !known:
 		return reply
 	case sent == sentPerhaps:
 		failpoint.Here(failpoint.OutcomeBefore)
-		c.keepOutcome(ctx, reply)
+		c.recordOutcome(ctx, reply)
 		failpoint.Here(failpoint.OutcomeAfter)
 	case sent == sentUnsure && reply.Failure != nil:
 		over := failure("The call could not be recorded, so it was not made.", false)
-		if c.keepOutcome(ctx, over) {
-			return over // the ledger had it as sent, and has this now
+		if c.recordOutcome(ctx, over) {
+			return over // the ledger said that the call was sent, and now has this outcome
 		}
-		reply.Failure.Retryable = true // the next attempt finds out where the ledger stands
+		reply.Failure.Retryable = true // the next attempt reads the ledger's state
 	}
 	return reply
 }
 
-// outcome says what is known of a call. When it is not known, the ledger must not be told that it is.
+// outcome returns the reply and whether the outcome is known. An unknown outcome must not be
+// recorded in the ledger.
 func (c *call) outcome(ctx context.Context, result tool.Result, err error, sent sent) (reply contract.ToolReply, known bool) {
-	var told *tool.Error
-	isTold := errors.As(err, &told)
+	var toolErr *tool.Error
+	isToolErr := errors.As(err, &toolErr)
 	switch {
 	case err == nil:
 		capped := tool.Cap(result)
 		return contract.ToolReply{Output: capped.Output, Sources: capped.Sources}, true
-	case sent == sentPerhaps && (!isTold || !told.NotSent):
-		c.log.Warn().Err(cause(err)).Msg("the outcome of a tool call is not known")
-		return contract.ToolReply{Failure: &contract.ToolFailure{Message: "The outcome of the call is not known.", Unknown: true}}, false
+	case sent == sentPerhaps && (!isToolErr || !toolErr.NotSent):
+		c.log.Warn().Err(cause(err)).Msg("the outcome of a tool call is unknown")
+		return contract.ToolReply{Failure: &contract.ToolFailure{Message: "The outcome of the call is unknown.", Unknown: true}}, false
 	case errors.Is(err, tool.ErrStale) && sent == sentNothing:
 		return contract.ToolReply{Failure: &contract.ToolFailure{Message: "The run was taken over.", Stale: true}}, true
-	case isTold:
-		// What was not sent is an outcome: the same call is not made again under this entry of the ledger.
-		reply := failure(told.Message, told.Retryable && sent == sentNothing)
-		reply.Output = c.shown(told.Output)
+	case isToolErr:
+		// A call that was not sent has an outcome, too: it is not repeated under this entry of the
+		// ledger.
+		reply := failure(toolErr.Message, toolErr.Retryable && sent == sentNothing)
+		reply.Output = c.shown(toolErr.Output)
 		return reply, true
 	case ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return failure("The tool took too long.", false), true
-	case ctx.Err() != nil: // this worker stops, or the run was cancelled
+	case ctx.Err() != nil: // this worker is stopping, or the run was cancelled
 		return failure("The tool call was interrupted.", true), true
 	default:
 		c.log.Warn().Err(cause(err)).Msg("tool call failed")
@@ -82,8 +88,8 @@ func (c *call) outcome(ctx context.Context, result tool.Result, err error, sent 
 	}
 }
 
-// shown gives what there is to show of a failed call, as much as of one that did not fail; what is no object, or is too
-// large to be one afterwards, is left out: the message stands for itself.
+// shown returns the output of a failed call, truncated like that of a successful one. It returns
+// nil unless the truncated output is an object with an error; the message then suffices.
 func (c *call) shown(output json.RawMessage) json.RawMessage {
 	if len(output) == 0 {
 		return nil
@@ -93,25 +99,25 @@ func (c *call) shown(output json.RawMessage) json.RawMessage {
 		Error string `json:"error"`
 	}
 	if json.Unmarshal(capped, &object) != nil || object.Error == "" {
-		c.log.Warn().Int("bytes", len(output)).Msg("what a failed tool call shows is no object with an error, or too large")
+		c.log.Warn().Int("bytes", len(output)).Msg("the result of a failed tool call is not an object with an error, or too large")
 		return nil
 	}
 	return capped
 }
 
-// cause is the part of an error that is not made for model and caller.
+// cause returns the part of an error that must not reach models and callers.
 func cause(err error) error {
-	var told *tool.Error
-	if errors.As(err, &told) && told.Err != nil {
-		return told.Err
+	var toolErr *tool.Error
+	if errors.As(err, &toolErr) && toolErr.Err != nil {
+		return toolErr.Err
 	}
 	return err
 }
 
-// keepOutcome has the ledger keep a reply, and tries for a while when the database is away. It reports whether the
-// effect has this outcome now.
-func (c *call) keepOutcome(ctx context.Context, reply contract.ToolReply) bool {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepWithin)
+// recordOutcome records a reply in the ledger, and retries for recordTime while the database is
+// unreachable. It reports whether the effect now has this outcome.
+func (c *call) recordOutcome(ctx context.Context, reply contract.ToolReply) bool {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 	defer cancel()
 	outcome := encodeReply(reply)
 	for {
@@ -119,19 +125,19 @@ func (c *call) keepOutcome(ctx context.Context, reply contract.ToolReply) bool {
 		if err == nil {
 			return kept
 		}
-		c.log.Warn().Err(err).Msg("cannot keep the outcome of a tool call; trying again")
-		timer := time.NewTimer(keepPause)
+		c.log.Warn().Err(err).Msg("cannot store the outcome of a tool call, retrying")
+		timer := time.NewTimer(recordRetry)
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			c.log.Error().Err(err).Msg("the outcome of a tool call was not kept")
+			c.log.Error().Err(err).Msg("the outcome of a tool call was not stored")
 			return false
 		}
 	}
 }
 
-// encodeReply gives the answer's bytes, which fit a message.
+// encodeReply encodes a reply. If it is too large for a message, the result is a failure.
 func encodeReply(reply contract.ToolReply) []byte {
 	raw, err := json.Marshal(reply)
 	if err == nil && len(raw) <= maxAnswer {

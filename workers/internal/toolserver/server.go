@@ -20,9 +20,9 @@ import (
 	"parley/workers/internal/tool"
 )
 
-const drainTime = 20 * time.Second // for calls in hand to finish before they are cancelled
+const drainTime = 20 * time.Second // for running calls to finish before they are cancelled
 
-// Bus is where calls come from.
+// Bus delivers calls and cancellations.
 type Bus interface {
 	ServeTool(
 		kind string, cfg bus.ToolServing, handle func(context.Context, bus.ToolMessage) ([]byte, bool),
@@ -30,17 +30,17 @@ type Bus interface {
 	OnCancelled(f func(runID string)) (stop func(), err error)
 }
 
-// Records is what a call is carried out with.
+// Records stores the agents' configurations.
 type Records interface {
 	Config(ctx context.Context, org, targetID string, version int) (domain.Config, error)
 }
 
-// Sources keeps the texts that calls read.
+// Sources stores the texts that calls read.
 type Sources interface {
 	KeepSource(ctx context.Context, held lease.Held, source domain.Source) (id string, kept bool, err error)
 }
 
-// Files keeps the files that calls make.
+// Files stores the files that calls make.
 type Files interface {
 	KeepFiles(
 		ctx context.Context, held lease.Held, callID string, made []blobdb.NewFile, removed []string, limit int64,
@@ -50,32 +50,32 @@ type Files interface {
 	FileContents(ctx context.Context, org string, ids []string) ([][]byte, error)
 }
 
-// Documents are what organizations have given their agents to read, and what of it runs were given.
+// Documents stores the organizations' documents and records which of them a run was given.
 type Documents interface {
 	GiveDocuments(ctx context.Context, held lease.Held, documentIDs []string) (given []string, kept bool, err error)
 	DocumentByID(ctx context.Context, org, id string) (domain.Document, error)
 	OpenDocument(ctx context.Context, org, id string) (domain.Document, io.ReadSeekCloser, error)
 }
 
-// Ledger keeps what became of calls with a side effect.
+// Ledger is the effect ledger. It records the state of calls with a side effect.
 type Ledger interface {
 	BeginSend(ctx context.Context, held lease.Held, callID string) (bool, error)
 	EndSend(ctx context.Context, held lease.Held, callID string, outcome []byte) (bool, error)
 }
 
-// Verifier tells whether a capability holds for a body, and what it claims.
+// Verifier checks that a capability was signed for a body, and returns its claims.
 type Verifier interface {
 	Verify(token string, body []byte) (claims []byte, err error)
 }
 
-// Config are a tool server's settings.
+// Config contains a tool server's settings.
 type Config struct {
-	Concurrency int // calls of each kind carried out at a time, unless its backend says how many
-	// FilesPerOrganization is how many bytes of files an organization's calls may keep; 0: as many as they like.
+	Concurrency int // calls of each kind executed simultaneously, unless the backend states its own number
+	// FilesPerOrganization is the limit on the bytes of an organization's files; 0: no limit.
 	FilesPerOrganization int64
 }
 
-// Deps are what a tool server works with.
+// Deps are a tool server's dependencies.
 type Deps struct {
 	Bus       Bus
 	Records   Records
@@ -90,7 +90,7 @@ type Deps struct {
 	Log       zerolog.Logger
 }
 
-// Server carries out tool calls. Make it with New and start it with Run.
+// Server executes tool calls. Create it with New and start it with Run.
 type Server struct {
 	cfg     Config
 	deps    Deps
@@ -99,35 +99,39 @@ type Server struct {
 	log     zerolog.Logger
 
 	mu    sync.Mutex
-	calls map[string]map[*call]struct{} // in hand, by run
+	calls map[string]map[*call]struct{} // running calls by run
 }
 
-// New makes a tool server.
+// New creates a tool server.
 func New(cfg Config, deps Deps) (*Server, error) {
 	kinds := map[string]bool{}
 	for _, b := range deps.Backends {
 		if kinds[b.Kind()] {
-			return nil, fmt.Errorf("setting up tools: two backends for %s", b.Kind())
+			return nil, fmt.Errorf("setting up tools: duplicate backend for %s", b.Kind())
 		}
 		kinds[b.Kind()] = true
 	}
+
 	m, err := newMetrics(deps.Metrics)
 	if err != nil {
 		return nil, err
 	}
+
 	return &Server{
 		cfg: cfg, deps: deps, metrics: m, log: deps.Log, calls: map[string]map[*call]struct{}{},
 		configs: configs.New(deps.Records),
 	}, nil
 }
 
-// Run takes calls until ctx ends; then it lets those in hand finish for a while and cancels the rest.
+// Run executes calls until ctx ends. It then waits up to drainTime for running calls and cancels
+// the rest.
 func (s *Server) Run(ctx context.Context) error {
 	stopCancelled, err := s.deps.Bus.OnCancelled(s.cancelRun)
 	if err != nil {
 		return fmt.Errorf("receiving cancellations: %w", err)
 	}
 	defer stopCancelled()
+
 	var stops []func(context.Context)
 	defer func() {
 		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
@@ -138,6 +142,7 @@ func (s *Server) Run(ctx context.Context) error {
 		}
 		all.Wait()
 	}()
+
 	var kinds []string
 	for _, backend := range s.deps.Backends {
 		kind := backend.Kind()
@@ -150,29 +155,32 @@ func (s *Server) Run(ctx context.Context) error {
 		stops = append(stops, stop)
 		kinds = append(kinds, kind)
 	}
+
 	s.log.Info().Strs("tools", kinds).Int("concurrency", s.cfg.Concurrency).Msg("tool worker ready")
 	<-ctx.Done()
 	return nil
 }
 
-// limited is a backend that says itself how many of its calls are carried out at a time, and how many may wait.
-type limited interface {
+// selfLimited is a backend that states how many of its calls are executed simultaneously, and how many
+// may wait.
+type selfLimited interface {
 	Serving() (slots, queue int)
 }
 
-// serving is how much of a backend's kind this worker takes on.
+// serving returns how many calls of a backend's kind this worker takes.
 func (s *Server) serving(backend tool.Backend) bus.ToolServing {
 	kind := backend.Kind()
 	serving := bus.ToolServing{
 		Slots: s.cfg.Concurrency, Queue: max(s.cfg.Concurrency/4, 2), Owner: s.owner(kind), Observe: s.metrics.inHand(kind),
 	}
-	if l, ok := backend.(limited); ok {
+	if l, ok := backend.(selfLimited); ok {
 		serving.Slots, serving.Queue = l.Serving()
 	}
 	return serving
 }
 
-// owner gives calls of a kind to their organizations, and refuses those without a capability for it.
+// owner returns a function that names a call's organization and refuses calls without a valid
+// capability.
 func (s *Server) owner(kind string) func(bus.ToolMessage) (string, bool) {
 	return func(m bus.ToolMessage) (string, bool) {
 		c, _, err := s.verify(kind, m)
@@ -183,18 +191,20 @@ func (s *Server) owner(kind string) func(bus.ToolMessage) (string, bool) {
 	}
 }
 
-// refuse counts and logs a call that no capability allows. One that came late is nobody's attempt.
+// refuse counts and logs a call that no capability allows. For an expired capability, the log asks
+// about the hosts' clocks.
 func (s *Server) refuse(kind string, err error) {
 	s.metrics.refused(kind)
 	log := s.log.Warn().Err(err).Str("tool", kind)
 	if errors.Is(err, errExpired) {
-		log.Msg("tool call refused: it came too late; do the clocks of all hosts agree?")
+		log.Msg("tool call rejected: it arrived too late; check that the clocks of all hosts are synchronized")
 		return
 	}
-	log.Msg("tool call refused")
+	log.Msg("tool call rejected")
 }
 
-// track has a call cancelled when its run is, until done.
+// track registers a call, so that cancelling its run cancels it. The caller calls done when the
+// call has finished.
 func (s *Server) track(c *call) (done func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -23,7 +23,7 @@ import (
 	"parley/workers/internal/toolserver"
 )
 
-// service is a tool worker on a real database and a real bus, and a run that an agent worker holds.
+// service is a tool worker on a real database and bus, with a run that an agent worker has claimed.
 type service struct {
 	*testing.T
 	store  *store.Store
@@ -69,7 +69,7 @@ func newService(t *testing.T, backends ...tool.Backend) *service {
 	return s
 }
 
-// begin makes an organization with an agent, accepts a run of it and claims that.
+// begin creates an organization with an agent, accepts a run and claims it.
 func (s *service) begin(email string) contract.Capability {
 	s.Helper()
 	account, err := s.store.Accounts.SignUp(s.Context(), accountdb.NewUser{Email: email, Name: "a"}, accountdb.NewLogin{TokenHash: []byte(email), ExpiresAt: time.Now().Add(time.Hour)})
@@ -105,7 +105,7 @@ func (s *service) held() lease.Held {
 	return lease.Held{RunID: s.claims.RunID, OrganizationID: s.claims.OrganizationID, Fence: s.claims.Fence}
 }
 
-// prepare enters a call into the ledger, or finds it there.
+// prepare enters a call into the ledger, or returns its entry.
 func (s *service) prepare(callID string) domain.Effect {
 	s.Helper()
 	effect, held, err := s.store.Executions.PrepareEffect(s.Context(), s.held(), domain.Effect{
@@ -117,7 +117,7 @@ func (s *service) prepare(callID string) domain.Effect {
 	return effect
 }
 
-// call asks the tool worker as an agent worker does.
+// call calls the tool worker like an agent worker.
 func (s *service) call(callID string) (contract.ToolReply, error) {
 	s.Helper()
 	c := s.claims
@@ -166,7 +166,7 @@ func TestEffectsOnARealLedger(t *testing.T) {
 		state      domain.EffectState // as the next attempt finds it
 	}{
 		{"pay", `{"text":"\u0000 ☾"}`, domain.EffectDone},
-		{"pay", "stale", domain.EffectDone}, // once is enough
+		{"pay", "stale", domain.EffectDone}, // one outcome suffices
 		{"refused", "failed: The service refused the connection.", domain.EffectDone},
 		{"cut", "unknown", domain.EffectAwaiting},
 		{"long", "unknown", domain.EffectAwaiting},
@@ -181,8 +181,8 @@ func TestEffectsOnARealLedger(t *testing.T) {
 			}()
 		}
 		reply, err := s.call(c.call)
-		if err != nil || told(reply) != c.want {
-			t.Errorf("%s: %s, %v", c.call, told(reply), err)
+		if err != nil || replySummary(reply) != c.want {
+			t.Errorf("%s: %s, %v", c.call, replySummary(reply), err)
 		}
 		after := s.prepare(c.call)
 		var outcome contract.ToolReply
@@ -191,23 +191,23 @@ func TestEffectsOnARealLedger(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if after.State != c.state || c.want != "stale" && after.State == domain.EffectDone && told(outcome) != c.want {
+		if after.State != c.state || c.want != "stale" && after.State == domain.EffectDone && replySummary(outcome) != c.want {
 			t.Errorf("%s: the effect is %s: %s", c.call, after.State, after.Outcome)
 		}
 	}
 	reply, err := s.call("read")
-	source := strings.Trim(told(reply), `"`)
+	source := strings.Trim(replySummary(reply), `"`)
 	if kept, keptErr := s.store.Blobs.SourceByID(t.Context(), s.claims.OrganizationID, source); err != nil || keptErr != nil || kept.Text != "What was read." {
 		t.Errorf("%s, %v: %+v, %v", source, err, kept, keptErr)
 	}
-	s.claims.Fence++ // the run is not held under it
+	s.claims.Fence++ // the run is not claimed under this fence
 	for _, call := range []string{"read", "late"} {
-		if reply, err := s.call(call); err != nil || told(reply) != "stale" {
-			t.Errorf("%s under another fence: %s, %v", call, told(reply), err)
+		if reply, err := s.call(call); err != nil || replySummary(reply) != "stale" {
+			t.Errorf("%s under another fence: %s, %v", call, replySummary(reply), err)
 		}
 	}
 	s.claims.OrganizationID = "org_other"
-	if reply, err := s.call("pay"); err != nil || !strings.HasPrefix(told(reply), "again: ") {
-		t.Errorf("of another organization: %s, %v", told(reply), err)
+	if reply, err := s.call("pay"); err != nil || !strings.HasPrefix(replySummary(reply), "again: ") {
+		t.Errorf("of another organization: %s, %v", replySummary(reply), err)
 	}
 }

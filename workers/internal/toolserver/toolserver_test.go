@@ -22,7 +22,7 @@ import (
 	"parley/workers/internal/toolserver"
 )
 
-// backend does as the test says.
+// backend is a backend with a function of the test.
 type backend struct {
 	kind string
 	call func(ctx context.Context, r tool.Request) (tool.Result, error)
@@ -35,25 +35,25 @@ func (b backend) Call(ctx context.Context, r tool.Request) (tool.Result, error) 
 	return b.call(ctx, r)
 }
 
-// lister is a backend that lists, too.
+// lister is a backend that can list its tools.
 type lister struct{ backend }
 
 func (l lister) List(ctx context.Context, r tool.Request) ([]tool.Spec, error) { return l.list(ctx, r) }
 
-// trouble is what goes wrong around a call.
-type trouble struct {
+// faults are failures around a call.
+type faults struct {
 	noConfig error
-	stale    bool  // the run is not held
-	noBegin  error // of BeginSend
-	noEnd    int   // how often EndSend fails
+	stale    bool  // the run belongs to another worker
+	noBegin  error // error of BeginSend
+	noEnd    int   // number of failures of EndSend
 }
 
-// office is bus, store and ledger of a server under test.
-type office struct {
-	trouble
+// fakeEnv fakes the bus, the store and the ledger of a server under test.
+type fakeEnv struct {
+	faults
 	tools domain.Tools
-	files shelf
-	docs  stacks
+	files fakeFiles
+	docs  fakeDocuments
 
 	mu       sync.Mutex
 	handlers map[string]func(context.Context, bus.ToolMessage) ([]byte, bool)
@@ -63,22 +63,22 @@ type office struct {
 	ready    chan struct{}
 	wanted   int
 	stopped  []string
-	state    string // of the effect
+	state    string // state of the effect
 	outcome  []byte
 	kept     []domain.Source
 	held     []lease.Held
 	loaded   int
 }
 
-func newOffice(tools domain.Tools) *office {
-	return &office{
+func newOffice(tools domain.Tools) *fakeEnv {
+	return &fakeEnv{
 		tools: tools, state: "ready", ready: make(chan struct{}),
 		handlers: map[string]func(context.Context, bus.ToolMessage) ([]byte, bool){},
 		owners:   map[string]func(bus.ToolMessage) (string, bool){}, serving: map[string]bus.ToolServing{},
 	}
 }
 
-func (o *office) ServeTool(kind string, cfg bus.ToolServing, handle func(context.Context, bus.ToolMessage) ([]byte, bool)) (func(context.Context), error) {
+func (o *fakeEnv) ServeTool(kind string, cfg bus.ToolServing, handle func(context.Context, bus.ToolMessage) ([]byte, bool)) (func(context.Context), error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.handlers[kind], o.owners[kind], o.serving[kind] = handle, cfg.Owner, cfg
@@ -96,12 +96,12 @@ func (o *office) ServeTool(kind string, cfg bus.ToolServing, handle func(context
 	}, nil
 }
 
-func (o *office) OnCancelled(f func(string)) (func(), error) {
+func (o *fakeEnv) OnCancelled(f func(string)) (func(), error) {
 	o.cancel = f
 	return func() {}, nil
 }
 
-func (o *office) Config(_ context.Context, org, target string, version int) (domain.Config, error) {
+func (o *fakeEnv) Config(_ context.Context, org, target string, version int) (domain.Config, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.loaded++
@@ -111,14 +111,14 @@ func (o *office) Config(_ context.Context, org, target string, version int) (dom
 	return domain.Config{Name: "a", Tools: o.tools}, o.noConfig
 }
 
-func (o *office) KeepSource(_ context.Context, held lease.Held, s domain.Source) (string, bool, error) {
+func (o *fakeEnv) KeepSource(_ context.Context, held lease.Held, s domain.Source) (string, bool, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.kept, o.held = append(o.kept, s), append(o.held, held)
 	return "src_1", !o.stale, nil
 }
 
-func (o *office) BeginSend(_ context.Context, held lease.Held, callID string) (bool, error) {
+func (o *fakeEnv) BeginSend(_ context.Context, held lease.Held, callID string) (bool, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.held = append(o.held, held)
@@ -126,10 +126,10 @@ func (o *office) BeginSend(_ context.Context, held lease.Held, callID string) (b
 		return false, nil
 	}
 	o.state = "sending"
-	return o.noBegin == nil, o.noBegin // as when the commit's reply is lost
+	return o.noBegin == nil, o.noBegin // as if the reply to the commit was lost
 }
 
-func (o *office) EndSend(ctx context.Context, held lease.Held, callID string, outcome []byte) (bool, error) {
+func (o *fakeEnv) EndSend(ctx context.Context, held lease.Held, callID string, outcome []byte) (bool, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.held = append(o.held, held)
@@ -155,14 +155,14 @@ func signer(t *testing.T) *secrets.Signer {
 	return s
 }
 
-// start runs a server on the office until the test's end.
-func start(t *testing.T, o *office, metrics prometheus.Registerer, backends ...tool.Backend) {
+// start runs a server on the office until the end of the test.
+func start(t *testing.T, o *fakeEnv, metrics prometheus.Registerer, backends ...tool.Backend) {
 	t.Helper()
 	startLogging(t, o, metrics, zerolog.Nop(), backends...)
 }
 
-// startLogging is start with a log.
-func startLogging(t *testing.T, o *office, metrics prometheus.Registerer, log zerolog.Logger, backends ...tool.Backend) {
+// startLogging is start with a logger.
+func startLogging(t *testing.T, o *fakeEnv, metrics prometheus.Registerer, log zerolog.Logger, backends ...tool.Backend) {
 	t.Helper()
 	o.wanted = len(backends)
 	s, err := toolserver.New(toolserver.Config{Concurrency: 8, FilesPerOrganization: 1000}, toolserver.Deps{
@@ -211,7 +211,7 @@ func sealed(t *testing.T, c contract.Capability, r contract.ToolRequest) bus.Too
 	return bus.ToolMessage{Capability: signer(t).Sign(claims, body), Body: body, Deadline: c.Expires}
 }
 
-func (o *office) answer(t *testing.T, m bus.ToolMessage) contract.ToolReply {
+func (o *fakeEnv) answer(t *testing.T, m bus.ToolMessage) contract.ToolReply {
 	t.Helper()
 	raw, ok := o.handlers[contract.ToolHTTPRequest](t.Context(), m)
 	if !ok {
@@ -233,8 +233,8 @@ var endpoints = domain.Tools{HTTPRequest: &domain.HTTPRequestTool{Enabled: true,
 	{Name: "twice", SideEffect: domain.SideEffectUnsafe},
 }}}
 
-// told gives a reply in a few words.
-func told(r contract.ToolReply) string {
+// replySummary summarizes a reply.
+func replySummary(r contract.ToolReply) string {
 	f := r.Failure
 	switch {
 	case f == nil:
@@ -287,10 +287,10 @@ func TestOutcomes(t *testing.T) {
 	for name, c := range map[string]struct {
 		call   call
 		effect bool
-		with   trouble
+		with   faults
 		want   string
-		state  string // of the effect afterwards
-		kept   string // its outcome
+		state  string // state of the effect afterwards
+		kept   string // the recorded outcome
 	}{
 		"read":                   {call: gives(ok, nil), want: `"ok"`},
 		"read, failed":           {call: gives(ok, &tool.Error{Message: "no", Err: boom}), want: "failed: no"},
@@ -300,7 +300,7 @@ func TestOutcomes(t *testing.T) {
 		"read, wrapped":          {call: gives(ok, fmt.Errorf("x: %w", &tool.Error{Message: "no"})), want: "failed: no"},
 		"read, panic":            {call: panics, want: "failed: The tool failed."},
 		"read, kept":             {call: keeps, want: `"src_1"`},
-		"read, kept too late":    {call: keeps, with: trouble{stale: true}, want: "stale"},
+		"read, kept too late":    {call: keeps, with: faults{stale: true}, want: "stale"},
 		"not JSON":               {call: gives(tool.Result{Output: json.RawMessage(`{`)}, nil), want: "failed: The tool's answer is not JSON."},
 		"sent":                   {call: sends(ok, nil), effect: true, want: `"ok"`, state: "done", kept: `"ok"`},
 		"sent, not JSON":         {call: sends(tool.Result{Output: json.RawMessage(`{`)}, nil), effect: true, want: "failed: The tool's answer is not JSON.", state: "done", kept: "failed: The tool's answer is not JSON."},
@@ -314,20 +314,20 @@ func TestOutcomes(t *testing.T) {
 		"before it was sent":     {call: gives(ok, &tool.Error{Message: "no such"}), effect: true, want: "failed: no such", state: "ready"},
 		"before it was sent, ok": {call: gives(ok, nil), effect: true, want: `"ok"`, state: "ready"},
 		"panic before it":        {call: panics, effect: true, want: "failed: The tool failed.", state: "ready"},
-		"not held":               {call: sends(ok, nil), effect: true, with: trouble{stale: true}, want: "stale", state: "ready"},
-		"sending not known":      {call: sends(ok, nil), effect: true, with: trouble{noBegin: boom}, want: "failed: The call could not be recorded, so it was not made.", state: "done", kept: "failed: The call could not be recorded, so it was not made."},
-		"nothing known":          {call: sends(ok, nil), effect: true, with: trouble{noBegin: boom, noEnd: 1000}, want: "again: The tool failed.", state: "sending"},
-		"kept the second time":   {call: sends(ok, nil), effect: true, with: trouble{noEnd: 2}, want: `"ok"`, state: "done", kept: `"ok"`},
-		"never kept":             {call: sends(ok, nil), effect: true, with: trouble{noEnd: 1000}, want: `"ok"`, state: "sending"},
-		"no configuration":       {call: gives(ok, nil), with: trouble{noConfig: boom}, want: "again: The tool is not available at the moment."},
+		"not held":               {call: sends(ok, nil), effect: true, with: faults{stale: true}, want: "stale", state: "ready"},
+		"sending not known":      {call: sends(ok, nil), effect: true, with: faults{noBegin: boom}, want: "failed: The call could not be recorded, so it was not made.", state: "done", kept: "failed: The call could not be recorded, so it was not made."},
+		"nothing known":          {call: sends(ok, nil), effect: true, with: faults{noBegin: boom, noEnd: 1000}, want: "again: The tool failed.", state: "sending"},
+		"kept the second time":   {call: sends(ok, nil), effect: true, with: faults{noEnd: 2}, want: `"ok"`, state: "done", kept: `"ok"`},
+		"never kept":             {call: sends(ok, nil), effect: true, with: faults{noEnd: 1000}, want: `"ok"`, state: "sending"},
+		"no configuration":       {call: gives(ok, nil), with: faults{noConfig: boom}, want: "again: The tool is not available at the moment."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := newOffice(endpoints)
-			o.trouble = c.with
+			o.faults = c.with
 			start(t, o, prometheus.NewRegistry(), backend{kind: contract.ToolHTTPRequest, call: c.call})
 			reply := o.answer(t, sealed(t, capability(), request(c.effect)))
-			if got := told(reply); got != c.want || strings.Contains(got, "secret") {
+			if got := replySummary(reply); got != c.want || strings.Contains(got, "secret") {
 				t.Errorf("got %s", got)
 			}
 			if o.state != c.state && (c.state != "" || o.state != "ready") {
@@ -339,7 +339,7 @@ func TestOutcomes(t *testing.T) {
 				if err := json.Unmarshal(o.outcome, &outcome); err != nil {
 					t.Fatal(err)
 				}
-				kept = told(outcome)
+				kept = replySummary(outcome)
 			}
 			if kept != c.kept {
 				t.Errorf("kept %s", kept)
@@ -353,7 +353,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-func TestABackendIsToldWhoseCallItIs(t *testing.T) {
+func TestABackendReceivesTheCapabilitysIDs(t *testing.T) {
 	t.Parallel()
 	o := newOffice(endpoints)
 	var got []tool.Request
@@ -365,7 +365,7 @@ func TestABackendIsToldWhoseCallItIs(t *testing.T) {
 	for _, effect := range []bool{false, true} {
 		c := capability()
 		c.Expires = time.Now().Add(20 * time.Second)
-		if reply := told(o.answer(t, sealed(t, c, request(effect)))); reply != "25" { // with the leeway for clocks
+		if reply := replySummary(o.answer(t, sealed(t, c, request(effect)))); reply != "25" { // within the leeway for clocks
 			t.Errorf("got %s", reply)
 		}
 	}
@@ -449,7 +449,7 @@ func TestCapabilities(t *testing.T) {
 	}
 }
 
-// counted lists how often what was counted, in order.
+// counted lists the counters in order.
 func counted(t *testing.T, metrics prometheus.Gatherer) string {
 	t.Helper()
 	families, err := metrics.Gather()
@@ -560,7 +560,7 @@ func TestCallsEnd(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		send bool
-		end  string // what ends the call
+		end  string // the end of the call
 		want string
 	}{
 		"cancelled":           {false, "cancel", "again: The tool call was interrupted."},
@@ -603,8 +603,8 @@ func TestCallsEnd(t *testing.T) {
 				stop()
 			}
 			var reply contract.ToolReply
-			if err := json.Unmarshal(<-answers, &reply); err != nil || told(reply) != c.want {
-				t.Errorf("%s, %v", told(reply), err)
+			if err := json.Unmarshal(<-answers, &reply); err != nil || replySummary(reply) != c.want {
+				t.Errorf("%s, %v", replySummary(reply), err)
 			}
 		})
 	}

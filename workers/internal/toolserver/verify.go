@@ -12,14 +12,15 @@ import (
 )
 
 var (
-	errExpired   = errors.New("the capability is over")
+	errExpired   = errors.New("the capability has expired")
 	errKind      = errors.New("the capability is for another kind of tool")
-	errNotBound  = errors.New("the capability names no run, organization or agent")
-	errOperation = errors.New("there is no such operation, or it is not for such a call")
-	errOtherCall = errors.New("the request is not the call that the capability is for")
+	errNotBound  = errors.New("the capability has no run, organization or agent")
+	errOperation = errors.New("unknown operation, or not allowed for this call")
+	errOtherCall = errors.New("the request does not match the capability")
 )
 
-// verify reads a call and its capability; what it gives was signed by one of this service's processes.
+// verify reads a call and its capability, and checks that the capability allows the call. Both were
+// signed together by a process of this service.
 func (s *Server) verify(kind string, m bus.ToolMessage) (contract.Capability, contract.ToolRequest, error) {
 	var c contract.Capability
 	var r contract.ToolRequest
@@ -30,13 +31,13 @@ func (s *Server) verify(kind string, m bus.ToolMessage) (contract.Capability, co
 	if err := contract.ReadClaims(claims, &c); err != nil {
 		return c, r, fmt.Errorf("reading capability: %w", err)
 	}
-	if err := json.Unmarshal(m.Body, &r); err != nil { // of a later release it may say more
+	if err := json.Unmarshal(m.Body, &r); err != nil { // a later release may send more fields
 		return c, r, fmt.Errorf("reading request: %w", err)
 	}
 	return c, r, allows(c, r, kind)
 }
 
-// allows reports why a capability does not allow a request.
+// allows returns an error if the capability does not allow the request.
 func allows(c contract.Capability, r contract.ToolRequest, kind string) error {
 	switch {
 	case contract.Expired(c.Expires):
@@ -54,7 +55,7 @@ func allows(c contract.Capability, r contract.ToolRequest, kind string) error {
 	}
 }
 
-// enabled reports whether a configuration has a kind of tool.
+// enabled reports whether a configuration enables a kind of tool.
 func enabled(kind string, tools domain.Tools) bool {
 	switch kind {
 	case contract.ToolWebSearch:
@@ -72,14 +73,15 @@ func enabled(kind string, tools domain.Tools) bool {
 	}
 }
 
-// repeatable reports whether the organization says of a tool that its calls have no side effect: only those may be made
-// without the effect ledger. The configuration decides, never the request; of what it does not say, nothing is believed.
+// repeatable reports whether a tool's calls have no side effect according to the configuration.
+// Only such calls may be made without the effect ledger. The request is not trusted, and a tool
+// that the configuration does not mention is not repeatable.
 func repeatable(kind, name string, tools domain.Tools) bool {
 	switch kind {
 	case contract.ToolWebSearch, contract.ToolKnowledge:
 		return true
 	case contract.ToolCodeExecution:
-		return true // it reaches nothing, and begins with the same files whenever it is made
+		return true // it reaches nothing outside the sandbox and always starts from the same files
 	case contract.ToolHTTPRequest:
 		known := false
 		for _, e := range tools.HTTPRequest.Endpoints {
@@ -97,7 +99,7 @@ func repeatable(kind, name string, tools domain.Tools) bool {
 	}
 }
 
-// specs writes descriptions of tools as they go over the bus.
+// specs converts tool descriptions to their wire format.
 func specs(listed []tool.Spec) []contract.ToolSpec {
 	out := make([]contract.ToolSpec, len(listed))
 	for n, s := range listed {

@@ -17,7 +17,7 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// What the organization says of a tool decides whether it may be called without the effect ledger.
+// The organization's configuration decides whether a tool may be called without the effect ledger.
 func TestSideEffectsGoThroughTheLedger(t *testing.T) {
 	t.Parallel()
 	server := func(name string, effect domain.SideEffect) domain.MCPServer {
@@ -60,7 +60,7 @@ func TestSideEffectsGoThroughTheLedger(t *testing.T) {
 		if err := json.Unmarshal(raw, &reply); err != nil || (reply.Failure == nil) != (made > before) {
 			t.Errorf("%s %s: %s, %v; it was made: %v", kind, name, raw, err, made > before)
 		}
-		return told(reply)
+		return replySummary(reply)
 	}
 	const refused = "failed: The call has a side effect and was not recorded, so it was not made."
 	for _, c := range []struct {
@@ -81,7 +81,7 @@ func TestSideEffectsGoThroughTheLedger(t *testing.T) {
 		{contract.ToolMCP, "bank_search", false},
 		{contract.ToolMCP, "put_it", false},
 		{contract.ToolMCP, "a_c", true},
-		{contract.ToolMCP, "a_b_c", false}, // of a, or of a_b
+		{contract.ToolMCP, "a_b_c", false}, // tool of server a or a_b
 		{contract.ToolMCP, "docs", false},
 		{contract.ToolMCP, "other_search", false},
 		{contract.ToolMCP, "", false},
@@ -99,13 +99,13 @@ func TestSideEffectsGoThroughTheLedger(t *testing.T) {
 			t.Errorf("a request that says %s of itself: %s", said, got)
 		}
 	}
-	if got := o.answer(t, sealed(t, capability(), request(true))); told(got) != `"made"` {
-		t.Errorf("with an effect key: %s", told(got))
+	if got := o.answer(t, sealed(t, capability(), request(true))); replySummary(got) != `"made"` {
+		t.Errorf("with an effect key: %s", replySummary(got))
 	}
 }
 
-// The hosts of whoever signs and whoever verifies have clocks of their own.
-func TestClocksMayBeAWhileApart(t *testing.T) {
+// The signing and the verifying host have different clocks.
+func TestClocksMayDiffer(t *testing.T) {
 	t.Parallel()
 	o, log := newOffice(endpoints), &bytes.Buffer{}
 	startLogging(t, o, prometheus.NewRegistry(), zerolog.New(log).Level(zerolog.WarnLevel), backend{kind: contract.ToolHTTPRequest, call: func(ctx context.Context, _ tool.Request) (tool.Result, error) {
@@ -117,11 +117,11 @@ func TestClocksMayBeAWhileApart(t *testing.T) {
 	if owner, ok := o.owners[contract.ToolHTTPRequest](m); !ok || owner != "org_1" {
 		t.Errorf("two seconds late: %s, %v", owner, ok)
 	}
-	if got := told(o.answer(t, m)); got != `"made"` || log.Len() > 0 {
+	if got := replySummary(o.answer(t, m)); got != `"made"` || log.Len() > 0 {
 		t.Errorf("two seconds late: %s; %s", got, log)
 	}
 	claims.Expires = time.Now().Add(-6 * time.Second)
-	if _, ok := o.owners[contract.ToolHTTPRequest](sealed(t, claims, request(false))); ok || !strings.Contains(log.String(), "do the clocks of all hosts agree?") {
+	if _, ok := o.owners[contract.ToolHTTPRequest](sealed(t, claims, request(false))); ok || !strings.Contains(log.String(), "check that the clocks of all hosts are synchronized") {
 		t.Errorf("six seconds late: %v; %s", ok, log)
 	}
 	log.Reset()

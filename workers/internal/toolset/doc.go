@@ -1,11 +1,12 @@
-// Package toolset gives a run its tools: which ones there are is fixed when the run starts, and each call of them
-// goes over the bus to a tool worker, with a capability that says whose call it is.
+// Package toolset provides a run's tools. The set is fixed when the run starts. Each call goes over
+// the bus to a tool worker, with a capability that names the run it belongs to.
 //
-//	                        ┌─ free of side effects, nobody to ask ───────────────────┐
-//	call ─► arguments fit? ─┤                                                         ├─► tool worker ─► result
-//	                        └─ effect ledger: done? denied? to be asked? else ready ──┘
+//	                        ┌─ no side effects, no approval needed ────────────────────────┐
+//	call ─► arguments fit? ─┤                                                              ├─► tool worker ─► result
+//	                        └─ effect ledger: done? denied? approval needed? else: ready ──┘
 //
-// A call that may not be repeated freely, or that a person must approve, has an entry in the effect ledger before it
-// is made. Whatever dies, the next attempt at the run finds there how far the call came: see domain.EffectState.
-// What cannot be known ends in a tool.ActionRequired, and a person decides.
+// A call that must not be repeated freely, or that needs a person's approval, is entered in the
+// effect ledger before it is sent. If the worker dies, the run's next attempt reads from the ledger
+// how far the call came: see domain.EffectState. If the outcome cannot be determined, the call
+// fails with a tool.ActionRequired and a person decides.
 package toolset

@@ -16,27 +16,28 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// remote is a tool of a run that a tool worker carries out.
-type remote struct {
-	tools  *Tools
-	run    Run
-	kind   string
-	spec   tool.Spec
-	schema *schema.Schema
-	asks   bool
+// remoteTool is a tool that a tool worker executes.
+type remoteTool struct {
+	tools         *Tools
+	run           Run
+	kind          string
+	spec          tool.Spec
+	schema        *schema.Schema
+	needsApproval bool
 }
 
 // Spec describes the tool.
-func (r *remote) Spec() tool.Spec { return r.spec }
+func (r *remoteTool) Spec() tool.Spec { return r.spec }
 
-// Call makes a call, through the effect ledger where that is needed.
-func (r *remote) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
+// Call executes a call, through the effect ledger if the call has side effects or needs approval.
+func (r *remoteTool) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	ctx, span := tracing.Child(ctx, tracing.Internal, "execute_tool", call.Name)
 	defer span.End()
 	span.Str("gen_ai.operation.name", "execute_tool")
 	span.Str("gen_ai.tool.name", call.Name)
 	span.Str("gen_ai.tool.call.id", call.ID)
 	span.Str("gen_ai.tool.type", toolTypes[r.kind])
+
 	result, err := r.call(ctx, call)
 	if err != nil {
 		span.Fail(failureFor(err))
@@ -44,24 +45,24 @@ func (r *remote) Call(ctx context.Context, call tool.Call) (tool.Result, error) 
 	return result, err
 }
 
-// call is Call, beneath its span.
-func (r *remote) call(ctx context.Context, call tool.Call) (tool.Result, error) {
+// call is Call without the span.
+func (r *remoteTool) call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	if err := r.schema.Check(call.Arguments); err != nil {
 		return tool.Result{}, &tool.Error{Message: "The arguments do not fit the tool: " + err.Error(), Err: err}
 	}
-	if !r.asks && !repeats(r.spec.SideEffect) {
+	if !r.needsApproval && !repeats(r.spec.SideEffect) {
 		return r.send(ctx, call, "")
 	}
 	return r.effect(ctx, call)
 }
 
-// toolTypes are OpenTelemetry's words for kinds of tools.
+// toolTypes are the values of OpenTelemetry's gen_ai.tool.type for the kinds of tools.
 var toolTypes = map[string]string{
 	contract.ToolWebSearch: "datastore", contract.ToolKnowledge: "datastore", contract.ToolHTTPRequest: "extension",
 	contract.ToolMCP: "extension", contract.ToolCodeExecution: "function",
 }
 
-// failureFor says in a word how a call went wrong.
+// failureFor classifies an error in one word, for the span.
 func failureFor(err error) string {
 	var failed *tool.Error
 	switch {
@@ -76,21 +77,24 @@ func failureFor(err error) string {
 	}
 }
 
-// repeats reports whether making a call twice may do something twice.
+// repeats reports whether making a call twice may have its effect twice.
 func repeats(effect domain.SideEffect) bool { return effect != "" && effect != domain.SideEffectNone }
 
-// effect makes a call that the ledger has an entry for.
-func (r *remote) effect(ctx context.Context, call tool.Call) (tool.Result, error) {
+// effect executes a call through the effect ledger. The ledger's entry decides whether the call is
+// sent.
+func (r *remoteTool) effect(ctx context.Context, call tool.Call) (tool.Result, error) {
 	key := contract.EffectKey(r.run.RunID, call.ID)
 	entry, held, err := r.tools.ledger.PrepareEffect(ctx, r.run.Held, domain.Effect{
 		CallID: call.ID, Name: call.Name, Input: call.Arguments, SideEffect: r.spec.SideEffect, Key: key,
-	}, r.asks)
+	}, r.needsApproval)
+
 	switch {
 	case err != nil:
 		return tool.Result{}, unreachable(fmt.Errorf("preparing effect: %w", err))
 	case !held:
 		return tool.Result{}, unreachable(tool.ErrStale)
 	}
+
 	switch entry.State {
 	case domain.EffectReady:
 		failpoint.Here(failpoint.EffectAfter)
@@ -102,26 +106,30 @@ func (r *remote) effect(ctx context.Context, call tool.Call) (tool.Result, error
 	case domain.EffectDenied:
 		return tool.Result{}, &tool.Error{Message: "A person refused this call; it was not made."}
 	case domain.EffectHappened:
-		return tool.Result{Output: json.RawMessage(`{"note":"A person confirmed that this call was carried out. Its answer is not known."}`)}, nil
-	case domain.EffectVoid, domain.EffectSending: // which the ledger hands out to nobody
+		return tool.Result{Output: json.RawMessage(`{"note":"A person confirmed that this call was executed. Its result is unknown."}`)}, nil
+	case domain.EffectVoid, domain.EffectSending: // PrepareEffect never returns these states
 	}
 	return tool.Result{}, unreachable(fmt.Errorf("effect of call %s is %s", call.ID, entry.State))
 }
 
-// unreachable ends the attempt; the next one finds out where the call stands.
+// unreachable returns a retryable error, which ends the attempt. The run's next attempt finds the
+// call's state in the ledger.
 func unreachable(err error) *tool.Error {
 	return &tool.Error{Message: "The tool could not be reached.", Retryable: true, Err: err}
 }
 
-// send is sendNow, for calls that run code once there is leave for it.
-func (r *remote) send(ctx context.Context, call tool.Call, key string) (tool.Result, error) {
+// send executes a call on a tool worker. For codeExecution it first reserves the run time, and
+// releases it if the call was not sent.
+func (r *remoteTool) send(ctx context.Context, call tool.Call, key string) (tool.Result, error) {
 	if r.kind != contract.ToolCodeExecution || r.run.Code == nil {
 		return r.sendNow(ctx, call, key)
 	}
+
 	done, err := r.run.Code(ctx)
 	if err != nil {
 		return tool.Result{}, fmt.Errorf("asking for time in a sandbox: %w", err)
 	}
+
 	began := time.Now()
 	result, err := r.sendNow(ctx, call, key)
 	var failed *tool.Error
@@ -133,8 +141,9 @@ func (r *remote) send(ctx context.Context, call tool.Call, key string) (tool.Res
 	return result, err
 }
 
-// sendNow hands a call to a tool worker and reads its answer. key is set for calls that the ledger has.
-func (r *remote) sendNow(ctx context.Context, call tool.Call, key string) (tool.Result, error) {
+// sendNow sends a call to a tool worker and reads the reply. key is the effect key, or "" if the
+// call is not in the ledger.
+func (r *remoteTool) sendNow(ctx context.Context, call tool.Call, key string) (tool.Result, error) {
 	answer, err := r.tools.ask(ctx, r.run, r.kind, contract.ToolRequest{
 		Operation: contract.OperationCall, CallID: call.ID, Name: call.Name, Arguments: call.Arguments,
 		EffectKey: key,
@@ -145,9 +154,9 @@ func (r *remote) sendNow(ctx context.Context, call tool.Call, key string) (tool.
 	case ctx.Err() != nil:
 		return tool.Result{}, err
 	case errors.Is(err, bus.ErrToolRefused):
-		r.run.Log.Error().Err(err).Str("tool", call.Name).Msg("tool worker refused a call: do all processes have the same SECRETS_KEY?")
-		return r.unsent(ctx, call, key, err, "The tool "+call.Name+" refused the call.")
-	case errors.Is(err, bus.ErrToolsAway): // no word of the tool's workers: the run waits for the bus, not the model
+		r.run.Log.Error().Err(err).Str("tool", call.Name).Msg("tool worker rejected a call: check that all processes have the same SECRETS_KEY")
+		return r.unsent(ctx, call, key, err, "The tool "+call.Name+" rejected the call.")
+	case errors.Is(err, bus.ErrToolsAway): // the bus reports nothing about tool workers: retry the attempt, the model cannot help
 		return tool.Result{}, unreachable(err)
 	case errors.Is(err, bus.ErrNoToolWorker):
 		return r.unsent(ctx, call, key, err, "The tool "+call.Name+" is not available at the moment.")
@@ -158,8 +167,9 @@ func (r *remote) sendNow(ctx context.Context, call tool.Call, key string) (tool.
 	}
 }
 
-// unsent is a call that no tool worker took: the model is told, once it is certain that none will take it late.
-func (r *remote) unsent(ctx context.Context, call tool.Call, key string, cause error, message string) (tool.Result, error) {
+// unsent handles a call that no tool worker accepted. The model receives the error only once the
+// ledger's entry is void, because a tool worker could otherwise still execute the call.
+func (r *remoteTool) unsent(ctx context.Context, call tool.Call, key string, cause error, message string) (tool.Result, error) {
 	if key != "" {
 		void, err := r.tools.ledger.VoidEffect(ctx, r.run.Held, call.ID)
 		if err != nil {
@@ -172,17 +182,17 @@ func (r *remote) unsent(ctx context.Context, call tool.Call, key string, cause e
 	return tool.Result{}, &tool.Error{Message: message, NotSent: true, Err: cause}
 }
 
-// lost is a call that a tool worker took, and of which nothing more is known. One that may be repeated is, by the
-// run's next attempt; of any other a person must say what became of it.
-func (r *remote) lost(call tool.Call, cause error) (tool.Result, error) {
+// lost handles a call that a tool worker accepted and whose outcome is unknown. The run's next
+// attempt repeats the call unless its effect is unsafe; then a person must report the outcome.
+func (r *remoteTool) lost(call tool.Call, cause error) (tool.Result, error) {
 	if r.spec.SideEffect == domain.SideEffectUnsafe {
 		return tool.Result{}, &tool.ActionRequired{Kind: domain.ActionUnknownOutcome, Call: call}
 	}
 	return tool.Result{}, unreachable(cause)
 }
 
-// outcomeFor reads the answer to a call.
-func (r *remote) outcomeFor(answer contract.ToolReply, call tool.Call) (tool.Result, error) {
+// outcomeFor converts a tool worker's reply into a result or an error.
+func (r *remoteTool) outcomeFor(answer contract.ToolReply, call tool.Call) (tool.Result, error) {
 	failure := answer.Failure
 	switch {
 	case failure == nil:
@@ -198,8 +208,8 @@ func (r *remote) outcomeFor(answer contract.ToolReply, call tool.Call) (tool.Res
 	}
 }
 
-// outcome reads what an earlier attempt's call came to.
-func (r *remote) outcome(kept json.RawMessage) (tool.Result, error) {
+// outcome reads the recorded reply to an earlier attempt's call.
+func (r *remoteTool) outcome(kept json.RawMessage) (tool.Result, error) {
 	var answer contract.ToolReply
 	if err := json.Unmarshal(kept, &answer); err != nil {
 		return tool.Result{}, fmt.Errorf("reading kept outcome: %w", err)
@@ -207,13 +217,16 @@ func (r *remote) outcome(kept json.RawMessage) (tool.Result, error) {
 	return r.outcomeFor(answer, tool.Call{})
 }
 
-// ask sends a request under a capability for this run alone, and waits for the answer.
+// ask sends a request with a capability for this run and waits for the reply until the call's time
+// limit or the run's deadline.
 func (t *Tools) ask(ctx context.Context, run Run, kind string, request contract.ToolRequest) (contract.ToolReply, error) {
 	var answer contract.ToolReply
+
 	deadline := time.Now().Add(t.callTime(kind))
 	if run.Deadline.Before(deadline) {
 		deadline = run.Deadline
 	}
+
 	body, err := json.Marshal(request)
 	if err != nil {
 		return answer, fmt.Errorf("encoding request: %w", err)
@@ -225,6 +238,7 @@ func (t *Tools) ask(ctx context.Context, run Run, kind string, request contract.
 	if err != nil {
 		return answer, fmt.Errorf("encoding capability: %w", err)
 	}
+
 	ctx = contract.WithTraceparent(ctx, tracing.Traceparent(ctx))
 	raw, err := t.caller.Call(ctx, kind, t.signer.Sign(claims, body), body, deadline)
 	if err != nil {

@@ -19,36 +19,36 @@ import (
 	"parley/workers/internal/tool/websearch"
 )
 
-// Caller sends calls to tool workers.
+// Caller sends requests to tool workers.
 type Caller interface {
 	Call(ctx context.Context, kind, capability string, body []byte, deadline time.Time) ([]byte, error)
 }
 
-// Signer makes capabilities.
+// Signer signs capabilities.
 type Signer interface {
 	Sign(claims, body []byte) string
 }
 
-// Ledger keeps what became of calls that may not be repeated freely.
+// Ledger is the effect ledger. It records the state of calls that must not be repeated freely.
 type Ledger interface {
 	PrepareEffect(ctx context.Context, held lease.Held, e domain.Effect, ask bool) (domain.Effect, bool, error)
 	VoidEffect(ctx context.Context, held lease.Held, callID string) (bool, error)
 }
 
-// Journal keeps a run's tool set.
+// Journal stores a run's tool set.
 type Journal interface {
 	ToolSet(ctx context.Context, org, runID string) ([]byte, error)
 	Journal(ctx context.Context, held lease.Held, first int, steps [][]byte) (bool, error)
 }
 
-// Code is what is known here of the sandboxes that agents' code runs in.
+// Code describes the sandboxes in which agents' code runs.
 type Code struct {
-	Limits sandbox.Limits // told to models; what is zero is not told
-	// CallTime is how long a call may take, with the time that it waits for a sandbox; 0: two minutes.
+	Limits sandbox.Limits // stated to models, except those that are zero
+	// CallTime is a call's time limit, including the wait for a sandbox; 0: two minutes.
 	CallTime time.Duration
 }
 
-// Tools makes tool sets; safe for concurrent use.
+// Tools creates tool sets. It is safe for concurrent use.
 type Tools struct {
 	caller  Caller
 	signer  Signer
@@ -57,13 +57,13 @@ type Tools struct {
 	code    Code
 }
 
-// New makes Tools.
+// New creates Tools.
 func New(caller Caller, signer Signer, ledger Ledger, journal Journal, code Code) *Tools {
 	code.CallTime = cmp.Or(code.CallTime, 2*time.Minute)
 	return &Tools{caller: caller, signer: signer, ledger: ledger, journal: journal, code: code}
 }
 
-// callTime is how long a call of a kind may take.
+// callTime returns a call's time limit.
 func (t *Tools) callTime(kind string) time.Duration {
 	switch kind {
 	case contract.ToolWebSearch, contract.ToolKnowledge:
@@ -77,29 +77,30 @@ func (t *Tools) callTime(kind string) time.Duration {
 	}
 }
 
-// Run is the run that a tool set is for.
+// Run describes the run that a tool set is for.
 type Run struct {
 	lease.Held
 	TargetID      string
 	ConfigVersion int
-	Deadline      time.Time // by this process's clock
-	First         bool      // no attempt before this one
-	// Code is asked before each call that runs code; done is told how long it took. Its error ends the attempt. nil: nobody is asked.
+	Deadline      time.Time // on this process's clock
+	First         bool      // this is the run's first attempt
+	// Code reserves run time before each call that runs code. The caller passes the time used to
+	// done. An error ends the attempt. If Code is nil, nothing is reserved.
 	Code func(ctx context.Context) (done func(took time.Duration), err error)
 	Log  zerolog.Logger
 }
 
-// Set is what a run may use.
+// Set is a run's tools.
 type Set struct {
-	Registry *tool.Registry // nil when the agent has no tools
-	// Absent are MCP servers whose tools could not be listed when the run started.
+	Registry *tool.Registry // nil if the agent has no tools
+	// Absent are the MCP servers whose tools could not be listed when the run started.
 	Absent []string
 }
 
-// For gives the tools of a configuration to a run.
+// For returns a run's tools as its configuration enables them.
 func (t *Tools) For(ctx context.Context, run Run, tools domain.Tools) (Set, error) {
 	b := builder{tools: t, run: run, taken: map[string]bool{}}
-	if on(tools.WebSearch) {
+	if enabled(tools.WebSearch) {
 		b.add(contract.ToolWebSearch, tools.WebSearch.Approval, websearch.Spec())
 	}
 	if tools.CodeExecution != nil && tools.CodeExecution.Enabled {
@@ -111,6 +112,7 @@ func (t *Tools) For(ctx context.Context, run Run, tools domain.Tools) (Set, erro
 	if tools.HTTPRequest != nil && tools.HTTPRequest.Enabled {
 		b.add(contract.ToolHTTPRequest, tools.HTTPRequest.Approval, httprequest.Specs(*tools.HTTPRequest)...)
 	}
+
 	var set Set
 	if tools.MCP != nil && tools.MCP.Enabled && len(tools.MCP.Servers) > 0 {
 		specs, err := t.remoteSpecs(ctx, run, *tools.MCP)
@@ -118,8 +120,9 @@ func (t *Tools) For(ctx context.Context, run Run, tools domain.Tools) (Set, erro
 			return set, err
 		}
 		b.add(contract.ToolMCP, tools.MCP.Approval, specs...)
-		set.Absent = absent(tools.MCP.Servers, specs)
+		set.Absent = absentServers(tools.MCP.Servers, specs)
 	}
+
 	if len(b.list) == 0 {
 		return set, nil
 	}
@@ -128,14 +131,15 @@ func (t *Tools) For(ctx context.Context, run Run, tools domain.Tools) (Set, erro
 	return set, err
 }
 
-// codeSpec describes codeExecution; where there is knowledge too, code may have its documents.
+// codeSpec returns the description of codeExecution. If the agent has knowledge, its code may read
+// the documents.
 func (t *Tools) codeSpec(tools domain.Tools) tool.Spec {
 	return codeexec.Spec(*tools.CodeExecution, t.code.Limits, tools.Knowledge != nil && tools.Knowledge.Enabled)
 }
 
-func on(s *domain.Switch) bool { return s != nil && s.Enabled }
+func enabled(s *domain.Switch) bool { return s != nil && s.Enabled }
 
-// builder gathers the tools of one run.
+// builder collects the tools of a run.
 type builder struct {
 	tools *Tools
 	run   Run
@@ -143,18 +147,18 @@ type builder struct {
 	taken map[string]bool
 }
 
-// add takes tools in. One that has no name of its own, or whose schema is none, is left out: the others must not
-// suffer for it.
+// add adds tools. It skips a tool whose name is taken or whose schema does not compile, because one
+// bad tool must not disable the others.
 func (b *builder) add(kind string, approval domain.Approval, specs ...tool.Spec) {
 	for _, spec := range specs {
 		compiled, err := schema.Compile(spec.Schema)
 		if err != nil || b.taken[spec.Name] {
-			b.run.Log.Warn().Err(err).Str("tool", spec.Name).Msg("tool left out: its name is taken, or its schema is none")
+			b.run.Log.Warn().Err(err).Str("tool", spec.Name).Msg("tool omitted: its name is in use, or its schema is invalid")
 			continue
 		}
 		b.taken[spec.Name] = true
-		asks := approval.Asks(spec.SideEffect)
-		spec.Alone = spec.Alone || asks
-		b.list = append(b.list, &remote{tools: b.tools, run: b.run, kind: kind, spec: spec, schema: compiled, asks: asks})
+		needsApproval := approval.Asks(spec.SideEffect)
+		spec.Alone = spec.Alone || needsApproval
+		b.list = append(b.list, &remoteTool{tools: b.tools, run: b.run, kind: kind, spec: spec, schema: compiled, needsApproval: needsApproval})
 	}
 }

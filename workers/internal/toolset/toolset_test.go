@@ -19,18 +19,18 @@ import (
 	"parley/workers/internal/toolset"
 )
 
-// testEnv is everything behind a tool set: the bus, the ledger, the journal.
+// testEnv fakes the bus, the ledger and the journal.
 type testEnv struct {
 	answer  contract.ToolReply
 	err     error
 	state   domain.Effect
-	lost    bool // the run is not held any more
-	taken   bool // a void comes too late
+	lost    bool // the run belongs to another worker
+	taken   bool // a tool worker has already taken the call
 	kept    []byte
 	asked   []contract.ToolRequest
 	within  []time.Duration
 	claims  []contract.Capability
-	prepare []bool // whether a person was to be asked
+	prepare []bool // whether approval was required
 	voided  int
 }
 
@@ -98,7 +98,8 @@ func call(t *testing.T, b *testEnv, tools domain.Tools, name, arguments string) 
 	return found.Call(t.Context(), tool.Call{ID: "call_1", Name: name, Arguments: json.RawMessage(arguments)})
 }
 
-// said gives an outcome in a word: the output, what the model is told, what a person is asked, or that the attempt ends.
+// said summarizes an outcome: the output, the model's error, the required action, or the end of the
+// attempt.
 func said(result tool.Result, err error) string {
 	var failed *tool.Error
 	var action *tool.ActionRequired
@@ -130,7 +131,7 @@ func TestCalls(t *testing.T) {
 		behind   testEnv
 		approval domain.Approval
 		want     string
-		asked    int // tool workers
+		asked    int // calls to tool workers
 	}{
 		"read":                          {"read", testEnv{answer: answered}, "", `"ok"`, 1},
 		"read, nobody there":            {"read", testEnv{err: bus.ErrNoToolWorker}, "", "tells: The tool read is not available at the moment.", 1},
@@ -138,11 +139,11 @@ func TestCalls(t *testing.T) {
 		"put, the bus away":             {"put", testEnv{state: in(domain.EffectReady), err: bus.ErrToolsAway}, "", "ends the attempt", 1},
 		"pay, the bus away":             {"pay", testEnv{state: in(domain.EffectReady), err: bus.ErrToolsAway}, "", "ends the attempt", 1},
 		"read, lost":                    {"read", testEnv{err: bus.ErrToolLost}, "", "ends the attempt", 1},
-		"read, refused":                 {"read", testEnv{err: bus.ErrToolRefused}, "", "tells: The tool read refused the call.", 1},
+		"read, refused":                 {"read", testEnv{err: bus.ErrToolRefused}, "", "tells: The tool read rejected the call.", 1},
 		"read, failed":                  {"read", testEnv{answer: contract.ToolReply{Failure: &contract.ToolFailure{Message: "no."}}}, "", "tells: no.", 1},
 		"read, stale":                   {"read", testEnv{answer: contract.ToolReply{Failure: &contract.ToolFailure{Stale: true}}}, "", "ends the attempt", 1},
 		"read, interrupted":             {"read", testEnv{answer: contract.ToolReply{Failure: &contract.ToolFailure{Message: "no.", Retryable: true}}}, "", "ends the attempt", 1},
-		"put, refused":                  {"put", testEnv{state: domain.Effect{State: domain.EffectReady}, err: bus.ErrToolRefused}, "", "tells: The tool put refused the call.", 1},
+		"put, refused":                  {"put", testEnv{state: domain.Effect{State: domain.EffectReady}, err: bus.ErrToolRefused}, "", "tells: The tool put rejected the call.", 1},
 		"put, too large":                {"put", testEnv{state: domain.Effect{State: domain.EffectReady}, err: bus.ErrToolTooLarge}, "", "tells: The arguments are too large.", 1},
 		"read, always asked":            {"read", testEnv{state: domain.Effect{State: domain.EffectAwaiting}}, domain.ApprovalAlways, "asks approval", 0},
 		"read, approved":                {"read", testEnv{state: in(domain.EffectReady), answer: answered}, domain.ApprovalAlways, `"ok"`, 1},
@@ -159,7 +160,7 @@ func TestCalls(t *testing.T) {
 		"pay, done before":              {"pay", testEnv{state: in(domain.EffectDone)}, "", `"kept"`, 0},
 		"pay, begun before":             {"pay", testEnv{state: domain.Effect{State: domain.EffectAwaiting, Sent: true}}, "", "asks unknown_outcome", 0},
 		"pay, denied":                   {"pay", testEnv{state: in(domain.EffectDenied)}, domain.ApprovalUnsafe, "tells: A person refused this call; it was not made.", 0},
-		"pay, happened":                 {"pay", testEnv{state: in(domain.EffectHappened)}, "", `{"note":"A person confirmed that this call was carried out. Its answer is not known."}`, 0},
+		"pay, happened":                 {"pay", testEnv{state: in(domain.EffectHappened)}, "", `{"note":"A person confirmed that this call was executed. Its result is unknown."}`, 0},
 		"pay, taken over":               {"pay", testEnv{state: in(domain.EffectReady), lost: true}, "", "ends the attempt", 0},
 		"pay, what the ledger withheld": {"pay", testEnv{state: in(domain.EffectSending)}, "", "ends the attempt", 0},
 	} {
@@ -204,9 +205,9 @@ func TestListedToolsAreFixedWhenTheRunStarts(t *testing.T) {
 		t.Fatalf("%+v, %v", set, err)
 	}
 	if got := set.Registry.Specs()[0]; got.Name != "a_x" || got.SideEffect != domain.SideEffectUnsafe {
-		t.Errorf("whoever listed the tool decides what it may do: %+v", got)
+		t.Errorf("the list determines the side effect: %+v", got)
 	}
-	b.answer.Tools = nil // the server has changed its mind
+	b.answer.Tools = nil // the server's list has changed
 	later := run()
 	later.First = false
 	if set, err = sets.For(t.Context(), later, tools); err != nil || len(set.Registry.Specs()) != 1 || len(b.asked) != 1 {
@@ -243,7 +244,7 @@ func TestCode(t *testing.T) {
 		code    toolset.Code
 		alone   bool
 		within  time.Duration
-		prepare bool // the ledger
+		prepare bool // the ledger's answer
 	}{
 		"plain":      {domain.CodeTool{Enabled: true}, toolset.Code{Limits: limits, CallTime: 100 * time.Second}, false, 100 * time.Second, false},
 		"keeping":    {domain.CodeTool{Enabled: true, KeepFiles: true}, toolset.Code{Limits: limits, CallTime: 100 * time.Second}, true, 100 * time.Second, false},
@@ -324,12 +325,13 @@ func TestKnowledge(t *testing.T) {
 	found, _ = set.Registry.Lookup(contract.ToolKnowledge)
 	_, err = found.Call(t.Context(), tool.Call{ID: "call_1", Name: contract.ToolKnowledge, Arguments: json.RawMessage(`{"query":"q"}`)})
 	if said(tool.Result{}, err) != "asks approval" || !found.Spec().Alone {
-		t.Errorf("always asked: %v", err)
+		t.Errorf("always with approval: %v", err)
 	}
 }
 
-// TestAKeptFailureShowsWhatItShowed: what an earlier attempt's call came to is told as it was then.
-func TestAKeptFailureShowsWhatItShowed(t *testing.T) {
+// TestARecordedFailureIsShownAgain: a recorded failure is shown to the model as it was the first
+// time.
+func TestARecordedFailureIsShownAgain(t *testing.T) {
 	t.Parallel()
 	kept := json.RawMessage(`{"output":{"error":"no.","stdout":"1"},"failure":{"message":"no."}}`)
 	b := &testEnv{state: domain.Effect{State: domain.EffectDone, Outcome: kept}}

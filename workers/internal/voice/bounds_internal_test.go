@@ -15,22 +15,22 @@ import (
 	"parley/workers/internal/speech"
 )
 
-// stuck is a line whose backend never answers, and whose goroutine is the test's.
-func stuck(t *testing.T) (*line, *recorded) {
+// newStuckSession returns a session whose backend never responds and whose goroutine is the test's.
+func newStuckSession(t *testing.T) (*session, *fakeEnd) {
 	t.Helper()
 	s, err := New(Config{Places: 1}, Deps{Metrics: prometheus.NewRegistry(), Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &recorded{}
-	l := newLine(s, r, contract.VoiceOpen{})
+	r := &fakeEnd{}
+	l := newSession(s, r, contract.VoiceOpen{})
 	l.opened = time.Now().Add(-time.Hour)
 	l.call = func(func(context.Context, func())) context.CancelFunc { return func() {} }
 	return l, r
 }
 
-// failures gives how often each item was told to be too much.
-func (r *recorded) failures(t *testing.T) map[string]int {
+// failures returns how often each item was rejected as too much.
+func (r *fakeEnd) failures(t *testing.T) map[string]int {
 	t.Helper()
 	told := map[string]int{}
 	for _, report := range r.reports {
@@ -45,20 +45,21 @@ func (r *recorded) failures(t *testing.T) map[string]int {
 	return told
 }
 
-// TestWhatWaitsIsBounded: whatever an ingress brings and commits, a line neither grows without end nor forgets to say what it drops.
-func TestWhatWaitsIsBounded(t *testing.T) {
+// TestMemoryIsBounded: whatever an ingress sends and commits, a session's memory is bounded, and
+// it reports what it drops.
+func TestMemoryIsBounded(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ each, count, fail int64 }{
 		"what fits":        {rate, maxWaiting, 0},
 		"many short ones":  {rate / 10, 200, 200 - maxWaiting},
-		"much for too few": {16 * rate, 200, 200 - 19}, // what is being transcribed, and 18 whole ones in 300 s
+		"much for too few": {16 * rate, 200, 200 - 19}, // the one being transcribed, and 18 complete ones in 300 s
 		"one by one":       {rate, 1000, -1},
 	} {
-		l, r := stuck(t)
+		l, r := newStuckSession(t)
 		second := make([]byte, sampleBytes*rate)
 		for n := range c.count {
 			for at := int64(0); at < c.each; at += rate {
-				l.listen(n*c.each+at, second[:sampleBytes*min(rate, c.each)])
+				l.handleAudio(n*c.each+at, second[:sampleBytes*min(rate, c.each)])
 			}
 			l.commit(&contract.VoiceCommand{Item: fmt.Sprint(n), From: n * c.each, To: (n + 1) * c.each})
 			in := &l.input
@@ -78,45 +79,46 @@ func TestWhatWaitsIsBounded(t *testing.T) {
 		}
 		for item, times := range told {
 			if times != 1 {
-				t.Errorf("%s: %s was told of %d times", name, item, times)
+				t.Errorf("%s: %s was reported %d times", name, item, times)
 			}
 		}
 	}
 }
 
-// TestATapeThatNobodyReads: what an ingress brings without a commit is bounded, too, also in a line's first seconds.
-func TestATapeThatNobodyReads(t *testing.T) {
+// TestUncommittedAudioIsBounded: audio without a commit is bounded, too, even in a session's first
+// seconds.
+func TestUncommittedAudioIsBounded(t *testing.T) {
 	t.Parallel()
-	l, _ := stuck(t)
+	l, _ := newStuckSession(t)
 	l.opened = time.Now().Add(time.Hour)
 	second := make([]byte, sampleBytes*rate)
 	for n := range int64(1000) {
-		l.listen(n*rate, second)
+		l.handleAudio(n*rate, second)
 	}
 	if kept := l.input.tape.end() - l.input.tape.start; kept != maxTape || cap(l.input.tape.pcm) > 3*sampleBytes*maxTape {
 		t.Errorf("%d s, %d bytes", kept/rate, cap(l.input.tape.pcm))
 	}
 }
 
-// TestARetryIsOfTheWhole: an utterance that is tried again is the same, though the tape went on.
+// TestARetryIsOfTheWhole: a retried utterance has the same audio, although the tape has advanced.
 func TestARetryIsOfTheWhole(t *testing.T) {
 	t.Parallel()
-	l, r := stuck(t)
+	l, r := newStuckSession(t)
 	second := make([]byte, sampleBytes*rate)
-	l.listen(0, second)
+	l.handleAudio(0, second)
 	l.commit(&contract.VoiceCommand{Item: "a", To: rate})
 	u := l.input.waiting[0]
 	for n := range int64(400) {
-		l.listen((n+1)*rate, second)
+		l.handleAudio((n+1)*rate, second)
 	}
-	l.transcribed(text{of: u, err: &speech.Error{Code: speech.CodeTranscription, Message: "Again.", Retryable: true}})
+	l.handleTranscript(transcript{of: u, err: &speech.Error{Code: speech.CodeTranscription, Message: "Again.", Retryable: true}})
 	if u.tries != 2 || len(u.pcm) != sampleBytes*rate || len(r.failures(t)) > 0 {
 		t.Errorf("%d tries, %d bytes, %v", u.tries, len(u.pcm), r.failures(t))
 	}
 }
 
-// TestNumbersOfALine: whatever was signed, the first and the last line that can be opened is.
-func TestNumbersOfALine(t *testing.T) {
+// TestPositionsOfASession: sessions at the limits of the positions can be opened.
+func TestPositionsOfASession(t *testing.T) {
 	t.Parallel()
 	d := &contract.VoiceDetection{Threshold: 1, PrefixMS: 60_000, SilenceMS: 60_000}
 	for _, open := range []contract.VoiceOpen{
@@ -124,17 +126,17 @@ func TestNumbersOfALine(t *testing.T) {
 		{Position: contract.MaxVoiceSample, Config: contract.VoiceConfig{Detection: d}, Speech: &contract.VoiceSpeech{}},
 		{Config: contract.VoiceConfig{Detection: d}, Speech: &contract.VoiceSpeech{From: contract.MaxVoiceSample}},
 	} {
-		l, _ := stuck(t)
+		l, _ := newStuckSession(t)
 		l.input = newInput(open)
-		l.listen(contract.MaxVoiceSample, make([]byte, sampleBytes*rate))
-		l.commit(&contract.VoiceCommand{From: contract.MaxVoiceSample, To: 0}) // backwards
+		l.handleAudio(contract.MaxVoiceSample, make([]byte, sampleBytes*rate))
+		l.commit(&contract.VoiceCommand{From: contract.MaxVoiceSample, To: 0}) // From is after To
 		if needs := l.input.needs(); needs < 0 || needs > contract.MaxVoiceSample+rate {
 			t.Errorf("%+v: needs %d", open, needs)
 		}
 	}
 }
 
-// TestCallsHaveTheirOwnTime: waiting for a turn takes nothing of it.
+// TestCallsHaveTheirOwnTime: the wait for a turn does not count towards a call's time limit.
 func TestCallsHaveTheirOwnTime(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ begins, ends time.Duration }{
@@ -149,7 +151,7 @@ func TestCallsHaveTheirOwnTime(t *testing.T) {
 			if c.begins >= 0 {
 				time.AfterFunc(c.begins, func() {
 					begun()
-					time.AfterFunc(time.Second, begun) // twice is once
+					time.AfterFunc(time.Second, begun) // the second call has no effect
 				})
 			}
 			<-ctx.Done()

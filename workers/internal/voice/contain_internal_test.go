@@ -12,25 +12,26 @@ import (
 	"parley/shared/contract"
 )
 
-// recorded is an end without a bus.
-type recorded struct {
+// fakeEnd is an end of a session without a bus.
+type fakeEnd struct {
 	mu      sync.Mutex
 	frames  chan frame
 	reports []contract.VoiceReport
 }
 
-func (r *recorded) Frames() <-chan frame { return r.frames }
+func (r *fakeEnd) Frames() <-chan frame { return r.frames }
 
-func (r *recorded) Report(report contract.VoiceReport) error {
+func (r *fakeEnd) Report(report contract.VoiceReport) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.reports = append(r.reports, report)
 	return nil
 }
 
-func (r *recorded) Audio(contract.VoiceAudio) error { return nil }
+func (r *fakeEnd) Audio(contract.VoiceAudio) error { return nil }
 
-// TestPanicsAreContained: a line that panics is told to be taken elsewhere, and is the only one that ends.
+// TestPanicsAreContained: a session that panics asks its ingress to move it, and no other session
+// ends.
 func TestPanicsAreContained(t *testing.T) {
 	t.Parallel()
 	var log strings.Builder
@@ -40,7 +41,7 @@ func TestPanicsAreContained(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &recorded{}
+	r := &fakeEnd{}
 	s.serve(t.Context(), []byte(`{"line":"line_1"}`), r)
 	if len(r.reports) != 1 || r.reports[0].Type != contract.VoiceLeaving {
 		t.Errorf("%+v", r.reports)
@@ -50,7 +51,7 @@ func TestPanicsAreContained(t *testing.T) {
 	}
 }
 
-// TestFramesDecide: a line ends with its frames, with the command that closes it, and with its context.
+// TestFramesDecide: a session ends with its frames, with the close command, and with its context.
 func TestFramesDecide(t *testing.T) {
 	t.Parallel()
 	s, err := New(Config{Places: 1}, Deps{Metrics: prometheus.NewRegistry(), Log: zerolog.Nop()})
@@ -60,12 +61,12 @@ func TestFramesDecide(t *testing.T) {
 	closing := make(chan frame, 2)
 	closing <- frame{Control: &contract.VoiceCommand{Type: "of a later release"}}
 	closing <- frame{Control: &contract.VoiceCommand{Type: contract.VoiceClose}}
-	s.serve(t.Context(), []byte(`{}`), &recorded{frames: closing})
+	s.serve(t.Context(), []byte(`{}`), &fakeEnd{frames: closing})
 	lost := make(chan frame)
 	close(lost)
-	s.serve(t.Context(), []byte(`{}`), &recorded{frames: lost})
+	s.serve(t.Context(), []byte(`{}`), &fakeEnd{frames: lost})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	s.serve(ctx, []byte(`{}`), &recorded{})
-	s.serve(t.Context(), []byte(`no JSON`), &recorded{})
+	s.serve(ctx, []byte(`{}`), &fakeEnd{})
+	s.serve(t.Context(), []byte(`no JSON`), &fakeEnd{})
 }

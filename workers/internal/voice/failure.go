@@ -23,31 +23,33 @@ const (
 
 var errPanic = errors.New("the backend panicked")
 
-// Messages for callers where a backend gave none.
-var unsaid = map[string]string{
+// Messages for callers if the backend supplied none, by code.
+var defaultMessages = map[string]string{
 	speech.CodeTranscription: "The speech could not be transcribed.",
-	speech.CodeSpeech:        "The answer could not be spoken.",
+	speech.CodeSpeech:        "Speech synthesis of the answer failed.",
 }
 
-// contain makes a panic of a backend an error: other lines are in the same process.
-func (l *line) contain(err *error) {
+// contain converts a panic of a backend into an error, because the process also serves other voice
+// sessions.
+func (l *session) contain(err *error) {
 	if cause := recover(); cause != nil {
-		// The cause may quote what was said; the stack says where.
+		// The panic value may quote speech, so only its type is logged.
 		l.log.Error().Str("panic", fmt.Sprintf("%T", cause)).Bytes("stack", debug.Stack()).Msg("speech backend panicked")
 		*err = errPanic
 	}
 }
 
-// again tells whether a call that was made so often, with a voice and in a language, is to be made again, and when. What the
-// backend does not have is given up first, and told: the line goes on without.
-func (l *line) again(err error, tries int, voice, language string) (again bool, after time.Duration) {
+// shouldRetry decides whether to retry a failed call, and after which delay. tries counts the calls made
+// so far. If the backend lacks the voice or the language, the session drops that setting, reports
+// it and retries.
+func (l *session) shouldRetry(err error, tries int, voice, language string) (again bool, after time.Duration) {
 	var coded *speech.Error
 	switch {
 	case errors.Is(err, speech.ErrUnknownVoice) && voice != "":
-		l.giveUp("voice", &l.config.Voice, voice, err)
+		l.dropSetting("voice", &l.config.Voice, voice, err)
 		return true, 0
 	case errors.Is(err, speech.ErrUnknownLanguage) && language != "":
-		l.giveUp("language", &l.config.Language, language, err)
+		l.dropSetting("language", &l.config.Language, language, err)
 		return true, 0
 	case errors.As(err, &coded) && coded.Retryable && tries < callTries:
 		return true, retryAfter
@@ -55,8 +57,9 @@ func (l *line) again(err error, tries int, voice, language string) (again bool, 
 	return false, 0
 }
 
-// giveUp takes a setting back, unless that was done or it is another one by now.
-func (l *line) giveUp(param string, setting *string, value string, err error) {
+// dropSetting resets a setting to its default and reports the failure, unless the setting has changed
+// meanwhile.
+func (l *session) dropSetting(param string, setting *string, value string, err error) {
 	if *setting != value {
 		return
 	}
@@ -66,21 +69,21 @@ func (l *line) giveUp(param string, setting *string, value string, err error) {
 	l.report(contract.VoiceReport{Type: contract.VoiceFailed, Failure: failure})
 }
 
-// failure gives what callers are told of an error, and logs the rest.
-func (l *line) failure(err error, code string) *contract.VoiceFailure {
+// failure logs an error and returns the part that callers may see.
+func (l *session) failure(err error, code string) *contract.VoiceFailure {
 	l.log.Warn().Err(err).AnErr("cause", cause(err)).Str("code", code).Msg("speech failed")
 	if coded, ok := errors.AsType[*speech.Error](err); ok {
 		return &contract.VoiceFailure{Code: coded.Code, Message: coded.Message}
 	}
-	message := unsaid[code]
+	message := defaultMessages[code]
 	if errors.Is(err, context.DeadlineExceeded) {
 		message += " It took too long."
 	}
 	return &contract.VoiceFailure{Code: code, Message: message}
 }
 
-// cause gives of what is behind an error the part that cannot hold what was said: how the network, a process or a file failed.
-// What servers answer and programs complain of may quote it.
+// cause returns the part of an error that cannot quote speech: a failure of the network, a process
+// or a file. Replies of servers and output of programs may quote it.
 func cause(err error) error {
 	if of, is := errors.AsType[*net.OpError](err); is {
 		return of
@@ -100,7 +103,7 @@ func cause(err error) error {
 	return nil
 }
 
-// pause waits, for as long as ctx lasts.
+// pause waits for d or until ctx ends.
 func pause(ctx context.Context, d time.Duration) error {
 	if d == 0 {
 		return nil

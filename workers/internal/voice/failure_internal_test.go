@@ -19,13 +19,13 @@ import (
 	"parley/workers/internal/speech"
 )
 
-// TestCausesAreLogged: the log says how a backend failed, as far as no word of what was said can be in that.
+// TestCausesAreLogged: the log states how a backend failed, unless that could quote speech.
 func TestCausesAreLogged(t *testing.T) {
 	t.Parallel()
 	exit := exec.CommandContext(t.Context(), "false").Run()
 	for name, c := range map[string]struct {
 		cause error
-		want  string // "": nothing
+		want  string // "": nothing is logged
 	}{
 		"the network": {fmt.Errorf("a secret: %w", &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}), "dial tcp: connection refused"},
 		"a certificate": {
@@ -44,10 +44,10 @@ func TestCausesAreLogged(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l := newLine(s, &recorded{}, contract.VoiceOpen{})
+		l := newSession(s, &fakeEnd{}, contract.VoiceOpen{})
 		told := l.failure(&speech.Error{Code: speech.CodeOverloaded, Message: "Busy.", Cause: c.cause}, speech.CodeSpeech)
 		if *told != (contract.VoiceFailure{Code: speech.CodeOverloaded, Message: "Busy."}) {
-			t.Errorf("%s: the caller is told %+v", name, told)
+			t.Errorf("%s: the failure for callers is %+v", name, told)
 		}
 		got := log.String()
 		if strings.Contains(got, "a secret") || strings.Contains(got, `"cause"`) != (c.want != "") || !strings.Contains(got, c.want) {

@@ -11,58 +11,65 @@ import (
 	"parley/workers/internal/voice/activity"
 )
 
-// maxWaiting is how many utterances wait for their transcripts, as many as an ingress lets.
+// maxWaiting is the maximum number of utterances that wait for their transcripts. An ingress has
+// the same limit.
 const maxWaiting = 64
 
-// errOverloaded is why an utterance is not transcribed. An ingress lets no more wait than this either; a worker does not count on that.
+// errOverloaded rejects an utterance beyond maxWaiting. An ingress enforces the same limit; the
+// worker does not rely on it.
 var errOverloaded = &speech.Error{
-	Code: speech.CodeOverloaded, Message: "Too much waits for its transcript; wait for some of it, and say it again.",
+	Code: speech.CodeOverloaded, Message: "Too much audio is waiting for transcription; wait, then repeat it.",
 }
 
-// input is what a line listens to.
+// input is the state of a session's incoming audio.
 type input struct {
 	tape      tape
-	from      int64              // listening begins there
-	since     int64              // what is before was dealt with
+	from      int64              // detection begins at this sample
+	since     int64              // audio before this sample has been processed
 	detector  *activity.Detector // nil: turns end by command
 	detection contract.VoiceDetection
-	item      string // of the speech that there is
-	told      int64  // sample that the last alive told
+	item      string // id of the current speech
+	reported  int64  // sample reported by the last alive
 
 	waiting []*utterance // the first one is being transcribed
-	early   *utterance   // is being transcribed, too, though it may not have ended; nil: none
-	texts   chan text
+	early   *utterance   // is also being transcribed, although its speech may continue; nil: none
+	texts   chan transcript
 }
 
-// utterance is what is to be transcribed.
+// utterance is audio to be transcribed.
 type utterance struct {
 	item     string
 	from, to int64
-	last     int64 // of one that was found: the sample behind which nothing was heard
-	found    bool  // by this line, and not committed by command
+	last     int64 // of a detected utterance: the sample after the last sound
+	found    bool  // detected by this session, not committed by command
 	tries    int
-	pcm      []byte             // once it was begun
-	language string             // that it was said to be in
-	cancel   context.CancelFunc // nil: not begun
-	got      *text              // that came before its turn
+	pcm      []byte             // set when the first call begins
+	language string             // language of the last call
+	cancel   context.CancelFunc // nil: no call is running
+	got      *transcript        // a transcript that arrived before the utterance was first in line
 }
 
-// text is what became of an utterance.
-type text struct {
+// transcript is the outcome of an utterance's call.
+type transcript struct {
 	of   *utterance
 	text string
 	err  error
 }
 
+// newInput returns the state of a new or moved session. If the session moved in the middle of
+// speech, detection resumes within that speech.
 func newInput(open contract.VoiceOpen) input {
-	in := input{tape: tape{start: open.Position}, from: open.Position, since: open.Position, told: open.Position, texts: make(chan text)}
+	at := open.Position
+	in := input{tape: tape{start: at}, from: at, since: at, reported: at, texts: make(chan transcript)}
+
 	d := open.Config.Detection
 	if d != nil {
 		in.detection = *d
 	}
+
 	switch s := open.Speech; {
 	case d == nil:
-	case s != nil: // what is before it is for what is committed
+	case s != nil: // audio before it can still be committed by command
 		in.from, in.item = max(s.From, open.Position), s.Item
 		in.detector = activity.Resume(activity.Settings(*d), in.from, s.From)
 	default:
@@ -71,8 +78,8 @@ func newInput(open contract.VoiceOpen) input {
 	return in
 }
 
-// configure goes by d from here on. What was listened to by command alone begins no speech, and speech that there is when
-// listening ends waits for the command.
+// configure replaces the detection settings. If detection starts, audio received before it never
+// starts speech. If detection stops, current speech waits for the commit command.
 func (in *input) configure(d *contract.VoiceDetection) {
 	if d != nil {
 		in.detection = *d
@@ -88,7 +95,7 @@ func (in *input) configure(d *contract.VoiceDetection) {
 	}
 }
 
-// restart takes what is before a sample as dealt with.
+// restart marks the audio before a sample as processed.
 func (in *input) restart(at int64) {
 	at = min(at, in.tape.end())
 	in.since = max(in.since, at)
@@ -101,7 +108,7 @@ func (in *input) restart(at int64) {
 	}
 }
 
-// needs gives the sample from which on the input is needed.
+// needs returns the first sample that is still needed.
 func (in *input) needs() int64 {
 	needs := in.since
 	if in.detector != nil {
@@ -113,21 +120,21 @@ func (in *input) needs() int64 {
 	return max(needs, in.tape.start, in.tape.end()-maxTape)
 }
 
-// detect gives what speech there is in audio that is new.
+// detect returns the speech events in new audio.
 func (in *input) detect(fresh []byte) []activity.Event {
 	begins := in.tape.end() - int64(len(fresh)/sampleBytes)
 	if in.detector == nil || in.tape.end() <= in.from {
 		return nil
 	}
 	from := max(begins, in.from)
-	if in.detector.Heard() != from { // the tape began anew
+	if in.detector.Heard() != from { // the tape was restarted
 		in.detector, in.item = activity.New(activity.Settings(in.detection), from), ""
 	}
 	return in.detector.Write(fresh[sampleBytes*(from-begins):])
 }
 
-// listen takes input. Speech that begins is told before anything else is done.
-func (l *line) listen(at int64, pcm []byte) {
+// handleAudio processes incoming audio. The start of speech is reported before any other work.
+func (l *session) handleAudio(at int64, pcm []byte) {
 	in := &l.input
 	for _, e := range in.detect(in.tape.add(at, pcm)) {
 		if e.Stopped {
@@ -140,33 +147,38 @@ func (l *line) listen(at int64, pcm []byte) {
 		l.report(contract.VoiceReport{Type: contract.VoiceStarted, Item: in.item, From: e.From})
 		l.deps.Prepare()
 	}
-	l.foresee()
+
+	l.transcribeEarly()
 	l.bound()
-	if in.tape.end()-in.told >= rate/2 {
+	if in.tape.end()-in.reported >= rate/2 {
 		l.alive()
 	}
 }
 
-// foresee has speech transcribed that may have ended, so that its transcript is there when it has. When it goes on, that is dropped.
-func (l *line) foresee() {
+// transcribeEarly starts to transcribe speech that may have ended, so that the transcript is ready when it
+// has. If the speech continues, the early transcription is dropped.
+func (l *session) transcribeEarly() {
 	in := &l.input
 	last, pausing := int64(0), false
 	if in.detector != nil {
 		last, pausing = in.detector.Pausing()
 	}
+
 	if in.early != nil && (!pausing || in.early.last != last) {
 		in.drop()
 		l.deps.Prepare()
 	}
+
 	if !pausing || in.early != nil || len(in.waiting) > 0 {
 		return
 	}
+
 	from, _ := in.detector.Speaking()
 	in.early = &utterance{item: in.item, from: from, to: in.tape.end(), last: last, found: true}
 	l.begin(in.early, 0)
 }
 
-// drop gives up what was begun early.
+// drop cancels the early transcription.
 func (in *input) drop() {
 	if in.early != nil {
 		in.early.stop()
@@ -174,7 +186,8 @@ func (in *input) drop() {
 	}
 }
 
-// stopped gives the utterance that has ended: the one that was begun early, if nothing was heard since.
+// stopped returns the utterance of speech that has ended. It is the early one if there was no sound
+// since it began.
 func (in *input) stopped(e activity.Event) *utterance {
 	if u := in.early; u != nil && u.item == in.item && u.last == e.Last {
 		u.to = e.To
@@ -184,9 +197,11 @@ func (in *input) stopped(e activity.Event) *utterance {
 	return &utterance{item: in.item, from: e.From, to: e.To, last: e.Last, found: true}
 }
 
-// commit has samples transcribed. Of a line that was taken up they may have been found anew, which nobody asked for.
-func (l *line) commit(c *contract.VoiceCommand) {
+// commit has the samples of a command transcribed. After a session has moved to this worker,
+// detection may have found the same samples again; such utterances are dropped.
+func (l *session) commit(c *contract.VoiceCommand) {
 	in := &l.input
+
 	kept := in.waiting[:0:0]
 	for _, u := range in.waiting {
 		if u.found && u.from < c.To && u.to > c.From {
@@ -195,6 +210,7 @@ func (l *line) commit(c *contract.VoiceCommand) {
 		}
 		kept = append(kept, u)
 	}
+
 	in.waiting = kept
 	in.drop()
 	in.restart(c.To)
@@ -207,23 +223,24 @@ func (u *utterance) stop() {
 	}
 }
 
-// wait has an utterance transcribed once those before it are.
-func (l *line) wait(u *utterance) {
+// wait queues an utterance for transcription.
+func (l *session) wait(u *utterance) {
 	if len(l.input.waiting) >= maxWaiting {
 		l.untranscribed(u, errOverloaded)
 		return
 	}
-	l.metrics.heard(u.to - u.from)
+
+	l.metrics.countHeard(u.to - u.from)
 	l.input.waiting = append(l.input.waiting, u)
 	l.transcribe(0)
 }
 
-func (l *line) untranscribed(u *utterance, err error) {
+func (l *session) untranscribed(u *utterance, err error) {
 	l.report(contract.VoiceReport{Type: contract.VoiceFailed, Item: u.item, Failure: l.failure(err, speech.CodeTranscription)})
 }
 
-// bound drops input that is too much to keep, and what waits for its transcript with it: it is not understood by half.
-func (l *line) bound() {
+// bound drops audio beyond the limit. It rejects waiting utterances whose audio is incomplete.
+func (l *session) bound() {
 	in := &l.input
 	if !in.tape.bound() {
 		return
@@ -237,8 +254,9 @@ func (l *line) bound() {
 	})
 }
 
-// transcribe begins with the first utterance that waits, after a while, unless that was begun early.
-func (l *line) transcribe(after time.Duration) {
+// transcribe starts the call of the first waiting utterance after a delay, unless it was started
+// early.
+func (l *session) transcribe(after time.Duration) {
 	if len(l.input.waiting) == 0 {
 		return
 	}
@@ -246,55 +264,57 @@ func (l *line) transcribe(after time.Duration) {
 	case u.got != nil:
 		got := *u.got
 		u.got = nil
-		l.transcribed(got)
+		l.handleTranscript(got)
 	case u.cancel == nil:
 		l.begin(u, after)
 	}
 }
 
-// begin calls the backend, after a while.
-func (l *line) begin(u *utterance, after time.Duration) {
+// begin calls the backend for an utterance after a delay.
+func (l *session) begin(u *utterance, after time.Duration) {
 	if u.tries++; u.tries == 1 {
-		u.pcm = l.input.tape.copied(u.from, u.to)
+		u.pcm = l.input.tape.copyRange(u.from, u.to)
 	}
-	asked := speech.Utterance{Organization: l.org, PCM: u.pcm, Language: l.config.Language, Prompt: l.config.Prompt}
-	u.language = asked.Language
+
+	request := speech.Utterance{Organization: l.org, PCM: u.pcm, Language: l.config.Language, Prompt: l.config.Prompt}
+	u.language = request.Language
 	u.cancel = l.call(func(ctx context.Context, begun func()) {
-		asked := asked
-		asked.Begun = begun
-		got := text{of: u}
+		request := request
+		request.Begun = begun
+		got := transcript{of: u}
 		if got.err = pause(ctx, after); got.err == nil {
-			got.text, got.err = l.understand(ctx, asked)
+			got.text, got.err = l.callTranscriber(ctx, request)
 		}
 		got.err = outcome(ctx, got.err)
-		select { // also when the call's time is over
+		select { // also when the call's context has ended
 		case l.input.texts <- got:
 		case <-l.ended:
 		}
 	})
 }
 
-// understand has the backend transcribe what is not empty.
-func (l *line) understand(ctx context.Context, asked speech.Utterance) (text string, err error) {
-	if len(asked.PCM) == 0 {
+// callTranscriber transcribes audio unless it is empty.
+func (l *session) callTranscriber(ctx context.Context, request speech.Utterance) (text string, err error) {
+	if len(request.PCM) == 0 {
 		return "", nil
 	}
 	began := time.Now()
 	defer func() { observe(l.metrics.transcription, began, err) }()
 	defer l.contain(&err)
-	return l.deps.Transcriber.Transcribe(ctx, asked)
+	return l.deps.Transcriber.Transcribe(ctx, request)
 }
 
-// transcribed takes what became of an utterance, and goes on with the next.
-func (l *line) transcribed(t text) {
+// handleTranscript processes the outcome of a call, and starts the next one.
+func (l *session) handleTranscript(t transcript) {
 	in := &l.input
 	if len(in.waiting) == 0 || in.waiting[0] != t.of {
-		t.of.got = &t // it came before its turn, or was not asked for any more
+		t.of.got = &t // it arrived early, or its utterance was dropped
 		l.transcribe(0)
 		return
 	}
+
 	t.of.cancel = nil
-	switch again, after := l.again(t.err, t.of.tries, "", t.of.language); {
+	switch again, after := l.shouldRetry(t.err, t.of.tries, "", t.of.language); {
 	case again:
 		l.transcribe(after)
 		return
@@ -303,6 +323,7 @@ func (l *line) transcribed(t text) {
 	default:
 		l.report(contract.VoiceReport{Type: contract.VoiceTranscript, Item: t.of.item, Text: t.text})
 	}
+
 	in.waiting = in.waiting[1:]
 	l.transcribe(0)
 }

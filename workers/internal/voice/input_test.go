@@ -20,16 +20,16 @@ func TestTurns(t *testing.T) {
 	t.Parallel()
 	pcm := speechFor(t)
 	var got atomic.Pointer[speech.Utterance]
-	s := told()
+	s := defaultScript()
 	s.hear = func(_ context.Context, u speech.Utterance) (string, error) {
 		got.Store(&u)
 		return "the words", nil
 	}
 	svc := start(t, s)
 	l := svc.open(contract.VoiceOpen{Config: contract.VoiceConfig{Detection: detection, Language: "en", Prompt: "Paris"}})
-	l.bring(quiet(1000))
-	l.bring(pcm)
-	l.bring(quiet(2000))
+	l.sendAudio(quiet(1000))
+	l.sendAudio(pcm)
+	l.sendAudio(quiet(2000))
 	began := l.want(contract.VoiceStarted)
 	if late := began.From + 300*ms - 1000*ms; late < -20*ms || late > 150*ms || !strings.HasPrefix(began.Item, "item_") {
 		t.Errorf("%+v", began)
@@ -48,8 +48,8 @@ func TestTurns(t *testing.T) {
 	}
 	l.until("what was heard", func() bool { return l.heard == l.at && l.needs >= ended.To })
 
-	l.bring(pcm) // another one
-	l.bring(quiet(1000))
+	l.sendAudio(pcm) // another utterance
+	l.sendAudio(quiet(1000))
 	if r := l.want(contract.VoiceStarted); r.Item == began.Item || r.From < ended.To {
 		t.Errorf("%+v", r)
 	}
@@ -58,13 +58,14 @@ func TestTurns(t *testing.T) {
 	secret(t, svc, "the words", "Paris")
 }
 
-// TestStartedAtOnce measures how long after the frame with which speech is known the ingress knows it.
-func TestStartedAtOnce(t *testing.T) {
+// TestStartIsReportedImmediately measures the delay between the frame that starts speech and the report at the
+// ingress.
+func TestStartIsReportedImmediately(t *testing.T) {
 	t.Parallel()
 	pcm := speechFor(t)
 	hold := make(chan struct{})
 	defer close(hold)
-	s := told()
+	s := defaultScript()
 	s.hear = func(ctx context.Context, _ speech.Utterance) (string, error) {
 		select {
 		case <-hold:
@@ -77,10 +78,10 @@ func TestStartedAtOnce(t *testing.T) {
 	var behind []int64
 	for n := range 20 {
 		l := svc.open(contract.VoiceOpen{Line: fmt.Sprint("line_", n), Config: contract.VoiceConfig{Detection: detection}})
-		l.bring(quiet(500))
+		l.sendAudio(quiet(500))
 		l.until("silence", func() bool { return l.heard == l.at })
-		for at := 0; ; at += 20 * ms * 2 { // as a client sends it: a frame, and what comes of it
-			l.bring(pcm[at : at+20*ms*2])
+		for at := 0; ; at += 20 * ms * 2 { // as a client sends it: one frame at a time
+			l.sendAudio(pcm[at : at+20*ms*2])
 			sent := time.Now()
 			if r, ok := l.report(5 * time.Millisecond); ok {
 				took = append(took, time.Since(sent))
@@ -95,20 +96,20 @@ func TestStartedAtOnce(t *testing.T) {
 	}
 	slices.Sort(took)
 	slices.Sort(behind)
-	t.Logf("told %v after the frame (median of %d; at most %v), %d ms of speech had come, %d at most",
+	t.Logf("reported %v after the frame (median of %d; at most %v), %d ms of speech had come, %d at most",
 		took[len(took)/2], len(took), took[len(took)-1], behind[len(behind)/2], behind[len(behind)-1])
-	if took[len(took)/2] > 5*time.Millisecond || behind[len(behind)/2] > 250 { // the middle one: a single one may meet another test
-		t.Errorf("speech is told of late")
+	if took[len(took)/2] > 5*time.Millisecond || behind[len(behind)/2] > 250 { // the median, because another test may delay a single one
+		t.Errorf("speech is reported late")
 	}
 }
 
 func TestByCommandAlone(t *testing.T) {
 	t.Parallel()
-	s := told()
+	s := defaultScript()
 	s.hear = func(_ context.Context, u speech.Utterance) (string, error) { return fmt.Sprint(len(u.PCM) / 2), nil }
 	l := start(t, s).open(contract.VoiceOpen{Position: 7})
-	l.bring(speechFor(t)) // nobody listens
-	l.bring(quiet(2000))
+	l.sendAudio(speechFor(t)) // detection is off
+	l.sendAudio(quiet(2000))
 	l.send(contract.VoiceCommand{Type: contract.VoiceCommit, Item: "item_a", From: 7, To: 7 + 2400})
 	l.send(contract.VoiceCommand{Type: contract.VoiceCommit, Item: "item_b", From: 7 + 2400, To: l.at})
 	l.send(contract.VoiceCommand{Type: contract.VoiceCommit, Item: "item_c", From: l.at, To: l.at + 1_000_000})
@@ -122,21 +123,22 @@ func TestByCommandAlone(t *testing.T) {
 		}
 	}
 	l.until("what is needed", func() bool { return l.needs == l.at })
-	l.bring(quiet(300))
+	l.sendAudio(quiet(300))
 	l.until("what is needed", func() bool { return l.heard == l.at && l.needs == l.at-300*ms })
 	l.send(contract.VoiceCommand{Type: contract.VoiceClear, From: l.at})
 	l.until("what is needed", func() bool { return l.needs == l.at })
 }
 
-// TestClearAndCommitInSpeech: speech that is forgotten, or committed by command, is over; what follows is another.
+// TestClearAndCommitInSpeech: speech that is cleared, or committed by command, is over, and later
+// speech is a new item.
 func TestClearAndCommitInSpeech(t *testing.T) {
 	t.Parallel()
 	pcm := speechFor(t)
 	for _, command := range []string{contract.VoiceClear, contract.VoiceCommit} {
 		t.Run(command, func(t *testing.T) {
 			t.Parallel()
-			l := start(t, told()).open(contract.VoiceOpen{Config: contract.VoiceConfig{Detection: detection}})
-			l.bring(pcm[:rate])
+			l := start(t, defaultScript()).open(contract.VoiceOpen{Config: contract.VoiceConfig{Detection: detection}})
+			l.sendAudio(pcm[:rate])
 			first := l.want(contract.VoiceStarted)
 			cut := l.at
 			if command == contract.VoiceClear {
@@ -147,8 +149,8 @@ func TestClearAndCommitInSpeech(t *testing.T) {
 					t.Errorf("%+v", r)
 				}
 			}
-			l.bring(pcm[rate:])
-			l.bring(quiet(1000))
+			l.sendAudio(pcm[rate:])
+			l.sendAudio(quiet(1000))
 			if r := l.want(contract.VoiceStarted); r.From < cut || r.Item == first.Item {
 				t.Errorf("%+v", r)
 			}
@@ -163,31 +165,32 @@ func TestClearAndCommitInSpeech(t *testing.T) {
 func TestConfigureDetection(t *testing.T) {
 	t.Parallel()
 	pcm := speechFor(t)
-	l := start(t, told()).open(contract.VoiceOpen{})
-	l.bring(pcm)
+	l := start(t, defaultScript()).open(contract.VoiceOpen{})
+	l.sendAudio(pcm)
 	l.send(contract.VoiceCommand{Type: contract.VoiceConfigure, Config: &contract.VoiceConfig{Detection: detection}})
-	l.bring(quiet(1000))
+	l.sendAudio(quiet(1000))
 	at := l.at
-	l.bring(pcm[:rate])
+	l.sendAudio(pcm[:rate])
 	began := l.want(contract.VoiceStarted)
 	if began.From < at-320*ms {
 		t.Errorf("%+v", began)
 	}
-	// By command again, in the middle of speech: no end is told, and all of it may be committed.
+	// Back to commands in the middle of speech: no end is reported, and all of it can be committed.
 	l.send(contract.VoiceCommand{Type: contract.VoiceConfigure, Config: &contract.VoiceConfig{Language: "fr"}})
-	l.bring(pcm[rate:])
-	l.bring(quiet(2000))
+	l.sendAudio(pcm[rate:])
+	l.sendAudio(quiet(2000))
 	l.send(contract.VoiceCommand{Type: contract.VoiceCommit, Item: "item_mine", From: began.From, To: l.at})
 	if r := l.want(contract.VoiceTranscript); r.Item != "item_mine" || r.Text != "said fr" {
 		t.Errorf("%+v", r)
 	}
 }
 
-// TestTakenUp: a line that another worker had goes on in the middle of speech, and what was not transcribed is.
-func TestTakenUp(t *testing.T) {
+// TestResumed: a session that moves to another worker continues in the middle of speech, and its
+// pending audio is transcribed.
+func TestResumed(t *testing.T) {
 	t.Parallel()
 	pcm := speechFor(t)
-	s := told()
+	s := defaultScript()
 	s.hear = func(_ context.Context, u speech.Utterance) (string, error) { return fmt.Sprint(len(u.PCM) / 2), nil }
 	svc := start(t, s)
 	const position = 1_000_001
@@ -196,36 +199,36 @@ func TestTakenUp(t *testing.T) {
 		Position: position, Config: contract.VoiceConfig{Detection: detection},
 		Speech: &contract.VoiceSpeech{Item: "item_now", From: position + first},
 	})
-	l.bring(pcm) // of what is committed below
-	l.bring(quiet(700))
-	l.bring(pcm[:rate])
+	l.sendAudio(pcm) // audio that is committed below
+	l.sendAudio(quiet(700))
+	l.sendAudio(pcm[:rate])
 	l.send(contract.VoiceCommand{Type: contract.VoiceCommit, Item: "item_before", From: position, To: position + first})
 	if r := l.want(contract.VoiceTranscript); r.Item != "item_before" || r.Text != fmt.Sprint(first) {
 		t.Errorf("%+v", r)
 	}
 	l.until("what is needed", func() bool { return l.heard == l.at && l.needs == position+first })
-	l.bring(pcm[rate:])
-	l.bring(quiet(1000))
+	l.sendAudio(pcm[rate:])
+	l.sendAudio(quiet(1000))
 	ended := l.want(contract.VoiceStopped)
 	if ended.Item != "item_now" || ended.From != position+first || ended.To < l.at-700*ms {
 		t.Errorf("%+v", ended)
 	}
 	r := l.want(contract.VoiceTranscript)
 	samples, err := strconv.ParseInt(r.Text, 10, 64)
-	if silent := ended.To - ended.From - samples; r.Item != "item_now" || err != nil || silent < 0 || silent > 260*ms { // of what was begun early
+	if silent := ended.To - ended.From - samples; r.Item != "item_now" || err != nil || silent < 0 || silent > 260*ms { // transcribed early
 		t.Errorf("%+v: %d ms less, %v", r, silent/ms, err)
 	}
 }
 
-// TestHeardEarly: what may have ended is transcribed before it is sure, and again when it goes on.
-func TestHeardEarly(t *testing.T) {
+// TestTranscribedEarly: speech that may have ended is transcribed early, and again if it continues.
+func TestTranscribedEarly(t *testing.T) {
 	t.Parallel()
 	pcm := speechFor(t)
 	began, dropped := make(chan int, 8), make(chan struct{}, 8)
-	s := told()
+	s := defaultScript()
 	s.hear = func(ctx context.Context, u speech.Utterance) (string, error) {
 		began <- len(u.PCM)
-		if len(u.PCM) > len(pcm)+2*700*ms { // all of it
+		if len(u.PCM) > len(pcm)+2*700*ms { // the complete utterance
 			return "both", nil
 		}
 		<-ctx.Done()
@@ -233,21 +236,21 @@ func TestHeardEarly(t *testing.T) {
 		return "", ctx.Err()
 	}
 	l := start(t, s).open(contract.VoiceOpen{Config: contract.VoiceConfig{Detection: detection}})
-	l.bring(quiet(1000))
-	l.bring(pcm)
-	l.bring(quiet(350)) // the turn is not over
+	l.sendAudio(quiet(1000))
+	l.sendAudio(pcm)
+	l.sendAudio(quiet(350)) // the turn has not ended
 	l.want(contract.VoiceStarted)
 	first := <-began
-	l.bring(pcm)
+	l.sendAudio(pcm)
 	<-dropped
-	l.bring(quiet(350))
+	l.sendAudio(quiet(350))
 	if again := <-began; again < first+len(pcm) {
 		t.Errorf("%d bytes, and then %d", first, again)
 	}
 	if r, ok := l.report(20 * time.Millisecond); ok {
-		t.Errorf("told before the turn is over: %+v", r)
+		t.Errorf("reported before the turn has ended: %+v", r)
 	}
-	l.bring(quiet(300))
+	l.sendAudio(quiet(300))
 	ended := l.want(contract.VoiceStopped)
 	if r := l.next(); r.Type != contract.VoiceTranscript || r.Item != ended.Item || r.Text != "both" {
 		t.Errorf("%+v", r)
@@ -257,11 +260,12 @@ func TestHeardEarly(t *testing.T) {
 	}
 }
 
-// TestOrderAndFailures: transcripts come in the order of what was said, one at a time, whatever becomes of them.
+// TestOrderAndFailures: transcripts arrive in the order of the utterances, one at a time, whether
+// or not they fail.
 func TestOrderAndFailures(t *testing.T) {
 	t.Parallel()
 	var running, calls atomic.Int32
-	s := told()
+	s := defaultScript()
 	s.hear = func(_ context.Context, u speech.Utterance) (string, error) {
 		if running.Add(1) > 1 {
 			t.Error("two at once")
@@ -278,7 +282,7 @@ func TestOrderAndFailures(t *testing.T) {
 		case 4:
 			return "", errors.New("dial 10.0.0.1: refused")
 		case 5:
-			if calls.Load() < 7 { // twice the first, then one each
+			if calls.Load() < 7 { // the first one twice, then once each
 				return "", &speech.Error{Code: speech.CodeOverloaded, Message: "Busy.", Retryable: true}
 			}
 		case 6:
@@ -290,7 +294,7 @@ func TestOrderAndFailures(t *testing.T) {
 	}
 	svc := start(t, s)
 	l := svc.open(contract.VoiceOpen{Config: contract.VoiceConfig{Language: "xx"}})
-	l.bring(quiet(100))
+	l.sendAudio(quiet(100))
 	for n := range int64(7) {
 		l.send(contract.VoiceCommand{Type: contract.VoiceCommit, Item: fmt.Sprint("item_", n+1), From: 10 * n, To: 10*n + n + 1})
 	}
@@ -317,7 +321,7 @@ func TestOrderAndFailures(t *testing.T) {
 
 func TestAlive(t *testing.T) {
 	t.Parallel()
-	l := start(t, told()).open(contract.VoiceOpen{Position: 1000, Config: contract.VoiceConfig{Detection: detection}})
+	l := start(t, defaultScript()).open(contract.VoiceOpen{Position: 1000, Config: contract.VoiceConfig{Detection: detection}})
 	began, alive := time.Now(), 0
 	for alive < 4 {
 		f := <-l.Frames()
@@ -329,7 +333,7 @@ func TestAlive(t *testing.T) {
 	if took := time.Since(began); took > testkit.Within(2500*time.Millisecond) {
 		t.Errorf("four in %v", took)
 	}
-	l.bring(quiet(10_000)) // much faster than it is spoken
+	l.sendAudio(quiet(10_000)) // much faster than real time
 	for last := int64(1000); last < l.at; {
 		f := <-l.Frames()
 		if step := f.Control.Heard - last; step > 600*ms || f.Control.Needs > f.Control.Heard || f.Control.Heard-f.Control.Needs > 2000*ms {
@@ -339,14 +343,14 @@ func TestAlive(t *testing.T) {
 	}
 }
 
-// TestTakenUpWithMuch: audio may come much faster than it is spoken.
-func TestTakenUpWithMuch(t *testing.T) {
+// TestResumedWithMuchAudio: audio may arrive much faster than real time.
+func TestResumedWithMuchAudio(t *testing.T) {
 	t.Parallel()
-	svc := start(t, told())
+	svc := start(t, defaultScript())
 	for name, d := range map[string]*contract.VoiceDetection{"by command": nil, "by detection": detection} {
 		l := svc.open(contract.VoiceOpen{Line: "line_" + name[3:], Config: contract.VoiceConfig{Detection: d}})
 		second := quiet(1000)
-		for range 80 { // what the bus holds for a reader, whatever that does
+		for range 80 { // what the bus buffers for a reader
 			if err := l.Audio(l.at, second); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}

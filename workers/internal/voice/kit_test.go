@@ -28,7 +28,7 @@ const (
 	key  = "6b6579736b6579736b6579736b6579736b6579736b6579736b6579736b657973"
 	rate = contract.VoiceRate
 	ms   = rate / 1000
-	wait = 20 * time.Second // for what has to come
+	wait = 20 * time.Second // for events that must arrive
 )
 
 func signer(t *testing.T) *secrets.Signer {
@@ -40,35 +40,36 @@ func signer(t *testing.T) *secrets.Signer {
 	return s
 }
 
-// script is a Transcriber and a Synthesizer that do as the test says.
+// script is a Transcriber and a Synthesizer with functions of the test.
 type script struct {
 	hear func(ctx context.Context, u speech.Utterance) (string, error)
-	say  func(ctx context.Context, line speech.Line, out func([]byte) error) error
+	say  func(ctx context.Context, segment speech.Line, out func([]byte) error) error
 }
 
 func (s script) Transcribe(ctx context.Context, u speech.Utterance) (string, error) {
 	return s.hear(ctx, u)
 }
 
-func (s script) Synthesize(ctx context.Context, line speech.Line, out func([]byte) error) error {
-	return s.say(ctx, line, out)
+func (s script) Synthesize(ctx context.Context, segment speech.Line, out func([]byte) error) error {
+	return s.say(ctx, segment, out)
 }
 
-// told transcribes how many ms an utterance has, and says each character as 10 ms of a sample that counts up.
-func told() script {
+// defaultScript transcribes an utterance as its length in ms, and speaks each character as 10 ms of
+// increasing samples.
+func defaultScript() script {
 	return script{
 		hear: func(_ context.Context, u speech.Utterance) (string, error) { return "said " + u.Language, nil },
-		say: func(_ context.Context, line speech.Line, out func([]byte) error) error {
-			if line.Organization != "org_1" || line.Begun == nil {
-				return fmt.Errorf("a line of %q", line.Organization)
+		say: func(_ context.Context, segment speech.Line, out func([]byte) error) error {
+			if segment.Organization != "org_1" || segment.Begun == nil {
+				return fmt.Errorf("a line of %q", segment.Organization)
 			}
-			return out(counting(len(line.Text) * 10 * ms))
+			return out(countingAudio(len(segment.Text) * 10 * ms))
 		},
 	}
 }
 
-// counting is sound whose samples can be told apart.
-func counting(samples int) []byte {
+// countingAudio returns audio whose samples are all different.
+func countingAudio(samples int) []byte {
 	pcm := make([]byte, 0, 2*samples)
 	for i := range samples {
 		pcm = binary.LittleEndian.AppendUint16(pcm, uint16(i%50_000))
@@ -83,7 +84,7 @@ type service struct {
 	caller  *bus.VoiceCaller
 	log     *lockedBuffer
 	metrics *prometheus.Registry
-	stop    func() // and waits for Run
+	stop    func() // stops the server and waits for Run
 }
 
 type lockedBuffer struct {
@@ -137,7 +138,7 @@ func start(t *testing.T, s script) *service {
 	return &service{T: t, caller: caller, log: log, metrics: registry, stop: stop}
 }
 
-// ready tells when it is served.
+// ready reports when the service is registered.
 type ready struct {
 	*bus.Bus
 
@@ -149,12 +150,12 @@ func (r *ready) ServeVoice(cfg bus.VoiceServing) (func(context.Context), error) 
 	return r.Bus.ServeVoice(cfg)
 }
 
-func claims(line string) contract.VoiceClaims {
-	return contract.VoiceClaims{OrganizationID: "org_1", Kind: contract.KindVoice, Line: line, Expires: time.Now().Add(time.Minute).UTC()}
+func claims(session string) contract.VoiceClaims {
+	return contract.VoiceClaims{OrganizationID: "org_1", Kind: contract.KindVoice, Line: session, Expires: time.Now().Add(time.Minute).UTC()}
 }
 
-// open gives a line, which the test closes.
-func (s *service) open(open contract.VoiceOpen) *line {
+// open opens a session, which the test closes.
+func (s *service) open(open contract.VoiceOpen) *session {
 	s.Helper()
 	if open.Line == "" {
 		open.Line = "line_" + s.Name()
@@ -165,7 +166,7 @@ func (s *service) open(open contract.VoiceOpen) *line {
 		s.Fatal(err)
 	}
 	s.Cleanup(opened.Close)
-	return &line{T: s.T, VoiceLine: opened, at: open.Position}
+	return &session{T: s.T, VoiceLine: opened, at: open.Position}
 }
 
 func (s *service) try(claims any, open contract.VoiceOpen) (*bus.VoiceLine, error) {
@@ -183,27 +184,27 @@ func (s *service) try(claims any, open contract.VoiceOpen) (*bus.VoiceLine, erro
 	return s.caller.Open(ctx, signer(s.T).Sign(raw, body), body)
 }
 
-// line is the ingress's end of one, and what came over it.
-type line struct {
+// session is the ingress's end of a session, with the data that it has received.
+type session struct {
 	*testing.T
 	*bus.VoiceLine
 
-	at    int64 // of the next input
+	at    int64 // position of the next input
 	heard int64
 	needs int64
 	audio map[string][]contract.VoiceAudio // by answer
-	order []string                         // whose each frame was
+	order []string                         // answer of each frame
 }
 
-func (l *line) send(c contract.VoiceCommand) {
+func (l *session) send(c contract.VoiceCommand) {
 	l.Helper()
 	if err := l.Send(c); err != nil {
 		l.Fatal(err)
 	}
 }
 
-// bring sends audio in frames of 100 ms.
-func (l *line) bring(pcm []byte) {
+// sendAudio sends audio in frames of 100 ms.
+func (l *session) sendAudio(pcm []byte) {
 	l.Helper()
 	for part := range slices.Chunk(pcm, rate/10*2) {
 		if err := l.Audio(l.at, part); err != nil {
@@ -213,8 +214,8 @@ func (l *line) bring(pcm []byte) {
 	}
 }
 
-// next gives the next report that is neither alive nor of audio.
-func (l *line) next() contract.VoiceReport {
+// next returns the next report except alive and audio.
+func (l *session) next() contract.VoiceReport {
 	l.Helper()
 	r, ok := l.report(wait)
 	if !ok {
@@ -223,8 +224,8 @@ func (l *line) next() contract.VoiceReport {
 	return r
 }
 
-// want gives the next report, which has to be of that type.
-func (l *line) want(kind string) contract.VoiceReport {
+// want returns the next report, which must have this type.
+func (l *session) want(kind string) contract.VoiceReport {
 	l.Helper()
 	r := l.next()
 	if r.Type != kind {
@@ -233,8 +234,8 @@ func (l *line) want(kind string) contract.VoiceReport {
 	return r
 }
 
-// report waits for a report; false when none comes, or the line has ended.
-func (l *line) report(in time.Duration) (contract.VoiceReport, bool) {
+// report waits for a report. It returns false if none arrives, or if the session has ended.
+func (l *session) report(in time.Duration) (contract.VoiceReport, bool) {
 	l.Helper()
 	late := time.After(in)
 	for {
@@ -260,8 +261,8 @@ func (l *line) report(in time.Duration) (contract.VoiceReport, bool) {
 	}
 }
 
-// until reads what comes until done, which is asked at each report and alive.
-func (l *line) until(what string, done func() bool) {
+// until reads reports until done returns true. It calls done at each report and alive.
+func (l *session) until(what string, done func() bool) {
 	l.Helper()
 	late := time.Now().Add(wait)
 	for !done() {
@@ -274,8 +275,8 @@ func (l *line) until(what string, done func() bool) {
 	}
 }
 
-// pcm gives all the sound of the first answer, whose frames have to follow each other.
-func (l *line) pcm(from int64) []byte {
+// pcm returns all the audio of the first answer, whose frames must be contiguous.
+func (l *session) pcm(from int64) []byte {
 	l.Helper()
 	var all []byte
 	at := from
@@ -289,14 +290,14 @@ func (l *line) pcm(from int64) []byte {
 	return all
 }
 
-func (l *line) say(answer, text string, start int, last bool) {
+func (l *session) say(answer, text string, start int, last bool) {
 	l.Helper()
 	l.send(contract.VoiceCommand{Type: contract.VoiceSay, Answer: answer, Text: text, Start: start, Last: last})
 }
 
 var detection = &contract.VoiceDetection{Threshold: 0.5, PrefixMS: 300, SilenceMS: 500}
 
-// spoken is what espeak-ng says, at 24 kHz, without the silence around it.
+// spoken is a phrase of espeak-ng at 24 kHz, without the surrounding silence.
 var spoken = sync.OnceValues(func() ([]byte, error) {
 	out, err := exec.Command("espeak-ng", "-v", "en", "--stdout", "What is the weather like in Paris today?").Output()
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics are what operators see of a worker's lines.
+// metrics are the Prometheus metrics of a worker's voice sessions.
 type metrics struct {
 	lines         prometheus.Gauge
 	refused       prometheus.Counter
@@ -23,13 +23,13 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	buckets := []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
 	m := &metrics{
 		lines: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "parley_voice_lines", Help: "Voice lines that this process serves now.",
+			Name: "parley_voice_lines", Help: "Voice sessions that this process is serving.",
 		}),
 		refused: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "parley_voice_lines_refused_total", Help: "Voice lines that no claims allowed.",
+			Name: "parley_voice_lines_refused_total", Help: "Voice sessions rejected because of invalid claims.",
 		}),
 		speech: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_voice_speech_seconds_total", Help: "Seconds of speech that were heard (in) and said (out).",
+			Name: "parley_voice_speech_seconds_total", Help: "Seconds of speech transcribed (in) and synthesized (out).",
 		}, []string{"direction"}),
 		transcription: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "parley_voice_transcription_seconds", Help: "Time that transcriptions of utterances took, by outcome.", Buckets: buckets,
@@ -49,12 +49,14 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	return m, nil
 }
 
-// heard and said count speech by its samples.
-func (m *metrics) heard(samples int64) {
+// countHeard counts incoming speech in samples, and countSpoken counts synthesized speech.
+func (m *metrics) countHeard(samples int64) {
 	m.speech.WithLabelValues("in").Add(float64(max(0, samples)) / rate)
 }
 
-func (m *metrics) said(samples int64) { m.speech.WithLabelValues("out").Add(float64(samples) / rate) }
+func (m *metrics) countSpoken(samples int64) {
+	m.speech.WithLabelValues("out").Add(float64(samples) / rate)
+}
 
 func observe(seconds *prometheus.HistogramVec, began time.Time, err error) {
 	outcome := "completed"

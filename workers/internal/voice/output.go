@@ -13,50 +13,50 @@ import (
 )
 
 const (
-	segmentsMade = 2         // the one that is sent, and the one behind it
-	maxSound     = 60 * rate // samples that are made and not sent, at most, as long as the backend waits
-	overKept     = 16        // names of answers that are over, of which something may still come
+	maxSegments = 2         // the segment that is sent and the next one
+	maxSound    = 60 * rate // synthesized samples that are not yet sent; the backend waits beyond this
+	maxFinished = 16        // ids of finished answers for which commands may still arrive
 )
 
 var errGap = errors.New("a part of the answer is missing")
 
-// output is what a line says.
+// output is the state of a session's spoken answers.
 type output struct {
-	answers []*answer // the first one is being said
-	over    []string
-	due     *time.Timer // when more may be sent
-	made    chan sound
-	making  *segment // nil: no call is made
-	cancel  context.CancelFunc
+	answers  []*answer // the first one is being spoken
+	finished []string
+	due      *time.Timer // fires when more audio may be sent
+	made     chan sound
+	current  *segment // nil: no call is running
+	cancel   context.CancelFunc
 }
 
-// answer is one that is being said.
+// answer is an answer that is spoken while it grows.
 type answer struct {
 	id       string
 	cutter   *sentence.Cutter
-	next     int  // byte that its text comes from
-	last     bool // all of it came
+	next     int  // offset of the next byte of its text
+	last     bool // all of its text has arrived
 	skip     int64
-	queue    []sentence.Segment // not begun
-	segments []*segment         // made, or being made
-	at       int64              // sample that is sent next
+	queue    []sentence.Segment // not yet synthesized
+	segments []*segment         // synthesized, or being synthesized
+	at       int64              // position of the next sample to send
 	pace     pace
 }
 
-// segment is a part of an answer as it is made and sent.
+// segment is a part of an answer, with its audio.
 type segment struct {
 	sentence.Segment
 
-	of    *answer
-	pcm   []byte // not sent
-	size  int64  // samples that were made
-	skip  int64  // and of how many that are to be made the first are not sent
-	done  bool
-	tries int
-	asked speech.Line
+	of      *answer
+	pcm     []byte // audio not yet sent
+	size    int64  // samples synthesized so far
+	skip    int64  // leading samples of the segment that are not sent
+	done    bool
+	tries   int
+	request speech.Line
 }
 
-// sound is what a backend made of a segment: a piece, or how it ended.
+// sound is a piece of a segment's audio, or the end of its synthesis.
 type sound struct {
 	of   *segment
 	pcm  []byte
@@ -70,7 +70,7 @@ func newOutput() output {
 	return output{due: due, made: make(chan sound)}
 }
 
-// sounds brings what is made, as long as there is room for it.
+// sounds returns the channel of synthesized audio, or nil while maxSound samples wait to be sent.
 func (o *output) sounds() <-chan sound {
 	if len(o.answers) > 0 {
 		var waiting int64
@@ -84,22 +84,25 @@ func (o *output) sounds() <-chan sound {
 	return o.made
 }
 
-// say takes more of an answer.
-func (l *line) say(c *contract.VoiceCommand) {
+// say appends text to an answer.
+func (l *session) say(c *contract.VoiceCommand) {
 	o := &l.output
-	if slices.Contains(o.over, c.Answer) {
+	if slices.Contains(o.finished, c.Answer) {
 		return
 	}
+
 	n := slices.IndexFunc(o.answers, func(a *answer) bool { return a.id == c.Answer })
 	if n < 0 {
 		n = len(o.answers)
 		o.answers = append(o.answers, &answer{id: c.Answer, cutter: sentence.New(c.Start), next: c.Start, skip: c.Skip, at: c.Skip})
 	}
+
 	a := o.answers[n]
 	if c.Start > a.next {
 		l.fail(a, errGap)
 		return
 	}
+
 	if !a.last {
 		more := c.Text[min(len(c.Text), a.next-c.Start):]
 		a.next += len(more)
@@ -112,29 +115,32 @@ func (l *line) say(c *contract.VoiceCommand) {
 	l.send()
 }
 
-// stop says no more of an answer.
-func (l *line) stop(id string) {
+// stop ends an answer without speaking the rest.
+func (l *session) stop(id string) {
 	o := &l.output
 	o.answers = slices.DeleteFunc(o.answers, func(a *answer) bool { return a.id == id })
-	if o.making != nil && o.making.of.id == id {
+
+	if o.current != nil && o.current.of.id == id {
 		o.cancel()
-		o.making = nil
+		o.current = nil
 	}
-	if o.over = append(o.over, id); len(o.over) > overKept {
-		o.over = o.over[1:]
+
+	if o.finished = append(o.finished, id); len(o.finished) > maxFinished {
+		o.finished = o.finished[1:]
 	}
-	l.send() // of the next
+	l.send() // continue with the next answer
 }
 
-// fail ends an answer that cannot be said.
-func (l *line) fail(a *answer, err error) {
+// fail reports an answer that cannot be spoken, and stops it.
+func (l *session) fail(a *answer, err error) {
 	l.report(contract.VoiceReport{Type: contract.VoiceFailed, Answer: a.id, Failure: l.failure(err, speech.CodeSpeech)})
 	l.stop(a.id)
 }
 
-// synthesize has the next segment made, when there is one and it is time for it.
-func (l *line) synthesize(a *answer) {
-	for l.output.making == nil && len(a.queue) > 0 && len(a.segments) < segmentsMade {
+// synthesize starts the synthesis of an answer's next segment, if there is one and its turn has
+// come.
+func (l *session) synthesize(a *answer) {
+	for l.output.current == nil && len(a.queue) > 0 && len(a.segments) < maxSegments {
 		s := &segment{Segment: a.queue[0], of: a, skip: a.skip}
 		a.queue, a.skip = a.queue[1:], 0
 		a.segments = append(a.segments, s)
@@ -144,28 +150,28 @@ func (l *line) synthesize(a *answer) {
 	}
 }
 
-// make has a segment made, after a while.
-func (l *line) make(s *segment, after time.Duration) {
-	asked := speech.Line{Organization: l.org, Text: s.Text, Voice: l.config.Voice, Language: l.config.Language, Speed: l.config.Speed}
+// make synthesizes a segment after a delay.
+func (l *session) make(s *segment, after time.Duration) {
+	request := speech.Line{Organization: l.org, Text: s.Text, Voice: l.config.Voice, Language: l.config.Language, Speed: l.config.Speed}
 	s.tries++
-	s.asked = asked
-	l.output.making = s
+	s.request = request
+	l.output.current = s
 	l.output.cancel = l.call(func(ctx context.Context, begun func()) {
-		asked := asked
-		asked.Begun = begun
+		request := request
+		request.Begun = begun
 		err := pause(ctx, after)
 		if err == nil {
-			err = l.speak(ctx, asked, func(pcm []byte) error { return l.give(ctx, sound{of: s, pcm: slices.Clone(pcm)}) })
+			err = l.callSynthesizer(ctx, request, func(pcm []byte) error { return l.deliver(ctx, sound{of: s, pcm: slices.Clone(pcm)}) })
 		}
-		select { // also when the call's time is over
+		select { // also when the call's context has ended
 		case l.output.made <- sound{of: s, done: true, err: outcome(ctx, err)}:
 		case <-l.ended:
 		}
 	})
 }
 
-// give hands a piece of sound to the line's goroutine.
-func (l *line) give(ctx context.Context, piece sound) error {
+// deliver passes a piece of audio to the session's goroutine.
+func (l *session) deliver(ctx context.Context, piece sound) error {
 	select {
 	case l.output.made <- piece:
 		return nil
@@ -174,12 +180,12 @@ func (l *line) give(ctx context.Context, piece sound) error {
 	}
 }
 
-// speak has the backend make sound. The time that it is kept waiting is not its own.
-func (l *line) speak(ctx context.Context, asked speech.Line, out func([]byte) error) (err error) {
+// callSynthesizer calls the backend and measures the time to its first sound.
+func (l *session) callSynthesizer(ctx context.Context, request speech.Line, out func([]byte) error) (err error) {
 	began, first := time.Now(), true
 	defer func() { observe(l.metrics.synthesis, began, err) }()
 	defer l.contain(&err)
-	return l.deps.Synthesizer.Synthesize(ctx, asked, func(pcm []byte) error {
+	return l.deps.Synthesizer.Synthesize(ctx, request, func(pcm []byte) error {
 		if first && len(pcm) > 0 {
 			l.metrics.first.Observe(time.Since(began).Seconds())
 			first = false
@@ -188,20 +194,22 @@ func (l *line) speak(ctx context.Context, asked speech.Line, out func([]byte) er
 	})
 }
 
-// sounded takes what was made.
-func (l *line) sounded(made sound) {
+// handleSound processes a piece of audio, or the end of a segment's synthesis.
+func (l *session) handleSound(made sound) {
 	s := made.of
-	if s != l.output.making {
-		return // it was stopped
+	if s != l.output.current {
+		return // the answer was stopped
 	}
+
 	if !made.done {
 		s.add(made.pcm)
 		l.send()
 		return
 	}
-	l.output.making = nil
-	switch again, after := l.again(made.err, s.tries, s.asked.Voice, s.asked.Language); {
-	case again: // what was made is made once more, and not sent again
+
+	l.output.current = nil
+	switch again, after := l.shouldRetry(made.err, s.tries, s.request.Voice, s.request.Language); {
+	case again: // the segment is synthesized again from its start; samples already received are skipped
 		s.skip, s.size = max(s.skip, s.size), 0
 		l.make(s, after)
 	case made.err != nil:
@@ -212,7 +220,7 @@ func (l *line) sounded(made sound) {
 	}
 }
 
-// add takes sound, but for what was had before.
+// add appends audio, without the samples that an earlier call delivered.
 func (s *segment) add(pcm []byte) {
 	samples := int64(len(pcm) / sampleBytes)
 	had := min(samples, max(0, s.skip-s.size))
@@ -220,8 +228,9 @@ func (s *segment) add(pcm []byte) {
 	s.pcm = append(s.pcm, pcm[sampleBytes*had:sampleBytes*samples]...)
 }
 
-// send sends what may be sent, and tells what was said; the rest waits for its time.
-func (l *line) send() {
+// send sends as much audio as the pace allows and reports finished segments and answers. The timer
+// due continues later.
+func (l *session) send() {
 	o := &l.output
 	for len(o.answers) > 0 {
 		a := o.answers[0]
@@ -234,6 +243,7 @@ func (l *line) send() {
 			l.done(a)
 			continue
 		}
+
 		s := a.segments[0]
 		if !l.sendFor(a, s) || !s.done {
 			return
@@ -243,36 +253,39 @@ func (l *line) send() {
 	}
 }
 
-// done takes the first answer off.
-func (l *line) done(a *answer) {
+// done removes the first answer.
+func (l *session) done(a *answer) {
 	o := &l.output
 	o.answers = o.answers[1:]
-	if o.over = append(o.over, a.id); len(o.over) > overKept {
-		o.over = o.over[1:]
+	if o.finished = append(o.finished, a.id); len(o.finished) > maxFinished {
+		o.finished = o.finished[1:]
 	}
 }
 
-// sendFor sends what there is of a segment; true when that is all.
-func (l *line) sendFor(a *answer, s *segment) bool {
+// sendFor sends a segment's audio as far as the pace allows. It returns true if all of the
+// available audio was sent.
+func (l *session) sendFor(a *answer, s *segment) bool {
 	for len(s.pcm) > 0 {
 		now := time.Now()
 		n := min(maxFrame, int64(len(s.pcm)/sampleBytes))
 		if n < maxFrame && !s.done && a.pace.ahead(now) > startFrame {
-			l.output.due.Reset(lasts(a.pace.ahead(now) - startFrame)) // more comes before that
+			l.output.due.Reset(playTime(a.pace.ahead(now) - startFrame)) // more audio arrives before that
 			return false
 		}
 		if wait := a.pace.wait(now, n); wait > 0 {
 			l.output.due.Reset(wait)
 			return false
 		}
+
 		audio := contract.VoiceAudio{At: a.at, Answer: a.id, Start: s.Start, End: s.End, PCM: s.pcm[:sampleBytes*n]}
 		if err := l.wire.Audio(audio); err != nil {
-			l.log.Debug().Err(err).Msg("cannot send what is said on a voice line")
+			l.log.Debug().Err(err).Msg("cannot send audio of a voice session")
 		}
+
 		s.pcm = s.pcm[sampleBytes*n:]
 		a.at += n
 		a.pace.sent(now, n)
-		l.metrics.said(n)
+		l.metrics.countSpoken(n)
 	}
 	return true
 }

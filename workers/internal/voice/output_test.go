@@ -24,7 +24,7 @@ const (
 
 func TestSay(t *testing.T) {
 	t.Parallel()
-	svc := start(t, told())
+	svc := start(t, defaultScript())
 	l := svc.open(contract.VoiceOpen{Config: contract.VoiceConfig{Voice: "alloy"}})
 	at := 0
 	for _, delta := range []string{opening, middle[:30], middle[30:], closing} {
@@ -38,7 +38,7 @@ func TestSay(t *testing.T) {
 			t.Errorf("%+v, not %d to %d", r, start, end)
 		}
 		if n := len(l.pcm(0)); n < int(r.Samples)*2 {
-			t.Errorf("told of with %d bytes sent", n)
+			t.Errorf("reported with %d bytes sent", n)
 		}
 	}
 	want(strings.TrimSpace(opening), 0, len(opening))
@@ -49,7 +49,7 @@ func TestSay(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	said := slices.Concat(
-		counting(len(strings.TrimSpace(opening))*10*ms), counting(len(strings.TrimSpace(middle))*10*ms), counting(len("Many people visit it.")*10*ms),
+		countingAudio(len(strings.TrimSpace(opening))*10*ms), countingAudio(len(strings.TrimSpace(middle))*10*ms), countingAudio(len("Many people visit it.")*10*ms),
 	)
 	if !bytes.Equal(l.pcm(0), said) {
 		t.Error("the sound is another")
@@ -67,10 +67,10 @@ func TestSay(t *testing.T) {
 	secret(t, svc, "tower", "Paris")
 }
 
-// TestNothingToSay: segments without words are told of in their order, and have no sound.
+// TestNothingToSay: segments without words are reported in order and have no audio.
 func TestNothingToSay(t *testing.T) {
 	t.Parallel()
-	l := start(t, told()).open(contract.VoiceOpen{})
+	l := start(t, defaultScript()).open(contract.VoiceOpen{})
 	text := "See this code:\n\n```go\nx := 1\n```\nThat is it."
 	l.say("a1", text, 0, true)
 	for n, want := range []int64{int64(len("See this code:") * 10 * ms), 0, int64(len("That is it.") * 10 * ms)} {
@@ -81,16 +81,16 @@ func TestNothingToSay(t *testing.T) {
 	l.want(contract.VoiceSaid)
 }
 
-// TestStop: once it is stopped, nothing of an answer comes, and the next one is said.
+// TestStop: after a stop, no more of the answer arrives, and the next answer is spoken.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	begun, ended := make(chan struct{}), make(chan error, 1)
-	s := told()
-	s.say = func(ctx context.Context, line speech.Line, out func([]byte) error) error {
-		if line.Text != "It goes on and on." {
-			return out(counting(100 * ms))
+	s := defaultScript()
+	s.say = func(ctx context.Context, segment speech.Line, out func([]byte) error) error {
+		if segment.Text != "It goes on and on." {
+			return out(countingAudio(100 * ms))
 		}
-		if err := out(counting(30_000 * ms)); err != nil {
+		if err := out(countingAudio(30_000 * ms)); err != nil {
 			return err
 		}
 		close(begun)
@@ -106,13 +106,13 @@ func TestStop(t *testing.T) {
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("the call ended with %v", err)
 	}
-	l.say("a1", " More.", 18, true) // was on its way
+	l.say("a1", " More.", 18, true) // was sent before the stop
 	if r := l.want(contract.VoiceSegment); r.Answer != "a2" {
 		t.Errorf("%+v", r)
 	}
 	l.want(contract.VoiceSaid)
 	sent := len(l.audio["a1"])
-	l.send(contract.VoiceCommand{Type: contract.VoiceStop, Answer: "a2"}) // is over
+	l.send(contract.VoiceCommand{Type: contract.VoiceStop, Answer: "a2"}) // has already finished
 	l.send(contract.VoiceCommand{Type: contract.VoiceStop, Answer: "none"})
 	if r, ok := l.report(300 * time.Millisecond); ok || len(l.audio["a1"]) != sent {
 		t.Errorf("%+v, %d frames", r, len(l.audio["a1"])-sent)
@@ -122,18 +122,19 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// TestAhead: sound is sent four seconds ahead of its playing, the next segment made meanwhile, and no more of them.
+// TestAhead: audio is sent four seconds ahead of playback, and one more segment is synthesized
+// meanwhile.
 func TestAhead(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	var made []string
-	s := told()
-	s.say = func(_ context.Context, line speech.Line, out func([]byte) error) error {
+	s := defaultScript()
+	s.say = func(_ context.Context, segment speech.Line, out func([]byte) error) error {
 		mu.Lock()
-		made = append(made, line.Text)
+		made = append(made, segment.Text)
 		mu.Unlock()
 		for range 50 { // 5 s
-			if err := out(counting(100 * ms)); err != nil {
+			if err := out(countingAudio(100 * ms)); err != nil {
 				return err
 			}
 		}
@@ -154,10 +155,10 @@ func TestAhead(t *testing.T) {
 	}
 }
 
-// TestTakeOver: the rest of a segment, and the segments behind it, as another worker would have said them.
+// TestTakeOver: another worker continues a segment and the following ones as the first would have.
 func TestTakeOver(t *testing.T) {
 	t.Parallel()
-	l := start(t, told()).open(contract.VoiceOpen{})
+	l := start(t, defaultScript()).open(contract.VoiceOpen{})
 	const had = 400 * ms
 	text := middle + closing
 	l.send(contract.VoiceCommand{Type: contract.VoiceSay, Answer: "a1", Text: text, Start: len(opening), Last: true, Skip: had})
@@ -169,7 +170,7 @@ func TestTakeOver(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	l.want(contract.VoiceSaid)
-	if want := slices.Concat(counting(first)[2*had:], counting(len("Many people visit it.")*10*ms)); !bytes.Equal(l.pcm(had), want) {
+	if want := slices.Concat(countingAudio(first)[2*had:], countingAudio(len("Many people visit it.")*10*ms)); !bytes.Equal(l.pcm(had), want) {
 		t.Error("the sound is another")
 	}
 	l.send(contract.VoiceCommand{Type: contract.VoiceSay, Answer: "a2", Text: "Short.", Last: true, Skip: 10_000 * ms})
@@ -178,7 +179,7 @@ func TestTakeOver(t *testing.T) {
 	}
 	l.want(contract.VoiceSaid)
 	l.send(contract.VoiceCommand{Type: contract.VoiceSay, Answer: "a3", Text: "One part. "})
-	l.send(contract.VoiceCommand{Type: contract.VoiceSay, Answer: "a3", Text: "part. And more", Start: 4, Last: true}) // some of it again
+	l.send(contract.VoiceCommand{Type: contract.VoiceSay, Answer: "a3", Text: "part. And more", Start: 4, Last: true}) // overlaps the text already sent
 	if r := l.want(contract.VoiceSegment); r.End != 10 {
 		t.Errorf("%+v", r)
 	}
@@ -196,40 +197,40 @@ func TestTakeOver(t *testing.T) {
 func TestSpeechFailures(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int32
-	s := told()
-	s.say = func(_ context.Context, line speech.Line, out func([]byte) error) error {
+	s := defaultScript()
+	s.say = func(_ context.Context, segment speech.Line, out func([]byte) error) error {
 		n := calls.Add(1)
-		switch line.Text {
+		switch segment.Text {
 		case "Fails once.":
-			if err := out(counting(300 * ms)[:2*int(n)*100*ms]); err != nil {
+			if err := out(countingAudio(300 * ms)[:2*int(n)*100*ms]); err != nil {
 				return err
 			}
 			if n == 1 {
 				return &speech.Error{Code: speech.CodeOverloaded, Message: "Busy.", Retryable: true}
 			}
-			return out(counting(300 * ms)[2*200*ms:])
+			return out(countingAudio(300 * ms)[2*200*ms:])
 		case "Always busy.":
 			return &speech.Error{Code: speech.CodeOverloaded, Message: "Busy.", Retryable: true}
 		case "It panics.":
 			panic("a secret")
 		}
-		if line.Voice != "" || line.Language != "" {
-			if line.Voice != "" {
+		if segment.Voice != "" || segment.Language != "" {
+			if segment.Voice != "" {
 				return &speech.Error{Code: speech.CodeUnknownVoice, Message: "No such voice."}
 			}
 			return &speech.Error{Code: speech.CodeUnknownLanguage, Message: "Not spoken."}
 		}
-		return out(counting(50 * ms))
+		return out(countingAudio(50 * ms))
 	}
 	svc := start(t, s)
 	l := svc.open(contract.VoiceOpen{})
 	l.say("a1", "Fails once.", 0, true)
-	if r := l.want(contract.VoiceSegment); r.Samples != 300*ms || !bytes.Equal(l.pcm(0), counting(300*ms)) {
+	if r := l.want(contract.VoiceSegment); r.Samples != 300*ms || !bytes.Equal(l.pcm(0), countingAudio(300*ms)) {
 		t.Errorf("%+v, %d bytes", r, len(l.pcm(0)))
 	}
 	l.want(contract.VoiceSaid)
 	calls.Store(0)
-	for text, want := range map[string]string{"Always busy.": "overloaded Busy.", "It panics.": "speech_failed The answer could not be spoken."} {
+	for text, want := range map[string]string{"Always busy.": "overloaded Busy.", "It panics.": "speech_failed Speech synthesis of the answer failed."} {
 		l.say(text, text+" "+middle, 0, false)
 		if r := l.want(contract.VoiceFailed); r.Answer != text || r.Failure.Code+" "+r.Failure.Message != want {
 			t.Errorf("%+v %+v", r, r.Failure)
@@ -250,18 +251,19 @@ func TestSpeechFailures(t *testing.T) {
 	secret(t, svc, "a secret", "Always busy")
 }
 
-// TestBargeIn: speech is told of while an answer is said, and once that is stopped, the next one is said at once.
+// TestBargeIn: speech is reported while an answer is spoken, and after a stop the next answer
+// starts immediately.
 func TestBargeIn(t *testing.T) {
 	t.Parallel()
-	s := told()
+	s := defaultScript()
 	s.say = func(_ context.Context, _ speech.Line, out func([]byte) error) error {
-		return out(counting(30_000 * ms))
+		return out(countingAudio(30_000 * ms))
 	}
 	l := start(t, s).open(contract.VoiceOpen{Config: contract.VoiceConfig{Detection: detection}})
 	l.say("a1", "A long answer.", 0, true)
-	l.bring(quiet(400))
+	l.sendAudio(quiet(400))
 	l.until("the answer", func() bool { return len(l.audio["a1"]) > 30 })
-	l.bring(speechFor(t))
+	l.sendAudio(speechFor(t))
 	began := time.Now()
 	l.want(contract.VoiceStarted)
 	l.send(contract.VoiceCommand{Type: contract.VoiceStop, Answer: "a1"})
@@ -269,20 +271,20 @@ func TestBargeIn(t *testing.T) {
 	l.until("the next answer", func() bool { return len(l.audio["a2"]) > 10 })
 	t.Logf("%v from speech to the next answer's sound", time.Since(began))
 	if behind := l.order[slices.Index(l.order, "a2"):]; slices.Contains(behind, "a1") {
-		t.Errorf("frames of what was stopped came behind the next answer: %v", behind)
+		t.Errorf("frames of the stopped answer arrived after the next answer: %v", behind)
 	}
 }
 
-func TestManyLines(t *testing.T) {
+func TestManySessions(t *testing.T) {
 	t.Parallel()
-	svc := start(t, told())
+	svc := start(t, defaultScript())
 	var all sync.WaitGroup
 	for n := range 8 {
 		l := svc.open(contract.VoiceOpen{Line: fmt.Sprint("line_", n), Config: contract.VoiceConfig{Detection: detection}})
 		all.Go(func() {
 			for m := range 3 {
 				l.say(fmt.Sprint("a", m), "Hello there.", 0, true)
-				l.bring(quiet(600))
+				l.sendAudio(quiet(600))
 			}
 			for range 6 {
 				if r, ok := l.report(wait); !ok || r.Type != contract.VoiceSegment && r.Type != contract.VoiceSaid {

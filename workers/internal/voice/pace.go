@@ -3,31 +3,34 @@ package voice
 import "time"
 
 const (
-	maxAhead   = 4 * rate  // samples that are sent before they are played
-	maxFrame   = rate / 10 // samples of a frame
-	startFrame = rate / 5  // while so few are ahead, no frame waits to be full
+	maxAhead   = 4 * rate  // samples that may be sent ahead of playback
+	maxFrame   = rate / 10 // samples in a frame
+	startFrame = rate / 5  // if fewer are ahead, a frame is sent before it is full
 )
 
-// pace sends audio as it is played, and a little ahead. Where there was too little, playing stood still.
+// pace limits sending to the speed of playback plus maxAhead. If audio ran out, playback paused
+// until more was sent.
 type pace struct {
-	played time.Time // when what was sent will have been played; zero: nothing was sent
+	played time.Time // when all sent audio will have been played; zero: nothing was sent
 }
 
-// ahead gives how many samples were sent that are not played yet.
+// ahead returns the number of samples that were sent and not yet played.
 func (p *pace) ahead(now time.Time) int64 {
 	return max(0, int64(p.played.Sub(now).Seconds()*rate))
 }
 
+// sent records that samples were sent.
 func (p *pace) sent(now time.Time, samples int64) {
 	if p.played.Before(now) {
 		p.played = now
 	}
-	p.played = p.played.Add(lasts(samples))
+	p.played = p.played.Add(playTime(samples))
 }
 
-// wait gives how long it is until so many samples may be sent.
+// wait returns the time until the given number of samples may be sent.
 func (p *pace) wait(now time.Time, samples int64) time.Duration {
-	return max(0, lasts(p.ahead(now))-lasts(maxAhead-samples))
+	return max(0, playTime(p.ahead(now))-playTime(maxAhead-samples))
 }
 
-func lasts(samples int64) time.Duration { return time.Duration(samples) * time.Second / rate }
+// playTime returns the duration of samples.
+func playTime(samples int64) time.Duration { return time.Duration(samples) * time.Second / rate }

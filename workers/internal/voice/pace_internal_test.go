@@ -11,7 +11,7 @@ func TestPace(t *testing.T) {
 	t.Parallel()
 	var p pace
 	now := time.Now()
-	for n := range 40 { // four seconds at once
+	for n := range 40 { // four seconds immediately
 		if p.wait(now, maxFrame) != 0 {
 			t.Fatalf("frame %d waits", n)
 		}
@@ -24,7 +24,7 @@ func TestPace(t *testing.T) {
 	if p.ahead(now) != 3*rate || p.wait(now, maxFrame) != 0 {
 		t.Errorf("%d ahead a second later", p.ahead(now))
 	}
-	now = now.Add(10 * time.Second) // nothing came, and playing stood still
+	now = now.Add(10 * time.Second) // no audio arrived, so playback paused
 	if p.ahead(now) != 0 {
 		t.Errorf("%d ahead", p.ahead(now))
 	}
@@ -49,13 +49,13 @@ func TestTape(t *testing.T) {
 		t.Errorf("what is known: %v, %d", got, tp.end())
 	}
 	if got := tp.add(105, []byte{6, 6}); len(got) != 6 || got[3] != 0 || got[4] != 6 || tp.end() != 106 {
-		t.Errorf("behind a gap: %v, %d", got, tp.end())
+		t.Errorf("after a gap: %v, %d", got, tp.end())
 	}
-	if got := tp.copied(0, 200); len(got) != 12 || got[0] != 1 || tp.copied(106, 300) != nil || tp.copied(104, 102) != nil {
+	if got := tp.copyRange(0, 200); len(got) != 12 || got[0] != 1 || tp.copyRange(106, 300) != nil || tp.copyRange(104, 102) != nil {
 		t.Errorf("%v", got)
 	}
 	tp.forget(102)
-	if tp.start != 102 || tp.end() != 106 || len(tp.copied(0, 103)) != 2 {
+	if tp.start != 102 || tp.end() != 106 || len(tp.copyRange(0, 103)) != 2 {
 		t.Errorf("%d to %d", tp.start, tp.end())
 	}
 	tp.forget(50)
@@ -63,18 +63,18 @@ func TestTape(t *testing.T) {
 		t.Errorf("it begins at %d", tp.start)
 	}
 	if got := tp.add(106+maxGap+1, []byte{7, 7}); len(got) != 2 || tp.start != 106+maxGap+1 {
-		t.Errorf("behind too much: %v, %d", got, tp.start)
+		t.Errorf("after a gap that is too large: %v, %d", got, tp.start)
 	}
 }
 
-// TestGapsAreHeard: after a gap that is too large, positions of what is found are those of the audio.
-func TestGapsAreHeard(t *testing.T) {
+// TestPositionsAfterGaps: after a gap that is too large, the positions of events are those of the audio.
+func TestPositionsAfterGaps(t *testing.T) {
 	t.Parallel()
 	in := newInput(contract.VoiceOpen{Config: contract.VoiceConfig{Detection: &contract.VoiceDetection{Threshold: 0.5}}})
 	in.detect(in.tape.add(0, make([]byte, 2*rate)))
 	in.detect(in.tape.add(100*rate, make([]byte, 2*rate)))
 	if got := in.detector.Heard(); got != in.tape.end() {
-		t.Errorf("heard up to %d of %d", got, in.tape.end())
+		t.Errorf("processed up to %d of %d", got, in.tape.end())
 	}
 	if in.needs() < 99*rate {
 		t.Errorf("needs %d", in.needs())

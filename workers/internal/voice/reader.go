@@ -6,13 +6,15 @@ import (
 	"parley/shared/contract"
 )
 
-// maxRead is how many bytes of frames wait for a line at most: of one that is taken up, all that an ingress keeps comes at
-// once, which is more than the bus holds for a reader.
+// maxRead is the maximum number of bytes of frames that wait for a session. When a session moves to
+// this worker, the ingress sends all its kept audio in a burst. That is more than the bus buffers
+// for a reader.
 const maxRead = 16 << 20
 
 type frame = contract.VoiceFrame[contract.VoiceCommand]
 
-// read takes frames off the bus as they come, and gives them in their order until ctx or they end.
+// read receives frames from the bus without delay and delivers them in order, until ctx or the
+// frames end.
 func read(ctx context.Context, frames <-chan frame) <-chan frame {
 	out := make(chan frame)
 	go func() {
@@ -25,17 +27,18 @@ func read(ctx context.Context, frames <-chan frame) <-chan frame {
 			if len(waiting) > 0 {
 				next, first = out, waiting[0]
 			}
+
 			select {
 			case <-ctx.Done():
 				return
 			case f, ok := <-frames:
 				if bytes += size(f); !ok || bytes > maxRead {
-					return // the line is lost: what waits is of no use
+					return // the session is lost; waiting frames are useless
 				}
 				waiting = append(waiting, f)
 			case next <- first:
 				bytes -= size(first)
-				waiting[0] = frame{} // its audio need not stay for those behind it
+				waiting[0] = frame{} // lets its audio be freed
 				waiting = waiting[1:]
 			}
 		}

@@ -16,39 +16,39 @@ import (
 )
 
 const (
-	drainTime = 5 * time.Second  // for ingresses to take their lines elsewhere
-	waitTime  = 15 * time.Minute // that a backend's call may wait for its turn
-	callTime  = speech.CallTime  // and may take then
-	endTime   = 2 * time.Second  // for backends' calls to end once they are cancelled
+	drainTime = 5 * time.Second  // for ingresses to move their sessions to other workers
+	waitTime  = 15 * time.Minute // maximum time that a backend call waits for its turn
+	callTime  = speech.CallTime  // maximum time that it then takes
+	endTime   = 2 * time.Second  // for backend calls to end after they were cancelled
 )
 
-// Bus is where lines come from.
+// Bus delivers voice sessions.
 type Bus interface {
 	ServeVoice(cfg bus.VoiceServing) (stop func(context.Context), err error)
 }
 
-// Verifier tells whether claims hold for a body, and what they are.
+// Verifier checks that claims were signed for a body, and returns them.
 type Verifier interface {
 	Verify(token string, body []byte) (claims []byte, err error)
 }
 
-// Config are a voice server's settings.
+// Config contains a voice server's settings.
 type Config struct {
-	Places int // lines at a time
+	Places int // maximum number of simultaneous sessions
 }
 
-// Deps are what a voice server works with.
+// Deps are a voice server's dependencies.
 type Deps struct {
 	Bus         Bus
 	Transcriber speech.Transcriber
 	Synthesizer speech.Synthesizer
-	Prepare     func() // tells the backends that they are needed soon; it must be quick; nil: nobody wants to know
+	Prepare     func() // prepares the backends for imminent calls; must return quickly; may be nil
 	Verifier    Verifier
 	Metrics     prometheus.Registerer
 	Log         zerolog.Logger
 }
 
-// Server serves lines. Make it with New and start it with Run.
+// Server serves voice sessions. Create it with New and start it with Run.
 type Server struct {
 	cfg     Config
 	deps    Deps
@@ -56,7 +56,7 @@ type Server struct {
 	log     zerolog.Logger
 }
 
-// New makes a voice server.
+// New creates a voice server.
 func New(cfg Config, deps Deps) (*Server, error) {
 	m, err := newMetrics(deps.Metrics)
 	if err != nil {
@@ -68,21 +68,24 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	return &Server{cfg: cfg, deps: deps, metrics: m, log: deps.Log}, nil
 }
 
-// Run serves lines until ctx ends; then it tells their ingresses to take them elsewhere, and waits a while for that.
+// Run serves sessions until ctx ends. It then asks their ingresses to move them to other workers,
+// and waits up to drainTime.
 func (s *Server) Run(ctx context.Context) error {
 	stop, err := s.deps.Bus.ServeVoice(bus.VoiceServing{Places: s.cfg.Places, Admit: s.admit, Serve: s.serveEnd})
 	if err != nil {
 		return fmt.Errorf("serving voice lines: %w", err)
 	}
+
 	s.log.Info().Int("places", s.cfg.Places).Msg("voice worker ready")
 	<-ctx.Done()
+
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
 	defer cancel()
 	stop(drain)
 	return nil
 }
 
-// end is this end of a line.
+// end is the worker's end of a session's connection.
 type end interface {
 	Frames() <-chan frame
 	Report(report contract.VoiceReport) error
@@ -93,22 +96,23 @@ func (s *Server) serveEnd(ctx context.Context, body []byte, wire *bus.VoiceEnd) 
 	s.serve(ctx, body, wire)
 }
 
-// serve serves a line until ctx or its frames end. A panic ends this one alone: others are in the same process.
+// serve serves a session until ctx or its frames end. A panic ends only this session, because the
+// process also serves others.
 func (s *Server) serve(ctx context.Context, body []byte, wire end) {
 	s.metrics.lines.Inc()
 	defer s.metrics.lines.Dec()
 	defer func() {
 		if cause := recover(); cause != nil {
-			// The cause may quote what was said; the stack says where.
-			s.log.Error().Str("panic", fmt.Sprintf("%T", cause)).Bytes("stack", debug.Stack()).Msg("voice line panicked")
-			_ = wire.Report(contract.VoiceReport{Type: contract.VoiceLeaving}) // silence says it, too
+			// The panic value may quote speech, so only its type is logged.
+			s.log.Error().Str("panic", fmt.Sprintf("%T", cause)).Bytes("stack", debug.Stack()).Msg("voice session panicked")
+			_ = wire.Report(contract.VoiceReport{Type: contract.VoiceLeaving}) // if this fails, the ingress notices the silence
 		}
 	}()
 	var open contract.VoiceOpen
 	if err := json.Unmarshal(body, &open); err != nil {
-		s.log.Error().Err(err).Msg("voice line cannot be read") // it was, when it was admitted
+		s.log.Error().Err(err).Msg("cannot decode a voice session's message") // admit has already read it
 		return
 	}
 	s.deps.Prepare()
-	newLine(s, wire, open).serve(ctx)
+	newSession(s, wire, open).serve(ctx)
 }

@@ -16,7 +16,7 @@ import (
 
 func TestClaimsDecide(t *testing.T) {
 	t.Parallel()
-	s := start(t, told())
+	s := start(t, defaultScript())
 	open := contract.VoiceOpen{Line: "line_1", OrganizationID: "org_1"}
 	late, kind, nobody, other, others := claims("line_1"), claims("line_1"), claims("line_1"), claims("line_2"), claims("line_1")
 	late.Expires = time.Now().Add(-6 * time.Second)
@@ -26,7 +26,7 @@ func TestClaimsDecide(t *testing.T) {
 	others.OrganizationID = "org_2"
 	tooLate := late
 	for name, c := range map[string]any{
-		"too late": tooLate, "for another kind": kind, "for nobody": nobody, "for another line": other, "for no line": claims(""), "of another organization": others,
+		"too late": tooLate, "for another kind": kind, "for nobody": nobody, "for another voice session": other, "for no line": claims(""), "of another organization": others,
 		"for a search": contract.SearchClaims{OrganizationID: "org_1", Kind: contract.KindVoice, Expires: time.Now().Add(time.Minute)},
 		"with more":    map[string]any{"org": "org_1", "kind": "voice", "line": "line_1", "expires": time.Now().Add(time.Minute), "admin": true},
 	} {
@@ -54,7 +54,7 @@ func TestClaimsDecide(t *testing.T) {
 		}
 	})
 	all.Wait()
-	late.Expires = time.Now().Add(-2 * time.Second) // clocks may be a while apart
+	late.Expires = time.Now().Add(-2 * time.Second) // clocks may differ a little
 	l, err := s.try(late, open)
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +62,7 @@ func TestClaimsDecide(t *testing.T) {
 	l.Close()
 }
 
-// TestStopping: lines are told that the worker leaves, and nothing hangs, whatever is in hand.
+// TestStopping: sessions are notified that the worker leaves, and nothing blocks.
 func TestStopping(t *testing.T) {
 	t.Parallel()
 	begun := make(chan struct{}, 2)
@@ -75,7 +75,7 @@ func TestStopping(t *testing.T) {
 		say: func(ctx context.Context, _ speech.Line, out func([]byte) error) error {
 			begun <- struct{}{}
 			for {
-				if err := out(counting(1000)); err != nil {
+				if err := out(countingAudio(1000)); err != nil {
 					return err
 				}
 				if ctx.Err() != nil {
@@ -87,7 +87,7 @@ func TestStopping(t *testing.T) {
 	svc := start(t, s)
 	l := svc.open(contract.VoiceOpen{})
 	l.say("a1", "An answer.", 0, true)
-	l.bring(quiet(200))
+	l.sendAudio(quiet(200))
 	l.send(contract.VoiceCommand{Type: contract.VoiceCommit, Item: "item_1", To: l.at})
 	<-begun
 	<-begun
@@ -111,9 +111,9 @@ func TestStopping(t *testing.T) {
 
 func TestMetrics(t *testing.T) {
 	t.Parallel()
-	svc := start(t, told())
+	svc := start(t, defaultScript())
 	l := svc.open(contract.VoiceOpen{})
-	l.bring(quiet(2000))
+	l.sendAudio(quiet(2000))
 	l.send(contract.VoiceCommand{Type: contract.VoiceCommit, Item: "item_1", To: l.at})
 	l.want(contract.VoiceTranscript)
 	l.say("a1", "1234567890", 0, true)
@@ -130,7 +130,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// metric gives a metric's value, or count, by its name and label.
+// metric returns a metric's value or count by its name and label.
 func (s *service) metric(name string) float64 {
 	s.Helper()
 	families, err := s.metrics.Gather()

@@ -6,20 +6,21 @@ const (
 	rate        = contract.VoiceRate
 	sampleBytes = 2
 
-	maxTape = 300 * rate // samples that are kept at most: the 240 s that an ingress keeps, and what is being said meanwhile
-	maxGap  = 10 * rate  // samples that may be missing and count as silence
+	maxTape = 300 * rate // maximum number of samples kept: the 240 s that an ingress keeps, and the current speech
+	maxGap  = 10 * rate  // missing samples up to this number are replaced by silence
 )
 
-// tape holds a line's input, from the first sample that is still needed.
+// tape contains a session's audio from the first sample that is still needed.
 type tape struct {
 	start int64
 	pcm   []byte
 }
 
+// end returns the position after the last sample.
 func (t *tape) end() int64 { return t.start + int64(len(t.pcm)/sampleBytes) }
 
-// add takes audio that begins at a sample, and gives what is new of it. Silence stands for what is missing before it; when that
-// is too much, the tape begins anew.
+// add appends audio that begins at the sample at, and returns the part that is new. Missing samples
+// are replaced by silence. If more than maxGap are missing, the tape restarts at the sample.
 func (t *tape) add(at int64, pcm []byte) (fresh []byte) {
 	before := len(t.pcm)
 	switch missing := at - t.end(); {
@@ -36,22 +37,22 @@ func (t *tape) add(at int64, pcm []byte) (fresh []byte) {
 	return t.pcm[before:]
 }
 
-// forget drops what is before a sample.
+// forget drops the samples before a position.
 func (t *tape) forget(before int64) {
 	n := min(max(0, before-t.start), int64(len(t.pcm)/sampleBytes))
 	t.start += n
 	t.pcm = t.pcm[sampleBytes*n:]
 }
 
-// bound drops what is too much; false when nothing is.
+// bound drops samples beyond maxTape. It reports whether it dropped any.
 func (t *tape) bound() bool {
 	start := t.start
 	t.forget(t.end() - maxTape)
 	return t.start > start
 }
 
-// copied gives the samples between two, as far as they are there.
-func (t *tape) copied(from, to int64) []byte {
+// copyRange returns a copy of the samples in a range, as far as they are available.
+func (t *tape) copyRange(from, to int64) []byte {
 	from, to = max(from, t.start), min(to, t.end())
 	if from >= to {
 		return nil

@@ -9,27 +9,30 @@ import (
 )
 
 var (
-	errExpired  = errors.New("the claims are over")
+	errExpired  = errors.New("the claims have expired")
 	errKind     = errors.New("the claims are not for voice")
-	errNotBound = errors.New("the claims name no organization or no line")
-	errLine     = errors.New("the claims are for another line")
+	errNotBound = errors.New("the claims have no organization or no voice session")
+	errLine     = errors.New("the claims are for another voice session")
 	errOrg      = errors.New("the claims are for another organization")
-	errRange    = errors.New("the line's numbers are out of range")
+	errRange    = errors.New("the numbers of the voice session are out of range")
 )
 
-// admit names the line that a capability opens; what it takes was signed by one of this service's processes.
-func (s *Server) admit(capability string, body []byte) (line string, ok bool) {
+// admit returns the voice session that a capability opens. A process of this service has signed
+// both.
+func (s *Server) admit(capability string, body []byte) (session string, ok bool) {
 	claims, err := s.verify(capability, body)
 	if err != nil {
 		s.metrics.refused.Inc()
-		s.log.Warn().Err(err).Msg("voice line refused: do all processes have the same SECRETS_KEY, and do their clocks agree?")
+		s.log.Warn().Err(err).Msg("voice session rejected: check that all processes have the same SECRETS_KEY and synchronized clocks")
 		return "", false
 	}
 	return claims.Line, true
 }
 
+// verify checks that a capability allows the session that body opens, and returns its claims.
 func (s *Server) verify(capability string, body []byte) (contract.VoiceClaims, error) {
 	var c contract.VoiceClaims
+
 	raw, err := s.deps.Verifier.Verify(capability, body)
 	if err != nil {
 		return c, fmt.Errorf("verifying claims: %w", err)
@@ -37,10 +40,12 @@ func (s *Server) verify(capability string, body []byte) (contract.VoiceClaims, e
 	if err := contract.ReadClaims(raw, &c); err != nil {
 		return c, fmt.Errorf("reading claims: %w", err)
 	}
+
 	var open contract.VoiceOpen
-	if err := json.Unmarshal(body, &open); err != nil { // of a later release it may say more
+	if err := json.Unmarshal(body, &open); err != nil { // a later release may send more fields
 		return c, fmt.Errorf("reading voice line: %w", err)
 	}
+
 	switch {
 	case c.Kind != contract.KindVoice:
 		return c, errKind

@@ -20,37 +20,42 @@ type setting struct {
 	From  string `json:"from"`
 }
 
-// configured runs parley config in an environment that has only what is named.
+// configured runs parley config in an environment that contains only env.
 func configured(t *testing.T, env map[string]string, args ...string) (table map[string]setting, raw string) {
 	t.Helper()
 	for _, f := range newParser(new(commands)).Model.Leaves(false) {
 		for _, flag := range f.Flags {
 			for _, name := range flag.Envs {
 				if _, set := os.LookupEnv(name); set {
-					t.Setenv(name, "")                        // put back at the end
-					if err := os.Unsetenv(name); err != nil { //nolint:forbidigo // an empty value is not none
+					t.Setenv(name, "")                        // restored at the end
+					if err := os.Unsetenv(name); err != nil { //nolint:forbidigo // an empty value differs from none
 						t.Fatal(err)
 					}
 				}
 			}
 		}
 	}
+
 	for name, value := range env {
 		t.Setenv(name, value)
 	}
+
 	chosen, err := newParser(new(commands)).Parse(append([]string{"config", "--json"}, args...))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var out bytes.Buffer
 	chosen.BindTo(t.Context(), (*context.Context)(nil))
 	if err := chosen.Run(&console.Console{Out: &out, Err: &out}); err != nil {
 		t.Fatal(err)
 	}
+
 	var list []setting
 	if err := json.Unmarshal(out.Bytes(), &list); err != nil {
 		t.Fatalf("%v: %s", err, out.String())
 	}
+
 	table = map[string]setting{}
 	for _, s := range list {
 		table[s.Name] = s
@@ -58,12 +63,13 @@ func configured(t *testing.T, env map[string]string, args ...string) (table map[
 	return table, out.String()
 }
 
-// TestConfigHasEverySettingOfItsTable compares with docs/settings.md, both ways.
-func TestConfigHasEverySettingOfItsTable(t *testing.T) { //nolint:paralleltest // the environment is the whole process's
+// TestConfigHasEverySettingOfItsTable compares the output to docs/settings.md in both directions.
+func TestConfigHasEverySettingOfItsTable(t *testing.T) { //nolint:paralleltest // uses the process's environment
 	page, err := os.ReadFile("../../../../docs/settings.md")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var documented []string
 	name := regexp.MustCompile("`([A-Z][A-Z0-9_]+)`")
 	for line := range strings.Lines(string(page)) {
@@ -73,6 +79,7 @@ func TestConfigHasEverySettingOfItsTable(t *testing.T) { //nolint:paralleltest /
 			}
 		}
 	}
+
 	all, _ := configured(t, nil)
 	roles, _ := configured(t, map[string]string{"ROLES": "ingress,agent"})
 	for _, name := range documented {
@@ -82,6 +89,7 @@ func TestConfigHasEverySettingOfItsTable(t *testing.T) { //nolint:paralleltest /
 			t.Errorf("%s: shown for up: %v, for serve: %v", name, up, serve)
 		}
 	}
+
 	for name := range all {
 		if !slices.Contains(documented, name) {
 			t.Errorf("%s is not in docs/settings.md", name)
@@ -89,11 +97,12 @@ func TestConfigHasEverySettingOfItsTable(t *testing.T) { //nolint:paralleltest /
 	}
 }
 
-func TestConfigSaysWhereValuesCameFrom(t *testing.T) { //nolint:paralleltest // the environment is the whole process's
+func TestConfigSaysWhereValuesCameFrom(t *testing.T) { //nolint:paralleltest // uses the process's environment
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "secrets.key"), []byte("hunter2"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	env := map[string]string{
 		"DATA_DIR": dir, "PORT": "9000", "LIMIT_DEMO": "3", "OPENAI_API_KEY": "hunter2", "DEFAULT_MODEL": "",
 		"DATABASE_URL":  "postgres://u:hunter2@db:5432/x?sslmode=disable&sslpassword=hunter2",
@@ -101,6 +110,7 @@ func TestConfigSaysWhereValuesCameFrom(t *testing.T) { //nolint:paralleltest // 
 		"WIKIPEDIA_URL": "https://de.wikipedia.org", "OIDC_CLIENT_SECRET": "hunter2",
 		"AUDIO_API_KEY": "hunter2", "AUDIO_BASE_URL": "https://u:hunter2@audio.example/v1",
 	}
+
 	got, raw := configured(t, env, "--limit-demo=4", "--tavily-api-key=hunter2")
 	for name, want := range map[string]setting{
 		"PORT":               {"PORT", "9000", "environment"},
@@ -122,13 +132,14 @@ func TestConfigSaysWhereValuesCameFrom(t *testing.T) { //nolint:paralleltest // 
 			t.Errorf("%s: %+v, want %+v", name, got[name], want)
 		}
 	}
+
 	if strings.Contains(raw, "hunter2") {
 		t.Errorf("a secret is shown:\n%s", raw)
 	}
 }
 
-// TestConfigHasWhatItsRolesRead has no settings of parts that are not started.
-func TestConfigHasWhatItsRolesRead(t *testing.T) { //nolint:paralleltest // the environment is the whole process's
+// TestConfigHasSettingsOfItsRoles checks that settings of unselected roles are omitted.
+func TestConfigHasSettingsOfItsRoles(t *testing.T) { //nolint:paralleltest // uses the process's environment
 	for roles, want := range map[string][2]bool{"ingress": {true, false}, "agent,tool": {false, true}, "ingress,sweep": {true, true}} {
 		got, _ := configured(t, nil, "--roles", roles)
 		_, ingress := got["LIMIT_DEMO"]

@@ -15,9 +15,9 @@ import (
 	"parley/deploy/standalone/internal/cli"
 )
 
-var update = flag.Bool("update", false, "write the pages of testdata/help anew")
+var update = flag.Bool("update", false, "rewrite the pages of testdata/help")
 
-// pages gives what the program says of itself: its overview, its page, and a page for each command.
+// pages returns the program's overview, its page, and the page of each command.
 func pages(k *kong.Kong) map[string]string {
 	all := map[string]string{"overview": cli.Overview(k.Model), "parley": cli.Page(k.Model.Node)}
 	var add func(node *kong.Node, name string)
@@ -33,7 +33,8 @@ func pages(k *kong.Kong) map[string]string {
 	return all
 }
 
-// TestPages has each page as it was agreed on; `go test ./cmd/parley -update` agrees anew.
+// TestPages compares each page to its golden file. `go test ./cmd/parley -update` rewrites the
+// files.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	all := pages(newParser(new(commands)))
@@ -62,14 +63,15 @@ func TestPages(t *testing.T) {
 			}
 		}
 	}
+
 	files, err := filepath.Glob("testdata/help/*.txt")
 	if err != nil || len(files) != len(all) {
 		t.Errorf("testdata/help has %d pages, and there are %d commands: %v", len(files), len(all), err)
 	}
 }
 
-// TestEveryCommandSaysAllOfItself has examples that the program itself understands.
-func TestEveryCommandSaysAllOfItself(t *testing.T) {
+// TestEveryCommandHasExamples parses the examples of every command.
+func TestEveryCommandHasExamples(t *testing.T) {
 	t.Parallel()
 	for _, node := range newParser(new(commands)).Model.Leaves(true) {
 		shows, is := reflect.TypeAssert[interface{ Examples() string }](node.Target.Addr())
@@ -90,8 +92,8 @@ func TestEveryCommandSaysAllOfItself(t *testing.T) {
 	}
 }
 
-// TestHelpIsAskedForInThreeWays has -h, --help and the command.
-func TestHelpIsAskedForInThreeWays(t *testing.T) {
+// TestThreeWaysToAskForHelp tries -h, --help and the command help.
+func TestThreeWaysToAskForHelp(t *testing.T) {
 	t.Parallel()
 	want := pages(newParser(new(commands)))["keys-create"]
 	for _, args := range [][]string{{"keys", "create", "-h"}, {"keys", "create", "--help"}, {"help", "keys", "create"}} {
@@ -113,6 +115,7 @@ func TestHelpIsAskedForInThreeWays(t *testing.T) {
 			t.Errorf("%v:\n%s", args, out.String())
 		}
 	}
+
 	chosen, err := newParser(new(commands)).Parse([]string{"help", "nothing"})
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,8 @@
-// Command parley is Parley in one binary: everything in one process with `parley up`, the parts against servers of your own
-// with `parley serve`, and what is done at a running service.
+// Command parley is Parley in one binary. `parley up` runs everything in one process, `parley
+// serve` runs selected roles against existing servers, and the other commands call a running
+// service.
 //
-// What it exits with: docs/cli.md.
+// docs/cli.md lists the exit statuses.
 package main
 
 import (
@@ -24,33 +25,33 @@ import (
 type commands struct {
 	Up     standalone.Up     `cmd:"" group:"serve" help:"Start everything in one process, with its own PostgreSQL and NATS unless DATABASE_URL and NATS_URL name others."`
 	Serve  standalone.Serve  `cmd:"" group:"serve" help:"Start some parts of the service against the servers at DATABASE_URL and NATS_URL."`
-	Doctor standalone.Doctor `cmd:"" group:"serve" help:"Say what this machine has for the service and what it lacks, and the command that mends it."`
-	Config cli.Config        `cmd:"" group:"serve" help:"Say what every setting is, and where its value came from."`
-	Prove  prove.Prove       `cmd:"" group:"serve" help:"Kill a service of its own while keyed triggers come in, and count at a ledger that each has one effect."`
+	Doctor standalone.Doctor `cmd:"" group:"serve" help:"Check what this machine has and lacks for the service, with the command that fixes it."`
+	Config cli.Config        `cmd:"" group:"serve" help:"Print every setting, its value, and the source of the value."`
+	Prove  prove.Prove       `cmd:"" group:"serve" help:"Kill parts of a test service while keyed triggers arrive, and check that each has exactly one effect."`
 	NATS   prove.NATS        `cmd:"" hidden:"" name:"nats"`
 
-	Chat    cli.Chat    `cmd:"" group:"use" help:"Chat with an agent or a template; the answer is printed as it comes."`
-	Trigger cli.Trigger `cmd:"" group:"use" help:"Run an agent as a scheduler does, exactly once for a key."`
-	Runs    cli.Runs    `cmd:"" group:"use" help:"Watch runs, show one, end one."`
+	Chat    cli.Chat    `cmd:"" group:"use" help:"Chat with an agent or a template; the answer is streamed."`
+	Trigger cli.Trigger `cmd:"" group:"use" help:"Run an agent as a scheduler does, once per idempotency key."`
+	Runs    cli.Runs    `cmd:"" group:"use" help:"List, show and cancel runs."`
 	Agents  cli.Agents  `cmd:"" group:"use" help:"List agents and templates."`
-	Keys    cli.Keys    `cmd:"" group:"use" help:"Make, list and revoke API keys."`
+	Keys    cli.Keys    `cmd:"" group:"use" help:"Create, list and revoke API keys."`
 
-	Migrate       standalone.Migrate       `cmd:"" group:"keep" help:"Bring the database at DATABASE_URL to this release's schema and templates."`
-	ResetPassword standalone.ResetPassword `cmd:"" group:"keep" help:"Print a link by which the person of an address sets a new password, once and within a day."`
-	Secrets       standalone.Secrets       `cmd:"" group:"keep" help:"Say which keys of SECRETS_KEY the database needs, and retire old ones."`
+	Migrate       standalone.Migrate       `cmd:"" group:"keep" help:"Migrate the database at DATABASE_URL to this release's schema and templates."`
+	ResetPassword standalone.ResetPassword `cmd:"" group:"keep" help:"Print a link to set a new password for an account; it works once, for a day."`
+	Secrets       standalone.Secrets       `cmd:"" group:"keep" help:"Show which keys of SECRETS_KEY the database needs, and retire old ones."`
 	Reset         standalone.Reset         `cmd:"" group:"keep" help:"Delete DATA_DIR with everything in it, after asking."`
 
-	Completion cli.Completion `cmd:"" group:"learn" help:"Print the script by which a shell completes commands."`
+	Completion cli.Completion `cmd:"" group:"learn" help:"Print a shell completion script."`
 	Help       cli.Help       `cmd:"" group:"learn" help:"Print the manual page of a command."`
-	Version    cli.Version    `cmd:"" group:"learn" help:"Say which release this is, and what it was built with."`
-	Complete   cli.Complete   `cmd:"" hidden:"" help:"Print what may follow the words of a command line, for shells."`
+	Version    cli.Version    `cmd:"" group:"learn" help:"Print the release and how it was built."`
+	Complete   cli.Complete   `cmd:"" hidden:"" help:"Print completions for a command line, for shells."`
 }
 
-// groups are how an overview puts the commands together.
+// groups are the sections of the command overview.
 var groups = []kong.Group{
 	{Key: "serve", Title: "Run the service"},
-	{Key: "use", Title: "Use a service that runs"},
-	{Key: "keep", Title: "Look after its data"},
+	{Key: "use", Title: "Use a running service"},
+	{Key: "keep", Title: "Manage its data"},
 	{Key: "learn", Title: "Learn more"},
 }
 
@@ -59,22 +60,25 @@ func main() {
 	var c commands
 	k := newParser(&c)
 	if len(os.Args) < 2 {
-		_, _ = io.WriteString(os.Stdout, cli.Overview(k.Model)) // there is nowhere to complain
+		_, _ = io.WriteString(os.Stdout, cli.Overview(k.Model)) // nowhere to report the error
 		return
 	}
+
 	chosen, err := k.Parse(words(os.Args[1:]))
 	ctx, stop := lifecycle.Context(context.Background())
 	if err == nil {
 		chosen.BindTo(ctx, (*context.Context)(nil))
 		err = chosen.Run(console.Standard())
 	}
+
 	code := cli.Code(ctx, err)
 	stop()
 	cli.Complain(k, err)
 	os.Exit(code)
 }
 
-// words are a command line's. --version is a command where a command stands, and no option of any: a message may be about it.
+// words returns the leading arguments that name a command. A leading --version is treated as the
+// command "version", because no command has such an option.
 func words(args []string) []string {
 	if args[0] != "--version" {
 		return args
@@ -82,8 +86,8 @@ func words(args []string) []string {
 	return append([]string{"version"}, args[1:]...)
 }
 
-// newParser reads arguments and the environment. What it does not understand it says last, after a line or two on usage: a
-// whole page of settings would hide it.
+// newParser returns the parser of arguments and environment. A usage error prints the short usage
+// first and the error last, because a whole page of settings would hide the error.
 func newParser(c *commands, options ...kong.Option) *kong.Kong {
 	own := []kong.Option{
 		kong.Name("parley"), kong.Description("A self-hosted service for AI agents."), kong.ExplicitGroups(groups),

@@ -12,8 +12,9 @@ import (
 	"parley/deploy/standalone/internal/cli"
 )
 
-// TestWhatIsNotUnderstoodIsSaidLast has a setting and arguments that are none, with every command.
-func TestWhatIsNotUnderstoodIsSaidLast(t *testing.T) {
+// TestUsageErrorsAreSaidLast passes an invalid setting and invalid arguments to every
+// command.
+func TestUsageErrorsAreSaidLast(t *testing.T) {
 	wrong := func(args ...string) (lines []string, code int) {
 		var out bytes.Buffer
 		k := newParser(new(commands), kong.Writers(&out, &out))
@@ -21,6 +22,7 @@ func TestWhatIsNotUnderstoodIsSaidLast(t *testing.T) {
 		cli.Complain(k, err)
 		return strings.Split(strings.TrimSpace(out.String()), "\n"), cli.Code(t.Context(), err)
 	}
+
 	check := func(says string, args ...string) {
 		t.Helper()
 		lines, code := wrong(args...)
@@ -28,9 +30,11 @@ func TestWhatIsNotUnderstoodIsSaidLast(t *testing.T) {
 			t.Errorf("parley %s: exit code %d after\n%s", strings.Join(args, " "), code, strings.Join(lines, "\n"))
 		}
 	}
+
 	for _, command := range []string{"up", "serve", "migrate", "doctor", "reset", "reset-password", "chat", "trigger", "config", "completion"} {
 		check("--nothing", command, "--nothing")
 	}
+
 	check("--sandbox-warm", "up", "--sandbox-warm=many")
 	check("unexpected argument nothing", "nothing")
 	check(`--status must be one of "queued","running",`, "runs", "tail", "--status", "done")
@@ -43,13 +47,14 @@ func TestWhatIsNotUnderstoodIsSaidLast(t *testing.T) {
 			t.Errorf("parley %v: %q", args, lines)
 		}
 	}
+
 	t.Setenv("SANDBOX_CPU", "ten")
 	for _, command := range []string{"up", "serve", "doctor"} {
 		check("SANDBOX_CPU", command)
 	}
 }
 
-// TestVersionIsTheInterfaces has the one place of the version: info.version of openapi.yaml.
+// TestVersionIsTheInterfaces compares the release to info.version of openapi.yaml.
 func TestVersionIsTheInterfaces(t *testing.T) {
 	t.Parallel()
 	contract, err := os.ReadFile("../../../../ingress/internal/openapi/openapi.yaml")

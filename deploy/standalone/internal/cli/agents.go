@@ -18,8 +18,8 @@ type Agents struct {
 // AgentsList lists agents or templates.
 type AgentsList struct {
 	Service
-	Query     string `name:"query" short:"q" placeholder:"TEXT" help:"Only agents whose names have this."`
-	Templates bool   `name:"templates" help:"List the templates, which may be chatted with like agents."`
+	Query     string `name:"query" short:"q" placeholder:"TEXT" help:"Only agents whose name contains TEXT."`
+	Templates bool   `name:"templates" help:"List the templates; you can chat with them like with agents."`
 }
 
 // Examples shows it in use.
@@ -28,7 +28,7 @@ func (*AgentsList) Examples() string {
 parley agents list --templates --json`
 }
 
-// Run lists them, the newest first.
+// Run lists them, newest first.
 func (a *AgentsList) Run(ctx context.Context, con *console.Console) error {
 	service, err := a.connect(usual)
 	if err != nil {
@@ -37,10 +37,12 @@ func (a *AgentsList) Run(ctx context.Context, con *console.Console) error {
 	if a.Templates {
 		return a.templates(ctx, con, service)
 	}
+
 	query := url.Values{}
 	if a.Query != "" {
 		query.Set("q", a.Query)
 	}
+
 	list, err := service.all(ctx, "/api/agents", query, math.MaxInt)
 	if err != nil {
 		return a.explain(err)
@@ -48,10 +50,12 @@ func (a *AgentsList) Run(ctx context.Context, con *console.Console) error {
 	if a.JSON {
 		return printList(con, list)
 	}
+
 	agents, err := entries[domain.Agent](list)
 	if err != nil {
 		return err
 	}
+
 	rows := [][]string{{"ID", "MODEL", "CALLERS", "NAME"}}
 	for _, agent := range agents {
 		callers := make([]string, len(agent.AllowedCallers))
@@ -71,10 +75,12 @@ func (a *AgentsList) templates(ctx context.Context, con *console.Console, servic
 	if a.JSON {
 		return printList(con, list)
 	}
+
 	templates, err := entries[domain.Template](list)
 	if err != nil {
 		return err
 	}
+
 	rows := [][]string{{"ID", "NAME", "DESCRIPTION"}}
 	for _, t := range templates {
 		rows = append(rows, []string{t.ID, console.OneLine(t.Name), console.OneLine(t.Description)})

@@ -22,25 +22,25 @@ import (
 const (
 	demoTemplate = "tpl_support"
 	longestTyped = 1 << 20
-	longestName  = 120 // characters that the service takes
+	longestName  = 120 // characters, the service's limit
 )
 
 // Chat talks to an agent or a template.
 type Chat struct {
 	Service
-	Session string   `name:"session" placeholder:"ID" help:"Session to go on with; without it a new one."`
-	Demo    bool     `name:"demo" help:"Chat with a template as a visitor of the demo, without a key."`
-	Words   []string `arg:"" optional:"" name:"words" help:"An agent or a template by its id or its name, and the message. Without one: the demo agent. Without a message: it is read, from a terminal line by line."`
+	Session string   `name:"session" placeholder:"ID" help:"Session to continue; a new one by default."`
+	Demo    bool     `name:"demo" help:"Chat with a template as a demo visitor, without a key."`
+	Words   []string `arg:"" optional:"" name:"words" help:"Id or name of an agent or a template, and the message. Default: the demo agent. Without a message, standard input is read, from a terminal line by line."`
 }
 
 // Help is the command's description.
 func (*Chat) Help() string {
-	return `The answer is printed while it is told, its sources behind it. Without a message on a terminal, each line that is typed is one, until Ctrl-D; otherwise standard input is the message.
+	return `Streams the answer, then prints its sources. Without a message on a terminal, each typed line is a message, until Ctrl-D; otherwise standard input is the message.
 
-A connection that breaks is taken up again where it broke, and nothing is printed twice.
-When a run has to begin again and then answers otherwise, its new answer is printed whole, below.
+A broken connection is resumed where it broke, and nothing is printed twice.
+If the run is restarted and its new answer differs, the whole new answer is printed below.
 
-With --json the finished run is printed instead, in one line.`
+With --json the finished run is printed instead, on one line.`
 }
 
 // Usage is the command's synopsis.
@@ -53,12 +53,12 @@ parley chat --demo tpl_support "Hello, what can you do?"
 echo "Summarise: all is well." | parley chat --json`
 }
 
-// Statuses are what it exits with.
+// Statuses are the command's exit statuses.
 func (*Chat) Statuses() []int {
 	return []int{ExitDone, ExitFailure, ExitRunFailed, ExitRefused, ExitArguments, ExitInterrupted}
 }
 
-// Run sends the message, or each that is typed.
+// Run sends the message, or every line that is typed.
 func (c *Chat) Run(ctx context.Context, con *console.Console) error {
 	how := usual
 	how.retries, how.demo = 5, c.Demo
@@ -66,10 +66,12 @@ func (c *Chat) Run(ctx context.Context, con *console.Console) error {
 	if err != nil {
 		return err
 	}
-	talk, message, err := c.about(ctx, service)
+
+	talk, message, err := c.conversation(ctx, service)
 	if err != nil {
 		return c.explain(err)
 	}
+
 	talk.con = con
 	if message == "" && con.Typed() {
 		return c.explain(talk.loop(ctx))
@@ -82,11 +84,12 @@ func (c *Chat) Run(ctx context.Context, con *console.Console) error {
 	return c.explain(talk.say(ctx, message))
 }
 
-// about reads who is talked to, and the message, if they are named.
-func (c *Chat) about(ctx context.Context, service *connection) (*talk, string, error) {
+// conversation resolves the target and the message from the arguments. The target defaults to the
+// demo agent.
+func (c *Chat) conversation(ctx context.Context, service *connection) (*talk, string, error) {
 	target, words := "", c.Words
 	if len(words) > 0 {
-		found, err := c.addressed(ctx, service, words[0])
+		found, err := c.findTarget(ctx, service, words[0])
 		if err != nil {
 			return nil, "", err
 		}
@@ -98,27 +101,30 @@ func (c *Chat) about(ctx context.Context, service *connection) (*talk, string, e
 		target = demoTemplate
 	}
 	if target = cmp.Or(target, service.agent); target == "" {
-		return nil, "", exit(ExitArguments, "name an agent or a template by its id: parley agents list")
+		return nil, "", exit(ExitArguments, "the agent is missing: give the id of an agent or a template (see parley agents list)")
 	}
+
 	query := url.Values{"action": {"chat"}, "id": {target}}
 	if strings.HasPrefix(target, "tpl_") {
 		query = url.Values{"action": {"chat"}, "template": {target}}
 	}
+
 	return &talk{
 		service: service, query: query, target: target, json: c.JSON, demo: c.Demo,
 		session: cmp.Or(c.Session, "cli_"+strings.ToLower(rand.Text())),
 	}, strings.Join(words, " "), nil
 }
 
-// addressed gives the id of the agent or the template that a word is the id or the whole name of; none when it is neither.
-func (c *Chat) addressed(ctx context.Context, service *connection, word string) (id string, err error) {
+// findTarget returns the ID of the agent or template whose ID or full name is word, or "" if there
+// is none.
+func (c *Chat) findTarget(ctx context.Context, service *connection, word string) (id string, err error) {
 	switch {
 	case strings.HasPrefix(word, "ag_"), strings.HasPrefix(word, "tpl_"):
 		return word, nil
 	case strings.TrimSpace(word) == "" || utf8.RuneCountInString(word) > longestName || console.Safe(word) != word || !utf8.ValidString(word):
-		return "", nil // no name
+		return "", nil // not a name
 	}
-	if !c.Demo { // a visitor has no agents
+	if !c.Demo { // demo visitors have no agents
 		if id, err = service.named(ctx, "/api/agents", url.Values{"q": {word}}, word); err != nil || id != "" {
 			return id, err
 		}
@@ -126,7 +132,7 @@ func (c *Chat) addressed(ctx context.Context, service *connection, word string) 
 	return service.named(ctx, "/api/agents/templates", url.Values{}, word)
 }
 
-// talk is a session of messages and answers.
+// talk is a chat session.
 type talk struct {
 	service    *connection
 	con        *console.Console
@@ -136,11 +142,11 @@ type talk struct {
 	json, demo bool
 }
 
-// loop sends each line that is typed. A run that fails ends nothing.
+// loop sends each line that is typed. A failed run does not end the session.
 func (t *talk) loop(ctx context.Context) error {
-	t.con.Notef("%s, session %s. Ctrl-D ends.", t.target, t.session)
+	t.con.Notef("%s, session %s. Press Ctrl-D to end.", t.target, t.session)
 	lines := make(chan string)
-	go func() { // reading cannot be called off: it ends with the process
+	go func() { // a read cannot be canceled; the goroutine ends with the process
 		defer close(lines)
 		typed := bufio.NewScanner(t.con.In)
 		typed.Buffer(nil, longestTyped)
@@ -148,12 +154,13 @@ func (t *talk) loop(ctx context.Context) error {
 			lines <- typed.Text()
 		}
 	}()
+
 	for {
-		_, _ = io.WriteString(t.con.Err, "> ") // there is nowhere else to complain
+		_, _ = io.WriteString(t.con.Err, "> ") // nowhere to report the error
 		select {
 		case <-ctx.Done():
 			t.con.Notef("")
-			return &left{"The session is kept, to go on with: " + t.again(), context.Cause(ctx)}
+			return &interruption{"To continue this session: " + t.resumeCommand(), context.Cause(ctx)}
 		case line, more := <-lines:
 			if !more {
 				t.con.Notef("")
@@ -172,8 +179,8 @@ func (t *talk) loop(ctx context.Context) error {
 	}
 }
 
-// again is the command that goes on with the session.
-func (t *talk) again() string {
+// resumeCommand returns the command that continues the session.
+func (t *talk) resumeCommand() string {
 	command := "parley chat "
 	if t.demo {
 		command += "--demo "
@@ -181,18 +188,20 @@ func (t *talk) again() string {
 	return command + "--session " + t.session + " " + t.target
 }
 
-// say sends one message and prints the answer as it comes.
+// say sends one message and prints the answer while it streams.
 func (t *talk) say(ctx context.Context, message string) error {
 	request := client.Request{
 		Method: http.MethodPost, Path: "/api/agents", Query: t.query, Keyed: true,
 		Header: map[string]string{"Idempotency-Key": "cli-" + rand.Text()},
 		Body:   map[string]any{"sessionId": t.session, "message": message, "stream": true},
 	}
-	turn := &turn{talk: t, told: told{out: t.con.Out}}
-	turn.told.anew = func() { t.con.Notef("(the run began again and answers otherwise)") }
+
+	turn := &turn{talk: t, answer: answerWriter{out: t.con.Out}}
+	turn.answer.onRestart = func() { t.con.Notef("(the run was restarted, and its answer differs)") }
 	if t.json {
-		turn.told.out = io.Discard
+		turn.answer.out = io.Discard
 	}
+
 	for event, err := range t.service.Events(ctx, request) {
 		if err == nil {
 			err = turn.take(event)
@@ -201,21 +210,22 @@ func (t *talk) say(ctx context.Context, message string) error {
 			return turn.broken(ctx, err)
 		}
 	}
+
 	if turn.ended == nil {
-		return turn.broken(ctx, errors.New("the service told no end of it"))
+		return turn.broken(ctx, errors.New("the stream ended without a final event"))
 	}
 	return turn.finish()
 }
 
-// turn is one message and what comes of it.
+// turn is one message and its answer.
 type turn struct {
 	*talk
-	told  told
-	runID string
-	ended json.RawMessage
+	answer answerWriter
+	runID  string
+	ended  json.RawMessage
 }
 
-// take prints what an event tells.
+// take handles one event of the stream.
 func (t *turn) take(event client.Event) error {
 	var data struct {
 		RunID    string                 `json:"runId"`
@@ -227,15 +237,16 @@ func (t *turn) take(event client.Event) error {
 	if err := json.Unmarshal(event.Data, &data); err != nil {
 		return fmt.Errorf("reading event %s: %w", event.ID, err)
 	}
+
 	t.runID = cmp.Or(data.RunID, t.runID)
 	switch {
 	case event.Ends():
 		t.ended = data.Run
 	case event.Type == domain.EventMessageDelta:
-		return t.told.delta(data.Text)
+		return t.answer.delta(data.Text)
 	case event.Type == domain.EventRunRestarted:
-		t.told.restarted()
-	case event.Type == domain.EventToolStarted && data.ToolCall != nil && t.con.Watched() && !t.json && t.told.freshLine():
+		t.answer.restarted()
+	case event.Type == domain.EventToolStarted && data.ToolCall != nil && t.con.Watched() && !t.json && t.answer.freshLine():
 		t.con.Notef("  · %s %s", console.OneLine(data.ToolCall.Name), t.con.Cut(console.OneLine(string(data.ToolCall.Input))))
 	case event.Type == domain.EventRequiresAction && data.Required != nil:
 		t.con.Notef("%s", waitsFor(t.service.url, t.runID, data.Required))
@@ -243,7 +254,7 @@ func (t *turn) take(event client.Event) error {
 	return nil
 }
 
-// finish prints what the run came to.
+// finish prints the run's result.
 func (t *turn) finish() error {
 	var run domain.Run
 	if err := json.Unmarshal(t.ended, &run); err != nil {
@@ -253,52 +264,55 @@ func (t *turn) finish() error {
 		return errors.Join(t.con.JSON(t.ended), outcome(&run))
 	}
 	if run.Message != nil {
-		if err := t.told.end(*run.Message); err != nil {
+		if err := t.answer.end(*run.Message); err != nil {
 			return err
 		}
-	} else if !t.told.freshLine() {
-		if err := t.told.print("\n"); err != nil {
+	} else if !t.answer.freshLine() {
+		if err := t.answer.print("\n"); err != nil {
 			return err
 		}
 	}
 	return errors.Join(printSources(t.con, run.Citations), outcome(&run))
 }
 
-// broken says what became of the run.
+// broken adds the state of the run to the error of its stream.
 func (t *turn) broken(ctx context.Context, err error) error {
-	if !t.json && !t.told.freshLine() {
-		_ = t.told.print("\n") // the error matters more
+	if !t.json && !t.answer.freshLine() {
+		_ = t.answer.print("\n") // the error matters more
 	}
+
 	after := ""
 	switch {
 	case t.runID != "" && t.demo:
-		after = fmt.Sprintf("\nThe run %s goes on without you", t.runID)
+		after = fmt.Sprintf("\nThe run %s continues", t.runID)
 	case t.runID != "":
-		after = fmt.Sprintf("\nThe run goes on: parley runs show %s   (parley runs cancel %s ends it)", t.runID, t.runID)
+		after = fmt.Sprintf("\nThe run continues: parley runs show %s   (to cancel it: parley runs cancel %s)", t.runID, t.runID)
 	case ctx.Err() != nil:
-		after = "\nThe service had not answered yet: if it got the message, parley runs tail shows the run"
+		after = "\nThe service had not answered yet. If it received the message, parley runs tail shows the run"
 	}
+
 	if ctx.Err() != nil {
-		return &left{"interrupted" + after, context.Cause(ctx)}
+		return &interruption{"interrupted" + after, context.Cause(ctx)}
 	}
+
 	what := "agent"
 	if strings.HasPrefix(t.target, "tpl_") {
 		what = "template"
 	}
-	return fmt.Errorf("%w%s", sought(err, what, t.target), after)
+	return fmt.Errorf("%w%s", describeNotFound(err, what, t.target), after)
 }
 
-// waitsFor says what a run waits for, and where it is decided.
+// waitsFor says which decision a run waits for and where to make it.
 func waitsFor(service, runID string, action *domain.RequiredAction) string {
-	what := "leave to call"
+	what := "approval to call"
 	if action.Kind == domain.ActionUnknownOutcome {
-		what = "word of what became of its call of"
+		what = "the outcome of its call of"
 	}
 	return fmt.Sprintf("%s waits for a person: %s %s %s\nDecide at %s/dashboard/runs/%s",
 		runID, what, console.OneLine(action.Name), console.OneLine(string(action.Input)), strings.TrimRight(client.Bare(service), "/"), runID)
 }
 
-// printSources lists what an answer cites, each source once.
+// printSources lists the sources that an answer cites, each once.
 func printSources(con *console.Console, citations []domain.Citation) error {
 	seen := map[int]bool{}
 	for _, c := range citations {

@@ -19,12 +19,12 @@ import (
 	"parley/shared/lifecycle"
 )
 
-func TestAnswersThatWereToldTwice(t *testing.T) {
+func TestRepeatedAnswers(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		first, second []string // "-" between attempts
 		whole, want   string
-		anew          int
+		restarts      int
 	}{
 		"one attempt":                   {[]string{"a", "b"}, nil, "ab", "ab\n", 0},
 		"told nothing":                  {nil, nil, "whole", "whole\n", 0},
@@ -36,8 +36,8 @@ func TestAnswersThatWereToldTwice(t *testing.T) {
 		"nothing that rules a terminal": {[]string{"a\x1b[2Jb", "\u009b"}, nil, "a\x1b[2Jb\u009b", "a[2Jb\n", 0},
 	} {
 		var out strings.Builder
-		anew := 0
-		printed := told{out: &out, anew: func() { anew++ }}
+		restarts := 0
+		printed := answerWriter{out: &out, onRestart: func() { restarts++ }}
 		for _, pieces := range [][]string{c.first, c.second} {
 			if pieces != nil {
 				printed.restarted()
@@ -51,8 +51,8 @@ func TestAnswersThatWereToldTwice(t *testing.T) {
 		if err := printed.end(c.whole); err != nil {
 			t.Fatal(err)
 		}
-		if out.String() != c.want || anew != c.anew {
-			t.Errorf("%s: printed %q, want %q; anew %d times", name, out.String(), c.want, anew)
+		if out.String() != c.want || restarts != c.restarts {
+			t.Errorf("%s: printed %q, want %q; %d restarts", name, out.String(), c.want, restarts)
 		}
 	}
 }
@@ -85,12 +85,13 @@ func TestCode(t *testing.T) {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}
 	}
+
 	if outcome(&domain.Run{Status: domain.RunCompleted}) != nil {
 		t.Error("a run that completed is no failure")
 	}
 }
 
-// What a service sends is printed in errors, and rules no terminal.
+// Errors contain responses of a service, which must not control the terminal.
 func TestComplaintsAreSafe(t *testing.T) {
 	t.Parallel()
 	const code, says = "x\x1b]0;t\n\a\u202e", "a\x1b[2J\u2066b\nc\u009b"
@@ -98,7 +99,7 @@ func TestComplaintsAreSafe(t *testing.T) {
 	for name, err := range map[string]error{
 		"a run":     outcome(run),
 		"a refusal": &client.ProblemError{Status: 400, Code: code, Detail: says, RequestID: code},
-		"who left":  &left{"interrupted" + says, errors.New("x")},
+		"who left":  &interruption{"interrupted" + says, errors.New("x")},
 	} {
 		var out strings.Builder
 		k, failed := kong.New(&struct{}{}, kong.Writers(&out, &out))
@@ -110,6 +111,7 @@ func TestComplaintsAreSafe(t *testing.T) {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
+
 	var out strings.Builder
 	if err := printRun(&console.Console{Out: &out, Err: &out}, "", run); err != nil || console.Safe(out.String()) != out.String() ||
 		!strings.Contains(out.String(), "error     x]0;t : a[2Jb c\n") {
@@ -124,6 +126,7 @@ func TestTheStoredKeyGoesToItsOwnServiceOnly(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "credentials.json"), []byte(made), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	for name, c := range map[string]struct {
 		service Service
 		demo    bool

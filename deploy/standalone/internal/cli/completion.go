@@ -15,7 +15,7 @@ import (
 	"parley/deploy/standalone/internal/console"
 )
 
-// shells are the scripts that ask the program what may follow.
+// shells contains the completion scripts, which call `parley complete`.
 //
 //go:embed shells
 var shells embed.FS
@@ -27,13 +27,13 @@ type Completion struct {
 
 // Help is the command's description.
 func (*Completion) Help() string {
-	return `Prints the script by which a shell completes commands, options and their values, and the ids of agents, runs and keys when the service answers at once. The script asks the program itself, so it need not be made anew for a new release.`
+	return `Prints a script for shell completion of commands, options and their values, and of the ids of agents, runs and keys if the service answers quickly. The script calls the program itself, so it stays valid after an upgrade.`
 }
 
 // Examples shows it in use.
 func (*Completion) Examples() string {
 	return `eval "$(parley completion bash)"      # in ~/.bashrc
-eval "$(parley completion zsh)"       # in ~/.zshrc, behind compinit
+eval "$(parley completion zsh)"       # in ~/.zshrc, after compinit
 parley completion fish | source       # in config.fish`
 }
 
@@ -46,12 +46,13 @@ func (c *Completion) Run(con *console.Console) error {
 	return con.Printf("%s", script)
 }
 
-// Complete prints what may stand in place of the last word: a line each, a tab before what it means. Shells call it.
+// Complete prints the completions of the last word, one per line: the word, a tab, its description.
+// The shell scripts call it.
 type Complete struct {
-	Words []string `arg:"" optional:"" passthrough:"" help:"The words behind the program's name, the last one unfinished."`
+	Words []string `arg:"" optional:"" passthrough:"" help:"The words after the program's name; the last one may be incomplete."`
 }
 
-// Run prints the candidates. It never fails: nobody would see why.
+// Run prints the candidates. It returns no error, because the shell would hide it.
 func (c *Complete) Run(ctx context.Context, con *console.Console, k *kong.Kong) error {
 	words := c.Words
 	if len(words) > 0 && words[0] == "--" {
@@ -60,6 +61,7 @@ func (c *Complete) Run(ctx context.Context, con *console.Console, k *kong.Kong) 
 	if len(words) == 0 {
 		words = []string{""}
 	}
+
 	for _, found := range candidates(ctx, k.Model.Node, words) {
 		if err := con.Printf("%s\t%s\n", found.word, found.means); err != nil {
 			return err
@@ -70,24 +72,25 @@ func (c *Complete) Run(ctx context.Context, con *console.Console, k *kong.Kong) 
 
 type candidate struct{ word, means string }
 
-// line is a command line as far as it was typed.
+// line is a parsed prefix of a command line.
 type line struct {
 	node    *kong.Node
 	flag    *kong.Flag // the next word is its value
 	values  map[string]string
 	args    int
-	literal bool // behind "--"
+	literal bool // after "--"
 }
 
-// candidates gives what the last word may become.
+// candidates returns the completions of the last word.
 func candidates(ctx context.Context, app *kong.Node, words []string) (found []candidate) {
 	at := &line{node: app, values: map[string]string{}}
 	for i, word := range words[:len(words)-1] {
 		if word == "=" && i > 0 && at.flag != nil {
-			continue // bash makes words of --flag=value
+			continue // bash splits --flag=value into three words
 		}
 		at.take(word)
 	}
+
 	word, before := words[len(words)-1], ""
 	if word == "=" && at.flag != nil {
 		word = ""
@@ -98,6 +101,7 @@ func candidates(ctx context.Context, app *kong.Node, words []string) (found []ca
 		}
 		word, before = value, name+"="
 	}
+
 	for _, c := range at.next(ctx, word) {
 		if strings.HasPrefix(c.word, word) {
 			found = append(found, candidate{before + c.word, c.means})
@@ -106,7 +110,7 @@ func candidates(ctx context.Context, app *kong.Node, words []string) (found []ca
 	return found
 }
 
-// take goes on by a finished word.
+// take consumes a complete word.
 func (l *line) take(word string) {
 	switch {
 	case l.flag != nil:
@@ -148,7 +152,7 @@ func (l *line) byName(word string) *kong.Flag {
 	return nil
 }
 
-// next gives what may stand here.
+// next returns the completions at this position.
 func (l *line) next(ctx context.Context, word string) (list []candidate) {
 	switch {
 	case l.flag != nil:
@@ -156,11 +160,13 @@ func (l *line) next(ctx context.Context, word string) (list []candidate) {
 	case strings.HasPrefix(word, "-") && !l.literal:
 		return l.options()
 	}
+
 	for _, c := range l.node.Children {
 		if !c.Hidden {
 			list = append(list, candidate{c.Name, c.Help})
 		}
 	}
+
 	if l.args < len(l.node.Positional) {
 		list = append(list, l.possible(ctx, l.node.Positional[l.args], word)...)
 	}
@@ -198,11 +204,12 @@ func (l *line) options() (list []candidate) {
 	return list
 }
 
-// possible gives what a flag or an argument may be: one of its enum, an id that the service knows, or anything.
+// possible returns the possible values of a flag or an argument: those of its enum, or IDs from the
+// service.
 func (l *line) possible(ctx context.Context, value *kong.Value, word string) (list []candidate) {
 	if value.Enum != "" {
 		before := ""
-		if value.IsSlice() { // a list goes on behind its last comma
+		if value.IsSlice() { // completion of a list continues after its last comma
 			before = word[:strings.LastIndex(word, ",")+1]
 		}
 		for _, one := range value.EnumSlice() {
@@ -212,6 +219,7 @@ func (l *line) possible(ctx context.Context, value *kong.Value, word string) (li
 		}
 		return list
 	}
+
 	path := path(l.node) + " " + value.Name
 	switch path {
 	case "chat words", "trigger target", "runs tail agent":
@@ -227,17 +235,19 @@ func (l *line) possible(ctx context.Context, value *kong.Value, word string) (li
 	return list
 }
 
-// hurry is how long somebody who has pressed Tab waits for ids.
-const hurry = time.Second
+// idsTimeout bounds the request for IDs, because the user waits after pressing Tab.
+const idsTimeout = time.Second
 
-// ids asks the service; one that is away has none.
+// ids fetches IDs from the service. It returns none if the service is unreachable.
 func (l *line) ids(ctx context.Context, resource, means string) (list []candidate) {
-	ctx, cancel := context.WithTimeout(ctx, hurry)
+	ctx, cancel := context.WithTimeout(ctx, idsTimeout)
 	defer cancel()
+
 	known, is := serviceFor(l.node)
 	if !is {
 		return nil
 	}
+
 	service := *known
 	for name, into := range map[string]*string{
 		"url": &service.URL, "key": &service.Key, "organization": &service.Organization, "data-dir": &service.DataDir,
@@ -246,13 +256,16 @@ func (l *line) ids(ctx context.Context, resource, means string) (list []candidat
 			*into = value
 		}
 	}
-	c, err := service.connect(manners{})
+
+	c, err := service.connect(retryLimits{})
 	if err != nil {
 		return nil
 	}
+
 	var page struct {
 		Data []map[string]json.RawMessage `json:"data"`
 	}
+
 	query := url.Values{}
 	if resource != "/api/agents/templates" {
 		query.Set("limit", pageSize)
@@ -260,6 +273,7 @@ func (l *line) ids(ctx context.Context, resource, means string) (list []candidat
 	if _, err := c.Get(ctx, resource, query, &page); err != nil {
 		return nil
 	}
+
 	for _, entry := range page.Data {
 		var id, says string
 		if json.Unmarshal(entry["id"], &id) == nil && json.Unmarshal(entry[means], &says) == nil {
@@ -269,7 +283,7 @@ func (l *line) ids(ctx context.Context, resource, means string) (list []candidat
 	return list
 }
 
-// serviceFor gives a command's Service, with what the environment says.
+// serviceFor returns a command's Service, completed from the environment.
 func serviceFor(node *kong.Node) (*Service, bool) {
 	if node.Target.Kind() != reflect.Struct {
 		return nil, false

@@ -16,7 +16,7 @@ import (
 	"parley/shared/config"
 )
 
-// Where a value came from.
+// The sources of a value.
 const (
 	fromFlag        = "flag"
 	fromEnvironment = "environment"
@@ -35,15 +35,15 @@ type Config struct {
 	config.Ingress   `group:"ingress"`
 	config.Workers   `group:"workers"`
 	DataDir          string   `name:"data-dir" env:"DATA_DIR" default:"./.data" group:"standalone" help:"Where parley up keeps its data."`
-	Roles            []string `name:"roles" env:"ROLES" enum:"ingress,agent,tool,ingest,sweep,voice,notify" group:"workers" help:"As of parley serve with these parts; without it as of parley up."`
+	Roles            []string `name:"roles" env:"ROLES" enum:"ingress,agent,tool,ingest,sweep,voice,notify" group:"workers" help:"Show the settings of parley serve with these parts; default: those of parley up."`
 	JSON             bool     `name:"json" help:"Print JSON instead of a table."`
 }
 
 // Help is the command's description.
 func (*Config) Help() string {
-	return `Takes the flags and reads the environment of parley up (or, with --roles, of parley serve) and says what came of it: every setting that those parts read, its value, and where it came from: a flag, the environment, a file that parley up makes, or the default. Nothing is started or asked.
+	return `Reads the flags and the environment like parley up (or, with --roles, like parley serve) and prints every setting with its value and source: a flag, the environment, a file that parley up creates, or the default. Starts nothing and connects to nothing.
 
-Keys and secrets are shown as ***, and so are passwords in addresses.`
+Keys, secrets and passwords in addresses are shown as ***.`
 }
 
 // Examples shows it in use.
@@ -53,7 +53,7 @@ PORT=9000 parley config --limit-demo 5 --json
 parley config --roles ingress`
 }
 
-// setting is a line of the table.
+// setting is a row of the table.
 type setting struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
@@ -69,14 +69,16 @@ func (c *Config) Run(_ context.Context, con *console.Console, chosen *kong.Conte
 			continue
 		}
 		if flag.Name == "roles" && len(c.Roles) == 0 {
-			continue // parley up starts all
+			continue // parley up starts all roles
 		}
 		list = append(list, c.setting(flag, from(chosen, flag)))
 	}
+
 	slices.SortStableFunc(list, func(a, b setting) int { return strings.Compare(a.Name, b.Name) })
 	if c.JSON {
 		return con.JSON(list)
 	}
+
 	rows := [][]string{{"NAME", "FROM", "VALUE"}}
 	for _, s := range list {
 		rows = append(rows, []string{s.Name, s.From, or(s.Value, "-")})
@@ -84,7 +86,7 @@ func (c *Config) Run(_ context.Context, con *console.Console, chosen *kong.Conte
 	return table(con, rows)
 }
 
-// reads reports whether the parts that would be started read a group of settings.
+// reads reports whether the selected roles use a group of settings.
 func (c *Config) reads(group string) bool {
 	switch group {
 	case "standalone":
@@ -98,7 +100,7 @@ func (c *Config) reads(group string) bool {
 	}
 }
 
-// from says where kong took a flag's value from.
+// from returns the source of a flag's value.
 func from(chosen *kong.Context, flag *kong.Flag) string {
 	for _, step := range chosen.Path {
 		if step.Flag == flag && !step.Resolved {
@@ -119,11 +121,12 @@ func (c *Config) setting(flag *kong.Flag, from string) setting {
 	if len(c.Roles) > 0 || s.Value != "" {
 		return s
 	}
-	// What parley up puts in place of what is not set.
+
+	// Defaults that parley up computes at the start.
 	switch s.Name {
 	case "SECRETS_KEY":
 		path := filepath.Join(c.DataDir, "secrets.key")
-		s.Value, s.From = "(made at the first start: "+path+")", fromDefault
+		s.Value, s.From = "(generated at the first start: "+path+")", fromDefault
 		if _, err := os.Stat(path); err == nil {
 			s.Value, s.From = masked+" ("+path+")", fromFile
 		}
@@ -137,7 +140,7 @@ func (c *Config) setting(flag *kong.Flag, from string) setting {
 	return s
 }
 
-// model is what agents use that name none.
+// model describes the default model.
 func (c *Config) model() string {
 	switch {
 	case c.OpenAIAPIKey != "" && c.OpenAIBaseURL == "":
@@ -157,12 +160,13 @@ var (
 	keyValue   = regexp.MustCompile(`(?i)(pass\w*|secret\w*|token\w*)\s*=\s*('[^']*'|\S+)`)
 )
 
-// shown is a value as it may be seen: secrets masked, and what may be one in an address.
+// shown formats a value for display: secrets are masked, and so are credentials in addresses.
 func shown(name string, value any) string {
 	text := fmt.Sprint(value)
 	if list, is := value.([]string); is {
 		text = strings.Join(list, ",")
 	}
+
 	switch {
 	case text == "":
 		return ""
@@ -179,18 +183,20 @@ func shown(name string, value any) string {
 	}
 }
 
-// maskAddress hides what lets somebody in: a user's password, a lone user's name, which may be a token, and parameters whose
-// names say so. What is no address is hidden where it says so, or whole.
+// maskAddress masks the credentials in a URL: the password, a user name without a password (it may
+// be a token), and query parameters with secret-sounding names. A text that is not a URL is masked
+// where it names a password, or completely.
 func maskAddress(text string) string {
 	at, err := url.Parse(text)
 	switch {
 	case err != nil || at.Opaque != "":
 		return masked
-	case at.Host == "" && at.Path == text && !strings.Contains(text, "@"): // host=… password=…, or a bare host
+	case at.Host == "" && at.Path == text && !strings.Contains(text, "@"): // host=… password=…, or a host without a scheme
 		return keyValue.ReplaceAllString(text, "$1="+masked)
 	case at.Host == "" && at.Path != "" && at.Scheme != "postgres" && at.Scheme != "postgresql":
 		return masked
 	}
+
 	user := ""
 	if at.User != nil {
 		user = masked + "@"
@@ -198,6 +204,7 @@ func maskAddress(text string) string {
 			user = url.PathEscape(at.User.Username()) + ":" + masked + "@"
 		}
 	}
+
 	query := at.RawQuery
 	if query != "" {
 		parts := strings.Split(query, "&")

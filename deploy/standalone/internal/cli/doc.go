@@ -1,6 +1,6 @@
-// Package cli is what the program parley does at a running service: chat, trigger, keys, runs, agents; and what it says of
-// itself: its settings, its help, and what a shell completes.
+// Package cli implements the commands of parley that call a running service (chat, trigger, keys,
+// runs, agents) and those that describe the program (config, help, completion, version).
 //
-// A command prints what was asked for to standard output and everything else to standard error. What it exits with says how
-// it went; see [Code].
+// A command prints its result to standard output and everything else to standard error. [Code]
+// returns the exit status of an error.
 package cli

@@ -15,7 +15,7 @@ import (
 	"parley/shared/lifecycle"
 )
 
-// What a command exits with.
+// Exit statuses.
 const (
 	ExitDone        = 0
 	ExitFailure     = 1
@@ -26,18 +26,18 @@ const (
 	ExitInterrupted = 130
 )
 
-// statuses say what each means.
+// statuses describes each exit status.
 var statuses = map[int]string{
 	ExitDone:        "Done.",
-	ExitFailure:     "A failure: the service is away or broken, or the command could not do what it is for.",
+	ExitFailure:     "Failure: the service is unreachable or broken, or the command failed.",
 	ExitRunFailed:   "The run failed, was cancelled or timed out.",
-	ExitRefused:     "The service refused the request (an answer of 400 to 499): the key, the limit, what was asked for.",
-	ExitNotEnded:    "The run had not ended in time. It goes on.",
-	ExitArguments:   "The arguments are wrong, or a setting in the environment.",
+	ExitRefused:     "The service rejected the request with a status from 400 to 499, for example because of the key or a limit.",
+	ExitNotEnded:    "The run did not finish in time. It continues.",
+	ExitArguments:   "An argument or a setting in the environment is invalid.",
 	ExitInterrupted: "Interrupted by Ctrl-C (143: by SIGTERM).",
 }
 
-// coded is an error with the status that the program exits with.
+// coded is an error with an exit status.
 type coded struct {
 	code int
 	err  error
@@ -51,7 +51,7 @@ func exit(code int, format string, args ...any) error {
 	return &coded{code, fmt.Errorf(format, args...)}
 }
 
-// Code is what the program exits with after an error, in a context that a signal may have ended.
+// Code returns the exit status of err. If a signal canceled ctx, the status says so.
 func Code(ctx context.Context, err error) int {
 	if err == nil {
 		return ExitDone
@@ -77,17 +77,17 @@ func Code(ctx context.Context, err error) int {
 	return ExitFailure
 }
 
-// left is the error of somebody who has gone by Ctrl-C: nothing is wrong, and says is what is worth knowing, if anything.
-type left struct {
+// interruption is the error after Ctrl-C. says is a note for the user, or empty.
+type interruption struct {
 	says  string
 	cause error
 }
 
-func (e *left) Error() string { return e.says }
+func (e *interruption) Error() string { return e.says }
 
-func (e *left) Unwrap() error { return e.cause }
+func (e *interruption) Unwrap() error { return e.cause }
 
-// outcome is the error of a run that has ended without an answer; nil for one that completed.
+// outcome returns the error of a finished run, or nil if the run completed.
 func outcome(run *domain.Run) error {
 	switch {
 	case run.Status == domain.RunCompleted:
@@ -99,7 +99,7 @@ func outcome(run *domain.Run) error {
 	}
 }
 
-// words say a status within a sentence.
+// words names a status within a sentence.
 func words(status domain.RunStatus) string {
 	switch status {
 	case domain.RunCancelled:
@@ -113,20 +113,22 @@ func words(status domain.RunStatus) string {
 	}
 }
 
-// Complain prints an error, which may be in words of others, and before it how a command is called that was called wrongly.
+// Complain prints err without control characters. A usage error prints the command's usage first.
 func Complain(k *kong.Kong, err error) {
 	if err == nil {
 		return
 	}
-	if gone, is := errors.AsType[*left](err); is {
+	if gone, is := errors.AsType[*interruption](err); is {
 		if gone.says != "" {
-			_, _ = fmt.Fprintln(k.Stderr, console.Safe(gone.says)) // there is nowhere else to complain
+			_, _ = fmt.Fprintln(k.Stderr, console.Safe(gone.says)) // nowhere to report the error
 		}
 		return
 	}
 	if wrong, is := errors.AsType[*kong.ParseError](err); is && wrong.Context != nil {
 		_ = PrintUsage(kong.HelpOptions{}, wrong.Context) // the error matters more
 	}
-	// An option with a choice that may be left out has "" among its choices: nobody chooses it by writing it.
+
+	// kong includes "" in the choices of an optional enum. Users cannot choose it, so the message
+	// omits it.
 	k.Errorf("%s", console.Safe(strings.Replace(err.Error(), `must be one of "",`, "must be one of ", 1)))
 }

@@ -16,19 +16,19 @@ const (
 	indent    = "    "
 )
 
-// What a command may say of itself beside its description, which kong knows as Help.
+// Optional sections of a command's manual page, in addition to kong's Help.
 type (
 	showing  interface{ Examples() string }
 	spelling interface{ Usage() string }
 	exiting  interface{ Statuses() []int }
 )
 
-// variables that no option stands for.
+// variables are environment variables without an option.
 var variables = [][2]string{
-	{"HTTPS_PROXY, HTTP_PROXY, NO_PROXY", "The proxy that a service elsewhere is called through; this machine's own never is."},
+	{"HTTPS_PROXY, HTTP_PROXY, NO_PROXY", "The proxy for services on other machines; local services are called directly."},
 }
 
-// PrintHelp prints the page of the command that was chosen: kong's help printer.
+// PrintHelp prints the manual page of the selected command. It is kong's help printer.
 func PrintHelp(_ kong.HelpOptions, ctx *kong.Context) error {
 	node := ctx.Selected()
 	if node == nil {
@@ -40,20 +40,21 @@ func PrintHelp(_ kong.HelpOptions, ctx *kong.Context) error {
 	return nil
 }
 
-// PrintUsage says in two lines how the command that was chosen is called: kong's short help, before an error.
+// PrintUsage prints the usage of the selected command in two lines. It is kong's short help
+// printer, used before an error.
 func PrintUsage(_ kong.HelpOptions, ctx *kong.Context) error {
 	node := ctx.Selected()
 	if node == nil {
 		node = ctx.Model.Node
 	}
 	help := strings.TrimSpace("parley help " + path(node))
-	if _, err := fmt.Fprintf(ctx.Stderr, "Usage: %s\n(%s says more)\n", synopsis(node), help); err != nil {
+	if _, err := fmt.Fprintf(ctx.Stderr, "Usage: %s\n(for details: %s)\n", synopsis(node), help); err != nil {
 		return fmt.Errorf("printing usage: %w", err)
 	}
 	return nil
 }
 
-// Page is the manual page of a command, or of the program.
+// Page returns the manual page of a command or of the program.
 func Page(node *kong.Node) string {
 	p := &page{}
 	name := strings.TrimSpace("parley " + path(node))
@@ -63,6 +64,7 @@ func Page(node *kong.Node) string {
 	for _, line := range synopses(node) {
 		p.wrap(indent, line)
 	}
+
 	if detail := cmp.Or(node.Detail, node.Help); detail != "" {
 		p.section("DESCRIPTION")
 		for i, paragraph := range strings.Split(detail, "\n\n") {
@@ -72,14 +74,16 @@ func Page(node *kong.Node) string {
 			p.wrap(indent, paragraph)
 		}
 	}
+
 	p.commands(node)
 	p.arguments(node)
 	if len(node.Children) == 0 {
 		p.options(node)
 		p.environment(node)
 	}
+
 	p.exits(node)
-	if shows, is := itself[showing](node); is {
+	if shows, is := commandAs[showing](node); is {
 		p.section("EXAMPLES")
 		for line := range strings.Lines(shows.Examples()) {
 			p.line(indent + strings.TrimRight(line, "\n"))
@@ -88,8 +92,8 @@ func Page(node *kong.Node) string {
 	return p.String()
 }
 
-// itself gives a command as what it says of itself.
-func itself[T any](node *kong.Node) (known T, is bool) {
+// commandAs returns a command as T if it implements T.
+func commandAs[T any](node *kong.Node) (known T, is bool) {
 	if !node.Target.IsValid() || !node.Target.CanAddr() {
 		return known, false
 	}
@@ -97,7 +101,7 @@ func itself[T any](node *kong.Node) (known T, is bool) {
 	return known, is
 }
 
-// path is a command's words, without the program.
+// path returns a command's words without the program's name.
 func path(node *kong.Node) string {
 	var words []string
 	for ; node != nil && node.Type == kong.CommandNode; node = node.Parent {
@@ -111,7 +115,7 @@ func synopsis(node *kong.Node) string { return synopses(node)[0] }
 
 func synopses(node *kong.Node) []string {
 	name := strings.TrimSpace("parley " + path(node))
-	if spells, is := itself[spelling](node); is {
+	if spells, is := commandAs[spelling](node); is {
 		return []string{name + " " + spells.Usage()}
 	}
 	if len(node.Children) > 0 {
@@ -129,6 +133,7 @@ func synopses(node *kong.Node) []string {
 	if len(visible(node)) > 1 {
 		name += " [OPTION]..."
 	}
+
 	for _, argument := range node.Positional {
 		word := strings.ToUpper(argument.Name)
 		if argument.IsCumulative() {
@@ -142,7 +147,7 @@ func synopses(node *kong.Node) []string {
 	return []string{name}
 }
 
-// visible gives a command's options, and -h.
+// visible returns a command's visible options, including -h.
 func visible(node *kong.Node) (flags []*kong.Flag) {
 	for _, group := range node.AllFlags(true) {
 		flags = append(flags, group...)
@@ -158,7 +163,7 @@ func lower(sentence string) string {
 	return strings.ToLower(sentence[:1]) + sentence[1:]
 }
 
-// page is a manual page that grows.
+// page builds a manual page.
 type page struct{ strings.Builder }
 
 func (p *page) line(text string) { p.WriteString(text + "\n") }
@@ -176,7 +181,7 @@ func (p *page) wrap(margin, text string) {
 	}
 }
 
-// item is a term, and beneath it what it means.
+// item writes a term and, indented below it, its meaning.
 func (p *page) item(term, means string) {
 	p.wrap(indent, term)
 	p.wrap(indent+indent, means)
@@ -205,19 +210,21 @@ func (p *page) arguments(node *kong.Node) {
 func (p *page) options(node *kong.Node) {
 	p.section("OPTIONS")
 	for _, flag := range visible(node) {
-		p.item(spelled(flag), meaning(flag))
+		p.item(spellFlag(flag), meaning(flag))
 	}
 }
 
-// spelled is how an option is written.
-func spelled(flag *kong.Flag) string {
+// spellFlag returns an option as it is written on the command line.
+func spellFlag(flag *kong.Flag) string {
 	out := "--" + flag.Name
 	if flag.Tag.Negatable != "" {
 		out = "--[no-]" + flag.Name
 	}
+
 	for _, alias := range flag.Aliases {
 		out += ", --" + alias
 	}
+
 	if flag.Short != 0 {
 		out = "-" + string(flag.Short) + ", " + out
 	}
@@ -240,7 +247,7 @@ func valueName(flag *kong.Flag) string {
 	}
 }
 
-// meaning is an option's help, its default and its variable.
+// meaning returns an option's help with its default and its environment variable.
 func meaning(flag *kong.Flag) string {
 	out := flag.Help
 	if flag.Name == "help" {
@@ -260,15 +267,18 @@ func (p *page) environment(node *kong.Node) {
 	for _, flag := range visible(node) {
 		names = append(names, flag.Envs...)
 	}
+
 	if len(names) == 0 {
 		return
 	}
+
 	p.section("ENVIRONMENT")
-	p.wrap(indent, "Each is what the option is that names it; the option goes first:")
+	p.wrap(indent, "Each variable sets the option that lists it; the option takes precedence:")
 	p.wrap(indent+indent, strings.Join(names, " "))
 	if !slices.Contains(names, "PARLEY_BASE_URL") {
 		return
 	}
+
 	for _, v := range variables {
 		p.item(v[0], v[1])
 	}
@@ -276,13 +286,14 @@ func (p *page) environment(node *kong.Node) {
 
 func (p *page) exits(node *kong.Node) {
 	known := []int{ExitDone, ExitFailure, ExitArguments, ExitInterrupted}
-	if says, is := itself[exiting](node); is {
+	if says, is := commandAs[exiting](node); is {
 		known = says.Statuses()
 	} else if slices.ContainsFunc(visible(node), func(f *kong.Flag) bool { return slices.Contains(f.Envs, "PARLEY_BASE_URL") }) {
 		known = []int{ExitDone, ExitFailure, ExitRefused, ExitArguments, ExitInterrupted}
 	} else if len(node.Children) > 0 {
 		known = []int{ExitDone, ExitFailure, ExitRunFailed, ExitRefused, ExitNotEnded, ExitArguments, ExitInterrupted}
 	}
+
 	p.section("EXIT STATUS")
 	for _, code := range known {
 		lines := wrapped(statuses[code], pageWidth-len(indent)-5)
@@ -293,7 +304,7 @@ func (p *page) exits(node *kong.Node) {
 	}
 }
 
-// wrapped breaks a text into lines of so many characters; a word that is longer has a line of its own.
+// wrapped breaks a text into lines of at most width characters. A longer word gets its own line.
 func wrapped(text string, width int) (lines []string) {
 	line := ""
 	for word := range strings.FieldsSeq(text) {
@@ -310,7 +321,7 @@ func wrapped(text string, width int) (lines []string) {
 	return append(lines, line)
 }
 
-// Overview is what the program says when nothing is asked of it.
+// Overview is the text that parley prints without arguments.
 func Overview(app *kong.Application) string {
 	p := &page{}
 	p.line("parley - " + lower(app.Help))
@@ -329,6 +340,7 @@ func Overview(app *kong.Application) string {
 		}
 		groups[title] = append(groups[title], child)
 	}
+
 	for _, title := range order {
 		p.section(title)
 		for _, child := range groups[title] {
@@ -339,15 +351,16 @@ func Overview(app *kong.Application) string {
 			}
 		}
 	}
+
 	p.line("")
-	p.line("To begin: parley up, and beside it: parley chat Hello")
-	p.line("`parley help COMMAND` prints the page of a command, `parley help` the program's.")
+	p.line("To begin, run parley up, and in another terminal: parley chat Hello")
+	p.line("`parley help COMMAND` prints a command's page, `parley help` the program's.")
 	return p.String()
 }
 
 // Help prints a command's page.
 type Help struct {
-	Command []string `arg:"" optional:"" help:"The command; without one the page is the program's."`
+	Command []string `arg:"" optional:"" help:"The command; default: the program itself."`
 }
 
 // Examples shows it in use.
@@ -362,7 +375,7 @@ func (h *Help) Run(k *kong.Kong) error {
 	for _, word := range h.Command {
 		next := child(node, word)
 		if next == nil {
-			return exit(ExitArguments, "there is no command %q", strings.Join(h.Command, " "))
+			return exit(ExitArguments, "unknown command %q", strings.Join(h.Command, " "))
 		}
 		node = next
 	}
@@ -372,7 +385,7 @@ func (h *Help) Run(k *kong.Kong) error {
 	return nil
 }
 
-// child is the command of a name below another.
+// child returns the subcommand with this name, or nil.
 func child(node *kong.Node, name string) *kong.Node {
 	for _, c := range node.Children {
 		if c.Type == kong.CommandNode && (c.Name == name || slices.Contains(c.Aliases, name)) {

@@ -13,24 +13,24 @@ import (
 	"parley/shared/domain"
 )
 
-// Keys makes, lists and revokes API keys.
+// Keys creates, lists and revokes API keys.
 type Keys struct {
-	Create KeysCreate `cmd:"" help:"Make an API key and print it, once."`
-	List   KeysList   `cmd:"" help:"List API keys: never the keys themselves."`
-	Revoke KeysRevoke `cmd:"" help:"Revoke an API key, for good."`
+	Create KeysCreate `cmd:"" help:"Create an API key and print it once."`
+	List   KeysList   `cmd:"" help:"List API keys, without their secrets."`
+	Revoke KeysRevoke `cmd:"" help:"Revoke an API key permanently."`
 }
 
-// KeysCreate makes a key.
+// KeysCreate creates a key.
 type KeysCreate struct {
 	Service
-	Name    string `arg:"" help:"What the key is for."`
-	Scope   string `name:"scope" default:"organization" enum:"organization,user" placeholder:"SCOPE" help:"Whose key it is: organization (the default), or user, which needs a key of a person."`
-	Expires string `name:"expires" placeholder:"WHEN" help:"When it ends: a time from now, such as 30d or 720h, or an instant, such as 2030-01-31T12:00:00Z. Without it: never."`
+	Name    string `arg:"" help:"Name of the key."`
+	Scope   string `name:"scope" default:"organization" enum:"organization,user" placeholder:"SCOPE" help:"Owner of the key: organization (the default), or user, which needs a user's key."`
+	Expires string `name:"expires" placeholder:"WHEN" help:"When the key expires: a duration, such as 30d or 720h, or a time, such as 2030-01-31T12:00:00Z. Default: never."`
 }
 
 // Help is the command's description.
 func (*KeysCreate) Help() string {
-	return `The key goes to standard output and is shown this once: the service keeps only what it can be checked by.`
+	return `Prints the key to standard output. It is shown only once: the service stores a hash of it.`
 }
 
 // Examples shows it in use.
@@ -39,7 +39,7 @@ func (*KeysCreate) Examples() string {
 KEY=$(parley keys create ci)`
 }
 
-// Run makes the key and prints it.
+// Run creates the key and prints it.
 func (k *KeysCreate) Run(ctx context.Context, con *console.Console) error {
 	body := map[string]any{"name": k.Name, "scope": k.Scope}
 	if k.Expires != "" {
@@ -49,10 +49,12 @@ func (k *KeysCreate) Run(ctx context.Context, con *console.Console) error {
 		}
 		body["expiresAt"] = at
 	}
+
 	service, err := k.connect(usual)
 	if err != nil {
 		return err
 	}
+
 	answer, err := service.Call(ctx, client.Request{Method: http.MethodPost, Path: "/api/keys", Body: body})
 	if err != nil {
 		return k.explain(err)
@@ -60,6 +62,7 @@ func (k *KeysCreate) Run(ctx context.Context, con *console.Console) error {
 	if k.JSON {
 		return con.JSON(json.RawMessage(answer.Body))
 	}
+
 	var made struct {
 		ID  string `json:"id"`
 		Key string `json:"key"`
@@ -67,18 +70,19 @@ func (k *KeysCreate) Run(ctx context.Context, con *console.Console) error {
 	if err := answer.Into(&made); err != nil {
 		return err
 	}
-	con.Notef("%s, shown this once:", made.ID)
+
+	con.Notef("%s, shown only once:", made.ID)
 	return con.Printf("%s\n", made.Key)
 }
 
-// instant reads a time from now, or an instant, and gives it as the service reads it.
+// instant parses a duration from now, or an instant, and returns the instant in RFC 3339.
 func instant(text string, now time.Time) (string, error) {
-	if lasts, ok := lasting(text); ok {
+	if lasts, ok := parseDuration(text); ok {
 		return now.Add(lasts).UTC().Format(time.RFC3339), nil
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return "", exit(ExitArguments, "--expires must be as 30d, 720h or 2030-01-31T12:00:00Z, not %q", text)
+		return "", exit(ExitArguments, "--expires must be like 30d, 720h or 2030-01-31T12:00:00Z, not %q", text)
 	}
 	return at.UTC().Format(time.RFC3339), nil
 }
@@ -89,12 +93,13 @@ type KeysList struct{ Service }
 // Examples shows it in use.
 func (*KeysList) Examples() string { return `parley keys list` }
 
-// Run lists the keys that the caller may see.
+// Run lists the keys that are visible to the caller.
 func (k *KeysList) Run(ctx context.Context, con *console.Console) error {
 	service, err := k.connect(usual)
 	if err != nil {
 		return err
 	}
+
 	list, err := service.all(ctx, "/api/keys", url.Values{}, math.MaxInt)
 	if err != nil {
 		return k.explain(err)
@@ -102,15 +107,17 @@ func (k *KeysList) Run(ctx context.Context, con *console.Console) error {
 	if k.JSON {
 		return printList(con, list)
 	}
+
 	keys, err := entries[domain.APIKey](list)
 	if err != nil {
 		return err
 	}
+
 	rows := [][]string{{"ID", "SCOPE", "KEY", "LAST USE", "ENDS", "NAME"}}
 	for _, key := range keys {
 		rows = append(rows, []string{
-			key.ID, string(key.Scope), key.Prefix[:min(9, len(key.Prefix))] + "…" + key.LastFour, stamp(key.LastUsedAt, "never"),
-			stamp(key.ExpiresAt, "never"), console.OneLine(key.Name),
+			key.ID, string(key.Scope), key.Prefix[:min(9, len(key.Prefix))] + "…" + key.LastFour, formatTime(key.LastUsedAt, "never"),
+			formatTime(key.ExpiresAt, "never"), console.OneLine(key.Name),
 		})
 	}
 	return table(con, rows)
@@ -119,12 +126,12 @@ func (k *KeysList) Run(ctx context.Context, con *console.Console) error {
 // KeysRevoke revokes a key.
 type KeysRevoke struct {
 	Service
-	ID string `arg:"" help:"The key's id: key_…, from parley keys list."`
+	ID string `arg:"" help:"Id of the key (key_…), from parley keys list."`
 }
 
 // Help is the command's description.
 func (*KeysRevoke) Help() string {
-	return `From 5 seconds later at the most no ingress takes the key any more. What it has started goes on.`
+	return `The key stops working within 5 seconds on every ingress. Runs that it started continue.`
 }
 
 // Examples shows it in use.
@@ -138,7 +145,7 @@ func (k *KeysRevoke) Run(ctx context.Context, con *console.Console) error {
 	}
 	answer, err := service.Call(ctx, client.Request{Method: http.MethodDelete, Path: "/api/keys", Query: url.Values{"id": {k.ID}}})
 	if err != nil {
-		return k.explain(sought(err, "key", k.ID))
+		return k.explain(describeNotFound(err, "key", k.ID))
 	}
 	if k.JSON {
 		return con.JSON(json.RawMessage(answer.Body))

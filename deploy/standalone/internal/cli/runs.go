@@ -12,22 +12,22 @@ import (
 	"parley/shared/domain"
 )
 
-// Runs shows runs and ends them.
+// Runs shows, lists and cancels runs.
 type Runs struct {
-	Tail   RunsTail   `cmd:"" aliases:"list" help:"List the newest runs, and those that begin and change from then on."`
-	Show   RunsShow   `cmd:"" help:"Show one run: what it was asked by, how it went, its answer."`
-	Cancel RunsCancel `cmd:"" help:"End a run that has not ended."`
+	Tail   RunsTail   `cmd:"" aliases:"list" help:"List the newest runs, and follow changes."`
+	Show   RunsShow   `cmd:"" help:"Show one run: its trigger, progress and answer."`
+	Cancel RunsCancel `cmd:"" help:"Cancel a run."`
 }
 
 // RunsShow shows a run.
 type RunsShow struct {
 	Service
-	ID string `arg:"" help:"The run's id: run_…, from parley runs tail."`
+	ID string `arg:"" help:"Id of the run (run_…), from parley runs tail."`
 }
 
 // Help is the command's description.
 func (*RunsShow) Help() string {
-	return `It exits with 0 however the run fared: what is asked for is the run, and it is shown.`
+	return `The exit status is 0 even if the run failed.`
 }
 
 // Examples shows it in use.
@@ -39,10 +39,11 @@ func (r *RunsShow) Run(ctx context.Context, con *console.Console) error {
 	if err != nil {
 		return err
 	}
+
 	var run domain.Run
 	answer, err := service.Get(ctx, "/api/runs", url.Values{"id": {r.ID}}, &run)
 	if err != nil {
-		return r.explain(sought(err, "run", r.ID))
+		return r.explain(describeNotFound(err, "run", r.ID))
 	}
 	if r.JSON {
 		return con.JSON(json.RawMessage(answer.Body))
@@ -58,8 +59,8 @@ func printRun(con *console.Console, service string, run *domain.Run) error {
 		{"agent", target(run)},
 		{"session", console.OneLine(run.SessionID)},
 		{"trigger", trigger(run)},
-		{"created", stamp(&run.CreatedAt, "")},
-		{"took", took(&run.CreatedAt, run.FinishedAt)},
+		{"created", formatTime(&run.CreatedAt, "")},
+		{"took", formatDuration(&run.CreatedAt, run.FinishedAt)},
 		{"model", or(run.Usage.Model, "-")},
 		{"usage", usage},
 		{"attempts", fmt.Sprint(run.Attempts)},
@@ -70,15 +71,18 @@ func printRun(con *console.Console, service string, run *domain.Run) error {
 	if run.Error != nil {
 		lines = append(lines, [2]string{"error", console.OneLine(run.Error.Code + ": " + run.Error.Message)})
 	}
+
 	for _, call := range run.ToolCalls {
 		says := fmt.Sprintf("%s %s, %d ms: %s", console.OneLine(call.Name), call.Status, call.DurationMS, console.OneLine(string(call.Input)))
 		lines = append(lines, [2]string{"tool", says})
 	}
+
 	for _, line := range lines {
 		if err := con.Printf("%-9s %s\n", line[0], line[1]); err != nil {
 			return err
 		}
 	}
+
 	if run.RequiredAction != nil {
 		con.Notef("%s", waitsFor(service, run.ID, run.RequiredAction))
 	}
@@ -91,7 +95,7 @@ func printRun(con *console.Console, service string, run *domain.Run) error {
 	return printSources(con, run.Citations)
 }
 
-// target is the agent or the template of a run.
+// target returns the ID of the run's agent or template.
 func target(run *domain.Run) string {
 	switch {
 	case run.AgentID != nil:
@@ -110,41 +114,43 @@ func trigger(run *domain.Run) string {
 	return run.Trigger.Type + " " + console.OneLine(*run.Trigger.AutomationID)
 }
 
-// RunsCancel ends a run.
+// RunsCancel cancels a run.
 type RunsCancel struct {
 	Service
-	ID string `arg:"" help:"The run's id: run_…"`
+	ID string `arg:"" help:"Id of the run (run_…)."`
 }
 
 // Help is the command's description.
 func (*RunsCancel) Help() string {
-	return `A run that has ended stays as it is. What a run has done by then is not undone.`
+	return `A finished run is unchanged. Effects that the run already had are not undone.`
 }
 
 // Examples shows it in use.
 func (*RunsCancel) Examples() string { return `parley runs cancel run_01m7yq6d4gehatajbks6zzn8ya` }
 
-// Run cancels the run and says where it stands.
+// Run cancels the run and prints its status.
 func (r *RunsCancel) Run(ctx context.Context, con *console.Console) error {
 	service, err := r.connect(usual)
 	if err != nil {
 		return err
 	}
+
 	answer, err := service.Call(ctx, client.Request{
-		Method: http.MethodPost, Path: "/api/runs", Query: url.Values{"id": {r.ID}, "action": {"cancel"}}, Keyed: true, // twice is once
+		Method: http.MethodPost, Path: "/api/runs", Query: url.Values{"id": {r.ID}, "action": {"cancel"}}, Keyed: true, // a second cancellation has no effect
 	})
 	if err != nil {
-		return r.explain(sought(err, "run", r.ID))
+		return r.explain(describeNotFound(err, "run", r.ID))
 	}
 	if r.JSON {
 		return con.JSON(json.RawMessage(answer.Body))
 	}
+
 	var run domain.Run
 	if err := answer.Into(&run); err != nil {
 		return err
 	}
 	if run.Status != domain.RunCancelled && run.Status.Terminal() {
-		con.Notef("it had ended before, and stays as it is")
+		con.Notef("the run had already finished")
 	}
 	return con.Printf("%s %s\n", run.ID, run.Status)
 }

@@ -17,63 +17,65 @@ import (
 	"parley/shared/lifecycle"
 )
 
-// Service says which service a command calls, and as whom. What it does not say stands in DATA_DIR's credentials.json, which
-// parley up writes.
+// Service selects the service that a command calls, and the caller. Missing values come from
+// credentials.json in DATA_DIR, which parley up writes.
 type Service struct {
-	URL          string `name:"url" env:"PARLEY_BASE_URL" placeholder:"URL" help:"Address of the service. Without it: that of the parley up of this DATA_DIR."`
-	Key          string `name:"key" env:"PARLEY_API_KEY" placeholder:"KEY" help:"API key. Other users of the machine see arguments: better set the variable. Without it: the key of credentials.json, for the address that stands there."`
-	Organization string `name:"organization" env:"PARLEY_ORGANIZATION_ID" placeholder:"ID" help:"Organization to act in, for a key that belongs to a person."`
-	DataDir      string `name:"data-dir" env:"DATA_DIR" default:"./.data" placeholder:"PATH" help:"Where parley up keeps its data; ${default} without it."`
-	JSON         bool   `name:"json" help:"Print JSON, and no progress."`
+	URL          string `name:"url" env:"PARLEY_BASE_URL" placeholder:"URL" help:"Address of the service. Default: the parley up of this DATA_DIR."`
+	Key          string `name:"key" env:"PARLEY_API_KEY" placeholder:"KEY" help:"API key. Other users of the machine can see arguments, so prefer the variable. Default: the key of credentials.json, for its address only."`
+	Organization string `name:"organization" env:"PARLEY_ORGANIZATION_ID" placeholder:"ID" help:"Organization to act in, for a user's key."`
+	DataDir      string `name:"data-dir" env:"DATA_DIR" default:"./.data" placeholder:"PATH" help:"Where parley up keeps its data; default: ${default}."`
+	JSON         bool   `name:"json" help:"Print JSON and no progress."`
 }
 
-// credentials are those that parley up keeps for scripts.
+// credentials is the content of credentials.json that commands use.
 type credentials struct {
 	BaseURL string `json:"baseUrl"`
 	APIKey  string `json:"apiKey"`
 	AgentID string `json:"agentId"`
 }
 
-// connection is a service that is called.
+// connection is a client of one service.
 type connection struct {
 	*client.Client
 	url   string
-	agent string // the demo agent; empty when the service is not that of credentials.json
+	agent string // the demo agent; empty unless the service is the one of credentials.json
 }
 
-// manners say how a command calls.
-type manners struct {
-	dials    int // to a service that was not reached yet; 0: as retries
+// retryLimits are a command's retry limits.
+type retryLimits struct {
+	dials    int // attempts to reach a service that has not answered yet; 0: retries
 	retries  int
 	patience time.Duration
 	demo     bool
 	waiting  func(error, time.Duration)
 }
 
-var usual = manners{dials: 2, retries: 2, patience: 10 * time.Second}
+var usual = retryLimits{dials: 2, retries: 2, patience: 10 * time.Second}
 
-// connect completes the settings; nothing is called yet.
-func (s *Service) connect(how manners) (*connection, error) {
+// connect completes the settings. It makes no request.
+func (s *Service) connect(how retryLimits) (*connection, error) {
 	known, err := s.known()
 	if err != nil {
 		return nil, err
 	}
+
 	at, key, agent := s.URL, s.Key, ""
 	if at == "" {
 		at = known.BaseURL
 	}
 	if at == "" {
-		return nil, exit(ExitFailure, "no parley has run on %s: start one with `parley up`, or name yours with --url", s.DataDir)
+		return nil, exit(ExitFailure, "no parley has run with the data directory %s: start one with `parley up`, or give an address with --url", s.DataDir)
 	}
 	if strings.TrimRight(at, "/") == strings.TrimRight(known.BaseURL, "/") {
 		agent = known.AgentID
 		if key == "" {
-			key = known.APIKey // this key goes to this address and to no other
+			key = known.APIKey // this key is for this address only
 		}
 	}
 	if key == "" && !how.demo {
-		return nil, exit(ExitArguments, "no API key for %s: set PARLEY_API_KEY, or --key", client.Bare(at))
+		return nil, exit(ExitArguments, "no API key for %s: set PARLEY_API_KEY or --key", client.Bare(at))
 	}
+
 	c, err := client.New(client.Options{
 		BaseURL: at, Key: key, Organization: s.Organization, Demo: how.demo,
 		Dials: how.dials, Retries: how.retries, Patience: how.patience, Waiting: how.waiting,
@@ -99,11 +101,11 @@ func (s *Service) known() (made credentials, err error) {
 	return made, nil
 }
 
-// explain adds what helps to an error of the service.
+// explain adds a hint to an error of the service.
 func (s *Service) explain(err error) error {
 	if _, is := errors.AsType[*lifecycle.SignalError](err); is {
-		if _, said := errors.AsType[*left](err); !said {
-			return &left{cause: err}
+		if _, said := errors.AsType[*interruption](err); !said {
+			return &interruption{cause: err}
 		}
 		return err
 	}
@@ -111,18 +113,20 @@ func (s *Service) explain(err error) error {
 		return err
 	}
 	if s.URL != "" {
-		return fmt.Errorf("%w\nIf it is to run on this machine, start it with: parley up", err)
+		return fmt.Errorf("%w\nTo run it on this machine: parley up", err)
 	}
+
 	command := "parley up"
 	if s.DataDir != "" && s.DataDir != "./.data" {
 		command += " --data-dir " + s.DataDir
 	}
-	return fmt.Errorf("%w\nStart it with: %s   (or name another with --url)", err, command)
+	return fmt.Errorf("%w\nStart it with: %s   (or give another address with --url)", err, command)
 }
 
 const pageSize = "100"
 
-// all gives the first most entries of a list, page by page, as the service wrote them.
+// all returns up to limit entries of a list, in the service's JSON. It reads as many pages as
+// needed.
 func (c *connection) all(ctx context.Context, path string, query url.Values, limit int) ([]json.RawMessage, error) {
 	query.Set("limit", pageSize)
 	var list []json.RawMessage
@@ -142,7 +146,7 @@ func (c *connection) all(ctx context.Context, path string, query url.Values, lim
 	}
 }
 
-// entries decodes a list's entries.
+// entries decodes the entries of a list.
 func entries[T any](list []json.RawMessage) ([]T, error) {
 	out := make([]T, len(list))
 	for i, raw := range list {
@@ -153,44 +157,48 @@ func entries[T any](list []json.RawMessage) ([]T, error) {
 	return out, nil
 }
 
-// agentID gives the id of the agent that was named, by its id or by its name, which must be one agent's only.
+// agentID returns the ID of the agent with this ID or name. A name that several agents have is an
+// error.
 func (c *connection) agentID(ctx context.Context, named string) (string, error) {
 	if strings.HasPrefix(named, "ag_") || strings.HasPrefix(named, "tpl_") {
 		return named, nil
 	}
 	found, err := c.named(ctx, "/api/agents", url.Values{"q": {named}}, named)
 	if err == nil && found == "" {
-		err = exit(ExitRefused, "no agent is named %q: parley agents list names all", named)
+		err = exit(ExitRefused, "no agent is named %q: see parley agents list", named)
 	}
 	return found, err
 }
 
-// named gives the id of the one entry of a list that has this name; none when there is none.
+// named returns the ID of the list entry with this name, or "" if there is none.
 func (c *connection) named(ctx context.Context, path string, query url.Values, name string) (string, error) {
 	list, err := c.all(ctx, path, query, 100)
 	if err != nil {
 		return "", err
 	}
+
 	entries, err := entries[struct{ ID, Name string }](list)
 	if err != nil {
 		return "", err
 	}
+
 	var found []string
 	for _, e := range entries {
 		if strings.EqualFold(e.Name, name) {
 			found = append(found, e.ID)
 		}
 	}
+
 	if len(found) > 1 {
-		return "", exit(ExitArguments, "%d are named %q: name one by its id: %s", len(found), name, strings.Join(found, ", "))
+		return "", exit(ExitArguments, "%d agents or templates are named %q: use an id: %s", len(found), name, strings.Join(found, ", "))
 	}
 	return strings.Join(found, ""), nil
 }
 
-// sought says what was looked for in vain.
-func sought(err error, what, id string) error {
+// describeNotFound replaces a not-found error with one that names the missing resource.
+func describeNotFound(err error, what, id string) error {
 	if problem, is := errors.AsType[*client.ProblemError](err); is && problem.Code == "not_found" {
-		return fmt.Errorf("no %s %q, or none that the key may see: %w", what, id, err)
+		return fmt.Errorf("no %s %q that the key may see: %w", what, id, err)
 	}
 	return err
 }
@@ -203,8 +211,8 @@ func printList(con *console.Console, list []json.RawMessage) error {
 	return con.JSON(list)
 }
 
-// gone reports whether there is nothing by an id any more.
-func gone(err error) bool {
+// isGone reports whether err says that the resource does not exist (any more).
+func isGone(err error) bool {
 	problem, is := errors.AsType[*client.ProblemError](err)
 	return is && (problem.Code == "not_found" || problem.Code == "erased")
 }

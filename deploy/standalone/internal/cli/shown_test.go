@@ -35,16 +35,18 @@ func TestFolded(t *testing.T) {
 		"narrower":    {13, "id\n    a word t…\n    the text\n"},
 		"too narrow":  {10, "id\n    a wor…\n    the t…\n"},
 	} {
-		if got := folded(row, []int{4, 9, 30}, c.room); got != c.want {
+		if got := foldRow(row, []int{4, 9, 30}, c.room); got != c.want {
 			t.Errorf("%s:\n%s\nwant\n%s", name, got, c.want)
 		}
 	}
-	if got := folded([]string{"id", "b", ""}, []int{4, 9, 30}, 13); got != "id\n    b\n" {
-		t.Errorf("a column without a text: %q", got)
+
+	if got := foldRow([]string{"id", "b", ""}, []int{4, 9, 30}, 13); got != "id\n    b\n" {
+		t.Errorf("a column without text: %q", got)
 	}
 }
 
-// TestRunsOnATerminal has all that matters of a run in 80 columns, and in line with the other runs' at every width.
+// TestRunsOnATerminal checks that a run's important columns fit into 80 columns, and that rows are
+// aligned at every width.
 func TestRunsOnATerminal(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2030, 1, 2, 3, 4, 5, 6e6, time.UTC)
@@ -59,7 +61,7 @@ func TestRunsOnATerminal(t *testing.T) {
 		plain, long := runLine(&run, width), runLine(&scheduled, width)
 		for _, says := range []string{"2030-01-02T03:04:05Z", id, "requires_action", "1.5s", agent, "schedule night-watch", answer} {
 			if says != "schedule night-watch" && !strings.Contains(plain, says) || !strings.Contains(strings.ReplaceAll(long, "…", "h"), says) {
-				t.Errorf("%d columns do not say %q:\n%s%s", width, says, plain, long)
+				t.Errorf("%d columns do not contain %q:\n%s%s", width, says, plain, long)
 			}
 		}
 		for _, says := range []string{agent, answer} {
@@ -75,7 +77,7 @@ func TestRunsOnATerminal(t *testing.T) {
 	}
 }
 
-// column is how many characters stand before a text, in its line.
+// column returns the number of characters before a text in its line.
 func column(text, says string) int {
 	before, _, _ := strings.Cut(text, says)
 	return utf8.RuneCountInString(before[strings.LastIndex(before, "\n")+1:])
@@ -86,19 +88,20 @@ func TestAwaited(t *testing.T) {
 	for status, want := range map[domain.RunStatus]string{
 		domain.RunQueued: "waiting for run_x", domain.RunRunning: "waiting for run_x", domain.RunRequiresAction: "run_x waits for a person",
 	} {
-		if got := awaited(&domain.Run{ID: "run_x", Status: status}); got != want {
+		if got := progressText(&domain.Run{ID: "run_x", Status: status}); got != want {
 			t.Errorf("%s: %q", status, got)
 		}
 	}
 }
 
-// TestLeaving has what is said to somebody who goes by Ctrl-C: no error.
+// TestLeaving checks the output after Ctrl-C, which is not an error.
 func TestLeaving(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(&lifecycle.SignalError{Signal: syscall.SIGINT})
 	in, typing := io.Pipe()
 	defer func() { _ = typing.Close() }() // ends the reader
+
 	var out bytes.Buffer
 	chat := &talk{con: &console.Console{In: in, Out: &out, Err: &out}, session: "cli_x", target: "tpl_y", demo: true}
 	gone := &client.AwayError{URL: "http://a.example", Err: context.Canceled}
@@ -108,9 +111,9 @@ func TestLeaving(t *testing.T) {
 		want string
 	}{
 		"followed":  {service.explain(fmt.Errorf("%w: %w", context.Cause(ctx), gone)), ""},
-		"at a chat": {service.explain(chat.loop(ctx)), "The session is kept, to go on with: parley chat --demo --session cli_x tpl_y\n"},
-		"an answer": {service.explain((&turn{talk: chat, runID: "run_x"}).broken(ctx, gone)), "interrupted\nThe run run_x goes on without you\n"},
-		"a wait":    {service.explain((&wait{sent: true, key: "k"}).broken(ctx, gone)), "interrupted\nNo answer came: triggered again with --idempotency-key k it runs once\n"},
+		"at a chat": {service.explain(chat.loop(ctx)), "To continue this session: parley chat --demo --session cli_x tpl_y\n"},
+		"an answer": {service.explain((&turn{talk: chat, runID: "run_x"}).broken(ctx, gone)), "interrupted\nThe run run_x continues\n"},
+		"a wait":    {service.explain((&wait{sent: true, key: "k"}).broken(ctx, gone)), "interrupted\nNo answer was received. It is safe to trigger again with --idempotency-key k\n"},
 	} {
 		var said bytes.Buffer
 		k := kong.Must(&struct{}{}, kong.Name("parley"), kong.Writers(&said, &said))
@@ -119,6 +122,7 @@ func TestLeaving(t *testing.T) {
 			t.Errorf("%s: %q, exit %d", name, said.String(), Code(ctx, c.err))
 		}
 	}
+
 	if err := service.explain(errors.New("x")); err.Error() != "x" {
 		t.Errorf("another error: %v", err)
 	}

@@ -12,10 +12,10 @@ import (
 const (
 	stampLayout = "2006-01-02T15:04:05Z"
 	columnGap   = "  "
-	leastText   = 20 // characters of the last column, a text, that are worth their line
+	minText     = 20 // the last column, a text, is not truncated below so many characters
 )
 
-// table prints rows in columns; the first row names them.
+// table prints rows in columns. The first row contains the headers.
 func table(con *console.Console, rows [][]string) error {
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {
@@ -24,16 +24,17 @@ func table(con *console.Console, rows [][]string) error {
 		}
 	}
 	for _, row := range rows {
-		if err := con.Printf("%s", folded(row, widths, con.Width())); err != nil {
+		if err := con.Printf("%s", foldRow(row, widths, con.Width())); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// folded sets a row in columns of these widths. Where a terminal has no room for all of them, those that are left stand
-// beneath, so that none is lost; only the last column, a text, is cut first. No room: no terminal, and one line.
-func folded(row []string, widths []int, room int) string {
+// foldRow formats a row for columns of these widths. Columns that do not fit the terminal's width
+// continue on indented lines below. Only the last column, a text, is truncated first. A room of 0
+// means no terminal: the row stays on one line.
+func foldRow(row []string, widths []int, room int) string {
 	var out strings.Builder
 	line := ""
 	flush := func() {
@@ -45,11 +46,12 @@ func folded(row []string, widths []int, room int) string {
 			out.WriteString(line + "\n")
 		}
 	}
-	used := 0 // of the line, with a column's whole width
+
+	used := 0 // columns of the line, padding included
 	for i, cell := range row {
 		needs := widths[i]
 		if i == len(row)-1 {
-			needs = min(needs, leastText)
+			needs = min(needs, minText)
 		}
 		if i > 0 && room > 0 && used+len(columnGap)+needs > room {
 			flush()
@@ -62,20 +64,21 @@ func folded(row []string, widths []int, room int) string {
 		line += cell + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
 		used += widths[i]
 	}
+
 	flush()
 	return out.String()
 }
 
-// stamp shows an instant in UTC, whole seconds.
-func stamp(at *domain.Time, none string) string {
+// formatTime formats an instant in UTC with whole seconds.
+func formatTime(at *domain.Time, none string) string {
 	if at == nil {
 		return none
 	}
 	return at.UTC().Format(stampLayout)
 }
 
-// took is how long something lasted, in words as short as they can be.
-func took(from, to *domain.Time) string {
+// formatDuration formats the time between two instants briefly.
+func formatDuration(from, to *domain.Time) string {
 	if from == nil || to == nil {
 		return "-"
 	}

@@ -13,24 +13,24 @@ import (
 )
 
 const (
-	oneReading = 1000 // runs that one reading looks at, from the newest on
-	answerEnd  = 60   // characters of an answer in a line
+	maxReading = 1000 // newest runs that one reading examines
+	answerEnd  = 60   // characters of an answer in a row
 )
 
-// RunsTail lists runs as they come.
+// RunsTail lists runs while they arrive.
 type RunsTail struct {
 	Service
-	Agent  string `name:"agent" placeholder:"AGENT" help:"Only runs of this agent, by its id or its name."`
-	Status string `name:"status" enum:",queued,running,requires_action,completed,failed,cancelled,timed_out" default:"" placeholder:"STATUS" help:"Only runs that are queued, running, requires_action, completed, failed, cancelled or timed_out."`
-	Lines  int    `name:"lines" short:"n" default:"10" placeholder:"N" help:"How many of the newest runs to begin with; ${default} without it."`
-	Follow bool   `name:"follow" short:"f" help:"Go on: print each run that begins, and again when its status changes, until Ctrl-C."`
+	Agent  string `name:"agent" placeholder:"AGENT" help:"Only runs of this agent (id or name)."`
+	Status string `name:"status" enum:",queued,running,requires_action,completed,failed,cancelled,timed_out" default:"" placeholder:"STATUS" help:"Only runs with this status: queued, running, requires_action, completed, failed, cancelled or timed_out."`
+	Lines  int    `name:"lines" short:"n" default:"10" placeholder:"N" help:"Number of newest runs to start with; default: ${default}."`
+	Follow bool   `name:"follow" short:"f" help:"Follow: print each new run, and each change of a status, until Ctrl-C."`
 }
 
 // Help is the command's description.
 func (*RunsTail) Help() string {
-	return `A line is a run's state: when it was accepted, its id, its status, how long it took, its agent, what triggered it, and the beginning of its answer or its error. The newest is last. On a terminal that is too narrow for a line, a run has two. parley runs list is this command, too.
+	return `Prints one line per run: acceptance time, id, status, duration, agent, trigger, and the beginning of its answer or error. The newest run is last. On a narrow terminal a run takes two lines. parley runs list is an alias.
 
-With --follow the service tells when something has changed (GET /api/events), and what is new is read then. With --json each line is a run in short, as GET /api/runs lists it, or the whole run where an older one has changed. parley runs show ID --json is the whole.`
+With --follow the command reads new runs when the service reports a change (GET /api/events). With --json each line is a run summary as in GET /api/runs, or the whole run if an older one has changed. parley runs show ID --json prints the whole run.`
 }
 
 // Examples shows it in use.
@@ -39,7 +39,7 @@ func (*RunsTail) Examples() string {
 parley runs tail --follow --status failed --json`
 }
 
-// Run lists the newest runs, and goes on if told to.
+// Run lists the newest runs and, with --follow, every change.
 func (r *RunsTail) Run(ctx context.Context, con *console.Console) error {
 	how := usual
 	how.retries = 10
@@ -47,6 +47,7 @@ func (r *RunsTail) Run(ctx context.Context, con *console.Console) error {
 	if err != nil {
 		return err
 	}
+
 	t := &tail{RunsTail: r, con: con, service: service, seen: map[string]domain.RunStatus{}, query: url.Values{}}
 	if r.Agent != "" {
 		id, err := service.agentID(ctx, r.Agent)
@@ -61,13 +62,13 @@ func (r *RunsTail) Run(ctx context.Context, con *console.Console) error {
 	return r.explain(t.follow(ctx))
 }
 
-// tail is a list that goes on.
+// tail prints runs whose status changes.
 type tail struct {
 	*RunsTail
 	con     *console.Console
 	service *connection
 	query   url.Values
-	seen    map[string]domain.RunStatus // what was last seen of each run
+	seen    map[string]domain.RunStatus // the last status printed of each run
 	begun   bool
 }
 
@@ -75,10 +76,12 @@ func (t *tail) once(ctx context.Context) error {
 	if t.Status != "" {
 		t.query.Set("status", t.Status)
 	}
+
 	list, err := t.service.all(ctx, "/api/runs", t.query, max(t.Lines, 0))
 	if err != nil {
 		return err
 	}
+
 	for _, raw := range slices.Backward(list) {
 		if err := t.print(raw); err != nil {
 			return err
@@ -87,7 +90,8 @@ func (t *tail) once(ctx context.Context) error {
 	return nil
 }
 
-// follow reads whenever the service says that something may have changed; the first event is that it listens.
+// follow reads the list after every change notification. The first event says that the subscription
+// is active.
 func (t *tail) follow(ctx context.Context) error {
 	for event, err := range t.service.Events(ctx, client.Request{Method: "GET", Path: "/api/events"}) {
 		if err != nil {
@@ -103,7 +107,7 @@ func (t *tail) follow(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// read prints what is new since the last reading, the oldest first.
+// read prints the changes since the last reading, oldest first.
 func (t *tail) read(ctx context.Context) error {
 	news, err := t.news(ctx)
 	if err != nil {
@@ -113,6 +117,7 @@ func (t *tail) read(ctx context.Context) error {
 		t.begun = true
 		news = news[:min(max(t.Lines, 0), len(news))]
 	}
+
 	for _, raw := range slices.Backward(news) {
 		if err := t.print(raw); err != nil {
 			return err
@@ -121,13 +126,15 @@ func (t *tail) read(ctx context.Context) error {
 	return nil
 }
 
-// news gives the runs whose status is not what was seen of them, the newest first: of the newest page, of further pages as
-// long as they are all new, and of those that were seen open.
+// news returns the runs whose status differs from the last one seen, newest first. It examines the
+// newest page, further pages while they contain only unknown runs, and every run last seen
+// unfinished.
 func (t *tail) news(ctx context.Context) ([]json.RawMessage, error) {
 	open := map[string]bool{}
 	for id, status := range t.seen {
 		open[id] = !status.Terminal()
 	}
+
 	var news []json.RawMessage
 	for page, err := range t.pages(ctx) {
 		if err != nil {
@@ -148,13 +155,14 @@ func (t *tail) news(ctx context.Context) ([]json.RawMessage, error) {
 			break
 		}
 	}
+
 	t.forget(open)
 	for id, is := range open {
 		if !is {
 			continue
 		}
 		answer, err := t.service.Get(ctx, "/api/runs", url.Values{"id": {id}}, nil)
-		if gone(err) {
+		if isGone(err) {
 			delete(t.seen, id)
 			continue
 		}
@@ -170,9 +178,10 @@ func (t *tail) news(ctx context.Context) ([]json.RawMessage, error) {
 	return news, nil
 }
 
-// forget drops most of what has ended: it is told of by its place behind the newest runs, which are never dropped.
+// forget drops most finished runs from memory. It keeps the newest ones, because the next reading
+// sees them again.
 func (t *tail) forget(unread map[string]bool) {
-	if len(t.seen) < 10*oneReading {
+	if len(t.seen) < 10*maxReading {
 		return
 	}
 	for id, open := range unread {
@@ -182,7 +191,7 @@ func (t *tail) forget(unread map[string]bool) {
 	}
 }
 
-// note remembers a run's status, and adds the run to the news if it is of interest.
+// note records a run's status, and appends the run to news if the filter matches.
 func (t *tail) note(news []json.RawMessage, run head, raw json.RawMessage) []json.RawMessage {
 	before, seen := t.seen[run.ID]
 	t.seen[run.ID] = run.Status
@@ -192,14 +201,14 @@ func (t *tail) note(news []json.RawMessage, run head, raw json.RawMessage) []jso
 	return append(news, raw)
 }
 
-// pages gives the newest runs, a page at a time.
+// pages iterates over the newest runs, one page at a time.
 func (t *tail) pages(ctx context.Context) func(func([]json.RawMessage, error) bool) {
 	return func(yield func([]json.RawMessage, error) bool) {
 		query := url.Values{"limit": {pageSize}}
 		if agent := t.query.Get("agentId"); agent != "" {
 			query.Set("agentId", agent)
 		}
-		for looked := 0; looked < oneReading; {
+		for looked := 0; looked < maxReading; {
 			var page struct {
 				Data       []json.RawMessage `json:"data"`
 				NextCursor *string           `json:"nextCursor"`
@@ -214,7 +223,7 @@ func (t *tail) pages(ctx context.Context) func(func([]json.RawMessage, error) bo
 	}
 }
 
-// head is what must be known of every run.
+// head contains the fields needed of every run.
 type head struct {
 	ID     string           `json:"id"`
 	Status domain.RunStatus `json:"status"`
@@ -227,7 +236,7 @@ func headFor(raw []byte) (h head, err error) {
 	return h, nil
 }
 
-// print prints a run's line.
+// print prints a run's row.
 func (t *tail) print(raw json.RawMessage) error {
 	if t.JSON {
 		return t.con.JSON(raw)
@@ -235,7 +244,7 @@ func (t *tail) print(raw json.RawMessage) error {
 	var run struct {
 		domain.Run
 
-		Citations json.RawMessage `json:"citations"` // lists give their number, and the run object the citations
+		Citations json.RawMessage `json:"citations"` // lists contain their number, the run object contains the citations
 	}
 	if err := json.Unmarshal(raw, &run); err != nil {
 		return fmt.Errorf("reading a run: %w", err)
@@ -243,7 +252,8 @@ func (t *tail) print(raw json.RawMessage) error {
 	return t.con.Printf("%s", runLine(&run.Run, t.con.Width()))
 }
 
-// runColumns are wide enough for what stands in them, whatever runs come: but triggers, which are cut.
+// runColumns are the widths of the columns. Every value fits, except long triggers, which are
+// truncated.
 var runColumns = []int{len(stampLayout), 30, 15, 8, 29, 20, answerEnd}
 
 func runLine(run *domain.Run, room int) string {
@@ -255,8 +265,8 @@ func runLine(run *domain.Run, room int) string {
 		says = *run.Message
 	}
 	cells := []string{
-		stamp(&run.CreatedAt, ""), run.ID, string(run.Status), fmt.Sprintf("%8s", took(&run.CreatedAt, run.FinishedAt)),
+		formatTime(&run.CreatedAt, ""), run.ID, string(run.Status), fmt.Sprintf("%8s", formatDuration(&run.CreatedAt, run.FinishedAt)),
 		target(run), trigger(run), console.OneLine(says),
 	}
-	return folded(cells, runColumns, room)
+	return foldRow(cells, runColumns, room)
 }

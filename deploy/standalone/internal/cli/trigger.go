@@ -25,24 +25,24 @@ const longestPoll = 50 * time.Second
 // Trigger runs an agent as a scheduler or a webhook does.
 type Trigger struct {
 	Service
-	Target         string            `arg:"" help:"The agent, by its id or its name; it must allow system callers."`
-	Words          []string          `arg:"" optional:"" name:"message" help:"The message; without it standard input is."`
-	IdempotencyKey string            `name:"idempotency-key" aliases:"key-id" placeholder:"KEY" help:"Name of this very run: triggered again with it, the run is not carried out again. Without it one is made, and printed."`
-	Automation     string            `name:"automation" placeholder:"ID" help:"The automation that this is a run of, as you call it."`
-	Type           string            `name:"trigger-type" placeholder:"TYPE" help:"What triggers, such as schedule; api without it."`
-	Session        string            `name:"session" placeholder:"ID" help:"Session that the run belongs to; without it one of its own."`
-	Input          map[string]string `name:"input" short:"i" mapsep:"none" placeholder:"K=V" help:"A further value that the agent gets as data; may be given again."`
-	TTL            int64             `name:"ttl" placeholder:"SECONDS" help:"Keep the result so long, if that is longer than the service's retention."`
-	Wait           bool              `name:"wait" default:"true" negatable:"" help:"Wait for the run's end; --no-wait prints its id and leaves."`
-	Timeout        span              `name:"timeout" default:"20m" placeholder:"TIME" help:"How long to wait at most, such as 90 (seconds), 5m or 1d; ${default} without it; 0: without end."`
-	Retries        int               `name:"retries" default:"8" placeholder:"N" help:"How often to send again what was not answered, or refused for now; ${default} without it."`
+	Target         string            `arg:"" help:"Agent (id or name); it must allow system callers."`
+	Words          []string          `arg:"" optional:"" name:"message" help:"The message; default: standard input."`
+	IdempotencyKey string            `name:"idempotency-key" aliases:"key-id" placeholder:"KEY" help:"Identifies this run: triggering again with the same key does not run the agent again. Default: a generated key, which is printed."`
+	Automation     string            `name:"automation" placeholder:"ID" help:"Your name for the automation that the run belongs to."`
+	Type           string            `name:"trigger-type" placeholder:"TYPE" help:"Kind of trigger, such as schedule; default: api."`
+	Session        string            `name:"session" placeholder:"ID" help:"Session of the run; default: a new one."`
+	Input          map[string]string `name:"input" short:"i" mapsep:"none" placeholder:"K=V" help:"Additional value for the agent; repeatable."`
+	TTL            int64             `name:"ttl" placeholder:"SECONDS" help:"How long to keep the result, if longer than the service's retention."`
+	Wait           bool              `name:"wait" default:"true" negatable:"" help:"Wait until the run finishes; --no-wait prints its id and exits."`
+	Timeout        span              `name:"timeout" default:"20m" placeholder:"TIME" help:"Maximum wait, such as 90 (seconds), 5m or 1d; default: ${default}; 0: no limit."`
+	Retries        int               `name:"retries" default:"8" placeholder:"N" help:"Retries after lost answers and temporary rejections; default: ${default}."`
 }
 
 // Help is the command's description.
 func (*Trigger) Help() string {
-	return `Sends one run-automation request and waits for the run. The answer goes to standard output, the run's id and its idempotency key to standard error.
+	return `Sends a run-automation request and waits for the run. Prints the answer to standard output, and the run's id and idempotency key to standard error.
 
-A request always has an idempotency key. With it the request is sent again after a connection that broke and after answers that say to come back later (429, 503): however often it arrives, the agent runs once. To go on after this command was interrupted, trigger again with the same key and the same message.`
+The request always has an idempotency key. With it, the command retries after broken connections and answers 429 and 503, and the agent still runs once. To resume after an interruption, trigger again with the same key and message.`
 }
 
 // Examples shows it in use.
@@ -53,25 +53,28 @@ parley trigger "Demo agent" --idempotency-key night-7 --automation nightly \
 parley trigger "Demo agent" --no-wait Say good night`
 }
 
-// Statuses are what it exits with.
+// Statuses are the command's exit statuses.
 func (*Trigger) Statuses() []int {
 	return []int{ExitDone, ExitFailure, ExitRunFailed, ExitRefused, ExitNotEnded, ExitArguments, ExitInterrupted}
 }
 
-// errLate is why a wait was given up.
-var errLate = errors.New("the time given by --timeout is over")
+// errLate is the cause when --timeout expires.
+var errLate = errors.New("the run did not finish within --timeout")
 
-// Run triggers, and waits unless told otherwise.
+// Run triggers the agent and waits for the result, except with --no-wait.
 func (t *Trigger) Run(ctx context.Context, con *console.Console) error {
 	message, err := t.message(con)
 	if err != nil {
 		return err
 	}
+
 	progress := con.Progress(t.JSON, "triggering")
 	defer progress.Done()
-	how := manners{retries: t.Retries, patience: time.Hour, waiting: func(cause error, pause time.Duration) {
-		progress.Sayf("again in %s, after: %v", pause.Round(100*time.Millisecond), cause)
+
+	how := retryLimits{retries: t.Retries, patience: time.Hour, waiting: func(cause error, pause time.Duration) {
+		progress.Sayf("retrying in %s, after: %v", pause.Round(100*time.Millisecond), cause)
 	}}
+
 	service, err := t.connect(how)
 	if err != nil {
 		return err
@@ -81,6 +84,7 @@ func (t *Trigger) Run(ctx context.Context, con *console.Console) error {
 		ctx, cancel = context.WithTimeoutCause(ctx, time.Duration(t.Timeout), errLate)
 		defer cancel()
 	}
+
 	w := &wait{Trigger: t, service: service, con: con, progress: progress, key: cmp.Or(t.IdempotencyKey, "cli-"+rand.Text())}
 	if err := w.trigger(ctx, message); err != nil {
 		return t.explain(w.broken(ctx, err))
@@ -93,12 +97,12 @@ func (t *Trigger) message(con *console.Console) (string, error) {
 		return strings.Join(t.Words, " "), nil
 	}
 	if con.Typed() {
-		return "", exit(ExitArguments, "no message: name one, or write it to standard input")
+		return "", exit(ExitArguments, "the message is missing: give it as an argument or on standard input")
 	}
 	return piped(con)
 }
 
-// piped reads the message that stands at standard input.
+// piped reads the message from standard input.
 func piped(con *console.Console) (string, error) {
 	raw, err := io.ReadAll(io.LimitReader(con.In, longestTyped+1))
 	if err != nil {
@@ -109,12 +113,12 @@ func piped(con *console.Console) (string, error) {
 	}
 	message := strings.TrimSpace(string(raw))
 	if message == "" {
-		return "", exit(ExitArguments, "no message: name one, or write it to standard input")
+		return "", exit(ExitArguments, "the message is missing: give it as an argument or on standard input")
 	}
 	return message, nil
 }
 
-// wait is a triggered run on the way to its end.
+// wait is a triggered run and its output.
 type wait struct {
 	*Trigger
 	service  *connection
@@ -123,7 +127,7 @@ type wait struct {
 	key      string
 	sent     bool
 	runID    string
-	told     bool // that the run waits for a person
+	notified bool // the user has been notified that the run waits for a person
 }
 
 func (w *wait) trigger(ctx context.Context, message string) error {
@@ -134,35 +138,40 @@ func (w *wait) trigger(ctx context.Context, message string) error {
 	if !w.JSON {
 		w.con.Notef("idempotency key %s", w.key)
 	}
+
 	w.sent = true
 	answer, err := w.service.Call(ctx, w.request(target, message))
 	if err != nil {
-		return sought(err, "agent", target)
+		return describeNotFound(err, "agent", target)
 	}
+
 	var run domain.Run
 	if err := answer.Into(&run); err != nil {
 		return err
 	}
+
 	w.runID = run.ID
 	if !w.JSON && w.Wait {
 		replayed := ""
 		if answer.Header.Get("Idempotency-Replayed") != "" {
-			replayed = "   (it had run before)"
+			replayed = "   (a finished run with this key)"
 		}
 		w.con.Notef("run %s%s", run.ID, replayed)
 	}
 	if !w.Wait {
-		return w.left(answer)
+		return w.printStarted(answer)
 	}
-	return w.toEnd(ctx, answer, &run)
+	return w.poll(ctx, answer, &run)
 }
 
-// request asks for no wait: the run's id is worth knowing before its end.
+// request builds an asynchronous request, because the user should see the run's ID before it
+// finishes.
 func (w *wait) request(target, message string) client.Request {
 	input := map[string]any{}
 	for name, value := range w.Input {
 		input[name] = value
 	}
+
 	input["message"] = message
 	body := map[string]any{"target": target, "input": input, "idempotencyKey": w.key}
 	if w.Session != "" {
@@ -171,6 +180,7 @@ func (w *wait) request(target, message string) client.Request {
 	if w.TTL != 0 {
 		body["ttlOverride"] = w.TTL
 	}
+
 	header := map[string]string{"Prefer": "respond-async"}
 	if w.Automation != "" {
 		header["X-Automation-Id"] = w.Automation
@@ -181,21 +191,21 @@ func (w *wait) request(target, message string) client.Request {
 	return client.Request{Method: http.MethodPost, Path: "/api/internal/run-automation", Header: header, Body: body, Keyed: true}
 }
 
-// left prints the run of somebody who does not wait.
-func (w *wait) left(answer *client.Answer) error {
+// printStarted prints the run without waiting for it.
+func (w *wait) printStarted(answer *client.Answer) error {
 	if w.JSON {
 		return w.con.JSON(json.RawMessage(answer.Body))
 	}
 	return w.con.Printf("%s\n", w.runID)
 }
 
-// toEnd asks for the run until it has ended, and prints what it came to.
-func (w *wait) toEnd(ctx context.Context, answer *client.Answer, run *domain.Run) (err error) {
+// poll polls the run until it finishes, and prints its result.
+func (w *wait) poll(ctx context.Context, answer *client.Answer, run *domain.Run) (err error) {
 	for !run.Status.Terminal() {
-		w.progress.Sayf("%s", awaited(run))
-		if run.RequiredAction != nil && !w.told && !w.JSON {
+		w.progress.Sayf("%s", progressText(run))
+		if run.RequiredAction != nil && !w.notified && !w.JSON {
 			w.con.Notef("%s", waitsFor(w.service.url, run.ID, run.RequiredAction))
-			w.told = true
+			w.notified = true
 		}
 		began := time.Now()
 		query := url.Values{"id": {run.ID}, "wait": {strconv.Itoa(int(longestPoll.Seconds()))}}
@@ -203,7 +213,7 @@ func (w *wait) toEnd(ctx context.Context, answer *client.Answer, run *domain.Run
 		if answer, err = w.service.Get(ctx, "/api/runs", query, run); err != nil {
 			return err
 		}
-		if !run.Status.Terminal() && time.Since(began) < time.Second { // what it waits for is nothing that a wait waits for
+		if !run.Status.Terminal() && time.Since(began) < time.Second { // such a run ends the service's long poll early
 			if err := lifecycle.Sleep(ctx, time.Second); err != nil {
 				return err
 			}
@@ -212,8 +222,9 @@ func (w *wait) toEnd(ctx context.Context, answer *client.Answer, run *domain.Run
 	return w.show(answer, run)
 }
 
-// awaited says what is waited for. A run that is queued or runs goes from one to the other without that being told here.
-func awaited(run *domain.Run) string {
+// progressText describes the state for the progress line. It does not distinguish queued from running,
+// because polls do not return on that change.
+func progressText(run *domain.Run) string {
 	if run.Status == domain.RunRequiresAction {
 		return run.ID + " " + words(run.Status)
 	}
@@ -232,24 +243,26 @@ func (w *wait) show(answer *client.Answer, run *domain.Run) error {
 	return errors.Join(printSources(w.con, run.Citations), outcome(run))
 }
 
-// broken says what became of the run when it was not waited for to its end.
+// broken adds the state of the run to the error of the wait for it.
 func (w *wait) broken(ctx context.Context, err error) error {
 	if _, ended := errors.AsType[*coded](err); ended && ctx.Err() == nil {
 		return err
 	}
+
 	after := ""
 	switch {
 	case w.runID != "":
-		after = fmt.Sprintf("\nThe run goes on: parley runs show %s   (parley runs cancel %s ends it)", w.runID, w.runID)
+		after = fmt.Sprintf("\nThe run continues: parley runs show %s   (to cancel it: parley runs cancel %s)", w.runID, w.runID)
 	case w.sent && (ctx.Err() != nil || errors.Is(err, client.ErrAway)):
-		after = fmt.Sprintf("\nNo answer came: triggered again with --idempotency-key %s it runs once", w.key)
+		after = fmt.Sprintf("\nNo answer was received. It is safe to trigger again with --idempotency-key %s", w.key)
 	}
+
 	switch {
 	case ctx.Err() == nil:
 		return fmt.Errorf("%w%s", err, after)
 	case errors.Is(context.Cause(ctx), errLate):
 		return exit(ExitNotEnded, "%w%s", errLate, after)
 	default:
-		return &left{"interrupted" + after, context.Cause(ctx)}
+		return &interruption{"interrupted" + after, context.Cause(ctx)}
 	}
 }

@@ -15,12 +15,12 @@ const (
 	maxDays = 100_000
 )
 
-// span is a time that an option names.
+// span is a duration option.
 type span time.Duration
 
-// UnmarshalText reads 90 (seconds), 1m30s or 2d.
+// UnmarshalText parses 90 (seconds), 1m30s or 2d.
 func (s *span) UnmarshalText(text []byte) error {
-	lasts, ok := lasting(string(text))
+	lasts, ok := parseDuration(string(text))
 	if seconds, err := strconv.ParseInt(string(text), 10, 32); err == nil {
 		lasts, ok = time.Duration(seconds)*time.Second, true
 	}
@@ -31,8 +31,8 @@ func (s *span) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// lasting reads a time such as 90s, 1h30m or 30d; days have 24 hours, and stand in front.
-func lasting(text string) (lasts time.Duration, ok bool) {
+// parseDuration parses a duration such as 90s, 1h30m or 30d. Days have 24 hours and must come first.
+func parseDuration(text string) (lasts time.Duration, ok bool) {
 	if days, rest, has := strings.Cut(text, "d"); has {
 		n, err := strconv.Atoi(days)
 		if err != nil || n < 0 || n > maxDays {
@@ -46,7 +46,7 @@ func lasting(text string) (lasts time.Duration, ok bool) {
 	return lasts + more, err == nil
 }
 
-// WholeNumbers has kong say what a number must be in a reader's words.
+// WholeNumbers makes kong's error for a malformed number readable.
 func WholeNumbers(kind reflect.Kind, bits int) kong.Option {
 	return kong.KindMapper(kind, kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
 		token, err := ctx.Scan.PopValue("number")

@@ -8,17 +8,17 @@ import (
 	"parley/deploy/standalone/internal/console"
 )
 
-// Release is this release: info.version of the interface that it serves, which a test compares.
+// Release is this release, equal to info.version of the OpenAPI document. A test compares them.
 const Release = "0.3.0"
 
-// Version says which release this is.
+// Version prints the release.
 type Version struct {
 	JSON bool `name:"json" help:"Print JSON."`
 }
 
 // Help is the command's description.
 func (*Version) Help() string {
-	return `Prints the release, which is the version of the interface that it serves (info.version of its /openapi.json), and what the program was built with: Go, the system, and the commit where the build knew it. parley --version is the same.`
+	return `Prints the release, which is also the version of the API (info.version of /openapi.json), and the build: Go version, system, and commit if known. parley --version prints the same.`
 }
 
 // Examples shows it in use.
@@ -27,7 +27,7 @@ func (*Version) Examples() string {
 parley version --json`
 }
 
-// built is a program's origin.
+// built describes the program's build.
 type built struct {
 	Version  string `json:"version"`
 	Go       string `json:"go"`
@@ -44,6 +44,7 @@ func (v *Version) Run(_ context.Context, con *console.Console) error {
 	if v.JSON {
 		return con.JSON(b)
 	}
+
 	text := "parley " + b.Version + "\nbuilt with " + b.Go + " for " + b.Platform
 	if b.Commit != "" {
 		text += ", of commit " + b.Commit + " of " + b.Time
@@ -54,12 +55,14 @@ func (v *Version) Run(_ context.Context, con *console.Console) error {
 	return con.Printf("%s\n", text)
 }
 
-// origin reads what the build has left in the program; nil: nothing.
+// origin reads the build information in the program. A nil info yields the release and platform
+// only.
 func origin(info *debug.BuildInfo) built {
 	b := built{Version: Release, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if info == nil {
 		return b
 	}
+
 	for _, setting := range info.Settings {
 		switch setting.Key {
 		case "vcs.revision":

@@ -22,22 +22,22 @@ import (
 
 const (
 	largestAnswer = 64 << 20
-	// headerTimeout is longer than any wait that can be asked for.
+	// headerTimeout is longer than the longest wait the API accepts.
 	headerTimeout = 90 * time.Second
 )
 
-// Options say which service is called, and as whom.
+// Options select the service, the caller and the retries.
 type Options struct {
 	BaseURL      string
 	Key          string
-	Organization string // for a key that belongs to a person
-	Demo         bool   // as a visitor of the demo, without a key
+	Organization string // for a user's key
+	Demo         bool   // as a demo visitor, without a key
 
-	Dials    int                                        // how often it is tried to reach a service that has not answered yet; 0: as Retries
-	Retries  int                                        // how often a request is sent again
-	Patience time.Duration                              // the longest pause that the service may ask for before a request is sent again
-	Waiting  func(cause error, pause time.Duration)     // told before each pause; nil: nobody
-	pause    func(context.Context, time.Duration) error // a timer, unless a test says otherwise
+	Dials    int                                        // attempts to reach a service that has not answered yet; 0: Retries
+	Retries  int                                        // retries of a request
+	Patience time.Duration                              // longest Retry-After that is obeyed
+	Waiting  func(cause error, pause time.Duration)     // called before each pause; may be nil
+	pause    func(context.Context, time.Duration) error // a timer, except in tests
 }
 
 // Client calls one service. It is safe for concurrent use.
@@ -45,22 +45,24 @@ type Client struct {
 	options Options
 	base    string
 	http    *http.Client
-	reached atomic.Bool // something has answered
+	reached atomic.Bool // the service has answered at least once
 }
 
-// New checks the address. Nothing is called yet.
+// New validates the address. It makes no request.
 func New(options Options) (*Client, error) {
 	at, err := url.Parse(options.BaseURL)
 	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
-		return nil, fmt.Errorf("the service's address must be as http://127.0.0.1:8080, not %q", options.BaseURL)
+		return nil, fmt.Errorf("the service's address must be like http://127.0.0.1:8080, not %q", options.BaseURL)
 	}
 	if options.pause == nil {
 		options.pause = lifecycle.Sleep
 	}
+
 	transport := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, ResponseHeaderTimeout: headerTimeout, TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true,
 	}
-	// A redirect would take the key to an address that nobody has named.
+
+	// A redirect would send the key to an address that the user did not name.
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &Client{
 		options: options, base: strings.TrimRight(options.BaseURL, "/"),
@@ -68,27 +70,27 @@ func New(options Options) (*Client, error) {
 	}, nil
 }
 
-// Request is one call.
+// Request is one API request.
 type Request struct {
 	Method string
 	Path   string
 	Query  url.Values
 	Header map[string]string
-	Body   any  // sent as JSON; nil: none
-	Keyed  bool // it has an idempotency key, so that it may be sent again although it may have arrived
+	Body   any  // sent as JSON; nil: no body
+	Keyed  bool // has an idempotency key, so that it is safe to retry
 }
 
-// again reports whether the request may be sent again although it may have been carried out.
-func (r Request) again() bool { return r.Method == http.MethodGet || r.Keyed }
+// safeToRetry reports whether the request is safe to retry even if it was executed.
+func (r Request) safeToRetry() bool { return r.Method == http.MethodGet || r.Keyed }
 
-// Answer is what a call got.
+// Answer is the response to a request.
 type Answer struct {
 	Status int
 	Header http.Header
 	Body   []byte
 }
 
-// Into decodes the answer's JSON.
+// Into decodes the JSON body.
 func (a *Answer) Into(value any) error {
 	if err := json.Unmarshal(a.Body, value); err != nil {
 		return fmt.Errorf("reading the service's answer: %w", err)
@@ -96,7 +98,7 @@ func (a *Answer) Into(value any) error {
 	return nil
 }
 
-// Get asks for a resource and decodes it.
+// Get requests a resource and decodes it.
 func (c *Client) Get(ctx context.Context, path string, query url.Values, into any) (*Answer, error) {
 	answer, err := c.Call(ctx, Request{Method: http.MethodGet, Path: path, Query: query})
 	if err != nil || into == nil {
@@ -105,7 +107,7 @@ func (c *Client) Get(ctx context.Context, path string, query url.Values, into an
 	return answer, answer.Into(into)
 }
 
-// Call sends a request, again where that may help, and gives a *ProblemError as the error of an answer that says no.
+// Call sends a request with retries. An error response becomes a *ProblemError.
 func (c *Client) Call(ctx context.Context, request Request) (*Answer, error) {
 	for failures := 0; ; failures++ {
 		answer, err := c.once(ctx, request)
@@ -123,10 +125,11 @@ func (c *Client) once(ctx context.Context, request Request) (*Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = response.Body.Close() }() // read to its end, or of no use any more
+	defer func() { _ = response.Body.Close() }() // either read to the end or no longer needed
+
 	body, err := io.ReadAll(io.LimitReader(response.Body, largestAnswer+1))
 	if err != nil {
-		return nil, c.away(err)
+		return nil, c.unreachable(err)
 	}
 	if len(body) > largestAnswer {
 		return nil, errors.New("the service's answer is larger than 64 MiB")
@@ -134,24 +137,28 @@ func (c *Client) once(ctx context.Context, request Request) (*Answer, error) {
 	return &Answer{Status: response.StatusCode, Header: response.Header, Body: body}, nil
 }
 
-// send gives the response to a request that was not refused; its body is the caller's to close.
+// send returns a successful response, whose body the caller closes. An error response becomes a
+// *ProblemError.
 func (c *Client) send(ctx context.Context, request Request) (*http.Response, error) {
 	req, err := c.build(ctx, request)
 	if err != nil {
 		return nil, err
 	}
+
 	response, err := c.http.Do(req)
 	if err != nil {
-		return nil, c.away(err)
+		return nil, c.unreachable(err)
 	}
+
 	c.reached.Store(true)
 	if response.StatusCode < http.StatusMultipleChoices {
 		return response, nil
 	}
-	defer func() { _ = response.Body.Close() }() // read as far as it matters
+	defer func() { _ = response.Body.Close() }() // read as far as needed
+
 	body, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
 	if err != nil {
-		return nil, c.away(err)
+		return nil, c.unreachable(err)
 	}
 	return nil, problemFor(response, body)
 }
@@ -168,34 +175,41 @@ func (c *Client) build(ctx context.Context, request Request) (*http.Request, err
 		}
 		payload = bytes.NewReader(raw)
 	}
+
 	address := c.base + request.Path
 	if len(request.Query) > 0 {
 		address += "?" + request.Query.Encode()
 	}
+
 	req, err := http.NewRequestWithContext(ctx, request.Method, address, payload)
 	if err != nil {
-		return nil, fmt.Errorf("making request: %w", err)
+		return nil, fmt.Errorf("creating request: %w", err)
 	}
+
 	req.Header.Set("User-Agent", "parley-cli")
 	if request.Body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
+
 	for name, value := range request.Header {
 		req.Header.Set(name, value)
 	}
+
 	switch {
 	case c.options.Demo:
 		req.Header.Set("X-Tenant-Id", "tenant_demo")
 	case c.options.Key != "":
 		req.Header.Set("X-Api-Key", c.options.Key)
 	}
+
 	if c.options.Organization != "" && !c.options.Demo {
 		req.Header.Set("X-Organization-Id", c.options.Organization)
 	}
 	return req, nil
 }
 
-// notText names a text in a body that is not UTF-8: JSON would send other characters in place of some, without a word.
+// notText returns the path of a string in a body that is not UTF-8, or "". JSON encoding would
+// silently replace its invalid bytes.
 func notText(value any, at string) string {
 	switch value := value.(type) {
 	case string:
@@ -212,19 +226,19 @@ func notText(value any, at string) string {
 	return ""
 }
 
-// away says that no answer came, without the address's password, which the library's words may hold.
-func (c *Client) away(err error) error {
+// unreachable returns an AwayError without the URL's password, which the library's error may contain.
+func (c *Client) unreachable(err error) error {
 	if failed, is := errors.AsType[*url.Error](err); is {
 		err = failed.Err
 	}
 	return &AwayError{URL: Bare(c.base), Err: err}
 }
 
-// Bare is an address without a user's name and password.
+// Bare returns an address without its user name and password.
 func Bare(address string) string {
 	at, err := url.Parse(address)
 	if err != nil {
-		return "(an address that is none)"
+		return "(an invalid address)"
 	}
 	at.User = nil
 	return at.String()
@@ -233,9 +247,9 @@ func Bare(address string) string {
 func problemFor(response *http.Response, body []byte) *ProblemError {
 	p := &ProblemError{}
 	if json.Unmarshal(body, p) != nil || p.Code == "" {
-		p = &ProblemError{Code: "no_problem_document", Detail: "this does not seem to be a Parley"}
+		p = &ProblemError{Code: "no_problem_document", Detail: "this does not look like a Parley server"}
 		if at := response.Header.Get("Location"); at != "" {
-			p.Detail = "it sends elsewhere, to " + Bare(at) + ", and the key goes to no address that was not named"
+			p.Detail = "redirected to " + Bare(at) + "; the key is sent only to the given address"
 		}
 	}
 	p.Status = response.StatusCode

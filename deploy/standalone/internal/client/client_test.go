@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// served is a service that answers as it is told to, and a client whose pauses take no time but are noted.
+// served returns a client of a service with this handler. Its pauses are recorded and take no time.
 func served(t *testing.T, options Options, handler http.HandlerFunc) (*Client, *[]time.Duration) {
 	t.Helper()
 	server := httptest.NewServer(handler)
@@ -26,6 +26,7 @@ func served(t *testing.T, options Options, handler http.HandlerFunc) (*Client, *
 		pauses = append(pauses, wait)
 		return nil
 	}
+
 	c, err := New(options)
 	if err != nil {
 		t.Fatal(err)
@@ -33,7 +34,7 @@ func served(t *testing.T, options Options, handler http.HandlerFunc) (*Client, *
 	return c, &pauses
 }
 
-// breakOff closes a request's connection without an answer.
+// breakOff closes a request's connection without a response.
 func breakOff(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err == nil {
@@ -50,11 +51,12 @@ func problem(w http.ResponseWriter, status int, code, retryAfter string) {
 	fmt.Fprintf(w, `{"status":%d,"code":%q,"detail":"because","requestId":"R1"}`, status, code)
 }
 
-func TestWhatIsSentAgain(t *testing.T) {
+func TestWhichRequestsAreRetried(t *testing.T) {
 	t.Parallel()
 	answer := func(status int, code, after string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { problem(w, status, code, after) }
 	}
+
 	broken := func(w http.ResponseWriter, _ *http.Request) { breakOff(w) }
 	for name, c := range map[string]struct {
 		method string
@@ -101,6 +103,7 @@ func TestPausesGrowAndRetryAfterCounts(t *testing.T) {
 		}
 		breakOff(w)
 	})
+
 	_, err := client.Get(t.Context(), "/x", nil, nil)
 	if !errors.Is(err, ErrAway) || len(*pauses) != 4 {
 		t.Fatalf("%d calls, pauses %v: %v", calls.Load(), *pauses, err)
@@ -115,6 +118,7 @@ func TestAKeyGoesNowhereElse(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		t.Errorf("a redirect was followed, with the key %q", r.Header.Get("X-Api-Key"))
 	}))
+
 	t.Cleanup(elsewhere.Close)
 	client, _ := served(t, Options{Key: "ak_x", Organization: "org_x"}, func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("X-Api-Key") != "ak_x" || r.Header.Get("X-Organization-Id") != "org_x" {
@@ -122,6 +126,7 @@ func TestAKeyGoesNowhereElse(t *testing.T) {
 		}
 		http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
 	})
+
 	_, err := client.Get(t.Context(), "/x", nil, nil)
 	if p, is := errors.AsType[*ProblemError](err); !is || p.Status != http.StatusTemporaryRedirect || p.Refused() {
 		t.Fatalf("%v", err)
@@ -134,13 +139,15 @@ func TestErrorsShowNoPassword(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	_, err = client.Get(t.Context(), "/x", url.Values{"a": {"b"}}, nil)
 	if !errors.Is(err, ErrAway) || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "127.0.0.1:1") {
 		t.Fatal(err)
 	}
+
 	for _, bad := range []string{"", "127.0.0.1:8080", "ftp://x", "http://"} {
 		if _, err := New(Options{BaseURL: bad}); err == nil {
-			t.Errorf("%q is no address", bad)
+			t.Errorf("%q is not an address", bad)
 		}
 	}
 }
@@ -157,7 +164,7 @@ func TestProblemsNameEveryField(t *testing.T) {
 	}
 }
 
-// TestStreamsAreResumed has a stream that is cut at every place of its text, once after the other.
+// TestStreamsAreResumed cuts a stream once at every byte.
 func TestStreamsAreResumed(t *testing.T) {
 	t.Parallel()
 	frames := []string{
@@ -165,9 +172,10 @@ func TestStreamsAreResumed(t *testing.T) {
 		"id: 1.1\nevent: message.delta\ndata: {\"text\":\"a\"}\n\n", "id: 1.2\nevent: message.delta\ndata: {\"text\":\"b\"}\n\n",
 		"id: 1.3\nevent: run.completed\ndata: {\"run\":{}}\n\n",
 	}
+
 	whole := strings.Join(frames, "")
 	for at := range len(whole) {
-		want, end := []string(nil), 0 // the id of the last event that was told to its end
+		want, end := []string(nil), 0 // the ID of the last complete event
 		for _, frame := range frames {
 			line, _, _ := strings.Cut(frame, "\n")
 			id, event := strings.CutPrefix(line, "id: ")
@@ -213,6 +221,7 @@ func TestStreamsEnd(t *testing.T) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		fmt.Fprint(w, text)
 	}
+
 	for name, c := range map[string]struct {
 		handler http.HandlerFunc
 		events  int
@@ -220,12 +229,12 @@ func TestStreamsEnd(t *testing.T) {
 	}{
 		"with nothing left":  {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }, 0, ""},
 		"with a refusal":     {func(w http.ResponseWriter, _ *http.Request) { problem(w, 404, "not_found", "") }, 0, "404 not_found"},
-		"where no Parley is": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }, 0, "no stream of events"},
-		"when nothing comes": {func(w http.ResponseWriter, _ *http.Request) { events(w, ": ping\n\n") }, 0, "broke off"},
+		"where no Parley is": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }, 0, "not an event stream"},
+		"when nothing comes": {func(w http.ResponseWriter, _ *http.Request) { events(w, ": ping\n\n") }, 0, "was interrupted"},
 		"at the end of a run": {func(w http.ResponseWriter, _ *http.Request) {
 			events(w, "id: 1.1\nevent: run.failed\ndata: {}\n\nid: 1.2\ndata: x\n\n")
 		}, 1, ""},
-		"not at an end of text": {func(w http.ResponseWriter, _ *http.Request) { events(w, "id: 1.1\nevent: run.failed\ndata: {}\n") }, 0, "broke off"},
+		"not at an end of text": {func(w http.ResponseWriter, _ *http.Request) { events(w, "id: 1.1\nevent: run.failed\ndata: {}\n") }, 0, "was interrupted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1,5 +1,5 @@
-// Package client calls a running Parley over HTTP, as any program would that has an address and a key.
+// Package client calls a running Parley over HTTP with an address and a key.
 //
-// Requests that may be sent again are: after a connection that broke, and after answers that say to come back later.
-// A stream of events that breaks off is resumed behind the last event that was read.
+// Safe requests are retried after a lost connection and after responses that ask for it. An
+// interrupted event stream resumes after the last event that was read.
 package client

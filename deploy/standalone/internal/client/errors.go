@@ -8,39 +8,39 @@ import (
 	"time"
 )
 
-// ErrAway is matched by the error of a request that no service answered.
-var ErrAway = errors.New("no service answers")
+// ErrAway matches the error of a request that got no response.
+var ErrAway = errors.New("service unreachable")
 
-// AwayError says that nothing came from an address, and why.
+// AwayError reports an unreachable address and the cause.
 type AwayError struct {
 	URL string
 	Err error
 }
 
-// Error names the address without a user's name and password.
+// Error names the address without user name and password.
 func (e *AwayError) Error() string { return fmt.Sprintf("%v at %s: %v", ErrAway, e.URL, e.Err) }
 
 // Is matches ErrAway.
 func (e *AwayError) Is(target error) bool { return target == ErrAway }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *AwayError) Unwrap() error { return e.Err }
 
-// TextError says that a text is none that can be sent.
+// TextError reports a field that is not UTF-8 text.
 type TextError struct{ Field string }
 
-// Error names the field, and what helps.
+// Error names the field and a remedy.
 func (e *TextError) Error() string {
-	return fmt.Sprintf("%q is not UTF-8 text: convert it first, as iconv -f ISO-8859-1 -t UTF-8 does", e.Field)
+	return fmt.Sprintf("%q is not UTF-8 text: convert it first, for example with iconv -f ISO-8859-1 -t UTF-8", e.Field)
 }
 
-// Field is one thing wrong with one field of a request.
+// Field is one invalid field of a request.
 type Field struct {
 	Field   string `json:"field"`
 	Message string `json:"message"`
 }
 
-// ProblemError is an answer that says no.
+// ProblemError is an error response (problem document).
 type ProblemError struct {
 	Status     int           `json:"status"`
 	Code       string        `json:"code"`
@@ -51,7 +51,8 @@ type ProblemError struct {
 	RetryAfter time.Duration `json:"-"`
 }
 
-// Error gives status, code, what is wrong with which field, and the request's id, which finds it in the service's log.
+// Error contains the status, the code, the invalid fields, and the request ID that the service's
+// log contains.
 func (p *ProblemError) Error() string {
 	says := p.Detail
 	if len(p.Fields) > 1 {
@@ -64,6 +65,7 @@ func (p *ProblemError) Error() string {
 	if says == "" {
 		says = http.StatusText(p.Status)
 	}
+
 	out := fmt.Sprintf("%d %s: %s", p.Status, p.Code, says)
 	if p.RequestID != "" {
 		out += " (request " + p.RequestID + ")"
@@ -71,7 +73,7 @@ func (p *ProblemError) Error() string {
 	return out
 }
 
-// Refused reports whether the request was at fault, and not the service.
+// Refused reports whether the request is at fault, not the service.
 func (p *ProblemError) Refused() bool {
 	return p.Status >= http.StatusBadRequest && p.Status < http.StatusInternalServerError
 }

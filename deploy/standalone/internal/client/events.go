@@ -18,12 +18,12 @@ import (
 
 const (
 	longestLine = 64 << 20
-	// silence is how long a stream may say nothing; a service that lives says something every 10 seconds.
+	// silence is how long a stream may be silent. The service sends a heartbeat every 10 seconds.
 	silence = 35 * time.Second
 )
 
-// errEnded says that a stream ended before what it was to tell.
-var errEnded = errors.New("the stream broke off")
+// errEnded reports a stream that ended before its final event.
+var errEnded = errors.New("the stream was interrupted")
 
 // Event is one event of a stream.
 type Event struct {
@@ -32,7 +32,7 @@ type Event struct {
 	Data []byte
 }
 
-// Ends reports whether the event is a run's last.
+// Ends reports whether the event is the last one of a run.
 func (e Event) Ends() bool {
 	switch e.Type {
 	case domain.EventRunCompleted, domain.EventRunFailed, domain.EventRunCancelled, domain.EventRunTimedOut:
@@ -42,19 +42,19 @@ func (e Event) Ends() bool {
 	}
 }
 
-// Events opens a stream and gives its events until one ends a run or the reader leaves. A stream that breaks off is opened
-// again, behind the last event that has an id: none is left out, none comes twice. One that cannot be opened again as often as
-// Options.Retries says, without an event in between, ends with its error.
+// Events opens a stream and yields its events until a run ends or the reader stops. An interrupted
+// stream is reopened after the last event with an ID, so no event is lost or repeated. After
+// Options.Retries attempts in a row without an event, the sequence ends with the error.
 func (c *Client) Events(ctx context.Context, request Request) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		var last domain.EventID
 		failures := 0
 		for {
-			over, err := c.read(ctx, behind(request, last), func(e Event) bool {
+			over, err := c.read(ctx, resumeRequest(request, last), func(e Event) bool {
 				failures = 0
 				if id, err := domain.ParseEventID(e.ID); err == nil {
 					if !id.After(last) {
-						return true // a proxy told it again
+						return true // replayed by a proxy
 					}
 					last = id
 				}
@@ -75,8 +75,8 @@ func (c *Client) Events(ctx context.Context, request Request) iter.Seq2[Event, e
 	}
 }
 
-// behind is the request for what follows an event.
-func behind(request Request, last domain.EventID) Request {
+// resumeRequest returns the request for the events after last.
+func resumeRequest(request Request, last domain.EventID) Request {
 	header := maps.Clone(request.Header)
 	if header == nil {
 		header = map[string]string{}
@@ -89,46 +89,50 @@ func behind(request Request, last domain.EventID) Request {
 	return request
 }
 
-// read reads one connection's events. over means that nothing is to follow: next has said so, or the service has, or err says why.
+// read reads the events of one connection. over is true if no reconnection is needed: next returned
+// false, the run ended, or err is permanent.
 func (c *Client) read(ctx context.Context, request Request, next func(Event) bool) (over bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+
 	response, err := c.send(ctx, request)
 	if err != nil {
 		return false, err
 	}
-	defer func() { _ = response.Body.Close() }() // its reader leaves
+	defer func() { _ = response.Body.Close() }() // the reader has stopped
 	if response.StatusCode == http.StatusNoContent {
 		return true, nil
 	}
 	if kind, _, err := mime.ParseMediaType(response.Header.Get("Content-Type")); err != nil || kind != "text/event-stream" {
-		return true, errors.New("the answer is no stream of events: this does not seem to be a Parley")
+		return true, errors.New("the answer is not an event stream: this does not look like a Parley server")
 	}
+
 	watchdog := time.AfterFunc(silence, cancel)
 	defer watchdog.Stop()
-	body := &heard{Reader: response.Body, told: func() { watchdog.Reset(silence) }}
+
+	body := &notifyingReader{Reader: response.Body, told: func() { watchdog.Reset(silence) }}
 	if over, err = Decode(body, next); over {
 		return true, nil
 	}
 	return false, &AwayError{URL: Bare(c.base), Err: fmt.Errorf("%w: %w", errEnded, err)}
 }
 
-// heard tells of whatever is read.
-type heard struct {
+// notifyingReader calls a function on every read.
+type notifyingReader struct {
 	io.Reader
 	told func()
 }
 
-func (h *heard) Read(b []byte) (int, error) {
+func (h *notifyingReader) Read(b []byte) (int, error) {
 	n, err := h.Reader.Read(b)
 	if n > 0 {
 		h.told()
 	}
-	return n, err //nolint:wrapcheck // a reader's errors are its reader's
+	return n, err //nolint:wrapcheck // a reader's errors belong to its caller
 }
 
-// Decode reads server-sent events until next says no, which over reports, or the text ends. An event that was not told to
-// its end is none.
+// Decode parses server-sent events until next returns false, which over reports, or the text ends.
+// An incomplete last event is ignored.
 func Decode(text io.Reader, next func(Event) bool) (over bool, err error) {
 	lines := bufio.NewScanner(text)
 	lines.Buffer(make([]byte, 0, 64<<10), longestLine)
@@ -153,6 +157,7 @@ func Decode(text io.Reader, next func(Event) bool) (over bool, err error) {
 			data = append(data, value)
 		}
 	}
+
 	if err := lines.Err(); err != nil {
 		return false, fmt.Errorf("reading events: %w", err)
 	}

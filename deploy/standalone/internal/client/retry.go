@@ -15,18 +15,20 @@ const (
 	longestPause = 8 * time.Second
 )
 
-// backOff waits until a request that failed may be sent again, or gives its error back.
+// backOff waits before a retry of a failed request, or returns its error if there is no retry.
 func (c *Client) backOff(ctx context.Context, request Request, cause error, failures int) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w: %w", context.Cause(ctx), cause)
 	}
+
 	limit := c.options.Retries
 	if c.options.Dials > 0 && !c.reached.Load() {
-		limit = min(limit, c.options.Dials) // it is not there: somebody waits to be told
+		limit = min(limit, c.options.Dials) // the service is not there; the user should learn that soon
 	}
 	if failures >= limit || !repeatable(request, cause) {
 		return cause
 	}
+
 	wait := backoff(failures)
 	if p, is := errors.AsType[*ProblemError](cause); is && p.RetryAfter > 0 {
 		if p.RetryAfter > c.options.Patience {
@@ -43,26 +45,26 @@ func (c *Client) backOff(ctx context.Context, request Request, cause error, fail
 	return nil
 }
 
-// repeatable reports whether the same request may help later, and does no harm.
+// repeatable reports whether a retry may succeed and is safe.
 func repeatable(request Request, cause error) bool {
 	if p, is := errors.AsType[*ProblemError](cause); is {
 		switch p.Status {
 		case http.StatusTooManyRequests, http.StatusServiceUnavailable:
-			return p.Code != "budget_exceeded" // nothing was accepted
+			return p.Code != "budget_exceeded" // the request was rejected, nothing was executed
 		case http.StatusRequestTimeout, http.StatusBadGateway, http.StatusGatewayTimeout:
-			return request.again()
+			return request.safeToRetry()
 		}
-		return p.Retryable && request.again()
+		return p.Retryable && request.safeToRetry()
 	}
 	if dial, is := errors.AsType[*net.OpError](cause); is && dial.Op == "dial" {
-		return true // nothing was sent
+		return true // the request was not sent
 	}
-	return errors.Is(cause, ErrAway) && request.again()
+	return errors.Is(cause, ErrAway) && request.safeToRetry()
 }
 
-// backoff is the pause after that many failures: twice as long each time, and some chance, so that those who failed
-// together do not come back together.
+// backoff returns the pause after so many failures. It doubles each time, with jitter so that
+// clients which failed together do not return together.
 func backoff(failures int) time.Duration {
 	base := min(firstPause<<min(failures, 10), longestPause)
-	return base/2 + rand.N(base/2+1) //nolint:gosec // G404: chance, no secret
+	return base/2 + rand.N(base/2+1) //nolint:gosec // G404: jitter, not a secret
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestOnlyTextIsSent has bytes in a body that JSON cannot carry.
+// TestOnlyTextIsSent passes a body with bytes that JSON cannot represent.
 func TestOnlyTextIsSent(t *testing.T) {
 	t.Parallel()
 	client, _ := served(t, Options{Retries: 2}, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })

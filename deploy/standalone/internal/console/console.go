@@ -11,41 +11,41 @@ import (
 	"golang.org/x/term"
 )
 
-// widthWithout is how wide lines are cut for a terminal that does not say how wide it is.
+// widthWithout is the width of a terminal that does not report one.
 const widthWithout = 80
 
 // Console is a command's standard input and outputs.
 type Console struct {
-	In       io.Reader
-	Out, Err io.Writer
-	asks     bool // somebody types at In
-	shows    bool // somebody watches Out
-	tells    bool // somebody watches Err
+	In          io.Reader
+	Out, Err    io.Writer
+	inTerminal  bool // In is a terminal
+	outTerminal bool // Out is a terminal
+	errTerminal bool // Err is a terminal
 
-	mu      sync.Mutex
-	passing bool // the last line of Err is a progress's
+	mu            sync.Mutex
+	progressShown bool // the last line of Err is a progress line
 }
 
-// Standard gives the process's own.
+// Standard returns the process's own.
 func Standard() *Console {
 	return &Console{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
-		asks: isTerminal(os.Stdin), shows: isTerminal(os.Stdout), tells: isTerminal(os.Stderr),
+		inTerminal: isTerminal(os.Stdin), outTerminal: isTerminal(os.Stdout), errTerminal: isTerminal(os.Stderr),
 	}
 }
 
 func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 
-// Interactive reports whether somebody types and reads the answers.
-func (c *Console) Interactive() bool { return c.asks && c.shows }
+// Interactive reports whether In and Out are terminals.
+func (c *Console) Interactive() bool { return c.inTerminal && c.outTerminal }
 
-// Typed reports whether somebody types what is read.
-func (c *Console) Typed() bool { return c.asks }
+// Typed reports whether In is a terminal.
+func (c *Console) Typed() bool { return c.inTerminal }
 
-// Watched reports whether somebody reads Err as it is printed.
-func (c *Console) Watched() bool { return c.tells }
+// Watched reports whether Err is a terminal.
+func (c *Console) Watched() bool { return c.errTerminal }
 
-// Printf writes a formatted text to Out. What others have written in it rules no terminal.
+// Printf writes formatted text to Out. Control characters in it are removed.
 func (c *Console) Printf(format string, args ...any) error {
 	defer c.begin()()
 	if _, err := io.WriteString(c.Out, Safe(fmt.Sprintf(format, args...))); err != nil {
@@ -54,23 +54,23 @@ func (c *Console) Printf(format string, args ...any) error {
 	return nil
 }
 
-// Notef writes a line to Err: what a person should know and no program reads. It rules no terminal either.
+// Notef writes a line to Err for people, not for programs. Control characters in it are removed.
 func (c *Console) Notef(format string, args ...any) {
 	defer c.begin()()
-	_, _ = io.WriteString(c.Err, Safe(fmt.Sprintf(format+"\n", args...))) // there is nowhere else to complain
+	_, _ = io.WriteString(c.Err, Safe(fmt.Sprintf(format+"\n", args...))) // nowhere to report the error
 }
 
-// begin takes a progress's line away, and keeps it away until end is called.
+// begin removes the progress line until end is called.
 func (c *Console) begin() (end func()) {
 	c.mu.Lock()
-	if c.passing {
+	if c.progressShown {
 		fmt.Fprint(c.Err, clearLine)
-		c.passing = false
+		c.progressShown = false
 	}
 	return c.mu.Unlock
 }
 
-// JSON writes a value to Out, in one line.
+// JSON writes a value to Out on one line.
 func (c *Console) JSON(value any) error {
 	encoder := json.NewEncoder(c.Out)
 	encoder.SetEscapeHTML(false)
@@ -80,17 +80,17 @@ func (c *Console) JSON(value any) error {
 	return nil
 }
 
-// Cut shortens a line to the width of a terminal; where nobody watches, lines stay whole.
+// Cut truncates a line to the terminal's width. Without a terminal it returns the line unchanged.
 func (c *Console) Cut(line string) string {
-	if !c.shows {
+	if !c.outTerminal {
 		return line
 	}
 	return Clip(line, c.width())
 }
 
-// Width is how many characters a line may have before a terminal breaks it, 0 where nobody watches.
+// Width returns the terminal's width in characters, or 0 without a terminal.
 func (c *Console) Width() int {
-	if !c.shows {
+	if !c.outTerminal {
 		return 0
 	}
 	return c.width()
@@ -108,7 +108,7 @@ func (c *Console) width() int {
 	return width
 }
 
-// Clip shortens a line to so many characters, and says by its last one that it did.
+// Clip truncates a line to width characters and marks the truncation with an ellipsis.
 func Clip(line string, width int) string {
 	runes := []rune(line)
 	if len(runes) <= width {
@@ -117,11 +117,11 @@ func Clip(line string, width int) string {
 	return string(runes[:width-1]) + "…"
 }
 
-// OneLine makes one line of a text that was written by others: a terminal must not obey what stands in it.
+// OneLine joins a foreign text into one line and removes control characters.
 func OneLine(text string) string { return strings.Join(strings.Fields(Safe(text)), " ") }
 
-// Safe leaves out of a text what would control a terminal, but for line ends and tabs, and what would show its letters in another
-// order than they have: a name must look as what it is.
+// Safe removes characters that control a terminal, except line ends and tabs, and those that
+// reorder letters (bidirectional controls), so that a name looks like its characters.
 func Safe(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

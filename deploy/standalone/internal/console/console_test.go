@@ -7,11 +7,12 @@ import (
 	"testing"
 )
 
-func TestWhatIsShown(t *testing.T) {
+func TestSafeText(t *testing.T) {
 	t.Parallel()
 	if got := OneLine(" a\tb\n\x1b[31mc\u009b\x7f  d "); got != "a b [31mc d" {
 		t.Errorf("one line: %q", got)
 	}
+
 	for text, want := range map[string]string{
 		"a\n\tb\r\x00ü":                       "a\n\tbü",
 		"\u202aa\u202bb\u202cc\u202dd\u202ee": "abcde",
@@ -22,6 +23,7 @@ func TestWhatIsShown(t *testing.T) {
 			t.Errorf("of %q is safe: %q", text, got)
 		}
 	}
+
 	for width, want := range map[int]string{3: "üb…", 5: "über…", 6: "überal", 9: "überal"} {
 		if got := Clip("überal", width); got != want {
 			t.Errorf("cut to %d: %q, want %q", width, got, want)
@@ -29,8 +31,9 @@ func TestWhatIsShown(t *testing.T) {
 	}
 }
 
-// TestNothingPassingWithoutTerminal has everything that is printed for nobody to watch: lines whole, no progress.
-func TestNothingPassingWithoutTerminal(t *testing.T) {
+// TestNoProgressWithoutTerminal prints without a terminal: lines are not truncated, and there
+// is no progress.
+func TestNoProgressWithoutTerminal(t *testing.T) {
 	t.Parallel()
 	var out, complaints bytes.Buffer
 	c := &Console{In: strings.NewReader(""), Out: &out, Err: &complaints}
@@ -46,25 +49,26 @@ func TestNothingPassingWithoutTerminal(t *testing.T) {
 	}
 }
 
-// TestProgressMakesRoom has lines that stay come in between.
+// TestProgressMakesRoom prints lines while a progress line is shown.
 func TestProgressMakesRoom(t *testing.T) {
 	t.Parallel()
 	var both bytes.Buffer
-	c := &Console{Out: &both, Err: &both, tells: true}
-	c.pass("working")
+	c := &Console{Out: &both, Err: &both, errTerminal: true}
+	c.showProgress("working")
 	c.Notef("noted")
-	c.pass("working")
+	c.showProgress("working")
 	if err := c.Printf("printed\n"); err != nil {
 		t.Fatal(err)
 	}
+
 	want := clearLine + "working" + clearLine + "noted\n" + clearLine + "working" + clearLine + "printed\n"
 	if both.String() != want {
 		t.Errorf("%q, want %q", both.String(), want)
 	}
 }
 
-// TestNothingThatIsPrintedRulesATerminal has what a service sent printed in all ways.
-func TestNothingThatIsPrintedRulesATerminal(t *testing.T) {
+// TestOutputDoesNotControlTheTerminal prints control characters of a service in all ways.
+func TestOutputDoesNotControlTheTerminal(t *testing.T) {
 	t.Parallel()
 	const sent, shown = "a\x1b[2J\u202eb", "a[2Jb"
 	var out, complaints bytes.Buffer
@@ -81,12 +85,12 @@ func TestNothingThatIsPrintedRulesATerminal(t *testing.T) {
 	}
 }
 
-// TestProgressGoesAway has somebody watch.
+// TestProgressGoesAway shows and removes progress on a terminal.
 func TestProgressGoesAway(t *testing.T) {
 	t.Parallel()
 	for _, quiet := range []bool{false, true} {
 		var complaints bytes.Buffer
-		c := &Console{Err: &complaints, Out: os.Stdout, tells: true}
+		c := &Console{Err: &complaints, Out: os.Stdout, errTerminal: true}
 		c.Progress(quiet, "working").Done()
 		shown := complaints.String()
 		if quiet && shown != "" || !quiet && (!strings.Contains(shown, "working  0s") || !strings.HasSuffix(shown, clearLine)) {

@@ -1,4 +1,5 @@
-// Package console is where commands meet people: what they read and print, and whether a terminal is at the other end.
+// Package console connects commands to standard input, output and error, and to the terminal if
+// there is one.
 //
-// Without a terminal everything that is printed is plain, and nothing is printed that is there only while something lasts.
+// Without a terminal the output is plain text and no progress is shown.
 package console

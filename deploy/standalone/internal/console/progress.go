@@ -8,7 +8,8 @@ import (
 
 const clearLine = "\r\x1b[K"
 
-// Progress is a line on Err that says what lasts and for how long, while somebody watches.
+// Progress is a line on Err that describes a running operation and its duration. It appears only on
+// a terminal.
 type Progress struct {
 	console *Console
 	began   time.Time
@@ -19,24 +20,24 @@ type Progress struct {
 	text string
 }
 
-// Progress shows a line until Done is called; quiet shows none.
+// Progress shows a line until Done is called. With quiet it shows none.
 func (c *Console) Progress(quiet bool, format string, args ...any) *Progress {
 	p := &Progress{console: c, began: time.Now(), done: make(chan struct{}), text: fmt.Sprintf(format, args...)}
-	if quiet || !c.tells {
+	if quiet || !c.errTerminal {
 		return p
 	}
 	p.ended.Go(p.tick)
 	return p
 }
 
-// Sayf changes what the line says.
+// Sayf replaces the line's text.
 func (p *Progress) Sayf(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.text = OneLine(fmt.Sprintf(format, args...)) // it may tell what a service has answered
+	p.text = OneLine(fmt.Sprintf(format, args...)) // it may contain a service's response
 }
 
-// Done takes the line away.
+// Done removes the line.
 func (p *Progress) Done() {
 	close(p.done)
 	p.ended.Wait()
@@ -46,11 +47,12 @@ func (p *Progress) tick() {
 	ticker := time.NewTicker(250 * time.Millisecond)
 	defer ticker.Stop()
 	defer func() { p.console.begin()() }()
+
 	for {
 		p.mu.Lock()
 		line := fmt.Sprintf("%s  %s", p.text, time.Since(p.began).Round(time.Second))
 		p.mu.Unlock()
-		p.console.pass(Clip(line, p.console.width()-1))
+		p.console.showProgress(Clip(line, p.console.width()-1))
 		select {
 		case <-ticker.C:
 		case <-p.done:
@@ -59,10 +61,10 @@ func (p *Progress) tick() {
 	}
 }
 
-// pass shows a line in place of the one before.
-func (c *Console) pass(line string) {
+// showProgress replaces the current line.
+func (c *Console) showProgress(line string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.passing = true
+	c.progressShown = true
 	fmt.Fprint(c.Err, clearLine+line)
 }

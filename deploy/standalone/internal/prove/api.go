@@ -12,29 +12,29 @@ import (
 	"time"
 )
 
-// requestTime is longer than any wait that the service grants.
+// requestTime bounds a request. It is longer than any wait that the service grants.
 const requestTime = 75 * time.Second
 
-// api speaks to the service under test as any client does.
+// api is an ordinary client of the service under test.
 type api struct {
 	base, key, agent string
 	http             *http.Client
 }
 
 func newAPI(base string, clients int) *api {
-	// Straight, never through a proxy that the environment names.
+	// Never use a proxy from the environment.
 	transport := &http.Transport{MaxIdleConnsPerHost: clients, IdleConnTimeout: time.Minute}
 	return &api{base: base, http: &http.Client{Transport: transport, Timeout: requestTime}}
 }
 
-// response is what a request got.
+// response is the response to a request.
 type response struct {
 	status int
 	header http.Header
 	body   []byte
 }
 
-// send makes one request; an error says that the connection broke.
+// send makes one request. An error means that the connection broke.
 func (a *api) send(ctx context.Context, method, path string, header map[string]string, body any) (response, error) {
 	var payload io.Reader = http.NoBody
 	if body != nil {
@@ -44,9 +44,10 @@ func (a *api) send(ctx context.Context, method, path string, header map[string]s
 		}
 		payload = bytes.NewReader(raw)
 	}
+
 	req, err := http.NewRequestWithContext(ctx, method, a.base+path, payload)
 	if err != nil {
-		return response{}, fmt.Errorf("making request: %w", err)
+		return response{}, fmt.Errorf("creating request: %w", err)
 	}
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
@@ -54,19 +55,22 @@ func (a *api) send(ctx context.Context, method, path string, header map[string]s
 	if a.key != "" {
 		req.Header.Set("X-Api-Key", a.key)
 	}
+
 	for name, value := range header {
 		req.Header.Set(name, value)
 	}
+
 	res, err := a.http.Do(req)
 	if err != nil {
 		return response{}, err
 	}
-	defer func() { _ = res.Body.Close() }() // read to its end below
+	defer func() { _ = res.Body.Close() }() // read to the end below
+
 	raw, err := io.ReadAll(res.Body)
 	return response{res.StatusCode, res.Header, raw}, err
 }
 
-// want sends a request that must succeed, and decodes its answer.
+// want sends a request that must succeed, and decodes the response into into.
 func (a *api) want(ctx context.Context, method, path string, header map[string]string, body, into any) error {
 	got, err := a.send(ctx, method, path, header, body)
 	if err != nil {
@@ -81,7 +85,7 @@ func (a *api) want(ctx context.Context, method, path string, header map[string]s
 	return nil
 }
 
-// make has the service make something, and gives a field of what it says of it.
+// make creates a resource with a POST request and returns one field of the response.
 func (a *api) make(ctx context.Context, path string, header map[string]string, body any, field string) (string, error) {
 	var made map[string]any
 	if err := a.want(ctx, http.MethodPost, path, header, body, &made); err != nil {
@@ -94,18 +98,20 @@ func (a *api) make(ctx context.Context, path string, header map[string]string, b
 	return value, nil
 }
 
-// signUp makes an organization with a key, and the agent that books.
+// signUp creates an organization with a key, and the agent that books effects at the ledger.
 func (a *api) signUp(ctx context.Context, ledger string) error {
 	user := map[string]any{"email": "prove@parley.local", "password": rand.Text()}
 	token, err := a.make(ctx, "/api/auth/signup", nil, user, "token")
 	if err != nil {
 		return err
 	}
+
 	bearer := map[string]string{"Authorization": "Bearer " + token}
 	a.key, err = a.make(ctx, "/api/keys", bearer, map[string]any{"name": "prove", "scope": "organization"}, "key")
 	if err != nil {
 		return err
 	}
+
 	endpoint := map[string]any{
 		"name": tool, "description": "Books a trigger.", "method": http.MethodPost, "url": "http://" + ledger + effectPath,
 		"sideEffect": "idempotent",
@@ -113,10 +119,12 @@ func (a *api) signUp(ctx context.Context, ledger string) error {
 			"type": "object", "required": []string{"trigger"}, "properties": map[string]any{"trigger": map[string]any{"type": "integer"}},
 		},
 	}
+
 	agent := map[string]any{
-		"name": "Booker", "systemPrompt": "Book what you are told.", "model": "offline", "allowedCallers": []string{"system"},
+		"name": "Booker", "systemPrompt": "Book the trigger of each message.", "model": "offline", "allowedCallers": []string{"system"},
 		"tools": map[string]any{"httpRequest": map[string]any{"enabled": true, "endpoints": []any{endpoint}}},
 	}
+
 	a.agent, err = a.make(ctx, "/api/agents", nil, agent, "id")
 	return err
 }
@@ -124,7 +132,7 @@ func (a *api) signUp(ctx context.Context, ledger string) error {
 // tool is the name of the agent's endpoint.
 const tool = "book"
 
-// trigger posts a trigger with a key and waits for its answer.
+// trigger posts trigger n with an idempotency key and waits for the response.
 func (a *api) trigger(ctx context.Context, n int, key string) (response, error) {
 	body := map[string]any{
 		"target": a.agent, "idempotencyKey": key,
@@ -157,7 +165,7 @@ func (a *api) runs(ctx context.Context) ([]Listed, error) {
 	}
 }
 
-// readAnswer reads a finished run; false when it is none.
+// readAnswer decodes a finished run. It returns false if raw is not a run.
 func readAnswer(raw []byte) (Answer, bool) {
 	var run struct {
 		ID        string `json:"id"`
@@ -170,6 +178,7 @@ func readAnswer(raw []byte) (Answer, bool) {
 	if json.Unmarshal(raw, &run) != nil || run.ID == "" {
 		return Answer{}, false
 	}
+
 	effect := false
 	for _, call := range run.ToolCalls {
 		effect = effect || call.Name == tool && call.Status == "completed"

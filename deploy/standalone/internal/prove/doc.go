@@ -1,19 +1,20 @@
-// Package prove is `parley prove`: it shows on this machine that keyed triggers are answered as one run with one effect
-// each, whatever is killed meanwhile.
+// Package prove implements `parley prove`. It demonstrates on this machine that each keyed trigger is answered by one run
+// with one effect, even while processes are killed.
 //
 //	clients ──HTTP──▶ ingress ──▶ PostgreSQL, NATS ◀── worker, worker
 //	   │  retry with their key      ▲         ▲           │ httpRequest, sideEffect idempotent
-//	   │  until there is an answer  └─ kill -9 ─ strikes  ▼
+//	   │  until there is an answer  └─ kill -9 ─ kills    ▼
 //	   └────────────────────────── verdict ◀─────────── ledger
 //
-// Everything but the clients and the ledger is a process of its own: this very executable as `serve`, `migrate` and the
-// hidden `nats`, and a private PostgreSQL, all on loopback ports of their own and below one temporary directory. The
-// strikes are a pure function of the seed and the sizes; when each comes is said in answers, not in seconds, so that a
-// slow machine is struck at the same places as a fast one.
+// The clients and the ledger run in this process. All other parts are separate processes: this executable as `serve`,
+// `migrate` and the hidden command `nats`, and a private PostgreSQL. They use loopback ports and one temporary directory.
 //
-// The ledger counts what reaches it and asks no process under test. A strike leaves the runs of a dead worker to their
-// leases, of 30 s: so the strikes come in the first half of the answers, and workers have so few places that the runs
-// which wait for a lease are at most half of those that are under way.
+// The kills are a pure function of the seed and the sizes. Each is due after a number of answers, not of seconds, so a slow
+// machine is hit at the same points as a fast one.
 //
-// The verdict is a pure function of what clients, ledger and the service's own list of runs say.
+// The ledger counts the requests that reach it, independently of the processes under test. The runs of a killed worker wait
+// until their leases (30 s) expire. All kills therefore come within the first half of the answers, and workers have so few
+// slots that at most half of the runs in progress wait for a lease.
+//
+// The verdict is a pure function of the clients' answers, the ledger, and the service's list of runs.
 package prove

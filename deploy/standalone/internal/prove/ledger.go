@@ -11,64 +11,65 @@ import (
 	"time"
 )
 
-// effectPath is where effects are booked.
+// effectPath is the ledger's endpoint.
 const effectPath = "/effects"
 
-// Booking is one effect: what a receiver that honours keys has carried out once.
+// Booking is one effect at the ledger, executed once per idempotency key.
 type Booking struct {
-	// Trigger is the number that the trigger's message named.
+	// Trigger is the number in the trigger's message.
 	Trigger int
-	// Key is the Idempotency-Key that came with it.
+	// Key is the Idempotency-Key of the request.
 	Key string
-	// Times is how often it was asked for; it was carried out once.
+	// Times is the number of requests with this key. The effect was executed once.
 	Times int
 }
 
-// ledger is the receiver of effects. It honours keys, as receivers of `sideEffect: idempotent` must: a request with a key
-// that it knows is answered and has no effect. It lives in this process, which nothing strikes.
+// ledger receives effects. It honours idempotency keys, as receivers of `sideEffect: idempotent`
+// must: a request with a known key is confirmed and has no effect. It runs in this process, which
+// is never killed.
 type ledger struct {
 	address string // host:port
 	server  *http.Server
 	closed  chan struct{}
 
 	mu      sync.Mutex
-	open    int // requests that are being answered now
+	open    int // requests in progress
 	asked   int
-	forgets bool // sabotage: now and then a booking is confirmed and not kept
+	forgets bool // sabotage: every forgetEvery-th booking is confirmed and discarded
 	booked  map[entry]int
 }
 
-// entry tells effects apart: one key used for two triggers is two effects.
+// entry identifies an effect. One key used for two triggers counts as two effects.
 type entry struct {
 	trigger int
 	key     string
 }
 
-// forgotten is every which booking a sabotaged ledger forgets.
-const forgotten = 20
+// forgetEvery is the interval of the bookings that a sabotaged ledger discards.
+const forgetEvery = 20
 
 // startLedger listens on a free loopback port.
 func startLedger(ctx context.Context, forgets bool) (*ledger, error) {
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, fmt.Errorf("listening for effects: %w", err)
+		return nil, fmt.Errorf("starting the ledger: %w", err)
 	}
 	l := &ledger{address: listener.Addr().String(), forgets: forgets, booked: map[entry]int{}, closed: make(chan struct{})}
 	mux := http.NewServeMux()
 	mux.Handle("POST "+effectPath, l)
 	l.server = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
-	go func() { _ = l.server.Serve(listener) }() // ends with close
+	go func() { _ = l.server.Serve(listener) }() // close ends it
 	return l, nil
 }
 
-// close ends the ledger, when nobody is left who would ask.
+// close stops the ledger after all clients have stopped.
 func (l *ledger) close() {
 	close(l.closed)
 	_ = l.server.Close()
 }
 
-// wait lets time pass, whether or not the one who asked still lives: what it has sent is on its way.
+// wait pauses even if the requester has died, because its request has already arrived.
 func (l *ledger) wait(d time.Duration) {
 	over := time.NewTimer(d)
 	defer over.Stop()
@@ -78,8 +79,8 @@ func (l *ledger) wait(d time.Duration) {
 	}
 }
 
-// ServeHTTP books an effect, then takes its time with the answer: a worker that is killed meanwhile cannot know
-// whether it happened.
+// ServeHTTP books an effect with pauses before and after. A worker that is killed in between cannot
+// tell whether the effect was booked.
 func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.mu.Lock()
 	l.open++
@@ -89,23 +90,26 @@ func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		l.open--
 		l.mu.Unlock()
 	}()
+
 	var body struct {
 		Trigger int `json:"trigger"`
 	}
+
 	raw, err := io.ReadAll(io.LimitReader(r.Body, 1<<16))
 	if err != nil || json.Unmarshal(raw, &body) != nil || body.Trigger < 0 {
-		w.WriteHeader(http.StatusBadRequest) // half a request has no effect
+		w.WriteHeader(http.StatusBadRequest) // an incomplete request has no effect
 		return
 	}
+
 	pause := pauses[body.Trigger%len(pauses)]
 	l.wait(pause.before)
 	l.book(entry{body.Trigger, r.Header.Get("Idempotency-Key")})
 	l.wait(pause.after)
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = io.WriteString(w, `{"booked":true}`) // whoever asked may be dead
+	_, _ = io.WriteString(w, `{"booked":true}`) // the requester may be dead
 }
 
-// pauses are how long the ledger takes before and after it has booked, by the trigger's number.
+// pauses are the ledger's delays before and after a booking, by the trigger's number.
 var pauses = []struct{ before, after time.Duration }{
 	{0, 40 * time.Millisecond},
 	{40 * time.Millisecond, 0},
@@ -120,23 +124,23 @@ func (l *ledger) book(e entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.asked++
-	if l.forgets && l.asked%forgotten == 0 {
+	if l.forgets && l.asked%forgetEvery == 0 {
 		return
 	}
-	if e.key == "" { // nothing says that it is the same one
+	if e.key == "" { // without a key, each request is a separate effect
 		e.key = fmt.Sprintf("(none, request %d)", l.asked)
 	}
 	l.booked[e]++
 }
 
-// underWay is how many bookings are being asked for now.
+// underWay returns the number of requests in progress.
 func (l *ledger) underWay() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.open
 }
 
-// bookings gives all effects, in no order.
+// bookings returns all effects in no particular order.
 func (l *ledger) bookings() []Booking {
 	l.mu.Lock()
 	defer l.mu.Unlock()

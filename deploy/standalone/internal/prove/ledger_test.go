@@ -19,6 +19,7 @@ func book(t *testing.T, l *ledger, key, body string) int {
 	if key != "" {
 		req.Header.Set("Idempotency-Key", key)
 	}
+
 	res, err := new(http.Client).Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -50,9 +51,9 @@ func TestLedgerHonoursKeysAndNothingElse(t *testing.T) {
 		{"a", `{"trigger":6}`, http.StatusOK},
 		{"a", `{"trigger":6}`, http.StatusOK},
 		{"b", `{"trigger":6}`, http.StatusOK}, // another key is another effect
-		{"a", `{"trigger":3}`, http.StatusOK}, // and so is the same key for something else
+		{"a", `{"trigger":3}`, http.StatusOK}, // and so is the same key for another trigger
 		{"", `{"trigger":13}`, http.StatusOK},
-		{"", `{"trigger":13}`, http.StatusOK}, // without a key nothing is known to be the same
+		{"", `{"trigger":13}`, http.StatusOK}, // without a key, each request is a separate effect
 		{"c", `{"trig`, http.StatusBadRequest},
 		{"d", `{"trigger":-1}`, http.StatusBadRequest},
 	} {
@@ -60,6 +61,7 @@ func TestLedgerHonoursKeysAndNothingElse(t *testing.T) {
 			t.Errorf("%s %s: %d", c.key, c.body, got)
 		}
 	}
+
 	got := l.bookings()
 	slices.SortFunc(got, func(a, b Booking) int { return cmp.Or(a.Trigger-b.Trigger, strings.Compare(a.Key, b.Key)) })
 	want := []Booking{{3, "a", 1}, {6, "a", 2}, {6, "b", 1}, {13, "(none, request 5)", 1}, {13, "(none, request 6)", 1}}
@@ -67,17 +69,17 @@ func TestLedgerHonoursKeysAndNothingElse(t *testing.T) {
 		t.Errorf("booked %+v", got)
 	}
 	if l.underWay() != 0 {
-		t.Errorf("%d are still under way", l.underWay())
+		t.Errorf("%d are still in progress", l.underWay())
 	}
 }
 
 func TestSabotagedLedgerForgets(t *testing.T) {
 	t.Parallel()
 	l := ledgerFor(t, true)
-	for n := range 2 * forgotten {
+	for n := range 2 * forgetEvery {
 		l.book(entry{n, keyFor(n)})
 	}
-	if got := len(l.bookings()); got != 2*forgotten-2 {
-		t.Errorf("%d bookings are kept of %d", got, 2*forgotten)
+	if got := len(l.bookings()); got != 2*forgetEvery-2 {
+		t.Errorf("%d bookings are kept of %d", got, 2*forgetEvery)
 	}
 }

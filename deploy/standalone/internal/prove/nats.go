@@ -10,14 +10,15 @@ import (
 	"parley/shared/telemetry"
 )
 
-// natsReady is what a NATS process writes once it serves.
+// natsReady is the log message of a NATS process that is ready.
 const natsReady = "NATS ready"
 
-// NATS is the hidden command that serves NATS with JetStream on loopback: a process that can be killed.
+// NATS is the hidden command that serves NATS with JetStream on loopback, as a process that can be
+// killed.
 type NATS struct {
 	config.Logging
 	Port int    `required:"" help:"Port to listen on, on 127.0.0.1."`
-	Dir  string `required:"" help:"Where the streams are kept."`
+	Dir  string `required:"" help:"Directory of the streams."`
 }
 
 // Run serves until ctx ends.

@@ -11,60 +11,60 @@ import (
 	"parley/shared/store/pgserver"
 )
 
-// life is a part from one start to its end.
-type life interface {
+// instance is one run of a part, from its start to its end.
+type instance interface {
 	// Done is closed when it has ended.
 	Done() <-chan struct{}
-	// Kill ends it as a crash would, and waits until it is gone.
+	// Kill ends it like a crash and waits until it is gone.
 	Kill() error
-	// End ends it for good, as fast as is sound.
+	// End stops it as fast as is safe. It is not started again.
 	End()
-	// Why says how it ended.
+	// Why describes how it ended.
 	Why() string
 }
 
-// part is a process of the service under test, or PostgreSQL, that is started again whenever it has ended: what a
-// container's restart policy does.
+// part is a process of the service under test, or PostgreSQL. It is restarted whenever it ends,
+// like a container with a restart policy.
 type part struct {
 	name, kind string
-	launch     func(ctx context.Context) (life, error) // returns once it is ready
+	launch     func(ctx context.Context) (instance, error) // returns when it is ready
 
 	mu     sync.Mutex
-	now    life // nil while it is down
+	now    instance // nil while the part is down
 	up     chan struct{}
-	struck bool
-	down   time.Duration // how long it stays away after the strike
-	ended  []string      // ends that no strike explains
+	killed bool
+	down   time.Duration // delay before the restart after a kill
+	ended  []string      // descriptions of ends without a kill
 }
 
 const (
-	// failedStarts is how often in a row a part may fail to start before that is given up.
-	failedStarts = 8
-	// startPause is what lies between a failed start and the next.
+	// maxFailedStarts is the limit of consecutive failed starts.
+	maxFailedStarts = 8
+	// startPause is the delay after a failed start.
 	startPause = 300 * time.Millisecond
 )
 
-func newPart(kind, name string, launch func(ctx context.Context) (life, error)) *part {
+func newPart(kind, name string, launch func(ctx context.Context) (instance, error)) *part {
 	return &part{name: name, kind: kind, launch: launch, up: make(chan struct{})}
 }
 
-// keep starts the part, and again whenever it has ended, until ctx ends.
-func (p *part) keep(ctx context.Context) error {
+// keepRunning starts the part and restarts it whenever it ends, until ctx ends.
+func (p *part) keepRunning(ctx context.Context) error {
 	failed := 0
 	for ctx.Err() == nil {
 		l, err := p.launch(ctx)
 		if err != nil {
-			if failed++; ctx.Err() == nil && (failed >= failedStarts || errors.Is(err, pgserver.ErrNotInstalled)) {
+			if failed++; ctx.Err() == nil && (failed >= maxFailedStarts || errors.Is(err, pgserver.ErrNotInstalled)) {
 				return fmt.Errorf("starting %s: %w", p.name, err)
 			}
 			_ = lifecycle.Sleep(ctx, startPause)
 			continue
 		}
 		failed = 0
-		p.serving(l)
+		p.noteStart(l)
 		select {
 		case <-l.Done():
-			_ = lifecycle.Sleep(ctx, p.gone(l))
+			_ = lifecycle.Sleep(ctx, p.noteEnd(l))
 		case <-ctx.Done():
 			l.End()
 		}
@@ -72,27 +72,28 @@ func (p *part) keep(ctx context.Context) error {
 	return nil
 }
 
-// serving tells those who wait that the part is up.
-func (p *part) serving(l life) {
+// noteStart records that the part is up and wakes the waiters.
+func (p *part) noteStart(l instance) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.now, p.struck, p.down = l, false, 0
+	p.now, p.killed, p.down = l, false, 0
 	close(p.up)
 }
 
-// gone notes that the part is down, and why if nobody struck it; it gives how long it stays away.
-func (p *part) gone(l life) time.Duration {
+// noteEnd records that the part is down, and how it ended if it was not killed. It returns the delay
+// before the restart.
+func (p *part) noteEnd(l instance) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.now, p.up = nil, make(chan struct{})
-	if !p.struck {
-		p.ended = append(p.ended, fmt.Sprintf("%s ended without having been struck: %s", p.name, l.Why()))
+	if !p.killed {
+		p.ended = append(p.ended, fmt.Sprintf("%s exited unexpectedly: %s", p.name, l.Why()))
 	}
 	return p.down
 }
 
-// await gives the part's life once it is up.
-func (p *part) await(ctx context.Context) (life, error) {
+// await waits until the part is up and returns its current run.
+func (p *part) await(ctx context.Context) (instance, error) {
 	for {
 		p.mu.Lock()
 		l, up := p.now, p.up
@@ -108,8 +109,9 @@ func (p *part) await(ctx context.Context) (life, error) {
 	}
 }
 
-// strike kills the part, when it is up, and keeps it away for a while.
-func (p *part) strike(ctx context.Context, away time.Duration, before func()) error {
+// kill waits until the part is up, kills it, and delays its restart by away. It calls before
+// immediately before the kill.
+func (p *part) kill(ctx context.Context, away time.Duration, before func()) error {
 	for {
 		l, err := p.await(ctx)
 		if err != nil {
@@ -118,11 +120,11 @@ func (p *part) strike(ctx context.Context, away time.Duration, before func()) er
 		p.mu.Lock()
 		same := p.now == l
 		if same {
-			p.struck, p.down = true, away
+			p.killed, p.down = true, away
 		}
 		p.mu.Unlock()
 		if !same {
-			continue // it ended by itself just now
+			continue // it has just ended without a kill
 		}
 		before()
 		if err := l.Kill(); err != nil {
@@ -132,43 +134,43 @@ func (p *part) strike(ctx context.Context, away time.Duration, before func()) er
 	}
 }
 
-// endings gives the ends that no strike explains.
-func (p *part) endings() []string {
+// unexpectedEnds returns descriptions of the ends without a kill.
+func (p *part) unexpectedEnds() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]string(nil), p.ended...)
 }
 
-// crew is the parts that are kept up together.
-type crew struct {
-	fail  context.CancelCauseFunc // ends the whole proof
+// partSet is a set of parts that are kept running together.
+type partSet struct {
+	fail  context.CancelCauseFunc // cancels the whole proof
 	parts []*part
 	wg    sync.WaitGroup
 }
 
-// join keeps a part up until ctx ends, and returns once it is ready for the first time.
-func (c *crew) join(ctx context.Context, p *part) error {
-	c.enlist(ctx, p)
+// addAndWait keeps a part running until ctx ends. It returns when the part is ready for the first time.
+func (c *partSet) addAndWait(ctx context.Context, p *part) error {
+	c.add(ctx, p)
 	_, err := p.await(ctx)
 	return err
 }
 
-// enlist is join without the wait.
-func (c *crew) enlist(ctx context.Context, p *part) {
+// add is join without the wait.
+func (c *partSet) add(ctx context.Context, p *part) {
 	c.parts = append(c.parts, p)
 	c.wg.Go(func() {
-		if err := p.keep(ctx); err != nil {
+		if err := p.keepRunning(ctx); err != nil {
 			c.fail(err)
 		}
 	})
 }
 
-// of gives a part by its name.
-func (c *crew) of(name string) (*part, error) {
+// of returns the part with this name.
+func (c *partSet) of(name string) (*part, error) {
 	for _, p := range c.parts {
 		if p.name == name {
 			return p, nil
 		}
 	}
-	return nil, errors.New("there is no part " + name)
+	return nil, errors.New("unknown part " + name)
 }

@@ -11,53 +11,53 @@ import (
 	"parley/shared/store/pgserver"
 )
 
-// fake is a part's life that a test ends.
-type fake struct {
+// fakeInstance is a run of a part that a test ends.
+type fakeInstance struct {
 	done  chan struct{}
-	ended bool // in order
+	ended bool // by End
 }
 
-func (f *fake) Done() <-chan struct{} { return f.done }
+func (f *fakeInstance) Done() <-chan struct{} { return f.done }
 
-func (f *fake) Kill() error {
+func (f *fakeInstance) Kill() error {
 	close(f.done)
 	return nil
 }
 
-func (f *fake) End()        { f.ended = true }
-func (f *fake) Why() string { return "exit status 2: panic" }
+func (f *fakeInstance) End()        { f.ended = true }
+func (f *fakeInstance) Why() string { return "exit status 2: panic" }
 
 func TestPartComesBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var lives []*fake
-		p := newPart(kindWorker, "worker 1", func(context.Context) (life, error) {
-			f := &fake{done: make(chan struct{})}
+		var lives []*fakeInstance
+		p := newPart(kindWorker, "worker 1", func(context.Context) (instance, error) {
+			f := &fakeInstance{done: make(chan struct{})}
 			lives = append(lives, f)
 			return f, nil
 		})
 		ctx, cancel := context.WithCancelCause(t.Context())
-		c := crew{fail: cancel}
-		if err := c.join(ctx, p); err != nil {
+		c := partSet{fail: cancel}
+		if err := c.addAndWait(ctx, p); err != nil {
 			t.Fatal(err)
 		}
 		began, seen := time.Now(), false
-		if err := p.strike(ctx, time.Second, func() { seen = len(lives) == 1 }); err != nil || !seen {
-			t.Fatalf("struck: %v, looked at before: %t", err, seen)
+		if err := p.kill(ctx, time.Second, func() { seen = len(lives) == 1 }); err != nil || !seen {
+			t.Fatalf("killed: %v, before called: %t", err, seen)
 		}
 		synctest.Wait()
 		if _, err := p.await(ctx); err != nil || len(lives) != 2 || time.Since(began) != time.Second {
-			t.Fatalf("%d lives after %s: %v", len(lives), time.Since(began), err)
+			t.Fatalf("%d runs after %s: %v", len(lives), time.Since(began), err)
 		}
-		if all := p.endings(); len(all) != 0 {
-			t.Fatalf("a strike is told as an end of its own: %v", all)
+		if all := p.unexpectedEnds(); len(all) != 0 {
+			t.Fatalf("a kill is recorded as an unexpected end: %v", all)
 		}
 		close(lives[1].done) // a crash
 		synctest.Wait()
 		if _, err := p.await(ctx); err != nil || len(lives) != 3 {
 			t.Fatalf("%d lives: %v", len(lives), err)
 		}
-		if all := p.endings(); len(all) != 1 || !strings.Contains(all[0], "worker 1 ended without having been struck: exit status 2: panic") {
+		if all := p.unexpectedEnds(); len(all) != 1 || !strings.Contains(all[0], "worker 1 exited unexpectedly: exit status 2: panic") {
 			t.Fatalf("told: %v", all)
 		}
 		cancel(nil)
@@ -74,7 +74,7 @@ func TestPartThatDoesNotStart(t *testing.T) {
 		err   error
 		tries int
 	}{
-		"fails":         {errors.New("exit status 1: no"), failedStarts},
+		"fails":         {errors.New("exit status 1: no"), maxFailedStarts},
 		"not installed": {pgserver.ErrNotInstalled, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -82,15 +82,15 @@ func TestPartThatDoesNotStart(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancelCause(t.Context())
 				tries := 0
-				p := newPart(kindPostgres, kindPostgres, func(context.Context) (life, error) {
+				p := newPart(kindPostgres, kindPostgres, func(context.Context) (instance, error) {
 					tries++
 					return nil, c.err
 				})
-				crew := crew{fail: cancel}
-				if err := crew.join(ctx, p); !errors.Is(err, c.err) || tries != c.tries {
+				partSet := partSet{fail: cancel}
+				if err := partSet.addAndWait(ctx, p); !errors.Is(err, c.err) || tries != c.tries {
 					t.Fatalf("after %d tries: %v", tries, err)
 				}
-				crew.wg.Wait()
+				partSet.wg.Wait()
 			})
 		})
 	}
@@ -98,7 +98,7 @@ func TestPartThatDoesNotStart(t *testing.T) {
 
 func TestUnknownPart(t *testing.T) {
 	t.Parallel()
-	if _, err := (&crew{}).of("worker 9"); err == nil {
+	if _, err := (&partSet{}).of("worker 9"); err == nil {
 		t.Fatal("there is none")
 	}
 }

@@ -14,12 +14,13 @@ import (
 
 const (
 	databaseName = "parley"
-	// connsPerProcess is more than `parley serve` opens; those of a killed one are open for a moment beside the next one's.
+	// connsPerProcess exceeds the connections of `parley serve`, because those of a killed process
+	// stay open for a moment while its successor connects.
 	connsPerProcess = 50
 )
 
-// postgresConfig is of a server with its own port, so that its address stays the same over its restarts. It syncs what is
-// committed, as the service's promises want it.
+// postgresConfig configures a server on a fixed port, so that its address survives restarts.
+// Commits are synchronous (the default), as the service's promises require.
 func postgresConfig(dir string, port, processes int) pgserver.Config {
 	return pgserver.Config{
 		Dir: filepath.Join(dir, "postgres"), Port: port, Log: zerolog.Nop(),
@@ -27,10 +28,10 @@ func postgresConfig(dir string, port, processes int) pgserver.Config {
 	}
 }
 
-// postgres is a PostgreSQL from one start to its end.
+// postgres is one run of the PostgreSQL server.
 type postgres struct{ server *pgserver.Server }
 
-// launchPostgres starts the server; after a kill -9 it recovers.
+// launchPostgres starts the server. After a kill -9 the server recovers first.
 func launchPostgres(ctx context.Context, config pgserver.Config) (postgres, error) {
 	server, err := pgserver.Start(ctx, config)
 	return postgres{server}, err
@@ -39,7 +40,8 @@ func launchPostgres(ctx context.Context, config pgserver.Config) (postgres, erro
 // Done is closed when the server has ended.
 func (p postgres) Done() <-chan struct{} { return p.server.Done() }
 
-// Kill kills the postmaster; its backends end when they see that, or before the next start.
+// Kill kills the postmaster. Its backends end when they notice, at the latest before the next
+// start.
 func (p postgres) Kill() error {
 	if err := syscall.Kill(p.server.PID(), syscall.SIGKILL); err != nil {
 		return err
@@ -52,10 +54,10 @@ func (p postgres) Kill() error {
 func (p postgres) End() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	_ = p.server.Stop(ctx) // its data is thrown away
+	_ = p.server.Stop(ctx) // its data is deleted anyway
 }
 
-// Why says how the server ended.
+// Why describes how the server ended.
 func (p postgres) Why() string {
 	if err := p.server.Err(); err != nil {
 		return err.Error()

@@ -15,44 +15,47 @@ import (
 	"parley/shared/lifecycle"
 )
 
-// readyWithin bounds the start of a process: machines are slow that carry out this beside other work.
+// readyWithin bounds the start of a process, generously for a slow or busy machine.
 const readyWithin = 90 * time.Second
 
-// readyPoll is how often the output of a starting process is looked at.
+// readyPoll is the interval between looks at a starting process's output.
 const readyPoll = 10 * time.Millisecond
 
-// command is a process of the service under test.
+// command starts a process of the service under test.
 type command struct {
 	path  string
 	args  []string
-	env   []string // all of it
-	dir   string   // to start in
-	log   string   // where its output goes, appended
-	ready string   // a piece of what it writes once it is ready; empty: it is ready once it has ended with status 0
+	env   []string // the complete environment
+	dir   string   // working directory
+	log   string   // path of the log file, to which output is appended
+	ready string   // output that signals readiness; empty for a command that only runs to its end
 }
 
 // process is one start of a command.
 type process struct {
 	command command
 	child   *lifecycle.Child
-	from    int64 // where its output begins
+	from    int64 // offset of its output in the log
 }
 
-// start starts the command in a session of its own - the terminal's Ctrl-C is this process's alone - so that it dies with
-// this process, whatever ends that.
+// start starts the command in a new session, so that Ctrl-C in the terminal reaches only this
+// process. The child is killed when this process dies for any reason.
 func (c command) start(ctx context.Context) (*process, error) {
 	if err := os.MkdirAll(filepath.Dir(c.log), 0o700); err != nil {
-		return nil, fmt.Errorf("making directory of logs: %w", err)
+		return nil, fmt.Errorf("creating log directory: %w", err)
 	}
+
 	log, err := os.OpenFile(c.log, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("opening log: %w", err)
 	}
 	defer log.Close()
+
 	from, err := log.Seek(0, io.SeekEnd)
 	if err != nil {
 		return nil, fmt.Errorf("measuring log: %w", err)
 	}
+
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), c.path, c.args...)
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = c.dir, c.env, log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -63,16 +66,19 @@ func (c command) start(ctx context.Context) (*process, error) {
 	return &process{command: c, child: child, from: from}, nil
 }
 
-// launch starts the command and returns once it is ready.
-func (c command) launch(ctx context.Context) (life, error) {
+// launch starts the command and returns when it is ready.
+func (c command) launch(ctx context.Context) (instance, error) {
 	p, err := c.start(ctx)
 	if err != nil {
 		return nil, err
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
+
 	tick := time.NewTicker(readyPoll)
 	defer tick.Stop()
+
 	for {
 		if bytes.Contains(p.output(), []byte(c.ready)) {
 			return p, nil
@@ -80,7 +86,7 @@ func (c command) launch(ctx context.Context) (life, error) {
 		select {
 		case <-tick.C:
 		case <-p.child.Done():
-			return nil, fmt.Errorf("%s ended: %s", c.args[0], p.Why())
+			return nil, fmt.Errorf("%s exited: %s", c.args[0], p.Why())
 		case <-ctx.Done():
 			p.End()
 			return nil, fmt.Errorf("waiting for %s: %w: %s", c.args[0], context.Cause(ctx), p.tail())
@@ -88,20 +94,22 @@ func (c command) launch(ctx context.Context) (life, error) {
 	}
 }
 
-// run starts the command and waits for its end.
+// run starts the command and waits until it ends.
 func (c command) run(ctx context.Context) error {
 	p, err := c.start(ctx)
 	if err != nil {
 		return err
 	}
+
 	select {
 	case <-p.child.Done():
 	case <-ctx.Done():
 		p.End()
 		return context.Cause(ctx)
 	}
+
 	if p.child.Err() != nil {
-		return fmt.Errorf("%s ended: %s", c.args[0], p.Why())
+		return fmt.Errorf("%s exited: %s", c.args[0], p.Why())
 	}
 	return nil
 }
@@ -109,7 +117,7 @@ func (c command) run(ctx context.Context) error {
 // Done is closed when the process has ended.
 func (p *process) Done() <-chan struct{} { return p.child.Done() }
 
-// Kill is kill -9.
+// Kill sends SIGKILL and waits.
 func (p *process) Kill() error {
 	if err := p.child.Signal(syscall.SIGKILL); err != nil {
 		return err
@@ -118,13 +126,13 @@ func (p *process) Kill() error {
 	return nil
 }
 
-// End ends it: nothing that it holds is needed any more.
+// End kills the process, because its state is not needed any more.
 func (p *process) End() {
-	_ = p.child.Signal(syscall.SIGKILL) // it can only have ended already
+	_ = p.child.Signal(syscall.SIGKILL) // an error means that it has already ended
 	<-p.child.Done()
 }
 
-// Why says how the process ended, and what it wrote last.
+// Why describes how the process ended, with the end of its output.
 func (p *process) Why() string {
 	how := "status 0"
 	if err := p.child.Err(); err != nil {
@@ -133,7 +141,7 @@ func (p *process) Why() string {
 	return how + ": " + p.tail()
 }
 
-// output is what the process has written since this start.
+// output returns the output since this start.
 func (p *process) output() []byte {
 	log, err := os.Open(p.command.log)
 	if err != nil {
@@ -143,6 +151,7 @@ func (p *process) output() []byte {
 	if _, err := log.Seek(p.from, io.SeekStart); err != nil {
 		return nil
 	}
+
 	text, err := io.ReadAll(log)
 	if err != nil {
 		return nil
@@ -150,7 +159,7 @@ func (p *process) output() []byte {
 	return text
 }
 
-// tail is the end of what the process has written.
+// tail returns the end of the output.
 func (p *process) tail() string {
 	const limit = 2000
 	text := strings.TrimSpace(string(p.output()))

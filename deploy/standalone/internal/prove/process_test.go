@@ -17,7 +17,7 @@ func script(t *testing.T, ready, text string) command {
 func TestProcessIsReadyAndKilled(t *testing.T) {
 	t.Parallel()
 	c := script(t, "is ready", `echo "$WHAT, is ready; $HOME"; read never </dev/zero`)
-	for range 2 { // what the first start wrote does not make the second one ready
+	for range 2 { // the output of the first start does not make the second one ready
 		l, err := c.launch(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -45,6 +45,7 @@ func TestProcessThatDoesNotComeUp(t *testing.T) {
 	if _, err := script(t, "is ready", "echo no port; exit 3").launch(t.Context()); err == nil || !strings.Contains(err.Error(), "exit status 3: no port") {
 		t.Errorf("it ended: %v", err)
 	}
+
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := script(t, "is ready", "read never </dev/zero").launch(ctx); err == nil || !strings.Contains(err.Error(), "deadline") {
@@ -57,6 +58,6 @@ func TestProcessThatDoesNotComeUp(t *testing.T) {
 		t.Errorf("it failed: %v", err)
 	}
 	if err := script(t, "", "read never </dev/zero").run(ctx); err == nil {
-		t.Error("it was told to stop and says that it came to its end")
+		t.Error("the output of a stopped process says that it completed")
 	}
 }

@@ -11,31 +11,31 @@ import (
 	"parley/deploy/standalone/internal/console"
 )
 
-// Prove is `parley prove`.
+// Prove is the command `parley prove`.
 type Prove struct {
-	Triggers int           `name:"triggers" default:"1000" help:"Keyed triggers to send, a hundred thousand at most."`
-	Workers  int           `name:"workers" default:"2" help:"Workers to start, sixteen at most."`
-	Seed     *uint64       `name:"seed" placeholder:"N" help:"Draw the kills that this seed has drawn before; by default another one each time."`
-	Kill     []string      `name:"kill" default:"worker,nats,ingress,postgres" enum:"worker,nats,ingress,postgres" help:"What is killed: ${enum}."`
-	Timeout  time.Duration `name:"timeout" default:"5m" help:"Time in which all triggers must be answered."`
-	Sabotage string        `name:"sabotage" default:"" enum:",keys,ledger" placeholder:"KIND" help:"Show that this can fail: keys sends retries with new keys, ledger forgets bookings."`
-	Keep     bool          `name:"keep" help:"Keep the directory with the data and the logs of all processes."`
-	JSON     bool          `name:"json" help:"Print one JSON object at the end and nothing else."`
+	Triggers int           `name:"triggers" default:"1000" help:"Number of keyed triggers to send, at most 100000."`
+	Workers  int           `name:"workers" default:"2" help:"Number of workers to start, at most 16."`
+	Seed     *uint64       `name:"seed" placeholder:"N" help:"Seed of the random kills, to repeat a trial; default: a new seed."`
+	Kill     []string      `name:"kill" default:"worker,nats,ingress,postgres" enum:"worker,nats,ingress,postgres" help:"Parts to kill: ${enum}."`
+	Timeout  time.Duration `name:"timeout" default:"5m" help:"Time limit for answering all triggers."`
+	Sabotage string        `name:"sabotage" default:"" enum:",keys,ledger" placeholder:"KIND" help:"Break the trial on purpose: keys sends retries with new keys, ledger forgets bookings."`
+	Keep     bool          `name:"keep" help:"Keep the directory with all data and logs."`
+	JSON     bool          `name:"json" help:"Print only one JSON object, at the end."`
 }
 
-// What the flags may say at most.
+// Upper limits of the flags.
 const (
 	maxTriggers = 100_000
 	maxWorkers  = 16
 )
 
-// drainTime bounds what comes after the last answer: replays and lists.
+// drainTime bounds the replays and lists after the last answer.
 const drainTime = 2 * time.Minute
 
-// ErrFailed is returned when the proof failed: the service, or what a sabotage made of it, has broken its promise.
-var ErrFailed = errors.New("the proof failed")
+// ErrFailed reports that the proof failed: the service, possibly sabotaged, broke its promise.
+var ErrFailed = errors.New("the trial failed")
 
-// Help says more than a line of usage.
+// Help describes the command in its manual page.
 func (*Prove) Help() string {
 	return "It starts a service of its own, on loopback ports and in a temporary directory of its own; none of your settings, " +
 		"keys and data are read. Workers, NATS, the ingress and PostgreSQL are killed by kill -9, at places that the seed draws, " +
@@ -49,20 +49,22 @@ func (*Prove) Examples() string {
 	return "parley prove\nparley prove --triggers 100 --seed 7\nparley prove --triggers 100 --kill ingress --sabotage keys"
 }
 
-// Run proves, prints the verdict and returns ErrFailed unless nothing is lost or doubled.
+// Run runs the proof and prints the verdict. It returns ErrFailed if the verdict contains a fault.
 func (p *Prove) Run(ctx context.Context, c *console.Console) error {
-	seed := uint64(rand.Uint32()) //nolint:gosec // G404: short enough to be typed; nothing secret is drawn from it
+	seed := uint64(rand.Uint32()) //nolint:gosec // G404: short enough to type; not a secret
 	if p.Seed != nil {
 		seed = *p.Seed
 	}
+
 	dir, err := os.MkdirTemp("", "parley-prove-")
 	if err != nil {
-		return fmt.Errorf("making directory: %w", err)
+		return fmt.Errorf("creating directory: %w", err)
 	}
-	tell := p.teller(c)
-	tell.begin(p, seed, dir)
-	result, err := p.prove(ctx, tell, seed, dir)
-	tell.done()
+
+	report := p.reporter(c)
+	report.begin(p, seed, dir)
+	result, err := p.prove(ctx, report, seed, dir)
+	report.done()
 	kept := p.Keep || err == nil && !result.OK && p.Sabotage == ""
 	if !kept {
 		err = errors.Join(err, os.RemoveAll(dir))
@@ -70,12 +72,12 @@ func (p *Prove) Run(ctx context.Context, c *console.Console) error {
 		result.Kept = dir
 	}
 	if ctx.Err() != nil {
-		return fmt.Errorf("nothing was proved: %w", context.Cause(ctx))
+		return fmt.Errorf("the trial could not be completed: %w", context.Cause(ctx))
 	}
 	if err != nil {
 		return err
 	}
-	if err := tell.result(result); err != nil {
+	if err := report.result(result); err != nil {
 		return err
 	}
 	if !result.OK {
@@ -85,7 +87,7 @@ func (p *Prove) Run(ctx context.Context, c *console.Console) error {
 	return nil
 }
 
-// Validate reports the first argument that makes no sense.
+// Validate reports the first invalid flag.
 func (p *Prove) Validate() error {
 	switch {
 	case p.Triggers < 1 || p.Triggers > maxTriggers:
@@ -98,15 +100,18 @@ func (p *Prove) Validate() error {
 	return nil
 }
 
-// prove starts the service, lets the storm loose and judges. Nothing that it started is left when it returns.
-func (p *Prove) prove(ctx context.Context, tell *teller, seed uint64, dir string) (r Result, err error) {
+// prove starts the service, runs the trial and returns its result. It stops everything that it
+// started.
+func (p *Prove) prove(ctx context.Context, report *reporter, seed uint64, dir string) (r Result, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+
 	book, err := startLedger(ctx, p.Sabotage == "ledger")
 	if err != nil {
 		return r, err
 	}
 	defer book.close()
+
 	size := sizesFor(p.Triggers, p.Workers)
 	parts, ending := context.WithCancelCause(ctx)
 	s, err := startService(parts, dir, p.Workers, size, book.address, cancel)
@@ -115,25 +120,29 @@ func (p *Prove) prove(ctx context.Context, tell *teller, seed uint64, dir string
 	}
 	defer ending(nil)
 	if err != nil {
-		return r, because(ctx, err)
+		return r, preferCause(ctx, err)
 	}
+
 	a := newAPI(s.base, size.clients)
 	if err := a.signUp(ctx, book.address); err != nil {
-		return r, because(ctx, err)
+		return r, preferCause(ctx, err)
 	}
-	tell.ready(p.Workers)
-	t := &trial{storm: newStorm(a, p.Triggers, p.Sabotage == "keys"), service: s, ledger: book, tell: tell}
-	strikes := schedule(seed, p.Triggers, p.Workers, p.Kill)
-	if err := t.run(ctx, strikes, p.Timeout); err != nil {
-		return r, because(ctx, err)
+
+	report.ready(p.Workers)
+	t := &trial{load: newLoad(a, p.Triggers, p.Sabotage == "keys"), service: s, ledger: book, report: report}
+	kills := schedule(seed, p.Triggers, p.Workers, p.Kill)
+	if err := t.run(ctx, kills, p.Timeout); err != nil {
+		return r, preferCause(ctx, err)
 	}
+
 	r = t.result()
 	r.Seed, r.Sabotage, r.Workers = seed, p.Sabotage, p.Workers
 	return r, nil
 }
 
-// because prefers the cause that ended everything to what that led to.
-func because(ctx context.Context, err error) error {
+// preferCause returns the cause of ctx's cancellation, or else err, which is only a consequence of a
+// cancellation.
+func preferCause(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The kinds of parts that are struck.
+// The kinds of parts that are killed.
 const (
 	kindWorker   = "worker"
 	kindNATS     = "nats"
@@ -15,57 +15,60 @@ const (
 	kindPostgres = "postgres"
 )
 
-// times is how often a part of each kind is struck. PostgreSQL is struck once: for one lease after its start no run is
-// taken from its worker, so another strike would only be waited for.
+// times are the kills per part of each kind. PostgreSQL is killed once: for one lease duration
+// after its start no run is taken from its worker, so a second kill would only add waiting time.
 var times = []struct {
 	kind  string
 	times int
 }{{kindWorker, 2}, {kindNATS, 2}, {kindIngress, 2}, {kindPostgres, 1}}
 
-// longestDown is the longest that a struck part stays away before it is started again.
-const longestDown = 800 * time.Millisecond
+// maxDown is the longest delay before a killed part is restarted.
+const maxDown = 800 * time.Millisecond
 
-// Strike is one kill -9.
+// Strike is one planned kill -9.
 type Strike struct {
-	// Part is whom it hits, as in "worker 2".
+	// Part is the name of the killed part, such as "worker 2".
 	Part string
 	// Kind is the part's kind: worker, nats, ingress or postgres.
 	Kind string
-	// After is how many triggers are answered before it.
+	// After is the number of answered triggers at which the kill is due.
 	After int
-	// Down is how long the part stays away before it is started again.
+	// Down is the delay before the part is restarted.
 	Down time.Duration
 }
 
-// schedule draws the strikes: a pure function of its arguments. They come while answers come in, within the first half of
-// them, for a struck worker's runs wait for their leases, and the strikes must be over by then.
+// schedule draws the kills as a pure function of its arguments. They are due within the first half
+// of the answers, because the runs of a killed worker wait for their leases to expire, and new
+// answers must keep coming until the last kill.
 func schedule(seed uint64, triggers, workers int, kinds []string) []Strike {
-	random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // G404: it must be drawn again by whoever has the seed
-	var strikes []Strike
+	random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // G404: the seed must reproduce the kills
+	var kills []Strike
 	for _, t := range times {
 		if !slices.Contains(kinds, t.kind) {
 			continue
 		}
 		for _, part := range partsFor(t.kind, workers) {
 			for range t.times {
-				strikes = append(strikes, Strike{Part: part, Kind: t.kind})
+				kills = append(kills, Strike{Part: part, Kind: t.kind})
 			}
 		}
 	}
-	random.Shuffle(len(strikes), func(i, j int) { strikes[i], strikes[j] = strikes[j], strikes[i] })
-	points := make([]int, len(strikes))
+
+	random.Shuffle(len(kills), func(i, j int) { kills[i], kills[j] = kills[j], kills[i] })
+	points := make([]int, len(kills))
 	for i := range points {
 		points[i] = triggers/20 + random.IntN(max(1, triggers/2-triggers/20))
 	}
+
 	slices.Sort(points)
-	for i := range strikes {
-		strikes[i].After = points[i]
-		strikes[i].Down = time.Duration(random.Int64N(int64(longestDown))).Round(time.Millisecond)
+	for i := range kills {
+		kills[i].After = points[i]
+		kills[i].Down = time.Duration(random.Int64N(int64(maxDown))).Round(time.Millisecond)
 	}
-	return strikes
+	return kills
 }
 
-// partsFor names the parts of a kind.
+// partsFor returns the names of the parts of a kind.
 func partsFor(kind string, workers int) []string {
 	if kind != kindWorker {
 		return []string{kind}
@@ -77,15 +80,15 @@ func partsFor(kind string, workers int) []string {
 	return names
 }
 
-// sizes are how many requests are under way at a time, and how many runs a worker takes on.
-type sizes struct{ clients, places int }
+// sizes are the number of concurrent requests and the slots of each worker.
+type sizes struct{ clients, slots int }
 
-// maxClients bounds the requests that are under way at a time.
+// maxClients bounds the concurrent requests.
 const maxClients = 192
 
-// sizesFor keeps answers coming while runs of struck workers wait for their leases: these are no more than half of those
-// that are under way.
+// sizesFor chooses sizes so that answers keep coming while the runs of killed workers wait for
+// their leases: those runs occupy at most half of the clients.
 func sizesFor(triggers, workers int) sizes {
 	clients := min(maxClients, max(2, triggers/2))
-	return sizes{clients: clients, places: max(1, clients/(4*workers))}
+	return sizes{clients: clients, slots: max(1, clients/(4*workers))}
 }

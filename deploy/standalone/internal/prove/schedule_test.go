@@ -10,7 +10,8 @@ import (
 
 var allKinds = []string{kindWorker, kindNATS, kindIngress, kindPostgres}
 
-// TestScheduleOfASeed pins what a seed draws: whoever has seen a fault gives its seed to somebody with another build.
+// TestScheduleOfASeed pins the kills of a seed, because a seed must reproduce a fault with another
+// build.
 func TestScheduleOfASeed(t *testing.T) {
 	t.Parallel()
 	ms := time.Millisecond
@@ -39,7 +40,7 @@ func TestScheduleOfASeed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for range 2 { // nothing is left of the first time
+			for range 2 { // no state is left from the first time
 				if got := schedule(c.seed, c.triggers, c.workers, c.kinds); !reflect.DeepEqual(got, c.want) {
 					t.Fatalf("drawn: %+v", got)
 				}
@@ -48,19 +49,19 @@ func TestScheduleOfASeed(t *testing.T) {
 	}
 }
 
-// TestEveryScheduleHitsEverythingInTime holds the rules of all schedules against many seeds.
+// TestEveryScheduleHitsEverythingInTime checks the rules of all schedules with many seeds.
 func TestEveryScheduleHitsEverythingInTime(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	for seed := range uint64(200) {
 		for _, triggers := range []int{1, 2, 19, 100, 1000, maxTriggers} {
 			for _, workers := range []int{1, 2, maxWorkers} {
-				strikes := schedule(seed, triggers, workers, allKinds)
+				kills := schedule(seed, triggers, workers, allKinds)
 				hits := map[string]int{}
-				for i, s := range strikes {
+				for i, s := range kills {
 					hits[s.Part]++
-					if s.After < triggers/20 || s.After > triggers/2 || i > 0 && s.After < strikes[i-1].After || s.Down < 0 || s.Down > longestDown {
-						t.Fatalf("seed %d, %d triggers, %d workers: strike %d is %+v", seed, triggers, workers, i, s)
+					if s.After < triggers/20 || s.After > triggers/2 || i > 0 && s.After < kills[i-1].After || s.Down < 0 || s.Down > maxDown {
+						t.Fatalf("seed %d, %d triggers, %d workers: kill %d is %+v", seed, triggers, workers, i, s)
 					}
 				}
 				want := map[string]int{kindNATS: 2, kindIngress: 2, kindPostgres: 1}
@@ -68,11 +69,11 @@ func TestEveryScheduleHitsEverythingInTime(t *testing.T) {
 					want[w] = 2
 				}
 				if !reflect.DeepEqual(hits, want) {
-					t.Fatalf("seed %d, %d workers: strikes at %v", seed, workers, hits)
+					t.Fatalf("seed %d, %d workers: kills at %v", seed, workers, hits)
 				}
 				if triggers == 1000 && workers == 2 {
 					order := ""
-					for _, s := range strikes {
+					for _, s := range kills {
 						order += s.Part + ","
 					}
 					seen[order] = true
@@ -80,12 +81,14 @@ func TestEveryScheduleHitsEverythingInTime(t *testing.T) {
 			}
 		}
 	}
+
 	if len(seen) < 190 {
 		t.Errorf("200 seeds give %d orders", len(seen))
 	}
 }
 
-// TestRunsThatWaitForLeasesAreAMinority: else no answer would come, and no strike be due, before the leases end.
+// TestRunsThatWaitForLeasesAreAMinority checks the sizes. Otherwise no answers would arrive, and no
+// kill would be due, before the leases expire.
 func TestRunsThatWaitForLeasesAreAMinority(t *testing.T) {
 	t.Parallel()
 	strikesPerWorker := times[slices.IndexFunc(times, func(k struct {
@@ -95,13 +98,14 @@ func TestRunsThatWaitForLeasesAreAMinority(t *testing.T) {
 	) bool {
 		return k.kind == kindWorker
 	})].times
+
 	for _, triggers := range []int{1, 2, 50, 100, 999, 1000, maxTriggers} {
 		for workers := 1; workers <= maxWorkers; workers++ {
 			s := sizesFor(triggers, workers)
-			if s.clients < 1 || s.clients > maxClients || s.places < 1 {
+			if s.clients < 1 || s.clients > maxClients || s.slots < 1 {
 				t.Fatalf("%d triggers, %d workers: %+v", triggers, workers, s)
 			}
-			if stranded := strikesPerWorker * workers * s.places; s.places > 1 && stranded > s.clients/2 {
+			if stranded := strikesPerWorker * workers * s.slots; s.slots > 1 && stranded > s.clients/2 {
 				t.Errorf("%d triggers, %d workers: %d of %d may wait for leases", triggers, workers, stranded, s.clients)
 			}
 		}

@@ -14,45 +14,52 @@ import (
 	"strings"
 )
 
-// service is a whole Parley of this proof's own.
+// service is a complete private Parley.
 type service struct {
-	crew
+	partSet
 
 	dir   string
 	exe   string
-	base  string // the ingress's address
+	base  string // the ingress's base URL
 	sizes sizes
 	env   []string
 }
 
-// startService starts PostgreSQL, NATS, the ingress and the workers below dir, and returns when all are ready.
+// startService starts PostgreSQL, NATS, the ingress and the workers below dir, and returns when all
+// are ready. On an error it may return the partly started service, which the caller ends.
 func startService(ctx context.Context, dir string, workers int, size sizes, ledger string, fail context.CancelCauseFunc) (*service, error) {
-	s := &service{crew: crew{fail: fail}, dir: dir, sizes: size}
+	s := &service{partSet: partSet{fail: fail}, dir: dir, sizes: size}
 	var err error
 	if s.exe, err = os.Executable(); err != nil {
 		return nil, fmt.Errorf("finding this program: %w", err)
 	}
+
 	ports, err := freePorts(ctx, 3)
 	if err != nil {
 		return nil, err
 	}
+
 	dsn, err := s.startPostgres(ctx, ports[0], workers+1)
 	if err != nil {
 		return s, err
 	}
+
 	s.base = "http://127.0.0.1:" + strconv.Itoa(ports[2])
 	s.env = settings(dsn, "nats://127.0.0.1:"+strconv.Itoa(ports[1]), ledger, size)
 	if err := s.command("migrate", "", "migrate").run(ctx); err != nil {
 		return s, err
 	}
+
 	store := filepath.Join(dir, "nats")
-	if err := s.join(ctx, s.part(kindNATS, kindNATS, natsReady, "nats", "--port", strconv.Itoa(ports[1]), "--dir", store)); err != nil {
+	if err := s.addAndWait(ctx, s.part(kindNATS, kindNATS, natsReady, "nats", "--port", strconv.Itoa(ports[1]), "--dir", store)); err != nil {
 		return s, err
 	}
-	s.enlist(ctx, s.part(kindIngress, kindIngress, "ingress ready", "serve", "--roles=ingress", "--port", strconv.Itoa(ports[2])))
+
+	s.add(ctx, s.part(kindIngress, kindIngress, "ingress ready", "serve", "--roles=ingress", "--port", strconv.Itoa(ports[2])))
 	for _, name := range partsFor(kindWorker, workers) {
-		s.enlist(ctx, s.part(kindWorker, name, "agent worker ready", "serve", "--roles=agent,tool,sweep"))
+		s.add(ctx, s.part(kindWorker, name, "agent worker ready", "serve", "--roles=agent,tool,sweep"))
 	}
+
 	for _, p := range s.parts {
 		if _, err := p.await(ctx); err != nil {
 			return s, err
@@ -61,34 +68,36 @@ func startService(ctx context.Context, dir string, workers int, size sizes, ledg
 	return s, nil
 }
 
-// startPostgres makes a cluster and a database in it; dsn stays the same over strikes.
+// startPostgres starts a server and creates a database. The DSN survives kills.
 func (s *service) startPostgres(ctx context.Context, port, processes int) (dsn string, err error) {
 	config := postgresConfig(s.dir, port, processes)
-	first := newPart(kindPostgres, kindPostgres, func(ctx context.Context) (life, error) {
+	first := newPart(kindPostgres, kindPostgres, func(ctx context.Context) (instance, error) {
 		p, err := launchPostgres(ctx, config)
 		if err != nil {
 			return nil, err
 		}
 		return p, nil
 	})
-	if err := s.join(ctx, first); err != nil {
+	if err := s.addAndWait(ctx, first); err != nil {
 		return "", err
 	}
+
 	l, err := first.await(ctx)
 	if err != nil {
 		return "", err
 	}
+
 	p, ok := l.(postgres)
 	if !ok {
-		return "", errors.New("starting PostgreSQL: it is none")
+		return "", errors.New("starting PostgreSQL: unexpected process")
 	}
 	if err := p.server.CreateDatabase(ctx, databaseName); err != nil {
-		return "", fmt.Errorf("making database: %w", err)
+		return "", fmt.Errorf("creating database: %w", err)
 	}
 	return p.server.DSN(databaseName), nil
 }
 
-// part is a process of the service as a part to strike.
+// part returns a process of the service as a part.
 func (s *service) part(kind, name, ready string, args ...string) *part {
 	return newPart(kind, name, s.command(strings.ReplaceAll(name, " ", "-"), ready, args...).launch)
 }
@@ -97,8 +106,8 @@ func (s *service) command(log, ready string, args ...string) command {
 	return command{path: s.exe, args: args, env: s.env, dir: s.dir, log: filepath.Join(s.dir, "logs", log+".log"), ready: ready}
 }
 
-// settings are the processes' whole environment: of this process's own they get nothing that is a setting of Parley's, so
-// that no key and no address of somebody's real service comes in.
+// settings is the processes' complete environment. It contains none of Parley's settings from this
+// process, so no key and no address of a real service leaks in.
 func settings(dsn, nats, ledger string, size sizes) []string {
 	key := make([]byte, 32)
 	_, _ = crand.Read(key) // never fails
@@ -106,8 +115,9 @@ func settings(dsn, nats, ledger string, size sizes) []string {
 		"DATABASE_URL=" + dsn, "NATS_URL=" + nats, "SECRETS_KEY=" + base64.StdEncoding.EncodeToString(key),
 		"HOST=127.0.0.1", "DEFAULT_MODEL=offline", "SANDBOX=off", "LOG_FORMAT=json", "LOG_LEVEL=info",
 		"OUTBOUND_ALLOW=" + ledger, "LIMIT_USER=1000000", "LIMIT_SYSTEM=2000000",
-		"WORKER_CONCURRENCY=" + strconv.Itoa(size.places), "ORG_DISPATCH_WINDOW=" + strconv.Itoa(2*size.clients),
+		"WORKER_CONCURRENCY=" + strconv.Itoa(size.slots), "ORG_DISPATCH_WINDOW=" + strconv.Itoa(2*size.clients),
 	}
+
 	for _, name := range []string{"PATH", "HOME", "TMPDIR", "LANG", "TZ", "LD_LIBRARY_PATH", "GOCOVERDIR"} {
 		if value, set := os.LookupEnv(name); set {
 			env = append(env, name+"="+value)
@@ -116,37 +126,37 @@ func settings(dsn, nats, ledger string, size sizes) []string {
 	return env
 }
 
-// end ends every process, and returns when all are gone.
+// end waits until every process has ended, which requires that their context is canceled.
 func (s *service) end() { s.wg.Wait() }
 
-// endings are what ended although nobody struck it.
-func (s *service) endings() (all []string) {
+// unexpectedEnds returns descriptions of all ends without a kill.
+func (s *service) unexpectedEnds() (all []string) {
 	for _, p := range s.parts {
-		all = append(all, p.endings()...)
+		all = append(all, p.unexpectedEnds()...)
 	}
 	return all
 }
 
-// Ports below those that systems give to outgoing connections (from 32768 on): a struck part finds its port free.
+// Ports below the ephemeral range (from 32768), so that a killed part finds its port free.
 const (
 	firstPort = 24000
 	portCount = 8000
 )
 
-// freePorts finds loopback ports that nobody listens on.
+// freePorts finds n unused loopback ports.
 func freePorts(ctx context.Context, n int) ([]int, error) {
 	var ports []int
 	var lc net.ListenConfig
 	for range 20 * n {
-		port := firstPort + rand.IntN(portCount) //nolint:gosec // G404: no secret, only a place to look
+		port := firstPort + rand.IntN(portCount) //nolint:gosec // G404: not a secret
 		listener, err := lc.Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 		if err != nil {
 			continue
 		}
-		defer listener.Close() // not before all are found: they differ
+		defer listener.Close() // held open until all are found, so that they differ
 		if ports = append(ports, port); len(ports) == n {
 			return ports, nil
 		}
 	}
-	return nil, fmt.Errorf("no free ports from %d to %d", firstPort, firstPort+portCount-1)
+	return nil, fmt.Errorf("no free port between %d and %d", firstPort, firstPort+portCount-1)
 }

@@ -8,71 +8,76 @@ import (
 	"time"
 )
 
-// trial is one storm over one service.
+// trial sends the triggers to one service while its parts are killed.
 type trial struct {
-	storm   *storm
+	load    *load
 	service *service
 	ledger  *ledger
-	tell    *teller
+	report  *reporter
 
-	struck  []Struck
+	killed  []Struck
 	listed  []Listed
 	elapsed time.Duration
 }
 
-// Struck is a strike as it came.
+// Struck describes an executed kill.
 type Struck struct {
 	Part     string `json:"part"`
 	Kind     string `json:"kind"`
-	Answered int    `json:"answered"` // triggers that were answered before it
-	UnderWay int    `json:"underWay"` // triggers that were sent and not answered when it came
-	Booking  int    `json:"booking"`  // of these, those whose effect was being booked
-	DownMS   int64  `json:"downMs"`   // how long it stayed away before it was started again
+	Answered int    `json:"answered"` // triggers answered before it
+	UnderWay int    `json:"underWay"` // triggers sent and not yet answered
+	Booking  int    `json:"booking"`  // bookings in progress at the ledger
+	DownMS   int64  `json:"downMs"`   // delay before the restart
 }
 
-// errLate ends a storm whose time is over.
+// errLate is the cause when the time is over.
 var errLate = errors.New("out of time")
 
-// watchPause is how often it is looked whether the next strike is due.
+// watchPause is the interval of the checks for the next kill.
 const watchPause = 5 * time.Millisecond
 
-// run sends the triggers while the strikes come, then asks for everything again. What is not answered in time is for the verdict.
-func (t *trial) run(ctx context.Context, strikes []Strike, within time.Duration) error {
+// run sends the triggers while it kills parts, then sends every trigger again. Triggers without an
+// answer at the end of the time are faults in the verdict, not errors.
+func (t *trial) run(ctx context.Context, kills []Strike, within time.Duration) error {
 	began := time.Now()
-	storming, over := context.WithTimeoutCause(ctx, within, errLate)
+	loading, over := context.WithTimeoutCause(ctx, within, errLate)
 	defer over()
+
 	sent := make(chan struct{})
 	go func() {
 		defer close(sent)
-		t.storm.run(storming, t.service.sizes.clients)
+		t.load.run(loading, t.service.sizes.clients)
 	}()
-	if err := t.strikeAll(storming, strikes, sent); err != nil && !errors.Is(err, errLate) {
+	if err := t.killAll(loading, kills, sent); err != nil && !errors.Is(err, errLate) {
 		over()
 		<-sent
 		return err
 	}
-	t.await(storming, sent)
+
+	t.await(loading, sent)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+
 	t.elapsed = time.Since(began)
 	return t.askAgain(ctx)
 }
 
-// strikeAll carries the strikes out, each when so many triggers are answered.
-func (t *trial) strikeAll(ctx context.Context, strikes []Strike, sent <-chan struct{}) error {
+// killAll executes the kills, each when enough triggers are answered.
+func (t *trial) killAll(ctx context.Context, kills []Strike, sent <-chan struct{}) error {
 	tick := time.NewTicker(watchPause)
 	defer tick.Stop()
-	for _, s := range strikes {
+
+	for _, s := range kills {
 		p, err := t.service.of(s.Part)
 		if err != nil {
 			return err
 		}
-		for int(t.storm.answered.Load()) < s.After {
+		for int(t.load.answered.Load()) < s.After {
 			select {
 			case <-tick.C:
-				t.tell.answered(int(t.storm.answered.Load()), "")
-			case <-sent: // refused for good: there is nothing left to strike at
+				t.report.answered(int(t.load.answered.Load()), "")
+			case <-sent: // rejected permanently: no work is left to interrupt
 				return nil
 			case <-ctx.Done():
 				return context.Cause(ctx)
@@ -81,17 +86,18 @@ func (t *trial) strikeAll(ctx context.Context, strikes []Strike, sent <-chan str
 		if s.Kind == kindWorker {
 			t.awaitBooking(ctx)
 		}
-		if err := t.strike(ctx, s, p); err != nil {
+		if err := t.kill(ctx, s, p); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// bookingWait is how long a strike at a worker waits for somebody to be booking: a worker that was struck before takes a while to be back.
+// bookingWait bounds the wait for a booking before a worker is killed. A worker that was killed
+// before needs time to restart.
 const bookingWait = 3 * time.Second
 
-// awaitBooking waits until an effect is being booked, for a while.
+// awaitBooking waits until a booking is in progress, or bookingWait is over.
 func (t *trial) awaitBooking(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, bookingWait)
 	defer cancel()
@@ -106,35 +112,38 @@ func (t *trial) awaitBooking(ctx context.Context) {
 	}
 }
 
-// strike kills a part; others may be killed before it is back.
-func (t *trial) strike(ctx context.Context, s Strike, p *part) error {
+// kill kills a part. It does not wait for the restart, so several parts can be down
+// simultaneously.
+func (t *trial) kill(ctx context.Context, s Strike, p *part) error {
 	now := Struck{Part: s.Part, Kind: s.Kind, DownMS: s.Down.Milliseconds()}
-	err := p.strike(ctx, s.Down, func() {
-		now.Answered, now.UnderWay, now.Booking = int(t.storm.answered.Load()), t.storm.underWay(), t.ledger.underWay()
+	err := p.kill(ctx, s.Down, func() {
+		now.Answered, now.UnderWay, now.Booking = int(t.load.answered.Load()), t.load.underWay(), t.ledger.underWay()
 	})
 	if err != nil {
 		return err
 	}
-	t.struck = append(t.struck, now)
-	t.tell.struck(now)
+	t.killed = append(t.killed, now)
+	t.report.killed(now)
 	return nil
 }
 
-// await waits until the storm is over.
+// await waits until all triggers are answered or the time is over.
 func (t *trial) await(ctx context.Context, sent <-chan struct{}) {
 	after := "waiting for the last answers"
-	if slices.ContainsFunc(t.struck, func(s Struck) bool { return s.Kind == kindWorker }) {
-		after = "what killed workers had in hand is taken over when their leases end, within 30 s"
+	if slices.ContainsFunc(t.killed, func(s Struck) bool { return s.Kind == kindWorker }) {
+		after = "runs of killed workers are taken over when their leases expire, within 30 s"
 	}
-	t.tell.sayf("%d kills are done; %s", len(t.struck), after)
+
+	t.report.sayf("%d kills are done; %s", len(t.killed), after)
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
+
 	for {
 		select {
 		case <-tick.C:
-			t.tell.answered(int(t.storm.answered.Load()), "all kills are done")
+			t.report.answered(int(t.load.answered.Load()), "all kills are done")
 		case <-sent:
-			t.tell.answered(int(t.storm.answered.Load()), "")
+			t.report.answered(int(t.load.answered.Load()), "")
 			return
 		case <-ctx.Done():
 			<-sent
@@ -147,33 +156,36 @@ func (t *trial) await(ctx context.Context, sent <-chan struct{}) {
 func (t *trial) askAgain(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, drainTime, errLate)
 	defer cancel()
-	for _, p := range t.service.parts { // the last one struck may be on its way back
+
+	for _, p := range t.service.parts { // the last killed part may still be restarting
 		if _, err := p.await(ctx); err != nil {
 			return err
 		}
 	}
-	t.tell.sayf("%d of %d triggers are answered; asking for all of them again, and for the list of runs",
-		t.storm.answered.Load(), len(t.storm.answers))
-	t.storm.replay(ctx, t.service.sizes.clients)
+
+	t.report.sayf("%d of %d triggers are answered; replaying all of them and listing runs",
+		t.load.answered.Load(), len(t.load.answers))
+	t.load.replay(ctx, t.service.sizes.clients)
 	if ctx.Err() != nil {
-		return fmt.Errorf("asking again: %w", context.Cause(ctx))
+		return fmt.Errorf("replaying: %w", context.Cause(ctx))
 	}
+
 	var err error
-	t.listed, err = t.storm.api.runs(ctx)
+	t.listed, err = t.load.api.runs(ctx)
 	return err
 }
 
-// result judges.
+// result computes the result from the evidence.
 func (t *trial) result() Result {
 	bookings := t.ledger.bookings()
-	v := judge(Evidence{Answers: t.storm.answers, Bookings: bookings, Runs: t.listed, Ended: t.service.endings()})
-	r := Result{Verdict: v, OK: v.OK(), Kills: t.struck, Killed: map[string]int{}, DurationMS: t.elapsed.Milliseconds()}
-	for _, s := range t.struck {
+	v := judge(Evidence{Answers: t.load.answers, Bookings: bookings, Runs: t.listed, Ended: t.service.unexpectedEnds()})
+	r := Result{Verdict: v, OK: v.OK(), Kills: t.killed, Killed: map[string]int{}, DurationMS: t.elapsed.Milliseconds()}
+	for _, s := range t.killed {
 		r.Killed[s.Kind]++
 	}
 	for _, b := range bookings {
 		r.Repeated += b.Times - 1
 	}
-	r.Requests, r.Retries = t.storm.counts()
+	r.Requests, r.Retries = t.load.counts()
 	return r
 }

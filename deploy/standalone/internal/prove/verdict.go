@@ -7,39 +7,40 @@ import (
 	"slices"
 )
 
-// Answer is what the client of one trigger was told.
+// Answer is a client's record of one trigger.
 type Answer struct {
-	// Body is the finished run as it was answered; empty when there was no answer.
+	// Body is the finished run as JSON, or empty if there was no answer.
 	Body []byte
-	// Run is the run's id, Status its state, Effect whether it says that its effect was booked.
+	// Run is the run's ID, Status its status. Effect is true if the run reports a completed
+	// booking.
 	Run, Status string
 	Effect      bool
-	// Replay is what asking again with the same key gave at the end.
+	// Replay is the response to the same key at the end.
 	Replay []byte
-	// Problem is why there is no answer, as far as it is known.
+	// Problem is the reason of a missing answer, if known.
 	Problem string
 }
 
-// Listed is a run in the service's own list.
+// Listed is a run in the service's list.
 type Listed struct {
 	ID     string  `json:"id"`
 	Key    *string `json:"idempotencyKey"`
 	Status string  `json:"status"`
 }
 
-// Evidence is all that a verdict rests on.
+// Evidence is the input of the verdict.
 type Evidence struct {
-	// Answers are the triggers' by their number.
+	// Answers are indexed by the trigger's number.
 	Answers []Answer
-	// Bookings are the ledger's.
+	// Bookings are the ledger's effects.
 	Bookings []Booking
-	// Runs are all runs that the service lists of the agent.
+	// Runs are all runs of the agent in the service's list.
 	Runs []Listed
-	// Ended are parts that ended without having been struck, each in words.
+	// Ended describes the ends of parts that were not killed.
 	Ended []string
 }
 
-// Verdict is what came of it. Every count below Doubled should be 0, and so should Lost and Doubled.
+// Verdict is the counted evidence. All counts from Lost on must be 0.
 type Verdict struct {
 	Triggers       int `json:"triggers"`
 	Answered       int `json:"answered"`
@@ -51,23 +52,23 @@ type Verdict struct {
 	SecondRuns     int `json:"secondRuns"`     // runs beyond a key's first
 	Unlisted       int `json:"unlisted"`       // answers with a run that the service does not list
 	Failed         int `json:"failed"`         // answers with a run that did not complete, or not with its effect
-	ChangedAnswers int `json:"changedAnswers"` // replays that are not byte for byte the answer
-	Unasked        int `json:"unasked"`        // effects and runs of no trigger
-	Ended          int `json:"ended"`          // processes that ended without having been struck
+	ChangedAnswers int `json:"changedAnswers"` // replays that differ from the answer in any byte
+	Unasked        int `json:"unasked"`        // effects and runs that belong to no trigger
+	Ended          int `json:"ended"`          // processes that ended without a kill
 
-	// Faults are the first things of each kind that are wrong, in words.
+	// Faults describes the first faults of each kind.
 	Faults []string `json:"faults"`
 
-	faults int // all of them
+	faults int // number of all faults
 }
 
-// OK tells whether nothing is wrong.
+// OK reports whether there are no faults.
 func (v *Verdict) OK() bool { return v.faults == 0 }
 
-// maxFaults bounds how many faults of each kind are told in words.
+// maxFaults is the number of described faults of each kind.
 const maxFaults = 3
 
-// faultf adds n to a count of faults, and tells the first of them.
+// faultf adds n to a count of faults, and describes it if it is among the first of its kind.
 func (v *Verdict) faultf(count *int, n int, format string, values ...any) {
 	if *count < maxFaults {
 		v.Faults = append(v.Faults, fmt.Sprintf(format, values...))
@@ -76,7 +77,7 @@ func (v *Verdict) faultf(count *int, n int, format string, values ...any) {
 	v.faults += n
 }
 
-// judge counts. It believes nobody: what the clients, the ledger and the list of runs say must agree.
+// judge counts faults. The answers, the ledger and the list of runs must agree.
 func judge(e Evidence) Verdict {
 	v := Verdict{Triggers: len(e.Answers), Runs: len(e.Runs), Faults: []string{}}
 	v.judgeEffects(e)
@@ -97,10 +98,10 @@ func (v *Verdict) judgeAnswer(n int, a Answer) {
 	}
 	v.Answered++
 	if a.Status != "completed" || !a.Effect {
-		v.faultf(&v.Failed, 1, "trigger %d was answered with run %s, which is %s, its effect booked: %t", n, a.Run, a.Status, a.Effect)
+		v.faultf(&v.Failed, 1, "trigger %d was answered by run %s with status %s, effect booked: %t", n, a.Run, a.Status, a.Effect)
 	}
 	if !bytes.Equal(a.Body, a.Replay) {
-		v.faultf(&v.ChangedAnswers, 1, "trigger %d, asked again with its key, was answered otherwise than before: %s", n, cut(a.Replay))
+		v.faultf(&v.ChangedAnswers, 1, "trigger %d: the replay's answer differs: %s", n, cut(a.Replay))
 	}
 }
 
@@ -109,11 +110,12 @@ func (v *Verdict) judgeEffects(e Evidence) {
 	for _, b := range e.Bookings {
 		v.Effects++
 		if b.Trigger < 0 || b.Trigger >= len(keys) {
-			v.faultf(&v.Unasked, 1, "there is an effect of trigger %d, which was never sent", b.Trigger)
+			v.faultf(&v.Unasked, 1, "trigger %d has an effect, but was never sent", b.Trigger)
 			continue
 		}
 		keys[b.Trigger] = append(keys[b.Trigger], b.Key)
 	}
+
 	for n, of := range keys {
 		slices.Sort(of)
 		switch {
@@ -133,6 +135,7 @@ func (v *Verdict) judgeRuns(e Evidence) {
 			byKey[*r.Key] = append(byKey[*r.Key], r.ID)
 		}
 	}
+
 	found := 0
 	for n, a := range e.Answers {
 		runs := byKey[keyFor(n)]
@@ -141,20 +144,21 @@ func (v *Verdict) judgeRuns(e Evidence) {
 			v.faultf(&v.SecondRuns, len(runs)-1, "trigger %d has %d runs for its one key: %s", n, len(runs), runs)
 		}
 		if a.Run != "" && (!listed[a.Run] || !slices.Contains(runs, a.Run)) {
-			v.faultf(&v.Unlisted, 1, "trigger %d was answered with run %s, which is not listed with its key", n, a.Run)
+			v.faultf(&v.Unlisted, 1, "trigger %d was answered by run %s, which is not listed with its key", n, a.Run)
 		}
 	}
+
 	if strange := len(e.Runs) - found; strange > 0 {
-		v.faultf(&v.Unasked, strange, "%d runs have a key that no trigger has", strange)
+		v.faultf(&v.Unasked, strange, "%d runs have an unknown key", strange)
 	}
 }
 
-// keyFor is a trigger's idempotency key.
+// keyFor returns the idempotency key of trigger n.
 func keyFor(n int) string { return fmt.Sprintf("prove-%d", n) }
 
-// cut makes an answer short enough for a line.
+// cut truncates an answer for use in a message.
 func cut(text []byte) string {
-	const limit = 80 // which is enough for the id of a run
+	const limit = 80 // long enough for a run's ID
 	if len(text) > limit {
 		return string(text[:limit]) + "…"
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// proved is what a service that keeps its promises leaves after so many triggers.
+// proved returns the evidence of a correct service after so many triggers.
 func proved(triggers int) Evidence {
 	var e Evidence
 	for n := range triggers {
@@ -28,7 +28,7 @@ func TestVerdict(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		spoil func(e *Evidence)
-		want  Verdict // besides triggers, and answers, runs and effects where they are as many
+		want  Verdict // without triggers, and without answers, runs and effects where they equal the triggers
 		says  string
 	}{
 		"proved": {func(*Evidence) {}, Verdict{}, ""},
@@ -69,17 +69,17 @@ func TestVerdict(t *testing.T) {
 		"answered with a run that failed": {
 			func(e *Evidence) { e.Answers[0].Status = "failed" },
 			Verdict{Failed: 1},
-			"run run_0, which is failed",
+			"run run_0 with status failed",
 		},
 		"completed without saying that its effect was booked": {
 			func(e *Evidence) { e.Answers[0].Effect = false },
 			Verdict{Failed: 1},
-			"its effect booked: false",
+			"effect booked: false",
 		},
 		"another answer the second time": {
 			func(e *Evidence) { e.Answers[2].Replay = []byte(`{"id":"run_2" }`) },
 			Verdict{ChangedAnswers: 1},
-			`trigger 2, asked again with its key, was answered otherwise than before: {"id":"run_2" }`,
+			`trigger 2: the replay's answer differs: {"id":"run_2" }`,
 		},
 		"no answer the second time": {
 			func(e *Evidence) { e.Answers[2].Replay = nil },
@@ -89,26 +89,26 @@ func TestVerdict(t *testing.T) {
 		"a run that is not listed": {
 			func(e *Evidence) { e.Runs = slices.Delete(e.Runs, 3, 4) },
 			Verdict{Unlisted: 1, Runs: 4},
-			"trigger 3 was answered with run run_3, which is not listed with its key",
+			"trigger 3 was answered by run run_3, which is not listed with its key",
 		},
 		"two triggers answered with one run": {
 			func(e *Evidence) { e.Answers[1].Run = "run_0" },
 			Verdict{Unlisted: 1},
-			"trigger 1 was answered with run run_0",
+			"trigger 1 was answered by run run_0",
 		},
 		"runs of no trigger": {
 			func(e *Evidence) {
 				e.Runs = append(e.Runs, Listed{ID: "run_x"}, Listed{ID: "run_y", Key: key(5)})
 			},
 			Verdict{Unasked: 2, Runs: 7},
-			"2 runs have a key that no trigger has",
+			"2 runs have an unknown key",
 		},
 		"effects of no trigger": {
 			func(e *Evidence) {
 				e.Bookings = append(e.Bookings, Booking{Trigger: 5, Key: "a", Times: 1}, Booking{Trigger: -1, Key: "b", Times: 1})
 			},
 			Verdict{Unasked: 2, Effects: 7},
-			"trigger -1, which was never sent",
+			"trigger -1 has an effect, but was never sent",
 		},
 		"a process that nobody struck": {
 			func(e *Evidence) { e.Ended = []string{"worker 1 ended: panic"} },
@@ -142,7 +142,7 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// TestNothingProvesNothing: a service that did nothing at all must not pass.
+// TestNothingProvesNothing checks that a service that does nothing fails.
 func TestNothingProvesNothing(t *testing.T) {
 	t.Parallel()
 	v := judge(Evidence{Answers: make([]Answer, 1000)})
@@ -150,6 +150,6 @@ func TestNothingProvesNothing(t *testing.T) {
 		t.Errorf("judged %+v", v)
 	}
 	if len(v.Faults) != 2*maxFaults {
-		t.Errorf("%d faults are told", len(v.Faults))
+		t.Errorf("%d faults are described", len(v.Faults))
 	}
 }

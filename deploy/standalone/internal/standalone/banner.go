@@ -2,7 +2,7 @@ package standalone
 
 import (
 	"context"
-	_ "embed" // the banner's text
+	_ "embed" // embeds banner.tmpl
 	"encoding/json"
 	"fmt"
 	"os"
@@ -15,19 +15,20 @@ import (
 	"parley/workers"
 )
 
-// banner is what `parley up` prints once the service answers.
+// banner is the output of `parley up` when the service is ready.
 type banner struct {
 	seeds   seeder
 	model   string
-	search  string // what the web is searched with
+	search  string // the search engine
 	can     []workers.Capability
-	busy    string // why the wanted port was not used
+	busy    string // why the configured port was not used
 	dataDir string
 	began   time.Time
 	json    bool
 }
 
-// bannerFile is a file of its own because its commands are pasted: each is one line, however long.
+// bannerFile is the template of the banner. Its commands are pasted into terminals, so each stays
+// on one line.
 //
 //go:embed banner.tmpl
 var bannerFile string
@@ -43,6 +44,7 @@ func (b *banner) present(ctx context.Context) error {
 	if b.json {
 		return b.presentJSON(creds)
 	}
+
 	var out strings.Builder
 	err = bannerText.Execute(&out, struct {
 		credentials
@@ -57,6 +59,7 @@ func (b *banner) present(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("rendering banner: %w", err)
 	}
+
 	_, err = os.Stdout.WriteString(out.String())
 	if err != nil {
 		return fmt.Errorf("printing banner: %w", err)
@@ -64,7 +67,7 @@ func (b *banner) present(ctx context.Context) error {
 	return nil
 }
 
-// presentJSON prints what credentials.json holds, and where it stands.
+// presentJSON prints the content of credentials.json and the file's path.
 func (b *banner) presentJSON(creds credentials) error {
 	encoder := json.NewEncoder(os.Stdout)
 	encoder.SetEscapeHTML(false)
@@ -79,40 +82,41 @@ func (b *banner) presentJSON(creds credentials) error {
 	return nil
 }
 
-// realOne follows what does without a provider.
-const realOne = "   (a real one: OPENAI_API_KEY=… make run)"
+// realModelHint is appended to the offline model, which needs no provider.
+const realModelHint = "   (for a real model: OPENAI_API_KEY=… make run)"
 
 func modelLine(model string) string {
 	if strings.HasPrefix(model, "offline") {
-		return model + realOne
+		return model + realModelHint
 	}
 	return model
 }
 
 func searchLine(engine string) string {
 	if engine == "wikipedia" {
-		return engine + "   (another: SEARXNG_URL=… make run)"
+		return engine + "   (for another engine: SEARXNG_URL=… make run)"
 	}
 	return engine
 }
 
-// isOfflineVoice tells whether agents speak and listen with what is installed, which mishears much.
+// isOfflineVoice reports whether agents speak and listen with the installed programs, whose
+// recognition is poor.
 func isOfflineVoice(c workers.Capability) bool {
 	return c.Name == "voice" && c.Ok && c.State == path.Base(config.OfflineSpeak)+", "+path.Base(config.OfflineListen)
 }
 
-// capabilityLines says what to do about what is missing.
+// capabilityLines adds a remedy to every missing capability.
 func capabilityLines(can []workers.Capability) []workers.Capability {
 	lines := make([]workers.Capability, len(can))
 	for i, c := range can {
 		switch {
 		case isOfflineVoice(c):
-			c.State += realOne
-		case c.Name == "voice": // it says what to do itself
+			c.State += realModelHint
+		case c.Name == "voice": // its state contains the remedy
 		case c.State == "off":
-			c.State += "   (run code: SANDBOX=bubblewrap make run)"
+			c.State += "   (to run code: SANDBOX=bubblewrap make run)"
 		case !c.Ok:
-			c.State += "   (parley doctor says more)"
+			c.State += "   (see parley doctor)"
 		}
 		lines[i] = c
 	}

@@ -1,7 +1,7 @@
-// Package standalone is Parley in one process: the private servers, the schema, the seeds and
-// both halves of the service, started in this order and stopped in the reverse.
+// Package standalone runs Parley in one process: private servers, schema, seeds, workers and ingress. They start in this
+// order and stop in the reverse order.
 //
 //	lock DATA_DIR ─► PostgreSQL ─► NATS ─► schema, templates ─► workers ─► ingress ─► seeds ─► banner
 //
-// The halves talk through NATS as they do in separate processes; only the servers are nearer.
+// Workers and ingress communicate through NATS, as separate processes do.
 package standalone

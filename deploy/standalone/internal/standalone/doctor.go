@@ -16,7 +16,8 @@ import (
 	"parley/workers"
 )
 
-// Doctor says what this machine has for `parley up` with the same settings. It needs no running service.
+// Doctor reports which requirements of `parley up` this machine meets with the same settings. It
+// does not call a running service.
 type Doctor struct {
 	config.Servers
 	config.Logging
@@ -29,15 +30,15 @@ type Doctor struct {
 	DataDir string `name:"data-dir" env:"DATA_DIR" default:"./.data" help:"Where parley up keeps its data."`
 	JSON    bool   `name:"json" help:"Print JSON instead of a table."`
 
-	out    io.Writer // os.Stdout unless a test says otherwise
-	around machine   // this one unless a test says otherwise
+	out  io.Writer // os.Stdout, except in tests
+	host machine   // this machine, except in tests
 }
 
 // Help is the command's description.
 func (*Doctor) Help() string {
-	return `Looks for what parley up with the same settings would use: PostgreSQL, the model, search, the sandbox and what runs in it, readers of documents, speech. A line is ok, missing or off (not asked for by the settings), and one that is missing names the command that mends it. It needs no running service and changes nothing.
+	return `Checks what parley up would use with the same settings: PostgreSQL, the model, search, the sandbox and its packages, document readers, speech. A line is ok, missing or off (disabled by the settings); a missing line names the command that fixes it. The command needs no running service and changes nothing.
 
-It fails when something is missing that the service does not start without.`
+It fails if something required to start the service is missing.`
 }
 
 // Examples shows it in use.
@@ -46,14 +47,14 @@ func (*Doctor) Examples() string {
 parley doctor --json | jq '.[] | select(.state == "missing")'`
 }
 
-// machine is what a doctor looks at.
+// machine is the part of the operating system that the doctor examines.
 type machine struct {
 	program  func(name string) (path string, err error)
 	postgres func(ctx context.Context) (pgserver.Binaries, error)
 	survey   func(workers.Config) []workers.Capability
 }
 
-// finding is a line of the table.
+// finding is a row of the table.
 type finding struct {
 	State    string `json:"state"` // ok, missing or off
 	Name     string `json:"name"`
@@ -61,17 +62,17 @@ type finding struct {
 	Required bool   `json:"required"`
 }
 
-// The states of what was looked for: what is off is not asked for by the settings, or not needed.
+// The states of a finding. Off means disabled by the settings, or not needed.
 const (
 	stateOK      = "ok"
 	stateMissing = "missing"
 	stateOff     = "off"
 )
 
-// Run prints what was found. It fails when something is missing that the service does not start without.
+// Run prints the findings. It returns an error if a requirement of the service is missing.
 func (d *Doctor) Run(ctx context.Context) error {
-	if d.around.program == nil {
-		d.around = machine{program: exec.LookPath, postgres: pgserver.Find, survey: workers.Survey}
+	if d.host.program == nil {
+		d.host = machine{program: exec.LookPath, postgres: pgserver.Find, survey: workers.Survey}
 	}
 	if d.out == nil {
 		d.out = os.Stdout
@@ -80,22 +81,23 @@ func (d *Doctor) Run(ctx context.Context) error {
 	if err := d.print(findings); err != nil {
 		return err
 	}
-	return lacking(findings)
+	return missingError(findings)
 }
 
-// lacking says what the service does not start without: settings that are wrong, and what is not there.
-func lacking(findings []finding) error {
+// missingError returns an error that names invalid settings and missing requirements, or nil.
+func missingError(findings []finding) error {
 	var errs []error
 	var missing []string
 	for _, f := range findings {
 		switch {
 		case !f.Required || f.State != stateMissing:
 		case f.Name == "settings":
-			errs = append(errs, fmt.Errorf("wrong settings: %s", f.Says))
+			errs = append(errs, fmt.Errorf("invalid settings: %s", f.Says))
 		default:
 			missing = append(missing, f.Name)
 		}
 	}
+
 	if len(missing) > 0 {
 		errs = append(errs, fmt.Errorf("required and missing: %s", strings.Join(missing, ", ")))
 	}
@@ -107,53 +109,58 @@ func (d *Doctor) print(findings []finding) error {
 		encoder := json.NewEncoder(d.out)
 		encoder.SetEscapeHTML(false)
 		if err := encoder.Encode(findings); err != nil {
-			return fmt.Errorf("printing what was found: %w", err)
+			return fmt.Errorf("printing findings: %w", err)
 		}
 		return nil
 	}
+
 	for _, f := range findings {
 		if _, err := fmt.Fprintf(d.out, "  %-8s %-12s %s\n", f.State, f.Name, f.Says); err != nil {
-			return fmt.Errorf("printing what was found: %w", err)
+			return fmt.Errorf("printing findings: %w", err)
 		}
 	}
 	return nil
 }
 
-// examine looks at everything, one after another.
+// examine collects all findings.
 func (d *Doctor) examine(ctx context.Context) []finding {
 	var all []finding
 	if err := errors.Join(d.Ingress.Check(), d.Documents.Check(), d.Telemetry.Check(), d.checkSecrets()); err != nil {
 		all = append(all, finding{stateMissing, "settings", strings.ReplaceAll(err.Error(), "\n", "; "), true})
 	}
+
 	all = append(all, d.database(ctx), d.stream())
 	known := map[string]workers.Capability{}
 	var notes []finding
-	for _, c := range d.around.survey(workers.Config{Runs: d.Runs, Secrets: d.Secrets, Documents: d.Documents, Workers: d.Workers}) {
+	for _, c := range d.host.survey(workers.Config{Runs: d.Runs, Secrets: d.Secrets, Documents: d.Documents, Workers: d.Workers}) {
 		if c.Name == "note" {
 			notes = append(notes, finding{State: stateOff, Name: "note", Says: c.State})
 		}
 		known[c.Name] = c
 	}
-	if c, is := known["settings"]; is { // nothing else was looked at
+
+	if c, is := known["settings"]; is { // invalid settings: nothing else was examined
 		return append(all, finding{stateMissing, "settings", c.State, true})
 	}
+
 	all = append(all, d.model(known["model"]), d.search(), d.bubblewrap(), d.gvisor())
 	all = append(all, cgroups(known["cgroups"]), sandboxed(known["sandbox"]))
 	all = append(all, notes...)
 	all = append(all, packages(known)...)
 	all = append(all, documents(known["documents"]),
-		reader("poppler", known, "poppler-utils", "PDF documents are not read"),
-		reader("tesseract", known, "tesseract-ocr tesseract-ocr-eng", "scanned pages are not read"),
+		reader("poppler", known, "poppler-utils", "PDF documents cannot be read"),
+		reader("tesseract", known, "tesseract-ocr tesseract-ocr-eng", "scanned pages cannot be read"),
 		d.embeddings(known["embeddings"]))
+
 	return append(all, voice(known["voice"]),
-		d.speaks("espeak", "espeak-ng", "espeak-ng", "SPEECH_MODEL", config.OfflineSpeak, d.Voice().SpeechModel),
-		d.speaks("pocketsphinx", "pocketsphinx_batch", "pocketsphinx pocketsphinx-en-us", "TRANSCRIPTION_MODEL", config.OfflineListen,
+		d.speechProgram("espeak", "espeak-ng", "espeak-ng", "SPEECH_MODEL", config.OfflineSpeak, d.Voice().SpeechModel),
+		d.speechProgram("pocketsphinx", "pocketsphinx_batch", "pocketsphinx pocketsphinx-en-us", "TRANSCRIPTION_MODEL", config.OfflineListen,
 			d.Voice().TranscriptionModel))
 }
 
 func (d *Doctor) checkSecrets() error {
 	if d.SecretsKey == "" {
-		return nil // parley up makes one
+		return nil // parley up creates one
 	}
 	return d.Secrets.Check()
 }
@@ -161,10 +168,10 @@ func (d *Doctor) checkSecrets() error {
 func (d *Doctor) database(ctx context.Context) finding {
 	f := finding{State: stateOK, Name: "postgresql", Required: true}
 	if d.DatabaseURL != "" {
-		f.Says = "the one that DATABASE_URL names; it was not asked"
+		f.Says = "the server in DATABASE_URL (not contacted)"
 		return f
 	}
-	found, err := d.around.postgres(ctx)
+	found, err := d.host.postgres(ctx)
 	if err != nil {
 		f.State, f.Says = stateMissing, err.Error()
 		return f
@@ -175,16 +182,17 @@ func (d *Doctor) database(ctx context.Context) finding {
 
 func (d *Doctor) stream() finding {
 	if d.NATSURL != "" {
-		return finding{State: stateOK, Name: "nats", Says: "the one that NATS_URL names; it was not asked"}
+		return finding{State: stateOK, Name: "nats", Says: "the server in NATS_URL (not contacted)"}
 	}
 	return finding{State: stateOK, Name: "nats", Says: "built in"}
 }
 
-// model names the settings that are set, never what they are: keys are among them, and addresses may hold some.
+// model names the provider settings that are set, not their values, which may contain keys.
 func (d *Doctor) model(c workers.Capability) finding {
 	if !c.Ok {
 		return finding{stateMissing, "model", c.State, true}
 	}
+
 	var set []string
 	for _, s := range []struct{ name, value string }{
 		{"DEFAULT_MODEL", d.DefaultModel},
@@ -197,9 +205,10 @@ func (d *Doctor) model(c workers.Capability) finding {
 			set = append(set, s.name)
 		}
 	}
+
 	f := finding{State: stateOK, Name: "model", Says: c.State + "; set: " + strings.Join(set, ", "), Required: true}
 	if len(set) == 0 {
-		f.Says = c.State + "; OPENAI_API_KEY or ANTHROPIC_API_KEY bring a real one"
+		f.Says = c.State + "; set OPENAI_API_KEY or ANTHROPIC_API_KEY for a real model"
 	}
 	return f
 }
@@ -207,20 +216,20 @@ func (d *Doctor) model(c workers.Capability) finding {
 func (d *Doctor) search() finding {
 	by := map[string]string{
 		"searxng": "SEARXNG_URL is set", "brave": "BRAVE_API_KEY is set", "tavily": "TAVILY_API_KEY is set",
-		"wikipedia": "SEARXNG_URL, BRAVE_API_KEY or TAVILY_API_KEY bring the whole web",
+		"wikipedia": "set SEARXNG_URL, BRAVE_API_KEY or TAVILY_API_KEY to search the whole web",
 	}
 	engine := d.SearchEngine()
 	return finding{State: stateOK, Name: "search", Says: engine + "; " + by[engine]}
 }
 
 func (d *Doctor) bubblewrap() finding {
-	if path, err := d.around.program("bwrap"); err == nil {
+	if path, err := d.host.program("bwrap"); err == nil {
 		return finding{State: stateOK, Name: "bubblewrap", Says: path}
 	}
 	if d.SandboxKind != config.SandboxBubblewrap {
-		return finding{State: stateOff, Name: "bubblewrap", Says: "SANDBOX=bubblewrap would need it: " + install("bubblewrap")}
+		return finding{State: stateOff, Name: "bubblewrap", Says: "needed for SANDBOX=bubblewrap: " + install("bubblewrap")}
 	}
-	return finding{State: stateMissing, Name: "bubblewrap", Says: "no sandbox for code and for parsing documents: " + install("bubblewrap")}
+	return finding{State: stateMissing, Name: "bubblewrap", Says: "needed to run code and to parse documents: " + install("bubblewrap")}
 }
 
 func (d *Doctor) gvisor() finding {
@@ -228,20 +237,20 @@ func (d *Doctor) gvisor() finding {
 	if name == "" {
 		name = "runsc"
 	}
-	if path, err := d.around.program(name); err == nil {
+	if path, err := d.host.program(name); err == nil {
 		return finding{State: stateOK, Name: "runsc", Says: path}
 	}
 	if d.SandboxKind != config.SandboxGVisor {
-		return finding{State: stateOff, Name: "runsc", Says: "SANDBOX=gvisor would need it: " + install("runsc")}
+		return finding{State: stateOff, Name: "runsc", Says: "needed for SANDBOX=gvisor: " + install("runsc")}
 	}
-	return finding{State: stateMissing, Name: "runsc", Says: "SANDBOX=gvisor needs it: " + install("runsc") + ", or RUNSC=<its path>"}
+	return finding{State: stateMissing, Name: "runsc", Says: "required by SANDBOX=gvisor: " + install("runsc") + ", or RUNSC=<its path>"}
 }
 
 func cgroups(c workers.Capability) finding {
 	if c.Ok {
-		return finding{State: stateOK, Name: "cgroups", Says: c.State + ": the kernel limits memory, processes and processor time of a sandbox"}
+		return finding{State: stateOK, Name: "cgroups", Says: c.State + ": the kernel limits memory, processes and CPU time of a sandbox"}
 	}
-	const without = "memory, processes and processor time of a sandbox are watched, not limited by the kernel: "
+	const without = "memory, processes and CPU time of a sandbox are monitored, not limited by the kernel: "
 	return finding{State: stateOff, Name: "cgroups", Says: without + c.State}
 }
 
@@ -250,26 +259,27 @@ func sandboxed(c workers.Capability) finding {
 	case c.Ok:
 		return finding{State: stateOK, Name: "sandbox", Says: c.State}
 	case c.State == config.SandboxOff:
-		return finding{State: stateOff, Name: "sandbox", Says: "codeExecution is not served; SANDBOX=bubblewrap turns it on"}
+		return finding{State: stateOff, Name: "sandbox", Says: "codeExecution is disabled; set SANDBOX=bubblewrap to enable it"}
 	default:
-		return finding{State: stateMissing, Name: "sandbox", Says: "codeExecution is not served: " + strings.TrimPrefix(c.State, "none: ")}
+		return finding{State: stateMissing, Name: "sandbox", Says: "codeExecution is unavailable: " + strings.TrimPrefix(c.State, "none: ")}
 	}
 }
 
-// documents says whether documents are read at all.
+// documents reports which documents can be read.
 func documents(c workers.Capability) finding {
 	why, none := strings.CutPrefix(c.State, "none: ")
 	switch {
 	case c.Ok:
 		return finding{State: stateOK, Name: "documents", Says: c.State}
 	case none || c.State == "":
-		return finding{State: stateMissing, Name: "documents", Says: "they wait until they can be read: " + cmp.Or(why, "nothing here can")}
+		says := "documents stay queued until they can be read: " + cmp.Or(why, "no reader is available")
+		return finding{State: stateMissing, Name: "documents", Says: says}
 	default:
 		return finding{State: stateMissing, Name: "documents", Says: c.State}
 	}
 }
 
-// reader is a program that documents are read with.
+// reader reports a program that reads documents.
 func reader(name string, known map[string]workers.Capability, debian, without string) finding {
 	if c := known[name]; c.Ok {
 		return finding{State: stateOK, Name: name, Says: c.State}
@@ -280,7 +290,7 @@ func reader(name string, known map[string]workers.Capability, debian, without st
 func (d *Doctor) embeddings(c workers.Capability) finding {
 	switch {
 	case d.EmbeddingsModel == "":
-		const says = "documents are searched by their words; EMBEDDINGS_MODEL=openai/… brings search by meaning"
+		const says = "documents are searched by words; set EMBEDDINGS_MODEL=openai/… to search by meaning"
 		return finding{State: stateOff, Name: "embeddings", Says: says}
 	case !c.Ok:
 		return finding{stateMissing, "embeddings", c.State, true}
@@ -289,7 +299,7 @@ func (d *Doctor) embeddings(c workers.Capability) finding {
 	}
 }
 
-// packages are those that programs of agents see, so there are none without a sandbox.
+// packages reports the packages available to agents' programs. Without a sandbox there are none.
 func packages(known map[string]workers.Capability) (list []finding) {
 	for _, p := range []struct{ name, debian string }{
 		{"python", "python3"}, {"numpy", "python3-numpy"}, {"pandas", "python3-pandas"}, {"matplotlib", "python3-matplotlib"},
@@ -298,39 +308,40 @@ func packages(known map[string]workers.Capability) (list []finding) {
 		switch {
 		case known[p.name].Ok:
 		case known["sandbox"].Ok:
-			f.State, f.Says = stateMissing, "programs of agents do without it: "+install(p.debian)
+			f.State, f.Says = stateMissing, "not available to programs of agents: "+install(p.debian)
 		default:
-			f.State, f.Says = stateOff, "not looked for, without a sandbox"
+			f.State, f.Says = stateOff, "not checked without a sandbox"
 		}
 		list = append(list, f)
 	}
 	return list
 }
 
-// voice says what agents speak and listen with. What is missing is told by its own line.
+// voice reports the means to speak and to listen. Missing programs have their own findings.
 func voice(c workers.Capability) finding {
 	switch {
 	case isOfflineVoice(c):
-		return finding{State: stateOK, Name: "voice", Says: c.State + "; OPENAI_API_KEY brings a real one"}
+		return finding{State: stateOK, Name: "voice", Says: c.State + "; set OPENAI_API_KEY for better speech"}
 	case c.Ok:
 		return finding{State: stateOK, Name: "voice", Says: c.State}
 	case c.State == config.SpeechOff:
 		return finding{State: stateOff, Name: "voice", Says: "TRANSCRIPTION_MODEL and SPEECH_MODEL are off"}
 	default:
-		return finding{State: stateMissing, Name: "voice", Says: cmp.Or(c.State, "nothing here can speak or listen")}
+		return finding{State: stateMissing, Name: "voice", Says: cmp.Or(c.State, "no speech program is available")}
 	}
 }
 
-// speaks is a program for speech; it is missing where the settings ask for it.
-func (d *Doctor) speaks(name, program, debian, setting, is, wanted string) finding {
-	if path, err := d.around.program(program); err == nil {
+// speechProgram reports a speech program. It is missing only if the settings need it.
+func (d *Doctor) speechProgram(name, program, debian, setting, is, wanted string) finding {
+	if path, err := d.host.program(program); err == nil {
 		return finding{State: stateOK, Name: name, Says: path}
 	}
 	if wanted != is {
-		return finding{State: stateOff, Name: name, Says: setting + "=" + is + " would need it: " + install(debian)}
+		return finding{State: stateOff, Name: name, Says: setting + "=" + is + " needs it: " + install(debian)}
 	}
 	return finding{State: stateMissing, Name: name, Says: setting + "=" + is + " needs it: " + install(debian)}
 }
 
-// install is the command on Debian and Ubuntu, whose package names others mostly share.
+// install returns the command for Debian and Ubuntu. Other distributions mostly use the same
+// package names.
 func install(debian string) string { return "apt-get install -y --no-install-recommends " + debian }

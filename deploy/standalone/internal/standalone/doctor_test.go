@@ -15,7 +15,7 @@ import (
 	"parley/workers"
 )
 
-// healthy is a machine that has everything but the programs named.
+// healthy returns a machine that has everything except the named programs.
 func healthy(without ...string) machine {
 	return machine{
 		program: func(name string) (string, error) {
@@ -54,7 +54,7 @@ func instead(m machine, list ...workers.Capability) machine {
 	return m
 }
 
-// sound are settings as their defaults make them.
+// sound returns the default settings.
 func sound() Doctor {
 	d := Doctor{}
 	d.OrgDispatchWindow, d.SandboxKind = 64, config.SandboxBubblewrap
@@ -66,33 +66,33 @@ func sound() Doctor {
 	return d
 }
 
-func TestDoctorSaysWhatThereIsAndWhatIsNot(t *testing.T) {
+func TestDoctorReportsFoundAndMissing(t *testing.T) {
 	t.Setenv("RUNSC", "")
-	for name, c := range map[string]struct { //nolint:paralleltest // RUNSC is of the whole process
+	for name, c := range map[string]struct { //nolint:paralleltest // RUNSC affects the whole process
 		machine machine
 		change  func(*Doctor)
-		lines   []string // each is in the table: state, name, beginning or part of what is said
+		lines   []string // each must be in the table: state, name, part of the text
 		wrong   string
 	}{
 		"everything": {healthy(), nil, []string{
-			"ok|postgresql|15.18", "ok|nats|built in", "ok|model|offline; OPENAI_API_KEY", "ok|search|wikipedia", "ok|bubblewrap|/usr/bin/bwrap",
+			"ok|postgresql|15.18", "ok|nats|built in", "ok|model|offline; set OPENAI_API_KEY", "ok|search|wikipedia", "ok|bubblewrap|/usr/bin/bwrap",
 			"ok|runsc|", "ok|cgroups|version 2", "ok|sandbox|(Python 3.11.2)", "ok|python|3.11.2", "ok|matplotlib|3.6.3", "ok|documents|poppler 22.12, tesseract", "ok|poppler|22.12", "ok|tesseract|5.3 (eng)",
-			"off|embeddings|EMBEDDINGS_MODEL", "ok|voice|espeak-ng, pocketsphinx; OPENAI_API_KEY brings a real one", "ok|espeak|/usr/bin/espeak-ng", "ok|pocketsphinx|/usr/bin/pocketsphinx_batch",
+			"off|embeddings|EMBEDDINGS_MODEL", "ok|voice|espeak-ng, pocketsphinx; set OPENAI_API_KEY for better speech", "ok|espeak|/usr/bin/espeak-ng", "ok|pocketsphinx|/usr/bin/pocketsphinx_batch",
 		}, ""},
 		"nothing": {
 			instead(healthy("postgres", "bwrap", "runsc", "pdftotext", "tesseract", "espeak-ng", "pocketsphinx_batch"),
 				workers.Capability{Name: "model", State: "offline", Ok: true}, workers.Capability{Name: "cgroups", State: "none are mounted"},
 				workers.Capability{Name: "sandbox", State: "none: there is no program bwrap"},
-				workers.Capability{Name: "documents", State: "none: there is no sandbox to read them in"}),
+				workers.Capability{Name: "documents", State: "none: no sandbox is available to read them in"}),
 			nil,
 			[]string{
-				"missing|postgresql|no PostgreSQL", "missing|bubblewrap|apt-get install", "off|runsc|SANDBOX=gvisor would", "off|cgroups|none are mounted",
-				"missing|sandbox|not served: there is no program bwrap", "off|python|not looked for", "off|numpy|not looked for",
-				"missing|documents|they wait until they can be read: there is no sandbox", "missing|poppler|poppler-utils", "missing|tesseract|tesseract-ocr", "missing|voice|nothing here", "missing|espeak|apt-get install -y --no-install-recommends espeak-ng", "missing|pocketsphinx|pocketsphinx pocketsphinx-en-us",
+				"missing|postgresql|no PostgreSQL", "missing|bubblewrap|apt-get install", "off|runsc|needed for SANDBOX=gvisor", "off|cgroups|none are mounted",
+				"missing|sandbox|unavailable: there is no program bwrap", "off|python|not checked", "off|numpy|not checked",
+				"missing|documents|documents stay queued until they can be read: there is no sandbox", "missing|poppler|poppler-utils", "missing|tesseract|tesseract-ocr", "missing|voice|no speech program", "missing|espeak|apt-get install -y --no-install-recommends espeak-ng", "missing|pocketsphinx|pocketsphinx pocketsphinx-en-us",
 			},
 			"required and missing: postgresql",
 		},
-		"no poppler": {instead(healthy(), workers.Capability{Name: "model", State: "offline", Ok: true}, workers.Capability{Name: "documents", State: "all but PDF: poppler is missing"}), nil, []string{
+		"no poppler": {instead(healthy(), workers.Capability{Name: "model", State: "offline", Ok: true}, workers.Capability{Name: "documents", State: "all except PDF: poppler is missing"}), nil, []string{
 			"missing|documents|all but PDF", "missing|poppler|apt-get install",
 		}, ""},
 		"embeddings":    {healthy(), func(d *Doctor) { d.EmbeddingsModel = "openai/text-embedding-3-small" }, []string{"ok|embeddings|openai/text-embedding-3-small"}, ""},
@@ -102,10 +102,10 @@ func TestDoctorSaysWhatThereIsAndWhatIsNot(t *testing.T) {
 			"ok|postgresql|DATABASE_URL", "ok|nats|NATS_URL",
 		}, ""},
 		"gvisor": {healthy("runsc", "bwrap"), func(d *Doctor) { d.SandboxKind = config.SandboxGVisor }, []string{
-			"missing|runsc|SANDBOX=gvisor needs it", "off|bubblewrap|SANDBOX=bubblewrap would",
+			"missing|runsc|required by SANDBOX=gvisor", "off|bubblewrap|needed for SANDBOX=bubblewrap",
 		}, ""},
 		"off": {instead(healthy(), workers.Capability{Name: "model", State: "offline", Ok: true}, workers.Capability{Name: "sandbox", State: "off"}), func(d *Doctor) { d.SandboxKind = config.SandboxOff }, []string{
-			"off|sandbox|SANDBOX=bubblewrap", "off|python|not looked for",
+			"off|sandbox|SANDBOX=bubblewrap", "off|python|not checked",
 		}, ""},
 		"notes": {instead(healthy(), workers.Capability{Name: "model", State: "offline", Ok: true}, workers.Capability{Name: "note", State: "Files are watched.", Ok: true}), nil, []string{
 			"off|note|Files are watched.",
@@ -113,7 +113,7 @@ func TestDoctorSaysWhatThereIsAndWhatIsNot(t *testing.T) {
 		"audio service": {instead(healthy("espeak-ng", "pocketsphinx_batch"), workers.Capability{Name: "model", State: "offline", Ok: true}, workers.Capability{Name: "voice", State: "openai/gpt-4o-mini-tts, openai/gpt-4o-mini-transcribe", Ok: true}), func(d *Doctor) {
 			d.AudioAPIKey, d.AudioBaseURL = "hunter2", "https://hunter2@x"
 		}, []string{
-			"ok|voice|openai/gpt-4o-mini-tts", "off|espeak|SPEECH_MODEL=offline/espeak-ng would need it: apt-get install", "off|pocketsphinx|TRANSCRIPTION_MODEL=",
+			"ok|voice|openai/gpt-4o-mini-tts", "off|espeak|SPEECH_MODEL=offline/espeak-ng needs it: apt-get install", "off|pocketsphinx|TRANSCRIPTION_MODEL=",
 		}, ""},
 		"no voice": {instead(healthy(), workers.Capability{Name: "model", State: "offline", Ok: true}, workers.Capability{Name: "voice", State: "off"}), func(d *Doctor) {
 			d.TranscriptionModel, d.SpeechModel = "off", "off"
@@ -125,16 +125,16 @@ func TestDoctorSaysWhatThereIsAndWhatIsNot(t *testing.T) {
 			d.OpenAIAPIKey, d.OpenAIBaseURL, d.BraveAPIKey, d.AnthropicAPIKey = "hunter2", "https://hunter2@x", "hunter2", "hunter2"
 		}, []string{"ok|model|set: OPENAI_API_KEY, OPENAI_BASE_URL, ANTHROPIC_API_KEY", "ok|search|brave; BRAVE_API_KEY"}, ""},
 		"a model that is none": {instead(healthy(), workers.Capability{Name: "model", State: "no provider nobody"}), nil, []string{"missing|model|no provider nobody"}, "required and missing: model"},
-		"settings":             {instead(healthy(), workers.Capability{Name: "settings", State: "SANDBOX must be"}), nil, []string{"missing|settings|SANDBOX must be"}, "wrong settings: SANDBOX must be"},
+		"settings":             {instead(healthy(), workers.Capability{Name: "settings", State: "SANDBOX must be"}), nil, []string{"missing|settings|SANDBOX must be"}, "invalid settings: SANDBOX must be"},
 		"settings of the ingress": {healthy(), func(d *Doctor) { d.Port, d.SecretsKey = -1, "hunter2" }, []string{
 			"missing|settings|PORT", "missing|settings|SECRETS_KEY", "ok|postgresql|15.18",
-		}, "wrong settings: PORT must be between 0 and 65535, not -1; SECRETS_KEY is needed (openssl rand -base64 32 makes one): reading secrets key 1: "},
-		"settings and more": {healthy("postgres"), func(d *Doctor) { d.Port = -1 }, []string{"missing|settings|PORT", "missing|postgresql|no PostgreSQL"}, "wrong settings: PORT must be between 0 and 65535, not -1\nrequired and missing: postgresql"},
+		}, "invalid settings: PORT must be between 0 and 65535, not -1; SECRETS_KEY is missing or invalid (create one with openssl rand -base64 32): reading secrets key 1: "},
+		"settings and more": {healthy("postgres"), func(d *Doctor) { d.Port = -1 }, []string{"missing|settings|PORT", "missing|postgresql|no PostgreSQL"}, "invalid settings: PORT must be between 0 and 65535, not -1\nrequired and missing: postgresql"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := sound()
 			var table, list bytes.Buffer
-			d.around, d.out = c.machine, &table
+			d.host, d.out = c.machine, &table
 			if c.change != nil {
 				c.change(&d)
 			}
@@ -142,7 +142,7 @@ func TestDoctorSaysWhatThereIsAndWhatIsNot(t *testing.T) {
 				t.Error(err)
 			}
 			d.JSON, d.out = true, &list
-			_ = d.Run(t.Context()) // the same
+			_ = d.Run(t.Context()) // only the output matters
 			var findings []finding
 			if err := json.Unmarshal(list.Bytes(), &findings); err != nil {
 				t.Fatal(err)
@@ -165,7 +165,7 @@ func TestDoctorSaysWhatThereIsAndWhatIsNot(t *testing.T) {
 	}
 }
 
-// On this machine, whatever it has: each line has a state and says something.
+// On any machine each line has a state and a text.
 func TestDoctorOnThisMachine(t *testing.T) {
 	t.Parallel()
 	d := sound()
@@ -174,10 +174,12 @@ func TestDoctorOnThisMachine(t *testing.T) {
 	if err := d.Run(t.Context()); err != nil {
 		t.Error(err)
 	}
+
 	var findings []finding
 	if err := json.Unmarshal(out.Bytes(), &findings); err != nil || len(findings) < 15 {
 		t.Fatal(err, out.String())
 	}
+
 	for _, f := range findings {
 		if !slices.Contains([]string{stateOK, stateMissing, stateOff}, f.State) || f.Name == "" || f.Says == "" {
 			t.Errorf("%+v", f)
@@ -195,15 +197,17 @@ func TestBannerSaysWhatCanBeDone(t *testing.T) {
 		{Name: "voice", State: "espeak-ng, openai/x", Ok: true},
 		{Name: "voice", State: "off"},
 	})
+
 	var out strings.Builder
 	if err := bannerText.Execute(&out, map[string]any{"Busy": "", "Can": lines, "Search": "wikipedia"}); err != nil {
 		t.Fatal(err)
 	}
+
 	want := `  search      wikipedia
   sandbox     bubblewrap   (Python 3.11.2)
-  sandbox     none: no program bwrap   (parley doctor says more)
-  sandbox     off   (run code: SANDBOX=bubblewrap make run)
-  voice       espeak-ng, pocketsphinx   (a real one: OPENAI_API_KEY=… make run)
+  sandbox     none: no program bwrap   (see parley doctor)
+  sandbox     off   (to run code: SANDBOX=bubblewrap make run)
+  voice       espeak-ng, pocketsphinx   (for a real model: OPENAI_API_KEY=… make run)
   voice       espeak-ng, openai/x
   voice       off
 

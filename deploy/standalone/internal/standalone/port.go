@@ -17,8 +17,8 @@ import (
 
 const portsToTry = 20
 
-// listen binds host and port, or the next free port behind a busy one. busy describes the owner of the
-// wanted port when it was taken, in words for the banner.
+// listen binds host and port, or the next free port after it. If the port is taken, busy describes
+// its owner for the banner.
 func listen(ctx context.Context, host string, port int) (listener net.Listener, busy string, err error) {
 	var lc net.ListenConfig
 	for n := range portsToTry {
@@ -30,13 +30,13 @@ func listen(ctx context.Context, host string, port int) (listener net.Listener, 
 			break
 		}
 		if busy == "" {
-			busy = fmt.Sprintf("port %d is taken by %s", port, portOwner(port))
+			busy = fmt.Sprintf("port %d is in use by %s", port, portOwner(port))
 		}
 	}
 	return nil, busy, fmt.Errorf("listening on %s from port %d: %w", host, port, err)
 }
 
-// ownPorts gives the ports of this service: what agents request must never reach them.
+// ownPorts returns the ports of this service. Outbound requests of agents must not reach them.
 func ownPorts(servers config.Servers, address net.Addr) []int {
 	ports := servers.Ports()
 	if tcp, ok := address.(*net.TCPAddr); ok {
@@ -45,7 +45,7 @@ func ownPorts(servers config.Servers, address net.Addr) []int {
 	return ports
 }
 
-// portOwner names the process that listens on a TCP port, as far as the system tells.
+// portOwner describes the process that listens on a TCP port, as far as /proc reveals it.
 func portOwner(port int) string {
 	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
 		for _, inode := range listeners(table, port) {
@@ -57,13 +57,14 @@ func portOwner(port int) string {
 	return "another process"
 }
 
-// listeners gives the socket inodes that listen on port in one of the kernel's tables.
+// listeners returns the inodes of the sockets that listen on port in one of the kernel's tables.
 func listeners(table string, port int) (inodes []string) {
 	f, err := os.Open(table)
 	if err != nil {
 		return nil
 	}
-	defer func() { _ = f.Close() }() // read only
+	defer func() { _ = f.Close() }() // opened for reading only
+
 	const stateListen = "0A"
 	suffix := fmt.Sprintf(":%04X", port)
 	lines := bufio.NewScanner(f)
@@ -81,6 +82,7 @@ func processWithSocket(inode string) string {
 	if err != nil {
 		return ""
 	}
+
 	for _, link := range links {
 		target, err := os.Readlink(link)
 		if err != nil || target != "socket:["+inode+"]" {

@@ -16,17 +16,17 @@ import (
 const (
 	postgresCheckEvery   = 5 * time.Second
 	postgresCheckTimeout = 5 * time.Second
-	// maxFailedChecks is how many checks fail in a row before the server is restarted.
+	// maxFailedChecks is the number of consecutive failed checks before the server is restarted.
 	maxFailedChecks = 3
-	// maxRestarts is how many restarts may follow each other without a check that succeeds.
+	// maxRestarts is the limit of consecutive restarts without a successful check.
 	maxRestarts = 5
 )
 
-// privatePostgres is the PostgreSQL server of this process. It is restarted when it dies, and when new connections cannot use it although
-// it runs, as after its package was upgraded underneath it.
+// privatePostgres is the PostgreSQL server of this process. It is restarted when it dies, and when
+// it runs but new connections fail, for example after its package was upgraded.
 type privatePostgres struct {
 	server *pgserver.Server
-	dsn    string // the same after a restart
+	dsn    string // unchanged by a restart
 	every  time.Duration
 	log    zerolog.Logger
 }
@@ -37,20 +37,23 @@ func startPostgres(ctx context.Context, dir string, log zerolog.Logger) (*privat
 		return nil, fmt.Errorf("starting PostgreSQL: %w", err)
 	}
 	if err := server.CreateDatabase(ctx, databaseName); err != nil {
-		return nil, errors.Join(fmt.Errorf("making database: %w", err), server.Stop(ctx))
+		return nil, errors.Join(fmt.Errorf("creating database: %w", err), server.Stop(ctx))
 	}
 	return &privatePostgres{server: server, dsn: server.DSN(databaseName), every: postgresCheckEvery, log: log}, nil
 }
 
-// run restarts the server as needed, and stops it when ctx ends. It returns early if restarting does not help.
+// run restarts the server when needed, and stops it when ctx ends. It returns early if restarts do
+// not help.
 func (p *privatePostgres) run(ctx context.Context) error {
 	st, err := store.Open(p.dsn, 1)
 	if err != nil {
 		return errors.Join(err, p.stop(ctx))
 	}
-	defer func() { _ = st.Close() }() // nothing is left to be written
+	defer func() { _ = st.Close() }() // no writes are pending
+
 	tick := time.NewTicker(p.every)
 	defer tick.Stop()
+
 	failed, restarts := 0, 0
 	for {
 		var cause error
@@ -64,7 +67,7 @@ func (p *privatePostgres) run(ctx context.Context) error {
 			if cause == nil {
 				restarts = 0
 			}
-			if !pg.IsServerBroken(cause) { // a server that is busy would not get better by a restart
+			if !pg.IsServerBroken(cause) { // a restart would not help a busy server
 				failed = 0
 				continue
 			}
@@ -76,9 +79,9 @@ func (p *privatePostgres) run(ctx context.Context) error {
 			return p.stop(ctx)
 		}
 		if restarts++; restarts > maxRestarts {
-			return errors.Join(fmt.Errorf("PostgreSQL fails again after %d restarts: %w", maxRestarts, cause), p.stop(ctx))
+			return errors.Join(fmt.Errorf("PostgreSQL failed after %d restarts: %w", maxRestarts, cause), p.stop(ctx))
 		}
-		p.log.Error().Err(cause).Msg("PostgreSQL cannot be used; restarting it")
+		p.log.Error().Err(cause).Msg("PostgreSQL is unavailable, restarting it")
 		if err := p.restart(ctx); err != nil {
 			return err
 		}
@@ -86,7 +89,7 @@ func (p *privatePostgres) run(ctx context.Context) error {
 	}
 }
 
-// check has a new connection call a function.
+// check calls a function over a new connection.
 func (p *privatePostgres) check(ctx context.Context, st *store.Store) error {
 	ctx, cancel := context.WithTimeout(ctx, postgresCheckTimeout)
 	defer cancel()
@@ -99,7 +102,7 @@ func (p *privatePostgres) restart(ctx context.Context) error {
 		return fmt.Errorf("restarting PostgreSQL: %w", err)
 	}
 	p.server = server
-	p.log.Info().Msg("PostgreSQL was restarted")
+	p.log.Info().Msg("PostgreSQL restarted")
 	return nil
 }
 

@@ -13,7 +13,8 @@ import (
 	"parley/shared/store"
 )
 
-// TestPostgresIsRestarted breaks the private server in two ways. Each time another one takes its place, at the same DSN.
+// TestPostgresIsRestarted breaks the private server in two ways. Each time a new server replaces it
+// at the same DSN.
 func TestPostgresIsRestarted(t *testing.T) {
 	t.Parallel()
 	for name, fail := range map[string]func(*testing.T, *privatePostgres, *sql.DB){
@@ -40,7 +41,7 @@ func TestPostgresIsRestarted(t *testing.T) {
 				broken = other.PingContext(t.Context()) != nil
 				_ = other.Close()
 			}
-			do(`ALTER SYSTEM RESET session_preload_libraries`) // in the file: the running server keeps the setting until it is restarted
+			do(`ALTER SYSTEM RESET session_preload_libraries`) // in the file; the running server keeps the setting until it is restarted
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -50,7 +51,7 @@ func TestPostgresIsRestarted(t *testing.T) {
 				t.Fatal(err)
 			}
 			p.every = 50 * time.Millisecond
-			if err := prepare(t.Context(), p.dsn); err != nil {
+			if err := migrateDatabase(t.Context(), p.dsn); err != nil {
 				t.Fatal(err)
 			}
 			db, err := sql.Open("postgres", p.dsn)
@@ -78,7 +79,7 @@ func TestPostgresIsRestarted(t *testing.T) {
 	}
 }
 
-// awaitRestart waits until new connections work and the server has not been up for longer than this test.
+// awaitRestart waits until new connections work and the server is younger than this test.
 func awaitRestart(t *testing.T, dsn string, ended <-chan error) {
 	t.Helper()
 	began := time.Now()
@@ -87,6 +88,7 @@ func awaitRestart(t *testing.T, dsn string, ended <-chan error) {
 		t.Fatal(err)
 	}
 	defer func() { _ = st.Close() }()
+
 	for time.Since(began) < time.Minute {
 		select {
 		case err := <-ended:
@@ -99,5 +101,6 @@ func awaitRestart(t *testing.T, dsn string, ended <-chan error) {
 			return
 		}
 	}
+
 	t.Fatal("the server was not restarted")
 }

@@ -21,7 +21,7 @@ type Reset struct {
 
 // Help is the command's description.
 func (*Reset) Help() string {
-	return `Deletes all organizations, agents, documents, runs and keys that are kept there. It does not touch a directory that no parley has made, nor one that a running parley uses. It fails when the answer is not yes.`
+	return `Deletes all organizations, agents, documents, runs and keys in the directory. It refuses a directory that parley did not create, or that a running parley uses. It fails if the answer is not yes.`
 }
 
 // Examples shows it in use.
@@ -32,16 +32,17 @@ parley reset --yes --data-dir /tmp/trial`
 
 var errDeclined = errors.New("nothing was deleted")
 
-// Run deletes the directory unless a running parley uses it or the answer is not yes.
+// Run deletes the directory after a confirmation. It fails if a running parley uses the directory.
 func (r *Reset) Run(ctx context.Context, con *console.Console) error {
 	if _, err := os.Stat(filepath.Join(r.DataDir, lockName)); err != nil {
 		return fmt.Errorf("%w: %s", errNoData, r.DataDir)
 	}
+
 	lock, err := lockData(r.DataDir)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = lock.Unlock() }() // the file is gone with the directory
+	defer func() { _ = lock.Unlock() }() // the file is deleted with the directory
 	if !r.Yes && (r.JSON || !r.confirmed(ctx, con)) {
 		return errDeclined
 	}
@@ -54,17 +55,18 @@ func (r *Reset) Run(ctx context.Context, con *console.Console) error {
 	return con.Printf("deleted %s\n", r.DataDir)
 }
 
-// confirmed asks, and waits for the answer or a signal.
+// confirmed asks for confirmation and waits for the answer or a signal.
 func (r *Reset) confirmed(ctx context.Context, con *console.Console) bool {
-	_ = con.Printf("Delete %s with all organizations, agents, runs and keys in it? Type yes: ", r.DataDir) // silence is no yes
+	_ = con.Printf("Delete %s with all organizations, agents, runs and keys in it? Type yes: ", r.DataDir) // no answer means no
 	answers := make(chan string, 1)
-	go func() { // reading cannot be called off: it ends with the process
+	go func() { // a read cannot be canceled; the goroutine ends with the process
 		answer, err := bufio.NewReader(con.In).ReadString('\n')
 		if err != nil {
 			answer = ""
 		}
 		answers <- answer
 	}()
+
 	select {
 	case answer := <-answers:
 		return strings.TrimSpace(answer) == "yes"

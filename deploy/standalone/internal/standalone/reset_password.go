@@ -19,20 +19,20 @@ import (
 
 const resetLinkLife = 24 * time.Hour
 
-// ResetPassword prints a link by which somebody sets a new password.
+// ResetPassword prints a link to set a new password.
 type ResetPassword struct {
-	Account     string `arg:"" help:"Address of the account, or its id."`
-	DatabaseURL string `name:"database-url" env:"DATABASE_URL" help:"PostgreSQL that the service runs on, as a postgres:// URL; by default that of the parley that runs on DATA_DIR."`
-	PublicURL   string `name:"public-url" env:"PUBLIC_URL" help:"Address that people reach the service at; by default that of the parley that runs on DATA_DIR."`
+	Account     string `arg:"" help:"Email address or id of the account."`
+	DatabaseURL string `name:"database-url" env:"DATABASE_URL" help:"PostgreSQL of the service, as a postgres:// URL; default: that of the parley that runs with DATA_DIR."`
+	PublicURL   string `name:"public-url" env:"PUBLIC_URL" help:"Public address of the service; default: that of the parley that runs with DATA_DIR."`
 	DataDir     string `name:"data-dir" env:"DATA_DIR" default:"./.data" help:"Where parley up keeps its data."`
 	JSON        bool   `name:"json" help:"Print JSON."`
 
-	out io.Writer // os.Stdout unless a test says otherwise
+	out io.Writer // os.Stdout, except in tests
 }
 
 // Help is the command's description.
 func (*ResetPassword) Help() string {
-	return `The holder of the link sets the account's password, once and within a day; the one before works until then. Using the link proves the account's address, and the first such proof ends the person's own API keys. The command needs the database, not the service.`
+	return `The link sets the account's password, once and within a day; the old password works until then. Using the link proves the account's address, and the first such proof revokes the person's own API keys. The command needs the database, not the service.`
 }
 
 // Examples shows it in use.
@@ -42,28 +42,33 @@ parley reset-password ada@example.com --public-url https://parley.example \
     --database-url postgres://parley@db/parley`
 }
 
-// Run makes the link, which works once and for a day.
+// Run creates the link. It works once and for one day.
 func (r *ResetPassword) Run(ctx context.Context) error {
 	if err := r.complete(); err != nil {
 		return err
 	}
+
 	st, err := store.Open(r.DatabaseURL, 2)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = st.Close() }() // the process ends
+
 	userID, err := r.user(ctx, st)
 	if err != nil {
 		return err
 	}
+
 	token, ends := secrets.NewResetToken(), time.Now().Add(resetLinkLife)
 	if err := st.Accounts.CreateReset(ctx, userID, secrets.Hash(token), ends); err != nil {
 		return err
 	}
+
 	out := r.out
 	if out == nil {
 		out = os.Stdout
 	}
+
 	link := strings.TrimRight(r.PublicURL, "/") + "/reset?token=" + token
 	if r.JSON {
 		err = json.NewEncoder(out).Encode(map[string]string{"url": link, "expiresAt": ends.UTC().Format(time.RFC3339)})
@@ -76,37 +81,39 @@ func (r *ResetPassword) Run(ctx context.Context) error {
 	return nil
 }
 
-// user gives the id of the account. An address that a link of an invitation took over is that of several accounts: then
-// the operator says which one is meant.
+// user returns the account's ID. After an invitation link has taken over an address, several
+// accounts can have it. Then the error lists them, and the operator names an ID.
 func (r *ResetPassword) user(ctx context.Context, st *store.Store) (string, error) {
 	if id.Valid(id.User, r.Account) {
 		user, err := st.Accounts.User(ctx, r.Account)
 		if apierr.CodeFor(err) == apierr.NotFound {
-			return "", fmt.Errorf("no account has the id %s", r.Account)
+			return "", fmt.Errorf("no account with id %s", r.Account)
 		}
 		return user.ID, err
 	}
+
 	accounts, err := st.Accounts.AccountsAt(ctx, r.Account)
 	switch {
 	case err != nil:
 		return "", err
 	case len(accounts) == 0:
-		return "", fmt.Errorf("no account has the address %s", r.Account)
+		return "", fmt.Errorf("no account with address %s", r.Account)
 	case len(accounts) == 1:
 		return accounts[0].User.ID, nil
 	}
+
 	var list strings.Builder
 	for _, account := range accounts {
-		state := "holds the address"
+		state := "has the address"
 		if account.Displaced {
-			state = "lost it to another"
+			state = "lost the address to another account"
 		}
-		fmt.Fprintf(&list, "\n  %s  %q, made %s, %s", account.User.ID, account.User.Name, account.User.CreatedAt.Format(time.RFC3339), state)
+		fmt.Fprintf(&list, "\n  %s  %q, created %s, %s", account.User.ID, account.User.Name, account.User.CreatedAt.Format(time.RFC3339), state)
 	}
-	return "", fmt.Errorf("%d accounts have the address %s; name one by its id:%s", len(accounts), r.Account, list.String())
+	return "", fmt.Errorf("%d accounts have had the address %s; give an id instead:%s", len(accounts), r.Account, list.String())
 }
 
-// complete takes what is not said from the parley that runs on the data directory.
+// complete fills in missing settings from the parley that runs on the data directory.
 func (r *ResetPassword) complete() (err error) {
 	if r.PublicURL == "" {
 		made, err := seeder{file: filepath.Join(r.DataDir, "credentials.json")}.known()
@@ -114,7 +121,7 @@ func (r *ResetPassword) complete() (err error) {
 			return err
 		}
 		if r.PublicURL = made.BaseURL; r.PublicURL == "" {
-			return fmt.Errorf("no parley has run on %s: name its DATA_DIR, or DATABASE_URL and PUBLIC_URL", r.DataDir)
+			return fmt.Errorf("no parley has run with the data directory %s: set DATA_DIR, or DATABASE_URL and PUBLIC_URL", r.DataDir)
 		}
 	}
 	if r.DatabaseURL == "" {

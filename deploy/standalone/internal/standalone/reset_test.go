@@ -11,7 +11,7 @@ import (
 	"parley/deploy/standalone/internal/console"
 )
 
-func TestResetDeletesWhenItIsToldTo(t *testing.T) {
+func TestResetDeletesAfterConfirmation(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		reset  Reset
@@ -48,8 +48,9 @@ func TestResetDeletesWhenItIsToldTo(t *testing.T) {
 			t.Errorf("%s: %v, the directory: %v, printed %q", name, err, there, out.String())
 		}
 	}
+
 	other := Reset{DataDir: t.TempDir(), Yes: true}
 	if err := other.Run(t.Context(), &console.Console{}); !errors.Is(err, errNoData) {
-		t.Errorf("deleted what is no data directory: %v", err)
+		t.Errorf("deleted a directory that is not a data directory: %v", err)
 	}
 }

@@ -21,34 +21,37 @@ import (
 	"parley/shared/store/sealdb"
 )
 
-// noteEvery is how often progress is noted where no terminal shows it.
+// noteEvery is the interval of progress messages without a terminal.
 const noteEvery = 10 * time.Second
 
-// Secrets says which keys of SECRETS_KEY the database needs, and gives all values the first one.
+// Secrets shows which keys of SECRETS_KEY the database needs, and re-encrypts all values with the
+// first key.
 type Secrets struct {
-	Status SecretsStatus `cmd:"" help:"Say how many stored values need each key of SECRETS_KEY, and which keys can be removed."`
+	Status SecretsStatus `cmd:"" help:"Show how many stored values need each key of SECRETS_KEY, and which keys can be removed."`
 	Reseal SecretsReseal `cmd:"" help:"Encrypt stored values of older keys with the first key of SECRETS_KEY, while the service runs."`
 }
 
-// sealedIn is where the values are, and what opens them.
-type sealedIn struct {
+// sealedDatabase is the database with the encrypted values and the keys that decrypt them.
+type sealedDatabase struct {
 	config.Secrets
-	DatabaseURL string `name:"database-url" env:"DATABASE_URL" help:"PostgreSQL that the service runs on, as a postgres:// URL; by default that of the parley that runs on DATA_DIR."`
+	DatabaseURL string `name:"database-url" env:"DATABASE_URL" help:"PostgreSQL of the service, as a postgres:// URL; default: that of the parley that runs with DATA_DIR."`
 	DataDir     string `name:"data-dir" env:"DATA_DIR" default:"./.data" help:"Where parley up keeps its data."`
-	JSON        bool   `name:"json" help:"Print JSON, and no progress."`
+	JSON        bool   `name:"json" help:"Print JSON and no progress."`
 }
 
-// open gives the database and the keys. What is not said is taken from the parley that runs on the data directory.
-func (s *sealedIn) open() (*store.Store, *secrets.Box, error) {
+// open opens the database and the keys. Missing settings come from the parley that runs on the data
+// directory.
+func (s *sealedDatabase) open() (*store.Store, *secrets.Box, error) {
 	key, dsn := s.SecretsKey, s.DatabaseURL
 	if key == "" {
 		path := filepath.Join(s.DataDir, "secrets.key")
 		raw, err := os.ReadFile(path)
 		if err != nil {
-			return nil, nil, fmt.Errorf("SECRETS_KEY is not set, and parley up has left no key: %w", err)
+			return nil, nil, fmt.Errorf("SECRETS_KEY is not set, and the data directory has no key: %w", err)
 		}
 		key = string(raw)
 	}
+
 	box, err := secrets.NewBox(key)
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading SECRETS_KEY: %w", err)
@@ -58,18 +61,19 @@ func (s *sealedIn) open() (*store.Store, *secrets.Box, error) {
 			return nil, nil, err
 		}
 	}
+
 	st, err := store.Open(dsn, 2)
 	return st, box, err
 }
 
-// SecretsStatus says what needs each key.
-type SecretsStatus struct{ sealedIn }
+// SecretsStatus shows which values need each key.
+type SecretsStatus struct{ sealedDatabase }
 
 // Help is the command's description.
 func (*SecretsStatus) Help() string {
-	return `Counts the stored values that each key seals: secrets of agents' tools (tool, and tool_version for each version of an agent), of widgets, hooks and notification endpoints, and with ENCRYPT_CONTENTS bodies of deliveries and contents of documents and files, by chunks of 1 MiB (content). A key is named by its id, the first digits of a hash, and by its place in SECRETS_KEY. An old key that no value needs can be removed.
+	return `Counts the stored values that each key encrypts: secrets of agents' tools (tool, and tool_version for each version of an agent), of widgets, hooks and notification endpoints, and with ENCRYPT_CONTENTS the bodies of deliveries and the contents of documents and files, in chunks of 1 MiB (content). A key is identified by its id, the first digits of a hash, and by its position in SECRETS_KEY. An old key that no value needs can be removed.
 
-Processes of the service that are connected to the database name the ids of their keys there. The exit status is 1 if values need a key that SECRETS_KEY does not have, if a running process seals with such a key, or if one does not have the first key of SECRETS_KEY. The command needs the database and SECRETS_KEY, not the service.`
+Running processes of the service publish the ids of their keys in the database. The exit status is 1 if values need a key that is not in SECRETS_KEY, if a running process encrypts with such a key, or if a running process lacks the first key of SECRETS_KEY. The command needs the database and SECRETS_KEY, not the service.`
 }
 
 // Examples shows it in use.
@@ -79,17 +83,19 @@ export SECRETS_KEY=new,old DATABASE_URL=postgres://parley@db/parley
 parley secrets status --json`
 }
 
-// Run counts, and prints what was counted.
+// Run prints the number of values by key.
 func (s *SecretsStatus) Run(ctx context.Context, con *console.Console) error {
 	st, box, err := s.open()
 	if err != nil {
 		return err
 	}
 	defer func() { _ = st.Close() }() // the process ends
+
 	keys, err := countSealed(ctx, con, st, box, s.JSON)
 	if err != nil {
 		return err
 	}
+
 	running, err := st.RunningKeys(ctx)
 	if err != nil {
 		return err
@@ -99,19 +105,20 @@ func (s *SecretsStatus) Run(ctx context.Context, con *console.Console) error {
 	} else {
 		err = printKeys(con, keys)
 	}
-	return errors.Join(err, missingKeys(keys), otherKeys(box.KeyIDs(), running))
+	return errors.Join(err, missingKeys(keys), checkRunningKeys(box.KeyIDs(), running))
 }
 
-// otherKeys is the error of running processes that could not read what this SECRETS_KEY seals, or seal what it cannot read.
-func otherKeys(own []string, running [][]string) error {
+// checkRunningKeys returns an error if running processes cannot decrypt values of this SECRETS_KEY, or
+// encrypt with keys that it lacks.
+func checkRunningKeys(own []string, running [][]string) error {
 	var errs []error
 	for _, theirs := range running {
 		switch {
 		case !slices.Contains(own, theirs[0]):
-			errs = append(errs, fmt.Errorf("a running process seals with a key that this SECRETS_KEY does not have (%s); "+
+			errs = append(errs, fmt.Errorf("a running process encrypts with a key that is not in SECRETS_KEY (%s); "+
 				"run the command with the SECRETS_KEY of the service", theirs[0]))
 		case !slices.Contains(theirs, own[0]) && len(theirs) < pg.MaxRunningKeys:
-			errs = append(errs, fmt.Errorf("a running process does not have the first key of this SECRETS_KEY (%s), but %s; "+
+			errs = append(errs, fmt.Errorf("a running process lacks the first key of SECRETS_KEY (%s) and has %s; "+
 				"give it this SECRETS_KEY and restart it", own[0], strings.Join(theirs, ", ")))
 		}
 	}
@@ -124,14 +131,14 @@ func countSealed(ctx context.Context, con *console.Console, st *store.Store, box
 	return sealed.Count(ctx, st.Seals, box, func(read int) { progress.Sayf("counting: %d values", read) })
 }
 
-// SecretsReseal gives all values the first key.
-type SecretsReseal struct{ sealedIn }
+// SecretsReseal re-encrypts all values with the first key.
+type SecretsReseal struct{ sealedDatabase }
 
 // Help is the command's description.
 func (*SecretsReseal) Help() string {
-	return `Decrypts each stored value of an older key and encrypts it with the first key of SECRETS_KEY. The service goes on, and changes that people make meanwhile are kept. Each batch is a transaction of its own: the command may be stopped at any time, and goes on from there when it is started again. A value that no key opens is named, stays as it is, and makes the exit status 1. At its end the command prints what parley secrets status prints.
+	return `Decrypts each stored value of an older key and encrypts it with the first key of SECRETS_KEY. The service may run, and concurrent changes are kept. Each batch is a separate transaction: the command can be stopped at any time, and continues when it is started again. A value that no key decrypts is reported and unchanged, and the exit status is 1. At the end the command prints the output of parley secrets status.
 
-Before that, give every process of the service SECRETS_KEY with the new key in the first place, and restart it. A process without the new key cannot open what is resealed. A process that has the old key first seals new values with it.`
+First add the new key as the first key of SECRETS_KEY in every process of the service, and restart it. A process without the new key cannot decrypt resealed values. A process whose first key is the old one still encrypts new values with it.`
 }
 
 // Examples shows it in use.
@@ -140,17 +147,19 @@ func (*SecretsReseal) Examples() string {
 parley secrets reseal`
 }
 
-// Run reseals, and prints what needs which key after that.
+// Run re-encrypts the values and prints which values need each key afterwards.
 func (s *SecretsReseal) Run(ctx context.Context, con *console.Console) error {
 	st, box, err := s.open()
 	if err != nil {
 		return err
 	}
 	defer func() { _ = st.Close() }() // the process ends
+
 	outcome, err := resealAll(ctx, con, st, box, s.JSON)
 	if err != nil {
-		return fmt.Errorf("stopped after %d resealed values; the command goes on when it is started again: %w", outcome.Resealed, err)
+		return fmt.Errorf("stopped after %d resealed values; run the command again to continue: %w", outcome.Resealed, err)
 	}
+
 	keys, err := countSealed(ctx, con, st, box, s.JSON)
 	if err != nil {
 		return err
@@ -162,11 +171,12 @@ func (s *SecretsReseal) Run(ctx context.Context, con *console.Console) error {
 	} else {
 		err = errors.Join(con.Printf("%d values resealed\n\n", outcome.Resealed), printKeys(con, keys))
 	}
+
 	switch {
 	case err != nil:
 		return err
 	case outcome.Unopened > 0:
-		err := fmt.Errorf("%d values cannot be opened with the keys of SECRETS_KEY; they stay as they are", outcome.Unopened)
+		err := fmt.Errorf("%d values cannot be decrypted with the keys of SECRETS_KEY and are unchanged", outcome.Unopened)
 		return errors.Join(err, missingKeys(keys))
 	case outcome.Busy > 0:
 		return fmt.Errorf("%d values were locked by other transactions; run the command again", outcome.Busy)
@@ -179,7 +189,7 @@ func resealAll(ctx context.Context, con *console.Console, st *store.Store, box *
 	defer progress.Done()
 	noted := time.Now()
 	return sealed.Reseal(ctx, st.Seals, box, func(v sealdb.Value) {
-		con.Notef("cannot be opened: %s (key %s)", v, v.Keys)
+		con.Notef("cannot decrypt %s (key %s)", v, v.Keys)
 	}, func(o sealed.Outcome) {
 		progress.Sayf("resealing: %d values", o.Resealed)
 		if !quiet && !con.Watched() && time.Since(noted) > noteEvery {
@@ -189,10 +199,10 @@ func resealAll(ctx context.Context, con *console.Console, st *store.Store, box *
 	})
 }
 
-// keyView is a key as JSON shows it.
+// keyView is a key in the JSON output.
 type keyView struct {
 	ID        string              `json:"id"`
-	Place     int                 `json:"place,omitempty"` // in SECRETS_KEY, from 1
+	Place     int                 `json:"place,omitempty"` // position in SECRETS_KEY, from 1
 	State     sealed.State        `json:"state"`
 	Values    map[sealdb.Kind]int `json:"values"`
 	Total     int                 `json:"total"`
@@ -213,7 +223,7 @@ func keysView(keys []sealed.Key) []keyView {
 func printKeys(con *console.Console, keys []sealed.Key) error {
 	var text strings.Builder
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "KEY\tPLACE\tSTATE\tVALUES\tREMOVABLE\tNEEDED BY") // a Builder never fails
+	_, _ = fmt.Fprintln(table, "KEY\tPLACE\tSTATE\tVALUES\tREMOVABLE\tNEEDED BY") // a strings.Builder never fails
 	for _, view := range keysView(keys) {
 		var needed []string
 		for _, kind := range sealdb.Kinds {
@@ -230,6 +240,7 @@ func printKeys(con *console.Console, keys []sealed.Key) error {
 		}
 		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\n", view.ID, place, view.State, view.Total, removable, strings.Join(needed, ", "))
 	}
+
 	_ = table.Flush()
 	for line := range strings.Lines(text.String()) {
 		if err := con.Printf("%s\n", strings.TrimRight(line, " \n")); err != nil {
@@ -239,7 +250,7 @@ func printKeys(con *console.Console, keys []sealed.Key) error {
 	return nil
 }
 
-// missingKeys is the error of values that no key of SECRETS_KEY opens.
+// missingKeys returns an error if no key of SECRETS_KEY decrypts some values.
 func missingKeys(keys []sealed.Key) error {
 	var ids []string
 	values := 0
@@ -249,9 +260,11 @@ func missingKeys(keys []sealed.Key) error {
 			values += key.Total()
 		}
 	}
+
 	if len(ids) == 0 {
 		return nil
 	}
+
 	return fmt.Errorf("%d values need a key that SECRETS_KEY does not have (%s); add it after the first key, then run parley secrets reseal",
 		values, strings.Join(ids, ", "))
 }

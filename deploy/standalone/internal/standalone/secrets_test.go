@@ -16,30 +16,32 @@ import (
 	"parley/shared/testkit"
 )
 
-// command runs one with a setting of SECRETS_KEY, and gives what it printed to both outputs.
-func command(t *testing.T, run func(sealedIn) func(context.Context, *console.Console) error, in sealedIn) (out, notes string, err error) {
+// command runs a command with the keys and database of in, and returns what it printed to both
+// outputs.
+func command(t *testing.T, run func(sealedDatabase) func(context.Context, *console.Console) error, in sealedDatabase) (out, notes string, err error) {
 	t.Helper()
 	var outBuffer, notesBuffer bytes.Buffer
 	err = run(in)(t.Context(), &console.Console{In: strings.NewReader(""), Out: &outBuffer, Err: &notesBuffer})
 	return outBuffer.String(), notesBuffer.String(), err
 }
 
-func status(in sealedIn) func(context.Context, *console.Console) error {
+func status(in sealedDatabase) func(context.Context, *console.Console) error {
 	return (&SecretsStatus{in}).Run
 }
 
-func reseal(in sealedIn) func(context.Context, *console.Console) error {
+func reseal(in sealedDatabase) func(context.Context, *console.Console) error {
 	return (&SecretsReseal{in}).Run
 }
 
-// A key is retired: its values are counted, resealed, and then it can be removed.
+// A key is retired: its values are counted and re-encrypted, and then it can be removed.
 func TestSecretsRetireAKey(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
 	house := sealedtest.New(t, dsn, sealedtest.KeyA, "ada@example.com")
-	in := func(setting string) sealedIn {
-		return sealedIn{Secrets: config.Secrets{SecretsKey: setting}, DatabaseURL: dsn}
+	in := func(setting string) sealedDatabase {
+		return sealedDatabase{Secrets: config.Secrets{SecretsKey: setting}, DatabaseURL: dsn}
 	}
+
 	a, b := sealedtest.Box(t, sealedtest.KeyA).KeyIDs()[0], sealedtest.Box(t, sealedtest.KeyB).KeyIDs()[0]
 	const needed = "tool 1, tool_version 2, widget 1, hook 1, notification 1, delivery 1, content 2"
 
@@ -47,20 +49,23 @@ func TestSecretsRetireAKey(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "9 values need a key that SECRETS_KEY does not have ("+a+")") {
 		t.Errorf("without the old key: %v", err)
 	}
+
 	want := "KEY       PLACE  STATE    VALUES  REMOVABLE  NEEDED BY\n" +
 		b + "  1      current  0       no\n" +
 		a + "  -      missing  9       no         " + needed + "\n"
 	if out != want {
 		t.Errorf("printed\n%swant\n%s", out, want)
 	}
-	if out, notes, err := command(t, reseal, in(sealedtest.KeyB)); err == nil || !strings.Contains(err.Error(), "9 values cannot be opened") ||
-		!strings.Contains(notes, "cannot be opened: hook "+house.HookID+" of "+house.Organization+" (key "+a+")") || !strings.HasPrefix(out, "0 values resealed\n") {
+	if out, notes, err := command(t, reseal, in(sealedtest.KeyB)); err == nil || !strings.Contains(err.Error(), "9 values cannot be decrypted") ||
+		!strings.Contains(notes, "cannot decrypt hook "+house.HookID+" of "+house.Organization+" (key "+a+")") || !strings.HasPrefix(out, "0 values resealed\n") {
 		t.Errorf("resealing without the old key: %v, %s, %s", err, notes, out)
 	}
+
 	both := in(sealedtest.KeyB + "," + sealedtest.KeyA)
 	if out, notes, err := command(t, reseal, both); err != nil || notes != "" || !strings.HasPrefix(out, "9 values resealed\n") {
 		t.Errorf("resealing: %v, %s, %s", err, notes, out)
 	}
+
 	both.JSON = true
 	out, _, err = command(t, status, both)
 	var got struct {
@@ -86,7 +91,7 @@ func TestSecretsRetireAKey(t *testing.T) {
 	}
 }
 
-// A process that runs with other keys than the command is noticed, also while no value is sealed.
+// A running process with other keys than the command is reported, even if no value is encrypted.
 func TestSecretsOfRunningProcesses(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -94,18 +99,20 @@ func TestSecretsOfRunningProcesses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { _ = running.Close() })
 	if err := running.Ping(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+
 	a, b := sealedtest.Box(t, sealedtest.KeyA).KeyIDs()[0], sealedtest.Box(t, sealedtest.KeyB).KeyIDs()[0]
 	for setting, want := range map[string]string{
 		sealedtest.KeyA:                         "",
 		sealedtest.KeyA + "," + sealedtest.KeyB: "",
-		sealedtest.KeyB:                         "seals with a key that this SECRETS_KEY does not have (" + a + ")",
-		sealedtest.KeyB + "," + sealedtest.KeyA: "does not have the first key of this SECRETS_KEY (" + b + "), but " + a,
+		sealedtest.KeyB:                         "encrypts with a key that is not in SECRETS_KEY (" + a + ")",
+		sealedtest.KeyB + "," + sealedtest.KeyA: "lacks the first key of SECRETS_KEY (" + b + ") and has " + a,
 	} {
-		out, _, err := command(t, status, sealedIn{Secrets: config.Secrets{SecretsKey: setting}, DatabaseURL: dsn, JSON: true})
+		out, _, err := command(t, status, sealedDatabase{Secrets: config.Secrets{SecretsKey: setting}, DatabaseURL: dsn, JSON: true})
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", want, err)
 		}
@@ -115,12 +122,12 @@ func TestSecretsOfRunningProcesses(t *testing.T) {
 	}
 }
 
-// Without SECRETS_KEY the key is the one that parley up keeps in its data directory.
+// Without SECRETS_KEY the key comes from parley up's data directory.
 func TestSecretsOfTheDataDirectory(t *testing.T) {
 	t.Parallel()
 	dsn, dir := testkit.Postgres(t), t.TempDir()
 	sealedtest.New(t, dsn, sealedtest.KeyA, "ada@example.com")
-	in := sealedIn{DatabaseURL: dsn, DataDir: dir}
+	in := sealedDatabase{DatabaseURL: dsn, DataDir: dir}
 	if _, _, err := command(t, status, in); err == nil || !strings.Contains(err.Error(), "SECRETS_KEY is not set") {
 		t.Errorf("without a key: %v", err)
 	}
@@ -132,14 +139,14 @@ func TestSecretsOfTheDataDirectory(t *testing.T) {
 	}
 }
 
-// A command that is interrupted says how far it came.
+// An interrupted command reports its progress.
 func TestSecretsResealInterrupted(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
 	sealedtest.New(t, dsn, sealedtest.KeyA, "ada@example.com")
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	in := sealedIn{Secrets: config.Secrets{SecretsKey: sealedtest.KeyB + "," + sealedtest.KeyA}, DatabaseURL: dsn}
+	in := sealedDatabase{Secrets: config.Secrets{SecretsKey: sealedtest.KeyB + "," + sealedtest.KeyA}, DatabaseURL: dsn}
 	err := reseal(in)(ctx, &console.Console{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}})
 	if err == nil || !strings.Contains(err.Error(), "stopped after 0 resealed values") {
 		t.Errorf("interrupted: %v", err)

@@ -27,7 +27,7 @@ const (
 	seedTimeout   = 20 * time.Second
 )
 
-// credentials is what credentials.json holds: what a script needs to use the service that was started.
+// credentials is the content of credentials.json: the values that scripts need to use the service.
 type credentials struct {
 	BaseURL        string `json:"baseUrl"`
 	APIKey         string `json:"apiKey"`
@@ -36,8 +36,8 @@ type credentials struct {
 	LoginURL       string `json:"loginUrl"`
 }
 
-// seeder gives a new service an organization, an API key, agents and a first run, through the service's
-// own HTTP API, and every start a login link.
+// seeder creates an organization, an API key, agents and a first run in a new service through its
+// HTTP API, and a login link at every start.
 type seeder struct {
 	store     *store.Store
 	baseURL   string
@@ -45,24 +45,28 @@ type seeder struct {
 	file      string
 }
 
-// seed makes what is missing and writes credentials.json. Each part is made for itself, for an earlier start
-// may have been cut short at any point, and people may have deleted any of it.
+// seed creates missing seeds and writes credentials.json. It checks each seed separately, because
+// an earlier start may have been interrupted at any point and users may have deleted some of them.
 func (s seeder) seed(ctx context.Context) (credentials, error) {
 	ctx, cancel := context.WithTimeout(ctx, seedTimeout)
 	defer cancel()
+
 	creds, err := s.known()
 	if err != nil {
 		return creds, err
 	}
+
 	owner, err := s.owner(ctx)
 	if err != nil {
 		return creds, fmt.Errorf("seeding: %w", err)
 	}
+
 	for _, ensure := range []func(context.Context, string, *credentials) error{s.ensureKey, s.ensureAgent} {
 		if err := ensure(ctx, owner, &creds); err != nil {
 			return creds, fmt.Errorf("seeding: %w", err)
 		}
 	}
+
 	creds.BaseURL = s.baseURL
 	if s.publicURL != "" {
 		creds.BaseURL = s.publicURL
@@ -84,13 +88,13 @@ func (s seeder) known() (credentials, error) {
 		return creds, fmt.Errorf("reading credentials: %w", err)
 	}
 	if err := json.Unmarshal(raw, &creds); err != nil {
-		return creds, fmt.Errorf("reading %s: %w; delete the file to have a new one made", s.file, err)
+		return creds, fmt.Errorf("reading %s: %w; delete the file to create a new one", s.file, err)
 	}
 	return creds, nil
 }
 
-// owner gives the id of the owner's account, made with its organization when it is missing. Its address counts as proven, so
-// that no invitation's link can take it over.
+// owner returns the ID of the owner's account, and creates it with its organization if it is
+// missing. The address counts as verified, so that an invitation link cannot take over the account.
 func (s seeder) owner(ctx context.Context) (string, error) {
 	owner, _, err := s.store.Accounts.UserByEmail(ctx, ownerEmail)
 	if err == nil {
@@ -99,11 +103,13 @@ func (s seeder) owner(ctx context.Context) (string, error) {
 	if apierr.CodeFor(err) != apierr.NotFound {
 		return "", err
 	}
+
 	var account struct {
 		User struct {
 			ID string `json:"id"`
 		} `json:"user"`
 	}
+
 	user := map[string]any{"email": ownerEmail, "password": rand.Text(), "name": "Owner"}
 	if err := s.call(ctx, http.MethodPost, "/api/auth/signup", header{}, user, &account); err != nil {
 		return "", err
@@ -111,7 +117,7 @@ func (s seeder) owner(ctx context.Context) (string, error) {
 	return account.User.ID, s.store.Accounts.ProveAddress(ctx, account.User.ID)
 }
 
-// ensureKey keeps a key that the service still knows, and makes one otherwise.
+// ensureKey keeps the API key if the service still accepts it, or creates one.
 func (s seeder) ensureKey(ctx context.Context, owner string, creds *credentials) error {
 	if creds.APIKey != "" {
 		err := s.call(ctx, http.MethodGet, "/api/auth/session", header{"x-api-key", creds.APIKey}, nil, nil)
@@ -119,22 +125,25 @@ func (s seeder) ensureKey(ctx context.Context, owner string, creds *credentials)
 			return err
 		}
 	}
+
 	token := secrets.NewSessionToken()
 	login := accountdb.NewLogin{TokenHash: secrets.Hash(token), ExpiresAt: time.Now().Add(seedTimeout)}
 	account, err := s.store.Accounts.LogIn(ctx, owner, login)
 	if err != nil {
 		return fmt.Errorf("logging owner in: %w", err)
 	}
+
 	var key struct {
 		Key string `json:"key"`
 	}
+
 	bearer := header{"Authorization", "Bearer " + token}
 	err = s.call(ctx, http.MethodPost, "/api/keys", bearer, map[string]any{"name": "first key", "scope": "organization"}, &key)
 	creds.APIKey, creds.OrganizationID = key.Key, account.Organization.ID
 	return err
 }
 
-// ensureAgent keeps the demo agent, and makes the agents otherwise.
+// ensureAgent keeps the demo agent if it exists, or creates the agents.
 func (s seeder) ensureAgent(ctx context.Context, _ string, creds *credentials) error {
 	key := header{"x-api-key", creds.APIKey}
 	if creds.AgentID != "" {
@@ -143,6 +152,7 @@ func (s seeder) ensureAgent(ctx context.Context, _ string, creds *credentials) e
 			return err
 		}
 	}
+
 	var found struct {
 		Data []struct {
 			ID string `json:"id"`
@@ -155,25 +165,29 @@ func (s seeder) ensureAgent(ctx context.Context, _ string, creds *credentials) e
 		creds.AgentID = found.Data[0].ID
 		return nil
 	}
-	err := s.documents(ctx, key) // first, for the agents show that all of it was done
+
+	err := s.documents(ctx, key) // first, because existing agents mean that seeding is complete
 	if err != nil {
 		return err
 	}
+
 	creds.AgentID, err = s.agents(ctx, key)
 	return err
 }
 
-// shop is a small set of documents, of a shop that is made up, for the demo agent to read.
+// shop contains the documents of a fictitious shop for the demo agent.
 //
 //go:embed shop/*.md
 var shop embed.FS
 
-// documents sends the shop's documents, which are then processed in the background. Sent again they are still the same ones.
+// documents uploads the shop's documents, which are processed in the background. A repeated upload
+// creates no duplicates.
 func (s seeder) documents(ctx context.Context, key header) error {
 	files, err := shop.ReadDir("shop")
 	if err != nil {
 		return fmt.Errorf("reading documents: %w", err)
 	}
+
 	for _, file := range files {
 		content, err := shop.ReadFile("shop/" + file.Name())
 		if err != nil {
@@ -182,7 +196,7 @@ func (s seeder) documents(ctx context.Context, key header) error {
 		document := map[string]any{"name": file.Name(), "content": string(content), "mimeType": "text/markdown"}
 		err = s.call(ctx, http.MethodPost, "/api/knowledge", key, document, nil)
 		if why, is := errors.AsType[*refusal](err); is && why.status == http.StatusTooManyRequests {
-			return nil // the settings leave no space for them
+			return nil // the settings allow no documents
 		}
 		if err != nil {
 			return err
@@ -191,33 +205,37 @@ func (s seeder) documents(ctx context.Context, key header) error {
 	return nil
 }
 
-// agents makes the demo agent and an echo agent, and has the demo agent answer once.
+// agents creates the demo agent and an echo agent, and runs the demo agent once.
 func (s seeder) agents(ctx context.Context, key header) (string, error) {
 	on := map[string]any{"enabled": true}
 	both := []string{"user", "system"}
 	demo := map[string]any{
-		"name": demoAgent, "description": "Answers chats and automations; change it or make your own.",
+		"name": demoAgent, "description": "Answers chats and automations; change it or create another one.",
 		"systemPrompt": "You are a helpful agent. Answer briefly and cite your sources.", "allowedCallers": both,
 		"tools": map[string]any{"webSearch": on, "codeExecution": on, "knowledge": on, "voice": on},
 	}
+
 	echo := map[string]any{
 		"name": "Echo agent", "description": "Repeats each message: for tests and benchmarks.",
 		"systemPrompt": "Repeat the message.", "model": "offline/echo", "allowedCallers": both,
 	}
+
 	var made struct {
 		ID string `json:"id"`
 	}
+
 	for _, agent := range []map[string]any{echo, demo} {
 		if err := s.call(ctx, http.MethodPost, "/api/agents", key, agent, &made); err != nil {
 			return "", err
 		}
 	}
+
 	question := map[string]any{"message": "What is 6 times 7?"}
 	run := map[string]any{"target": made.ID, "input": question, "idempotencyKey": "first-run-" + made.ID}
 	return made.ID, s.call(ctx, http.MethodPost, "/api/internal/run-automation", key, run, nil)
 }
 
-// loginURL makes a link that logs the owner in, once.
+// loginURL creates a link that logs the owner in once.
 func (s seeder) loginURL(ctx context.Context, owner, base string) (string, error) {
 	token := secrets.NewLinkToken()
 	if err := s.store.Accounts.CreateLoginLink(ctx, owner, secrets.Hash(token), time.Now().Add(loginLinkLife)); err != nil {
@@ -226,9 +244,9 @@ func (s seeder) loginURL(ctx context.Context, owner, base string) (string, error
 	return base + "/login?token=" + token, nil
 }
 
-// write replaces credentials.json in one step.
+// write replaces credentials.json atomically.
 func (s seeder) write(creds credentials) error {
-	raw, err := json.MarshalIndent(creds, "", "  ") //nolint:gosec // G117: keeping the key is what this file is for; its mode is 0600
+	raw, err := json.MarshalIndent(creds, "", "  ") //nolint:gosec // G117: the file's purpose is to store the key; its mode is 0600
 	if err != nil {
 		return fmt.Errorf("encoding credentials: %w", err)
 	}
@@ -244,7 +262,7 @@ func (s seeder) write(creds credentials) error {
 
 type header struct{ name, value string }
 
-// refusal is an answer of the service that says no.
+// refusal is an error response of the service.
 type refusal struct {
 	status int
 	code   string
@@ -253,10 +271,10 @@ type refusal struct {
 
 func (r *refusal) Error() string { return fmt.Sprintf("%d %s: %s", r.status, r.code, r.detail) }
 
-// loopback calls the service in this process: straight, never through a proxy that the environment names.
+// loopback calls the service in this process directly, never through a proxy from the environment.
 var loopback = &http.Client{Transport: &http.Transport{}}
 
-// call sends a JSON request to the service and decodes its answer.
+// call sends a JSON request to the service and decodes the response.
 func (s seeder) call(ctx context.Context, method, path string, auth header, body, into any) error {
 	var payload io.Reader
 	if body != nil {
@@ -266,9 +284,10 @@ func (s seeder) call(ctx context.Context, method, path string, auth header, body
 		}
 		payload = bytes.NewReader(raw)
 	}
+
 	req, err := http.NewRequestWithContext(ctx, method, s.baseURL+path, payload)
 	if err != nil {
-		return fmt.Errorf("making request: %w", err)
+		return fmt.Errorf("creating request: %w", err)
 	}
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
@@ -276,11 +295,13 @@ func (s seeder) call(ctx context.Context, method, path string, auth header, body
 	if auth.name != "" {
 		req.Header.Set(auth.name, auth.value)
 	}
+
 	res, err := loopback.Do(req)
 	if err != nil {
 		return fmt.Errorf("calling %s: %w", path, err)
 	}
-	defer func() { _ = res.Body.Close() }() // read to its end below
+	defer func() { _ = res.Body.Close() }() // read to the end below
+
 	raw, err := io.ReadAll(res.Body)
 	if err != nil {
 		return fmt.Errorf("reading answer of %s: %w", path, err)
@@ -290,7 +311,7 @@ func (s seeder) call(ctx context.Context, method, path string, auth header, body
 			Code   string `json:"code"`
 			Detail string `json:"detail"`
 		}
-		_ = json.Unmarshal(raw, &problem) // an answer that is no problem document still has its status
+		_ = json.Unmarshal(raw, &problem) // a response that is not a problem document still has a status
 		return &refusal{status: res.StatusCode, code: problem.Code, detail: problem.Detail}
 	}
 	if into == nil {

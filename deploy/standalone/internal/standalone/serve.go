@@ -19,7 +19,7 @@ import (
 
 const roleIngress = "ingress"
 
-// Serve runs some parts of the service against servers that are already there.
+// Serve runs selected parts of the service against existing servers.
 type Serve struct {
 	config.Servers
 	config.Logging
@@ -34,7 +34,7 @@ type Serve struct {
 
 // Help is the command's description.
 func (*Serve) Help() string {
-	return `Starts what --roles names against a PostgreSQL and a NATS that are there, and serves until it is told to stop. The database must have this release's schema: parley migrate brings it there. Nothing is seeded.`
+	return `Starts the parts in --roles against existing PostgreSQL and NATS servers, and runs until it is stopped. The database must have this release's schema: run parley migrate first. No demo data is created.`
 }
 
 // Examples shows it in use.
@@ -53,20 +53,22 @@ func (s *Serve) Run(ctx context.Context) error {
 		return err
 	}
 	defer tracer.Close(ctx)
+
 	servers, err := connect.Open(s.Servers, s.Secrets, "parley", databaseConns, tracer, log)
 	if err != nil {
 		return err
 	}
 	defer servers.Close()
+
 	var group lifecycle.Group
 	group.StopTimeout = s.StopGrace + 3*stopTime
-	if err := s.add(&group, servers, tracer, log); err != nil { //nolint:contextcheck // what it opens gives up by itself
+	if err := s.add(&group, servers, tracer, log); err != nil { //nolint:contextcheck // it has its own timeouts
 		return err
 	}
 	return group.Run(ctx)
 }
 
-// add puts the workers' roles, then the ingress, into the group: the ingress stops first.
+// add adds the workers' roles and then the ingress to the group. The ingress stops first.
 func (s *Serve) add(group *lifecycle.Group, servers *connect.Servers, tracer *tracing.Tracer, log zerolog.Logger) error {
 	var roles []workers.Role
 	for _, role := range s.Roles {
@@ -75,9 +77,11 @@ func (s *Serve) add(group *lifecycle.Group, servers *connect.Servers, tracer *tr
 		}
 		roles = append(roles, workers.Role(role))
 	}
+
 	if len(s.Roles) == 0 {
-		return fmt.Errorf("ROLES names no role")
+		return fmt.Errorf("ROLES is empty")
 	}
+
 	metrics := servers.Metrics(slices.Contains(s.Roles, roleIngress) || slices.Contains(roles, workers.RoleSweep))
 	if len(roles) > 0 {
 		w, err := workers.New(workers.Config{
@@ -100,7 +104,7 @@ func (s *Serve) add(group *lifecycle.Group, servers *connect.Servers, tracer *tr
 	return nil
 }
 
-// ownPorts gives the ports of the parts of this service that this process knows of.
+// ownPorts returns the service's ports that this process can determine.
 func (s *Serve) ownPorts() []int {
 	ports := s.Servers.Ports()
 	if slices.Contains(s.Roles, roleIngress) && s.Port > 0 {
@@ -109,17 +113,17 @@ func (s *Serve) ownPorts() []int {
 	return ports
 }
 
-// Migrate brings a database to this release's schema.
+// Migrate migrates a database to this release's schema.
 type Migrate struct {
 	DatabaseURL string `name:"database-url" env:"DATABASE_URL" required:"" help:"PostgreSQL to migrate, as a postgres:// URL."`
-	JSON        bool   `name:"json" help:"Print JSON, and no progress."`
+	JSON        bool   `name:"json" help:"Print JSON and no progress."`
 }
 
 // Help is the command's description.
 func (*Migrate) Help() string {
-	return `Applies what is missing of the schema, each step in a transaction, and stores this release's templates. Done twice it changes nothing; started twice at a time, one waits for the other. The release before may go on running meanwhile.
+	return `Applies missing migrations, each in a transaction, and stores this release's templates. Repeating it changes nothing; of two simultaneous commands, the second waits. The previous release may keep running meanwhile.
 
-parley up does the same at its start.`
+parley up also migrates when it starts.`
 }
 
 // Examples shows it in use.
@@ -127,10 +131,10 @@ func (*Migrate) Examples() string {
 	return `DATABASE_URL=postgres://owner@db/parley parley migrate`
 }
 
-// Run migrates and stores the templates.
+// Run migrates the schema and stores the templates.
 func (m *Migrate) Run(ctx context.Context, con *console.Console) error {
 	progress := con.Progress(m.JSON, "migrating")
-	err := prepare(ctx, m.DatabaseURL)
+	err := migrateDatabase(ctx, m.DatabaseURL)
 	progress.Done()
 	switch {
 	case err != nil:

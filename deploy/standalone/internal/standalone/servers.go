@@ -28,8 +28,9 @@ const (
 	stopTime      = 20 * time.Second
 )
 
-// startServers starts what the settings name no address of, under dir, connects to both, and adds them to
-// the group, which stops them after everything that is added later.
+// startServers starts a private server below dir for every server without an address in the
+// settings, and connects to both. It adds them to the group, which stops them after everything
+// added later.
 func startServers(
 	ctx context.Context, cfg config.Servers, keys config.Secrets, dir string, tracer *tracing.Tracer, log zerolog.Logger,
 	group *lifecycle.Group,
@@ -43,17 +44,20 @@ func startServers(
 		group.Add("postgres", pg.run)
 		dsn = pg.dsn
 	}
+
 	b, err := connectBus(cfg.NATSURL, dir, log, group)
 	if err != nil {
 		return nil, err
 	}
-	if err := prepare(ctx, dsn); err != nil {
+	if err := migrateDatabase(ctx, dsn); err != nil {
 		return nil, err
 	}
+
 	st, err := connect.Store(dsn, keys, databaseConns, tracer)
 	if err != nil {
 		return nil, err
 	}
+
 	srv := &connect.Servers{Store: st, Bus: b}
 	group.Add("connections", func(ctx context.Context) error {
 		<-ctx.Done()
@@ -67,10 +71,12 @@ func connectBus(url, dir string, log zerolog.Logger, group *lifecycle.Group) (*b
 	if url != "" {
 		return bus.Dial(url, "parley", log)
 	}
+
 	nats, err := embedded.Start(embedded.Config{Dir: filepath.Join(dir, "nats"), Log: log})
 	if err != nil {
 		return nil, fmt.Errorf("starting NATS: %w", err)
 	}
+
 	group.Add("nats", lifecycle.Hold(nil, nats.Stop, stopTime))
 	nc, err := nats.Conn(bus.Options("parley", log)...)
 	if err != nil {
@@ -79,14 +85,14 @@ func connectBus(url, dir string, log zerolog.Logger, group *lifecycle.Group) (*b
 	return bus.New(nc, log)
 }
 
-// prepare brings the schema and the templates up to this release, as the one whom the address logs in: neither
-// is for the service to change.
-func prepare(ctx context.Context, dsn string) error {
+// migrateDatabase migrates the schema and stores the templates. It logs in with dsn as the owner, because
+// the service's own role cannot change either.
+func migrateDatabase(ctx context.Context, dsn string) error {
 	st, err := store.OpenOwner(dsn, 2)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = st.Close() }() // nothing is left to be written
+	defer func() { _ = st.Close() }() // no writes are pending
 	if err := migrations.Up(ctx, st.SQL()); err != nil {
 		return err
 	}
@@ -96,17 +102,17 @@ func prepare(ctx context.Context, dsn string) error {
 	return nil
 }
 
-// lockData makes the data directory and keeps other processes out of it.
+// lockData creates the data directory and locks it against other processes.
 func lockData(dir string) (*lifecycle.Lock, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("making data directory: %w", err)
+		return nil, fmt.Errorf("creating data directory: %w", err)
 	}
 	lock, err := lifecycle.LockFile(filepath.Join(dir, lockName))
 	if err != nil {
-		return nil, fmt.Errorf("another parley may be running on %s: %w", dir, err)
+		return nil, fmt.Errorf("the data directory %s may be in use by another parley: %w", dir, err)
 	}
 	return lock, nil
 }
 
-// errNoData is said when there is nothing to reset.
-var errNoData = errors.New("this is no data directory of parley")
+// errNoData reports that there is nothing to reset.
+var errNoData = errors.New("not a data directory of parley")

@@ -32,14 +32,14 @@ type Up struct {
 	config.Ingress
 	config.Workers
 	DataDir string `name:"data-dir" env:"DATA_DIR" default:"./.data" help:"Where PostgreSQL, the job stream and credentials.json are kept."`
-	JSON    bool   `name:"json" help:"Print what the service can be used with as JSON, in one line, instead of the banner."`
+	JSON    bool   `name:"json" help:"Print the credentials as one line of JSON instead of the banner."`
 }
 
 // Help is the command's description.
 func (*Up) Help() string {
-	return `Starts PostgreSQL, NATS, the workers and the HTTP service in this process and, the first time, gives them an organization, an API key and a demo agent. When all of it answers, it prints where, and serves until it is told to stop (Ctrl-C, SIGTERM), which lets runs that go on be taken over later.
+	return `Starts PostgreSQL, NATS, the workers and the HTTP service. The first start also creates an organization, an API key and a demo agent. When everything is ready, it prints the addresses and runs until Ctrl-C or SIGTERM. Runs in progress continue at the next start.
 
-What scripts need stands in DATA_DIR/credentials.json (mode 0600): baseUrl, apiKey, organizationId, agentId, loginUrl. When the port is taken, the next free one is used, and it says by whom.`
+DATA_DIR/credentials.json (mode 0600) has the values for scripts: baseUrl, apiKey, organizationId, agentId, loginUrl. If the port is in use, the next free one is used, and the banner names the process that uses it.`
 }
 
 // Examples shows it in use.
@@ -49,13 +49,14 @@ OPENAI_API_KEY=sk-... parley up --port 9000
 parley up --json | head -1 | jq -r .baseUrl`
 }
 
-// Run starts the service, prints the banner once it answers, and serves until ctx ends.
+// Run starts the service, prints the banner when it is ready, and serves until ctx ends.
 func (u *Up) Run(ctx context.Context) (err error) {
 	began := time.Now()
 	dir, err := filepath.Abs(u.DataDir)
 	if err != nil {
 		return fmt.Errorf("finding data directory: %w", err)
 	}
+
 	lock, err := lockData(dir)
 	if err != nil {
 		return err
@@ -66,28 +67,32 @@ func (u *Up) Run(ctx context.Context) (err error) {
 			return err
 		}
 	}
+
 	listener, busy, err := listen(ctx, u.Host, u.Port)
 	if err != nil {
 		return err
 	}
+
 	log := telemetry.Logger(u.Logging, "parley")
 	tracer, err := tracing.Open(ctx, u.Telemetry, "parley", log)
 	if err != nil {
 		return err
 	}
 	defer tracer.Close(ctx)
+
 	group := &lifecycle.Group{StopTimeout: u.StopGrace + 3*stopTime}
 	b, err := u.assemble(ctx, dir, listener, tracer, log, group)
 	if err != nil {
-		// What was started stops as after a signal.
+		// Stop the started parts as after a signal.
 		ended, cancel := context.WithCancel(ctx)
 		cancel()
 		stopped := group.Run(ended)
-		if ctx.Err() != nil { // told to stop while starting: that is why something failed
+		if ctx.Err() != nil { // interrupted while starting, which explains the failure
 			return stopped
 		}
 		return errors.Join(err, stopped)
 	}
+
 	b.busy, b.began, b.json = busy, began, u.JSON
 	group.Add("banner", func(ctx context.Context) error {
 		if err := b.present(ctx); err != nil {
@@ -99,7 +104,7 @@ func (u *Up) Run(ctx context.Context) (err error) {
 	return group.Run(ctx)
 }
 
-// assemble adds servers, workers and ingress to the group, and gives the banner to print when they run.
+// assemble adds servers, workers and ingress to the group, and returns the banner.
 func (u *Up) assemble(
 	ctx context.Context, dir string, listener net.Listener, tracer *tracing.Tracer, log zerolog.Logger, group *lifecycle.Group,
 ) (*banner, error) {
@@ -107,14 +112,16 @@ func (u *Up) assemble(
 	if err != nil {
 		return nil, err
 	}
+
 	metrics := srv.Metrics(true)
-	w, err := workers.New(workers.Config{ //nolint:contextcheck // what it opens gives up by itself
+	w, err := workers.New(workers.Config{ //nolint:contextcheck // it has its own timeouts
 		Runs: u.Runs, Secrets: u.Secrets, Documents: u.Documents, Workers: u.Workers, Telemetry: u.Telemetry, Roles: workers.Roles,
 		OwnPorts: ownPorts(u.Servers, listener.Addr()),
 	}, workers.Deps{Store: srv.Store, Bus: srv.Bus, Log: log, Metrics: metrics, Tracer: tracer})
 	if err != nil {
 		return nil, err
 	}
+
 	group.Add("workers", w.Run)
 	u.DefaultModel = w.DefaultModel()
 	in, err := ingress.New(ingress.Config{Runs: u.Runs, Secrets: u.Secrets, Documents: u.Documents, Outbound: u.Outbound, Ingress: u.Ingress},
@@ -122,6 +129,7 @@ func (u *Up) assemble(
 	if err != nil {
 		return nil, err
 	}
+
 	group.Add("ingress", in.Run)
 	return &banner{
 		seeds: seeder{
@@ -129,11 +137,12 @@ func (u *Up) assemble(
 			file: filepath.Join(dir, "credentials.json"),
 		},
 		model: w.DefaultModel(), search: u.SearchEngine(), dataDir: dir,
-		can: w.Capabilities(), //nolint:contextcheck // what it asks gives up by itself
+		can: w.Capabilities(), //nolint:contextcheck // its checks have their own timeouts
 	}, nil
 }
 
-// localURL is where this machine reaches a listener: loopback, when it listens on every address.
+// localURL returns the URL of a listener on this machine. A listener on all addresses is reached
+// over loopback.
 func localURL(address net.Addr) string {
 	host, port, err := net.SplitHostPort(address.String())
 	if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsUnspecified() {
@@ -142,7 +151,7 @@ func localURL(address net.Addr) string {
 	return "http://" + address.String()
 }
 
-// secretsKey reads the key that encrypts stored secrets, made on the first start.
+// secretsKey reads the key that encrypts stored secrets. The first start creates it.
 func secretsKey(path string) (string, error) {
 	raw, err := os.ReadFile(path)
 	if err == nil {
@@ -151,6 +160,7 @@ func secretsKey(path string) (string, error) {
 	if !errors.Is(err, os.ErrNotExist) {
 		return "", fmt.Errorf("reading secrets key: %w", err)
 	}
+
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails
 	text := base64.StdEncoding.EncodeToString(key)

@@ -20,7 +20,7 @@ const maxForm = 16 << 10 // bytes
 // once.
 func (h *Pages) readForm(c *gin.Context) (url.Values, error) {
 	if err := h.Origins.Check(c.Request); err != nil {
-		return nil, apierr.Wrap(apierr.PermissionDenied, err, "a page of another origin may not send this request")
+		return nil, apierr.Wrap(apierr.PermissionDenied, err, "requests from pages of other origins are not allowed")
 	}
 
 	media, _, err := mime.ParseMediaType(c.GetHeader("Content-Type"))
@@ -30,10 +30,10 @@ func (h *Pages) readForm(c *gin.Context) (url.Values, error) {
 
 	raw, err := io.ReadAll(http.MaxBytesReader(c.Writer, c.Request.Body, maxForm))
 	if _, tooMuch := errors.AsType[*http.MaxBytesError](err); tooMuch {
-		return nil, apierr.New(apierr.PayloadTooLarge, "the form may have %d bytes at most", maxForm)
+		return nil, apierr.New(apierr.PayloadTooLarge, "the form must have at most %d bytes", maxForm)
 	}
 	if err != nil {
-		return nil, apierr.Wrap(apierr.InvalidRequest, fmt.Errorf("reading form: %w", err), "the form did not arrive whole")
+		return nil, apierr.Wrap(apierr.InvalidRequest, fmt.Errorf("reading form: %w", err), "the form was not received completely")
 	}
 
 	fields, err := httpx.ReadQuery(string(raw))
@@ -43,7 +43,7 @@ func (h *Pages) readForm(c *gin.Context) (url.Values, error) {
 
 	for name, values := range fields {
 		if len(values) != 1 {
-			return nil, apierr.Invalid(name, httpx.CodeDuplicate, "may be given once")
+			return nil, apierr.Invalid(name, httpx.CodeDuplicate, "must be given only once")
 		}
 	}
 

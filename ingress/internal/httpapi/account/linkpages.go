@@ -118,7 +118,7 @@ func (h *Pages) declineForm(c *gin.Context, token string) {
 	showRendered(c, http.StatusOK, page, err)
 }
 
-const invitationGone = "This invitation does not hold any more, or the link is not complete. Ask whoever invited you for a new one."
+const invitationGone = "This invitation is no longer valid, or the link is incomplete. Ask for a new invitation."
 
 // showAccept shows the forms of an invitation: one button for a person who is logged in as the
 // invited address, else one form for people with an account and one for people without. The page
@@ -164,7 +164,7 @@ func (h *Pages) ResetForm(c *gin.Context) {
 func (h *Pages) showReset(c *gin.Context, token string, status int, problem string) {
 	user, err := h.resetFor(c, token)
 	if err != nil {
-		showLinkGone(c, err, "This link was used already, is too old, or is not complete. Ask for a new one.")
+		showLinkGone(c, err, "This link was already used, has expired or is incomplete. Ask for a new one.")
 		return
 	}
 	page, err := web.RenderReset(web.Reset{Token: token, Email: user.Email, Problem: problem})
@@ -192,7 +192,7 @@ func showLinkGone(c *gin.Context, err error, words string) {
 
 // ShowNotice shows a page with one message.
 func ShowNotice(c *gin.Context, status int, words string) {
-	page, err := web.RenderNotice(web.Notice{Title: "That did not work", Words: words, Problem: true})
+	page, err := web.RenderNotice(web.Notice{Title: "Something went wrong", Words: words, Problem: true})
 	showRendered(c, status, page, err)
 }
 

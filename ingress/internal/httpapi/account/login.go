@@ -182,7 +182,7 @@ func (h *Handler) countSignup(c *gin.Context, signUp func() error) error {
 
 	client := h.Auth.DemoClient(c.Request)
 	if wait := h.signups.Begin(client); wait > 0 {
-		return httpx.RateLimited(wait, fmt.Sprintf("this client address has made %d accounts within an hour", h.SignupsPerAddress))
+		return httpx.RateLimited(wait, fmt.Sprintf("this client address has created %d accounts within an hour", h.SignupsPerAddress))
 	}
 
 	err := signUp()
@@ -287,7 +287,7 @@ func (h *Handler) logout(c *gin.Context) {
 	found := &httpx.Problems{}
 	value, everywhere := httpx.QueryValue(c, "everywhere", found)
 	if everywhere && value != "1" {
-		found.Add("everywhere", httpx.CodeInvalidValue, "must be 1 or left out")
+		found.Add("everywhere", httpx.CodeInvalidValue, "must be 1 if given")
 	}
 	if err := found.Err(); err != nil {
 		httpx.Fail(c, err)

@@ -77,10 +77,10 @@ func readLoginQuery(c *gin.Context) (next string, takeOver bool, err error) {
 	next = nextFor(c, found)
 	value, takeOver := httpx.QueryValue(c, "takeover", found)
 	if takeOver && value != "1" {
-		found.Add("takeover", httpx.CodeInvalidValue, "must be 1 or left out")
+		found.Add("takeover", httpx.CodeInvalidValue, "must be 1 if given")
 	}
 	if site := c.GetHeader("Sec-Fetch-Site"); takeOver && site != "" && site != "same-origin" && site != "none" {
-		return "", false, apierr.New(apierr.PermissionDenied, "a page of another origin may not send this request")
+		return "", false, apierr.New(apierr.PermissionDenied, "requests from pages of other origins are not allowed")
 	}
 	return next, takeOver, found.Err()
 }
@@ -114,7 +114,7 @@ func (h *Handler) setAttempt(c *gin.Context, value string, maxAge int) {
 func (h *Handler) attemptFor(c *gin.Context) (attempt, error) {
 	var begun attempt
 	wrong := apierr.Invalid("state", httpx.CodeInvalidValue,
-		"is not that of a login that this browser began in the last %d minutes; begin again",
+		"does not belong to a login started by this browser in the last %d minutes; start again",
 		int(attemptLife/time.Minute))
 	if c.Request.Method == http.MethodHead { // HEAD must not log anybody in
 		return begun, wrong
@@ -215,7 +215,7 @@ func seeOther(c *gin.Context, address string) {
 func (h *Handler) personFor(c *gin.Context, begun attempt) (accountdb.Identity, error) {
 	codes := httpx.Query(c)["code"]
 	if len(httpx.Query(c)["error"]) > 0 {
-		return accountdb.Identity{}, apierr.New(apierr.Unauthenticated, "the provider did not log you in")
+		return accountdb.Identity{}, apierr.New(apierr.Unauthenticated, "the identity provider did not log you in")
 	}
 	if len(codes) != 1 || codes[0] == "" {
 		return accountdb.Identity{}, apierr.Invalid("code", httpx.CodeRequired, "must be given once")

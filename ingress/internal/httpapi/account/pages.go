@@ -50,7 +50,7 @@ func (h *Pages) LoginPage(c *gin.Context) {
 		h.showLogin(c, status, shown)
 	}
 	if len(tokens) != 1 || !secrets.IsLinkToken(tokens[0]) {
-		refuse(http.StatusBadRequest, "This is not a complete login link. Copy the whole of it.")
+		refuse(http.StatusBadRequest, "This login link is incomplete. Copy the whole link.")
 		return
 	}
 	if c.Request.Method == http.MethodHead || strings.Contains(c.GetHeader("Sec-Purpose"), "prefetch") {
@@ -65,9 +65,9 @@ func (h *Pages) LoginPage(c *gin.Context) {
 		if h.redirectLoggedIn(c, shown.Next) { // probably by this very link
 			return
 		}
-		refuse(http.StatusGone, "This login link was used already, or is too old. Get a new one.")
+		refuse(http.StatusGone, "This login link was already used or has expired. Get a new one.")
 	case errors.Is(err, accountdb.ErrLinkUnknown):
-		refuse(http.StatusBadRequest, "This login link does not exist here. Get a new one.")
+		refuse(http.StatusBadRequest, "This login link is not valid here. Get a new one.")
 	case err != nil:
 		httpx.Fail(c, err)
 	default:

@@ -75,7 +75,7 @@ func (b *importBody) checkDocument(p *httpx.Problems) {
 	case b.Document[0] == '{':
 		b.text = b.Document
 	case err != nil || b.Document[0] != '"':
-		p.Add("document", httpx.CodeInvalidType, "must be an object, or a text in JSON or YAML")
+		p.Add("document", httpx.CodeInvalidType, "must be an object, or a JSON or YAML text")
 	case text == "":
 		p.Add("document", httpx.CodeTooShort, "must not be empty")
 	default:
@@ -87,7 +87,7 @@ func (b *importBody) checkDocument(p *httpx.Problems) {
 func checkOperations(p *httpx.Problems, operations []string) {
 	const path = "operations"
 	if len(operations) == 0 {
-		p.Add(path, httpx.CodeTooShort, "must not be empty: left out it means all")
+		p.Add(path, httpx.CodeTooShort, "must not be empty; omit it to import all operations")
 	}
 
 	p.Count(path, len(operations), maxEndpoints)
@@ -196,7 +196,7 @@ func (b *importBody) apply(agent *domain.Agent, endpoints []domain.Endpoint, sea
 	}
 
 	if n := len(t.Endpoints); n > maxEndpoints {
-		p.Add("operations", httpx.CodeTooLong, "the agent would have %d endpoints and may have %d: name those that it needs", n, maxEndpoints)
+		p.Add("operations", httpx.CodeTooLong, "endpoint limit of the agent exceeded (%d of %d): select operations", n, maxEndpoints)
 	}
 
 	agent.Tools.HTTPRequest = &t
@@ -245,7 +245,7 @@ func (b *importBody) checkOrigins(endpoints []domain.Endpoint) error {
 	}
 
 	found := &httpx.Problems{}
-	found.Add("headers", httpx.CodeInvalidValue, "would go to %d servers: %s; import the operations of each by themselves, or give serverUrl",
+	found.Add("headers", httpx.CodeInvalidValue, "would be sent to %d servers: %s; import them separately, or give serverUrl",
 		len(origins), named)
 	return found.Err()
 }
@@ -266,7 +266,7 @@ func (h *Handler) checkSize(agent *domain.Agent, p *httpx.Problems) error {
 		return fmt.Errorf("rendering agent: %w", err)
 	}
 	if n := len(raw); n > httpx.MaxBody-spare {
-		p.Add("operations", httpx.CodeTooLong, "the agent would have %d bytes and may have %d: name those that it needs", n, httpx.MaxBody-spare)
+		p.Add("operations", httpx.CodeTooLong, "size limit of the agent exceeded (%d of %d bytes): select operations", n, httpx.MaxBody-spare)
 	}
 	return nil
 }

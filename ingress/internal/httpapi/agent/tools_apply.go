@@ -203,9 +203,9 @@ func (s entrySecrets) signingSecret(p *httpx.Problems, at, address, secret strin
 func (s entrySecrets) checkKeep(p *httpx.Problems, at, address string, found bool) {
 	switch {
 	case !found:
-		p.Add(at, httpx.CodeInvalidValue, "there is no secret to keep: \"***\" stands for one that was set before")
+		p.Add(at, httpx.CodeInvalidValue, "no secret is set yet: \"***\" keeps an existing one")
 	case Origin(s.url) != Origin(address):
-		p.Add(at, httpx.CodeInvalidValue, "must be given again, for the address has another origin now")
+		p.Add(at, httpx.CodeInvalidValue, "must be given again, because the origin of the address has changed")
 	}
 }
 

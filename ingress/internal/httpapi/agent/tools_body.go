@@ -161,7 +161,7 @@ func (b *knowledgeBody) Check(p *httpx.Problems) {
 	if metadata := b.Metadata.Value; metadata != nil {
 		const path = "tools.knowledge.metadata"
 		if len(*metadata) == 0 {
-			p.Add(path, httpx.CodeTooShort, "must not be empty; null stands for documents with whatever metadata")
+			p.Add(path, httpx.CodeTooShort, "must not be empty; null means documents with any metadata")
 		}
 		httpx.CheckMetadata(p, path, *metadata)
 	}
@@ -171,7 +171,7 @@ func (b *knowledgeBody) Check(p *httpx.Problems) {
 // because a caller that computed an empty list does not mean all documents.
 func checkDocumentIDs(p *httpx.Problems, path string, ids []string) {
 	if len(ids) == 0 {
-		p.Add(path, httpx.CodeTooShort, "must not be empty; null stands for all documents")
+		p.Add(path, httpx.CodeTooShort, "must not be empty; null means all documents")
 	}
 
 	p.Count(path, len(ids), maxDocuments)
@@ -267,7 +267,7 @@ func (b *endpointBody) checkTemplate(p *httpx.Problems, at string) {
 	path, query := template.Variables()
 	for _, name := range slices.Concat(path, query) {
 		if _, known := properties[name]; !known {
-			p.Add(at+".inputSchema.properties."+name, httpx.CodeRequired, "is required: the address has the variable {%s}", name)
+			p.Add(at+".inputSchema.properties."+name, httpx.CodeRequired, "is required, because the address has the variable {%s}", name)
 		}
 	}
 }
@@ -292,7 +292,7 @@ func checkToolName(p *httpx.Problems, at, name string, seen map[string]bool) {
 	case !toolName.MatchString(name):
 		p.Add(at, httpx.CodeInvalidValue, "must be 1 to 64 letters, digits, underscores and hyphens")
 	case seen[name]:
-		p.Add(at, httpx.CodeDuplicate, "is the name of an entry before")
+		p.Add(at, httpx.CodeDuplicate, "repeats an earlier name")
 	}
 	seen[name] = true
 }
@@ -305,11 +305,11 @@ func checkHeaders(p *httpx.Problems, at string, headers map[string]string) {
 		value, lower, here := headers[name], strings.ToLower(name), at+"."+name
 		switch {
 		case !httpx.HeaderName.MatchString(name):
-			p.Add(at, httpx.CodeInvalidValue, "holds what is no name of a header")
+			p.Add(at, httpx.CodeInvalidValue, "contains an invalid header name")
 		case slices.Contains(ownHeaders, lower):
 			p.Add(here, httpx.CodeInvalidValue, "is set by the service")
 		case seen[lower]:
-			p.Add(here, httpx.CodeDuplicate, "is given twice: case does not matter in names of headers")
+			p.Add(here, httpx.CodeDuplicate, "is given twice: header names ignore case")
 		case value == "":
 			p.Add(here, httpx.CodeTooShort, "must not be empty")
 		case len(value) > maxHeaderValue:

@@ -41,7 +41,7 @@ func (b *widgetBody) apply(w *domain.Widget, seal func(string) string, p *httpx.
 	case *secret != hidden:
 		w.IdentitySecret = seal(*secret)
 	case w.IdentitySecret == "":
-		p.Add(identitySecret, httpx.CodeInvalidValue, "there is no secret to keep: \"***\" stands for one that was set before")
+		p.Add(identitySecret, httpx.CodeInvalidValue, "no secret is set yet: \"***\" keeps an existing one")
 	}
 }
 
@@ -53,8 +53,8 @@ func checkOrigins(p *httpx.Problems, origins []string) {
 		at := httpx.Element(path, i)
 		switch {
 		case !httpx.IsOrigin(origin):
-			p.Add(at, httpx.CodeInvalidValue, "must be the scheme and host of one site as browsers send them, such as https://www.example.com: "+
-				"in lower case, names of other letters as xn--…; there are no patterns")
+			p.Add(at, httpx.CodeInvalidValue, "must be an origin as browsers send it, such as https://www.example.com: "+
+				"in lower case, non-ASCII names as xn--…, no patterns")
 		case slices.Contains(origins[:i], origin):
 			p.Add(at, httpx.CodeDuplicate, "is given twice")
 		}

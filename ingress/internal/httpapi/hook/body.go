@@ -104,7 +104,7 @@ func (b *newHookBody) Check(p *httpx.Problems) {
 func (b *hookChangeBody) Check(p *httpx.Problems) {
 	b.hookFields.Check(p)
 	if b.Secret.Set && b.Secret.Value != httpx.HiddenSecret {
-		p.Add("secret", httpx.CodeInvalidValue, "is changed by action=rotate, which lets the one before hold for a while")
+		p.Add("secret", httpx.CodeInvalidValue, "cannot be changed here: use action=rotate, which keeps the previous secret valid for a while")
 	}
 }
 
@@ -145,9 +145,9 @@ func (f *hookFields) checkHeaders(p *httpx.Problems, source domain.HookSource) {
 		switch {
 		case !field.header.Set || field.header.Null || field.header.Value == "" && field.empty:
 		case !named:
-			p.Add(field.name, httpx.CodeInvalidValue, "is for the sources hmac and token: %s names its own headers", source)
+			p.Add(field.name, httpx.CodeInvalidValue, "is only for the sources hmac and token: %s has fixed headers", source)
 		case !httpx.HeaderName.MatchString(field.header.Value):
-			p.Add(field.name, httpx.CodeInvalidValue, "must be the name of a header, of 1 to 128 characters")
+			p.Add(field.name, httpx.CodeInvalidValue, "must be a header name of 1 to 128 characters")
 		}
 	}
 }

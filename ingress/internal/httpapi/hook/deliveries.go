@@ -81,7 +81,7 @@ func (h *Handler) hookFor(c *gin.Context, hookID, deliveryID string) (string, er
 	case len(hooks) == 0:
 		return "", httpx.NotFound()
 	case len(hooks) > 1:
-		return "", apierr.Invalid("hookId", httpx.CodeRequired, "several hooks have a delivery of this id: name one by hookId")
+		return "", apierr.Invalid("hookId", httpx.CodeRequired, "several hooks have a delivery with this id: add hookId")
 	}
 
 	return hooks[0], nil
@@ -176,7 +176,7 @@ func (h *Handler) postDeliveries(c *gin.Context) {
 	found := &httpx.Problems{}
 	hookID, within := httpx.QueryValue(c, "hookId", found)
 	if !within {
-		found.Add("hookId", httpx.CodeRequired, "an id is one within a hook")
+		found.Add("hookId", httpx.CodeRequired, "is needed with id, which is unique only within a hook")
 	}
 
 	deliveryID, present := httpx.QueryValue(c, "id", found)
@@ -184,7 +184,7 @@ func (h *Handler) postDeliveries(c *gin.Context) {
 		found.Add("action", httpx.CodeInvalidValue, "must be redeliver")
 	}
 	if !present {
-		found.Add("id", httpx.CodeRequired, "the query must name the delivery")
+		found.Add("id", httpx.CodeRequired, "is required: the delivery's id")
 	}
 	if err := found.Err(); err != nil {
 		httpx.Fail(c, err)
@@ -216,7 +216,7 @@ func (h *Handler) openHook(c *gin.Context, hookID string) (*intake.Hook, error) 
 	hook, err := h.Hooks.Get(c.Request.Context(), hookID)
 	if apierr.CodeFor(err) == apierr.NotFound {
 		return nil, apierr.New(apierr.Conflict,
-			"the hook takes no deliveries: it is disabled, or its API key is no longer valid; enable it or set another keyId")
+			"the hook accepts no deliveries: it is disabled, or its API key is no longer valid; enable it or set another keyId")
 	}
 	return hook, err
 }
@@ -231,8 +231,8 @@ func (h *Handler) redeliver(c *gin.Context, hook *intake.Hook, deliveryID string
 	}
 	if !known.Kept {
 		return intake.Taken{}, apierr.Invalid("id", httpx.CodeInvalidValue,
-			"what this delivery brought is not kept: it was filtered, its run was "+
-				"erased or is kept no longer, or it has more than %d bytes", hookdb.DeliveryBodyMax)
+			"the body of this delivery is not kept: it was filtered, its run was "+
+				"erased or has expired, or it has more than %d bytes", hookdb.DeliveryBodyMax)
 	}
 
 	body, contentType, err := h.HooksDB.DeliveryBody(ctx, org, hook.ID, deliveryID)
@@ -258,7 +258,7 @@ func (h *Handler) redeliver(c *gin.Context, hook *intake.Hook, deliveryID string
 		}
 	}
 
-	return intake.Taken{}, apierr.Invalid("id", httpx.CodeInvalidValue, "this was delivered again %d times", maxRedelivered)
+	return intake.Taken{}, apierr.Invalid("id", httpx.CodeInvalidValue, "was already redelivered %d times", maxRedelivered)
 }
 
 // redeliveredID returns the id of a delivery's nth redelivery. A redelivery of a redelivery counts

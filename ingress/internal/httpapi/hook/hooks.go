@@ -82,7 +82,7 @@ func (h *Handler) createHook(c *gin.Context) {
 	hook := body.hook()
 	if hook.KeyID = body.KeyID.Value; !body.KeyID.Set {
 		if hook.KeyID = who.KeyID; who.KeyID == "" || who.UserID != "" {
-			found.Add("keyId", httpx.CodeRequired, "is required: an API key of the organization, as which deliveries enter")
+			found.Add("keyId", httpx.CodeRequired, "is required: the API key of the organization that starts the runs")
 		}
 	}
 

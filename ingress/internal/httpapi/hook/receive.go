@@ -77,7 +77,8 @@ var (
 		Strangers: transfer.Bounds{
 			PerCredential: strangersPerHook, PerOrganization: strangersPerOrganization, PerAddress: strangersPerAddress, AtOnce: strangersAtOnce,
 		}, Pace: deliveryPace, Patience: transfer.PaceTime, Queue: transfer.QueueTime, QueueOwn: true,
-		Doing: "taking too many large deliveries at once", TooMany: "too many large deliveries are coming at once", Limit: transfer.LimitArrival,
+		Doing: "receiving too many large deliveries simultaneously", TooMany: "too many simultaneous large deliveries",
+		Limit: transfer.LimitArrival,
 	}
 	MediumDeliveries = &transfer.Policy{
 		Bounds: transfer.Bounds{
@@ -98,7 +99,7 @@ var (
 func smallDeliveries() *transfer.Policy {
 	policy := *transfer.SmallBodies
 	policy.QueueOwn = true
-	policy.Doing, policy.TooMany = "taking too many deliveries at once", "too many deliveries are coming at once"
+	policy.Doing, policy.TooMany = "receiving too many deliveries simultaneously", "too many simultaneous deliveries"
 	return &policy
 }
 
@@ -115,7 +116,7 @@ func (h *Handler) ReceiveDelivery(c *gin.Context) {
 	sender := hook.ID + " " + client
 	verified := h.senders.has(sender) || slices.Contains(hook.Senders, client)
 	if wait := h.Unsigned.Wait(sender); wait > 0 && !isExempt(c, hook, verified) {
-		httpx.Fail(c, httpx.RateLimited(wait, "too many deliveries to this hook that were not signed as they should be"))
+		httpx.Fail(c, httpx.RateLimited(wait, "too many deliveries to this hook without a valid signature"))
 		return
 	}
 	if err := webhookin.VerifyHeaders(hook.Source, hook.SignatureHeader, hook.Secrets, c.Request.Header, time.Now()); err != nil {
@@ -224,7 +225,7 @@ func readWhole(from io.Reader, length int64) ([]byte, error) {
 		if _, coded := errors.AsType[*apierr.Error](err); coded {
 			return nil, err
 		}
-		return nil, apierr.Wrap(apierr.InvalidRequest, fmt.Errorf("reading body: %w", err), "the body did not arrive whole")
+		return nil, apierr.Wrap(apierr.InvalidRequest, fmt.Errorf("reading body: %w", err), "the body was not received completely")
 	}
 	return buf.Bytes(), nil
 }

@@ -25,7 +25,7 @@ func (h *Handler) verify(ctx context.Context, hook *intake.Hook, client string) 
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	if err := h.HooksDB.VerifySender(ctx, hook.OrganizationID, hook.ID, client); err != nil {
-		h.Log.Warn().Err(err).Str("org_id", hook.OrganizationID).Msg("cannot remember the verified sender of a hook")
+		h.Log.Warn().Err(err).Str("org_id", hook.OrganizationID).Msg("cannot store the verified sender of a hook")
 		h.senders.forget(sender)
 	}
 }

@@ -78,7 +78,7 @@ func (m *answerQueue) wait(ctx context.Context, owner string, bytes int) (made f
 
 	if own >= maxQueued {
 		m.mu.Unlock()
-		return nil, RateLimited(SeatWait, "this organization is reading too many large answers at once")
+		return nil, RateLimited(SeatWait, "this organization is reading too many large answers simultaneously")
 	}
 
 	m.waiting = append(m.waiting, turn)
@@ -95,7 +95,7 @@ func (m *answerQueue) wait(ctx context.Context, owner string, bytes int) (made f
 		made() // its turn came at the same moment
 	}
 
-	busy := apierr.New(apierr.Overloaded, "too many large answers are being read at once")
+	busy := apierr.New(apierr.Overloaded, "too many large answers are being read simultaneously; try again shortly")
 	busy.RetryAfter = SeatWait
 	return nil, busy
 }

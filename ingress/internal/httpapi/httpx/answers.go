@@ -76,13 +76,13 @@ func (a *LargeAnswers) Enter(owner string, bytes int64, conn *http.ResponseContr
 	}
 
 	if own > 0 && own+bytes > a.PerOrganization {
-		return nil, RateLimited(SeatWait, "this organization is reading too many large answers at once")
+		return nil, RateLimited(SeatWait, "this organization is reading too many large answers simultaneously")
 	}
 
 	now := time.Now()
 	for a.total > 0 && a.total+bytes > a.AtOnce {
 		if !a.closeSlowest(owner, now) {
-			busy := apierr.New(apierr.Overloaded, "too many large answers are being read at once")
+			busy := apierr.New(apierr.Overloaded, "too many large answers are being read simultaneously; try again shortly")
 			busy.RetryAfter = SeatWait
 			return nil, busy
 		}
@@ -170,7 +170,7 @@ func (l *LargeAnswer) extend() error {
 	l.all.mu.Lock()
 	defer l.all.mu.Unlock()
 	if l.cut {
-		return apierr.New(apierr.Overloaded, "too many large answers are being read at once")
+		return apierr.New(apierr.Overloaded, "too many large answers are being read simultaneously; try again shortly")
 	}
 	earned := time.Duration(l.sent) * time.Second / SlowestRate
 	_ = l.conn.SetWriteDeadline(l.began.Add(TransferTime + earned)) // fails only for recorders in tests

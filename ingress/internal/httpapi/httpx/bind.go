@@ -112,7 +112,7 @@ func NotJSON() error {
 
 // TooLarge returns the error for a body of more than maximum bytes.
 func TooLarge(maximum int64) error {
-	return apierr.New(apierr.PayloadTooLarge, "the body may have %d bytes at most", maximum)
+	return apierr.New(apierr.PayloadTooLarge, "the body must have at most %d bytes", maximum)
 }
 
 // IsJSON reports whether the headers declare an uncompressed JSON body in UTF-8.

@@ -40,7 +40,7 @@ func (b *demoBudget) check(ctx context.Context, maximum int64, now time.Time) er
 		return nil
 	}
 
-	e := apierr.New(apierr.BudgetExceeded, "the demo has used up what it may spend in a day; log in or use an API key")
+	e := apierr.New(apierr.BudgetExceeded, "the demo's daily budget is used up; log in or use an API key")
 	e.RetryAfter = demoBudgetWait
 	return e
 }

@@ -65,7 +65,7 @@ func (s *encodedEvents) encode(events []domain.Event) (out []byte) {
 	for _, e := range events {
 		var err error
 		if out, s.ended, err = s.to.Append(out, e); err != nil {
-			s.log.Error().Err(err).Str("event", e.Type).Msg("an event cannot be told in another protocol")
+			s.log.Error().Err(err).Str("event", e.Type).Msg("cannot encode an event in the requested format")
 			return s.cut(out)
 		}
 		if s.ended {

@@ -55,7 +55,7 @@ func etag(version int) string { return `"` + strconv.Itoa(version) + `"` }
 // strongly: a weak tag matches no version.
 func (p Precondition) Check(version int) error {
 	if p.match != nil && !slices.Contains(p.match, anyVersion) && !slices.Contains(p.match, etag(version)) {
-		return apierr.New(apierr.PreconditionFailed, "the version is %d, which If-Match does not name; read it again", version)
+		return apierr.New(apierr.PreconditionFailed, "the version is %d, which does not match If-Match; read it again", version)
 	}
 	if p.has(version) {
 		return apierr.New(apierr.PreconditionFailed, "the version is %d, which If-None-Match excludes", version)
@@ -69,7 +69,7 @@ func RefuseMatch(header http.Header) error {
 	if err != nil || condition.match == nil || slices.Contains(condition.match, anyVersion) {
 		return err
 	}
-	return apierr.New(apierr.PreconditionFailed, "this has no version that If-Match could name; leave If-Match out")
+	return apierr.New(apierr.PreconditionFailed, "this resource has no version; omit If-Match")
 }
 
 // has reports whether If-None-Match names the version.

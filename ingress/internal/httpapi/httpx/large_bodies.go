@@ -83,6 +83,6 @@ func bodyError(err error, maximum int64) error {
 	case tooMuch:
 		return TooLarge(maximum)
 	default:
-		return apierr.Wrap(apierr.InvalidRequest, fmt.Errorf("reading body: %w", err), "the body did not arrive whole")
+		return apierr.Wrap(apierr.InvalidRequest, fmt.Errorf("reading body: %w", err), "the body was not received completely")
 	}
 }

@@ -81,11 +81,11 @@ func (l *Limiter) TakeSeats(who domain.Caller) ([]stream.Seat, error) {
 	case full == nil:
 		return seats, nil
 	case full.Name == credential.Name:
-		return nil, RateLimited(SeatWait, "this credential has too many streams and waiting requests open; end some")
+		return nil, RateLimited(SeatWait, "too many open streams and waiting requests of this credential; close some")
 	case full.Name == organization.Name:
-		return nil, RateLimited(SeatWait, "this organization has too many streams and waiting requests open; end some")
+		return nil, RateLimited(SeatWait, "too many open streams and waiting requests of this organization; close some")
 	default:
-		return nil, RateLimited(SeatWait, "this address has too many streams open; close some")
+		return nil, RateLimited(SeatWait, "too many open streams from this client address; close some")
 	}
 }
 
@@ -171,7 +171,7 @@ func Refusal(d ratelimit.Decision) error {
 	if d.Allowed {
 		return nil
 	}
-	return RateLimited(d.RetryAfter, fmt.Sprintf("the limit of %d requests a minute is reached", d.Limit))
+	return RateLimited(d.RetryAfter, fmt.Sprintf("rate limit of %d requests per minute exceeded", d.Limit))
 }
 
 // RateLimited returns a rate_limited error. The client may retry after wait.

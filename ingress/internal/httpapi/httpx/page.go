@@ -88,7 +88,7 @@ func QueryValue(c *gin.Context, name string, found *Problems) (value string, pre
 		return values[0], true
 	}
 
-	found.Add(name, CodeDuplicate, "may be given once")
+	found.Add(name, CodeDuplicate, "must be given only once")
 	return "", false
 }
 
@@ -110,7 +110,7 @@ func QueryID(c *gin.Context, prefix string) (value string, present bool, err err
 func RequiredID(c *gin.Context, prefix string) (string, error) {
 	value, present, err := QueryID(c, prefix)
 	if err == nil && !present {
-		return "", apierr.Invalid("id", CodeRequired, "the query must name the id")
+		return "", apierr.Invalid("id", CodeRequired, "is required in the query")
 	}
 	return value, err
 }

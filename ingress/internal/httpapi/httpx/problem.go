@@ -150,7 +150,7 @@ func Coded(c *gin.Context, err error) *apierr.Error {
 		return missingKey(err)
 	}
 	if c.Request.Context().Err() != nil { // including PostgreSQL's error for a cancelled statement
-		gone := apierr.New(apierr.Unavailable, "the request was given up") // the client has disconnected and does not read it
+		gone := apierr.New(apierr.Unavailable, "the request was cancelled") // the client has disconnected and does not read it
 		gone.RetryAfter = time.Second
 		return gone
 	}
@@ -161,13 +161,13 @@ func Coded(c *gin.Context, err error) *apierr.Error {
 // and for which data.
 func missingKey(err error) *apierr.Error {
 	missing := apierr.Wrap(apierr.Unavailable, err,
-		"the service cannot open stored data that this request needs; its operator finds the reason in the log (parley secrets status)")
+		"stored data for this request cannot be decrypted; the operator finds the reason in the log and with parley secrets status")
 	missing.RetryAfter = time.Minute
 	return missing
 }
 
 func internal() *apierr.Error {
-	return apierr.New(apierr.Internal, "something went wrong in the service; the request id finds it in the log")
+	return apierr.New(apierr.Internal, "internal error; search the service's log for the request id")
 }
 
 // FailOn is Fail for HTML pages: it calls show with the status and the error as sentences.

@@ -156,9 +156,9 @@ func CheckURL(p *Problems, at, address string) {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
 		p.Add(at, CodeInvalidValue, "must be an address that begins with https:// or http://")
 	case u.User != nil:
-		p.Add(at, CodeInvalidValue, "must hold no user name and password: send them in a header")
+		p.Add(at, CodeInvalidValue, "must not contain a user name or password: send them in a header")
 	case u.Fragment != "":
-		p.Add(at, CodeInvalidValue, "must hold no fragment")
+		p.Add(at, CodeInvalidValue, "must not contain a fragment")
 	}
 }
 
@@ -166,7 +166,7 @@ func CheckURL(p *Problems, at, address string) {
 func CheckMetadata(p *Problems, at string, metadata map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(metadata)) { // sorted, so that the same request always gets the same response
 		if !MetadataName.MatchString(name) {
-			p.Add(at, CodeInvalidValue, "holds what is no name: names have 1 to 64 letters, digits, dots, underscores and hyphens")
+			p.Add(at, CodeInvalidValue, "contains an invalid name: names have 1 to 64 letters, digits, dots, underscores and hyphens")
 			continue
 		}
 		p.Text(at+"."+name, metadata[name], 0, MaxMetadataValue)

@@ -54,24 +54,24 @@ func (r *Route) CheckQuery(c *gin.Context) error { //nolint:cyclop // a list of 
 		switch values := Query(c)[name]; {
 		case name == "action" && r.Action != "" || name == "id" && r.Find != nil || slices.Contains(r.Among(named), name):
 			if len(values) > 1 && !slices.Contains(Repeatable, name) {
-				found.Add(name, CodeDuplicate, "may be given once")
+				found.Add(name, CodeDuplicate, "must be given only once")
 			}
 			if slices.Contains(values, "") {
 				found.Add(name, CodeInvalidValue, "must not be empty")
 			}
 		case slices.Contains(r.Among(!named), name) && named:
-			found.Add(name, CodeConflict, "cannot come with id")
+			found.Add(name, CodeConflict, "cannot be combined with id")
 		case slices.Contains(r.Among(!named), name):
-			found.Add("id", CodeRequired, "a query with %s must name one thing by id", name)
+			found.Add("id", CodeRequired, "is required with %s", name)
 		case r.Other != "" && (name == "id" || name == "template"): // the action is missing
-			found.Add("action", CodeRequired, "a query with %s needs an action, such as %s", name, r.Other)
+			found.Add("action", CodeRequired, "is required with %s, for example %s", name, r.Other)
 		default:
 			found.Add(truncateName(name), CodeUnknown, "is not a parameter of this operation")
 		}
 	}
 
 	if r.Find != nil && r.List == nil && !named {
-		found.Add("id", CodeRequired, "the query must name the id")
+		found.Add("id", CodeRequired, "is required in the query")
 	}
 	return found.Err()
 }

@@ -36,7 +36,7 @@ func (r *References) CheckReferences(c *gin.Context, found *Problems, names ...s
 			return err
 		}
 		if !known {
-			found.Add(name, CodeInvalidValue, "does not name anything of this organization")
+			found.Add(name, CodeInvalidValue, "does not exist in this organization")
 		}
 	}
 
@@ -61,7 +61,7 @@ func (r *References) CheckDocuments(c *gin.Context, found *Problems, path string
 
 	for i, documentID := range ids {
 		if !known[documentID] {
-			found.Add(Element(path, i), CodeInvalidValue, "is no document of this organization")
+			found.Add(Element(path, i), CodeInvalidValue, "is not a document of this organization")
 		}
 	}
 

@@ -17,13 +17,13 @@ func CheckMessage(found *Problems, field, message string) {
 func IdempotencyKey(found *Problems, c *gin.Context, inBody Optional[string]) string {
 	headers := c.Request.Header.Values("Idempotency-Key")
 	if len(headers) > 1 {
-		found.Add("Idempotency-Key", CodeDuplicate, "the header was sent more than once")
+		found.Add("Idempotency-Key", CodeDuplicate, "was sent more than once")
 		return ""
 	}
 	if inBody.Set {
 		checkKey(found, "idempotencyKey", inBody.Value)
 		if len(headers) == 1 && headers[0] != inBody.Value {
-			found.Add("Idempotency-Key", CodeConflict, "header and body name different keys")
+			found.Add("Idempotency-Key", CodeConflict, "differs from the key in the body")
 		}
 		return inBody.Value
 	}

@@ -42,7 +42,7 @@ func decode(d Decoder, dst any) (ok bool) {
 	err := d.Value(shapeFor(target.Type()), target)
 	if err == nil {
 		if d.space(); d.pos < len(d.Src) {
-			err = d.syntax("there is more after the end of the value")
+			err = d.syntax("unexpected text after the end of the value")
 		}
 	}
 
@@ -297,9 +297,9 @@ func (d *Decoder) unknownMember(s *shape, name string) *apierr.Field {
 	defer d.leave(back)
 	like := slices.IndexFunc(s.fields, func(f field) bool { return strings.EqualFold(f.name, name) })
 	if like < 0 {
-		d.add(CodeUnknown, "is not known here")
+		d.add(CodeUnknown, "is unknown")
 	} else {
-		d.add(CodeUnknown, "is not known here: names match by exact case, and this one is %s", s.fields[like].name)
+		d.add(CodeUnknown, "is unknown: names match by exact case; use %s", s.fields[like].name)
 	}
 
 	return d.skip()

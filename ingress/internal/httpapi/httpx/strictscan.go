@@ -40,7 +40,7 @@ func (d *Decoder) member(first bool) (name []byte, more bool, err *apierr.Field)
 	}
 
 	if c != '"' {
-		return nil, false, d.syntax("a name in quotes is missing")
+		return nil, false, d.syntax("a quoted name is missing")
 	}
 	if name, err = d.text(); err != nil {
 		return nil, false, err
@@ -94,7 +94,7 @@ func (d *Decoder) skip() *apierr.Field {
 		_, err := d.number()
 		return err
 	case d.pos >= len(d.Src):
-		return d.syntax("it ends too early")
+		return d.syntax("unexpected end")
 	default:
 		return d.syntax("a value is missing")
 	}
@@ -212,7 +212,7 @@ func (d *Decoder) text() ([]byte, *apierr.Field) {
 		}
 	}
 
-	return nil, d.syntax("a string does not end")
+	return nil, d.syntax("an unterminated string")
 }
 
 // escapedText continues a string at its first backslash.
@@ -236,7 +236,7 @@ func (d *Decoder) escapedText(start int) ([]byte, *apierr.Field) {
 		}
 	}
 
-	return nil, d.syntax("a string does not end")
+	return nil, d.syntax("an unterminated string")
 }
 
 // unescaped maps the character after a backslash to its meaning. escape handles \u.
@@ -245,7 +245,7 @@ var unescaped = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 
 // escape decodes the escape at the current position and appends it to d.buf.
 func (d *Decoder) escape() *apierr.Field {
 	if d.pos+1 >= len(d.Src) {
-		return d.syntax("a string does not end")
+		return d.syntax("an unterminated string")
 	}
 
 	c := d.Src[d.pos+1]

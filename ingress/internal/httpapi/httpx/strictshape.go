@@ -149,7 +149,7 @@ func newShape(typ reflect.Type) *shape { //nolint:cyclop // one case for each ki
 	case reflect.Struct:
 		s.kind, s.fields = structKind, fieldsFor(typ)
 	default:
-		panic(fmt.Sprintf("no body holds a %s", typ))
+		panic(fmt.Sprintf("unsupported type %s in a body", typ))
 	}
 
 	return s

@@ -63,7 +63,7 @@ func (b *newDocumentBody) Check(p *httpx.Problems) {
 	b.documentFields.Check(p, b.URL)
 	switch {
 	case !b.Content.Set && !b.ContentBase64.Set && !b.URL.Set:
-		p.Add("content", httpx.CodeRequired, "is required, or contentBase64, or url")
+		p.Add("content", httpx.CodeRequired, "is required, unless contentBase64 or url is given")
 	case !b.Name.Set && !b.URL.Set: // the name is derived from the address
 		p.Add("name", httpx.CodeRequired, "is required")
 	}
@@ -105,7 +105,7 @@ func (f *documentFields) Check(p *httpx.Problems, address httpx.Optional[string]
 		set  bool
 	}{{"content", f.Content.Set}, {"contentBase64", f.ContentBase64.Set}, {"url", address.Set}} {
 		if field.set && first != "" {
-			p.Add(field.name, httpx.CodeConflict, "cannot come with %s: a document has one content", first)
+			p.Add(field.name, httpx.CodeConflict, "cannot be combined with %s: a document has one content", first)
 		}
 		if field.set {
 			first = field.name
@@ -127,7 +127,7 @@ func (f *documentFields) checkBase64(p *httpx.Problems) {
 	n, err := io.Copy(io.Discard, decoded(f.ContentBase64.Value))
 	switch {
 	case err != nil:
-		p.Add("contentBase64", httpx.CodeInvalidValue, "must be base64, of the alphabet with + and /, and padded")
+		p.Add("contentBase64", httpx.CodeInvalidValue, "must be padded base64 in the standard alphabet (+ and /)")
 	case n == 0:
 		p.Add("contentBase64", httpx.CodeTooShort, "must not be empty")
 	}
@@ -216,7 +216,7 @@ func readDocument[T any](from io.Reader, length int64) (body T, err error) {
 		if _, coded := errors.AsType[*apierr.Error](err); coded {
 			return body, err
 		}
-		return body, apierr.Wrap(apierr.InvalidRequest, fmt.Errorf("reading body: %w", err), "the body did not arrive whole")
+		return body, apierr.Wrap(apierr.InvalidRequest, fmt.Errorf("reading body: %w", err), "the body was not received completely")
 	}
 
 	found := &httpx.Problems{}

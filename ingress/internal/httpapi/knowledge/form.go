@@ -61,7 +61,7 @@ func newDocumentForm(
 	printable := strings.IndexFunc(boundary, func(r rune) bool { return r < ' ' || r > '~' }) < 0
 	if err != nil || boundary == "" || len(boundary) > maxBoundary || !printable || strings.HasSuffix(boundary, " ") {
 		return nil, apierr.Invalid(httpx.BodyPath, httpx.CodeInvalidValue,
-			"the Content-Type must name the boundary, of 1 to %d characters", maxBoundary)
+			"must have a boundary of 1 to %d characters", maxBoundary)
 	}
 	return &documentForm{in: in, parts: multipart.NewReader(in, boundary), limit: limit, upload: upload, unread: maxFormRest}, nil
 }
@@ -81,7 +81,7 @@ func (f *documentForm) read() error {
 			return f.readError()
 		}
 		if n == maxFormParts {
-			f.found.Add(httpx.BodyPath, httpx.CodeTooLong, "the form may have %d parts at most", maxFormParts)
+			f.found.Add(httpx.BodyPath, httpx.CodeTooLong, "the form must have at most %d parts", maxFormParts)
 			return f.found.Err()
 		}
 		if err := f.take(part); err != nil {
@@ -90,7 +90,7 @@ func (f *documentForm) read() error {
 	}
 
 	if f.seen == 0 && !f.found.Has(partFile) && f.unread >= 0 {
-		f.found.Add(partFile, httpx.CodeRequired, "is required: a part of the form by this name that holds the document")
+		f.found.Add(partFile, httpx.CodeRequired, "is required: the form part with the document")
 	}
 	return f.found.Err()
 }
@@ -109,9 +109,9 @@ func (f *documentForm) readError() error {
 	if f.in.Err != nil && !errors.Is(f.in.Err, transfer.ErrNotAllowed) {
 		return f.in.Err
 	}
-	what := "is not a whole form with this boundary"
+	what := "is not a complete form with this boundary"
 	if f.in.Err != nil {
-		what = "the header of a part may have 8192 bytes at most"
+		what = "the header of a part must have at most 8192 bytes"
 	}
 	f.found.Add(httpx.BodyPath, httpx.CodeInvalidValue, "%s", what)
 	return f.found.Err()
@@ -124,7 +124,7 @@ func (f *documentForm) take(part *multipart.Part) error {
 	switch encoding := strings.ToLower(part.Header.Get("Content-Transfer-Encoding")); encoding {
 	case "", "binary", "8bit", "7bit":
 	default: // no browser sends one, and RFC 7578 deprecates it
-		f.found.Add(partName(name), httpx.CodeInvalidValue, "must be sent as it is, not by a Content-Transfer-Encoding")
+		f.found.Add(partName(name), httpx.CodeInvalidValue, "must be sent without a Content-Transfer-Encoding")
 		return f.skip(part)
 	}
 
@@ -134,9 +134,9 @@ func (f *documentForm) take(part *multipart.Part) error {
 	case partMetadata:
 		return f.takeMetadata(part)
 	case "":
-		f.found.Add(httpx.BodyPath, httpx.CodeInvalidValue, "holds a part without a name")
+		f.found.Add(httpx.BodyPath, httpx.CodeInvalidValue, "contains a part without a name")
 	default:
-		f.found.Add(partName(name), httpx.CodeUnknown, "is not known here: the parts of the form are file and metadata")
+		f.found.Add(partName(name), httpx.CodeUnknown, "is unknown: the parts of the form are file and metadata")
 	}
 
 	return f.skip(part)
@@ -170,9 +170,9 @@ func (f *documentForm) at(n int) string {
 
 func (f *documentForm) tooMany() string {
 	if f.limit == 1 {
-		return "may come once: a document has one content"
+		return "must be sent only once: a document has one content"
 	}
-	return fmt.Sprintf("may come %d times at most", f.limit)
+	return fmt.Sprintf("may be repeated at most %d times", f.limit)
 }
 
 // hasInvalidFileName reports whether a part's header is invalid because of a control character in a file
@@ -237,8 +237,8 @@ func fileName(part *multipart.Part) string {
 }
 
 func documentTooLarge(at string) error {
-	e := apierr.New(apierr.PayloadTooLarge, "%s: a document may have %d bytes at most", at, MaxDocument)
-	e.Fields = []apierr.Field{{Field: at, Code: httpx.CodeTooLong, Message: "may have 20971520 bytes at most"}}
+	e := apierr.New(apierr.PayloadTooLarge, "%s: a document must have at most %d bytes", at, MaxDocument)
+	e.Fields = []apierr.Field{{Field: at, Code: httpx.CodeTooLong, Message: "must have at most 20971520 bytes"}}
 	return e
 }
 
@@ -255,7 +255,7 @@ func (f *documentForm) takeMetadata(part *multipart.Part) error {
 		return f.readError()
 	}
 	if len(text) > maxFormMetadata {
-		f.found.Add(partMetadata, httpx.CodeTooLong, "may have %d bytes at most", maxFormMetadata)
+		f.found.Add(partMetadata, httpx.CodeTooLong, "must have at most %d bytes", maxFormMetadata)
 		return f.skip(part)
 	}
 

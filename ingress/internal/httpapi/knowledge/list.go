@@ -31,7 +31,7 @@ func (h *Handler) getKnowledge(c *gin.Context) {
 	case searches:
 		for _, name := range listParams[:3] {
 			if _, present := httpx.Query(c)[name]; present {
-				found.Add(name, httpx.CodeConflict, "cannot come with query: beside it there may be %s", strings.Join(searchParams[1:], ", "))
+				found.Add(name, httpx.CodeConflict, "cannot be combined with query; allowed are %s", strings.Join(searchParams[1:], ", "))
 			}
 		}
 		h.search(c, found)
@@ -40,7 +40,7 @@ func (h *Handler) getKnowledge(c *gin.Context) {
 	default:
 		for _, name := range searchParams[1:3] {
 			if _, present := httpx.Query(c)[name]; present {
-				found.Add("query", httpx.CodeRequired, "a query with %s must say by query what is looked for", name)
+				found.Add("query", httpx.CodeRequired, "is required with %s", name)
 			}
 		}
 		h.listDocuments(c, found)

@@ -53,7 +53,7 @@ type documentPassages struct {
 func requestedPart(c *gin.Context, found *httpx.Problems) (part documentPart) {
 	if content, present := httpx.QueryValue(c, "content", found); present {
 		if content != "1" && content != "true" {
-			found.Add("content", httpx.CodeInvalidValue, "must be 1 or true; without it the answer is the document as the service knows it")
+			found.Add("content", httpx.CodeInvalidValue, "must be 1 or true; omit it to read the document's state")
 		}
 		part.content = true
 	}
@@ -61,10 +61,10 @@ func requestedPart(c *gin.Context, found *httpx.Problems) (part documentPart) {
 	part.page = readNumber(c, found, "page", 1, maxDocumentPages)
 	part.chunk = readNumber(c, found, "chunk", 0, maxChunks)
 	if part.page != nil && part.content {
-		found.Add("page", httpx.CodeConflict, "cannot come with content: name one part of the document")
+		found.Add("page", httpx.CodeConflict, "cannot be combined with content")
 	}
 	if part.chunk != nil && (part.content || part.page != nil) {
-		found.Add("chunk", httpx.CodeConflict, "cannot come with content or page: name one part of the document")
+		found.Add("chunk", httpx.CodeConflict, "cannot be combined with content or page")
 	}
 	return part
 }
@@ -166,9 +166,9 @@ func (h *Handler) pageOfDocument(c *gin.Context, documentID string, page int) (s
 	case err != nil:
 		return shown, err
 	case doc.Pages == nil:
-		return shown, apierr.New(apierr.NotFound, "the document has no pages: ask for one of its %d passages by chunk", doc.Chunks)
+		return shown, apierr.New(apierr.NotFound, "the document has no pages: use chunk for one of its %d passages", doc.Chunks)
 	case page > *doc.Pages:
-		return shown, apierr.New(apierr.NotFound, "there is no page %d: the document has %d", page, *doc.Pages)
+		return shown, apierr.New(apierr.NotFound, "page %d does not exist: the document has %d", page, *doc.Pages)
 	}
 
 	org := httpx.Caller(c).OrganizationID
@@ -187,7 +187,7 @@ func (h *Handler) pageOfDocument(c *gin.Context, documentID string, page int) (s
 func (h *Handler) showChunk(c *gin.Context, documentID string, chunk int) {
 	doc, err := h.readyDocument(c, documentID)
 	if err == nil && chunk >= doc.Chunks {
-		err = apierr.New(apierr.NotFound, "there is no passage %d: the document has %d, and the first is 0", chunk, doc.Chunks)
+		err = apierr.New(apierr.NotFound, "passage %d does not exist: the document has %d, and the first is 0", chunk, doc.Chunks)
 	}
 	if err != nil {
 		httpx.Fail(c, err)
@@ -210,7 +210,7 @@ func (h *Handler) showChunk(c *gin.Context, documentID string, chunk int) {
 func (h *Handler) readyDocument(c *gin.Context, documentID string) (domain.Document, error) {
 	doc, err := h.KnowledgeDB.DocumentByID(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID)
 	if err == nil && doc.Status != domain.DocumentReady {
-		err = apierr.New(apierr.NotFound, "the document is %s: only one that is ready has pages and passages", doc.Status)
+		err = apierr.New(apierr.NotFound, "the document is %s: only ready documents have pages and passages", doc.Status)
 	}
 	return doc, err
 }

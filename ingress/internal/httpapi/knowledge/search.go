@@ -28,7 +28,7 @@ const (
 	maxSearchDocuments = 100 // maximum number of documents that a search can name
 	searchTime         = 10 * time.Second
 	searchRetry        = 2 * time.Second
-	searchUnavailable  = "documents cannot be searched right now"
+	searchUnavailable  = "document search is unavailable; try again shortly"
 )
 
 // SearchCaller calls a worker over NATS and returns its reply.
@@ -127,7 +127,7 @@ func searchedMetadata(pairs []string, found *httpx.Problems) map[string]string {
 		name, value, cut := strings.Cut(pair, ":")
 		at := httpx.Element("metadata", i)
 		if _, known := out[name]; known {
-			found.Add(at, httpx.CodeDuplicate, "names what another names: a document has one value of each name")
+			found.Add(at, httpx.CodeDuplicate, "repeats a name: a document has one value for each name")
 		}
 		if !cut || !httpx.MetadataName.MatchString(name) {
 			found.Add(at, httpx.CodeInvalidValue,
@@ -167,7 +167,7 @@ func (h *Handler) callSearch(ctx context.Context, org string, request contract.S
 		return reply, fmt.Errorf("reading answer of search: %w", err)
 	}
 	if reply.Unavailable {
-		return reply, searchError(errors.New("the worker cannot search"))
+		return reply, searchError(errors.New("the worker failed to search"))
 	}
 	return reply, nil
 }
@@ -176,7 +176,7 @@ func (h *Handler) callSearch(ctx context.Context, org string, request contract.S
 func searchError(cause error) error {
 	what := searchUnavailable
 	if errors.Is(cause, bus.ErrNoToolWorker) {
-		what += ": no worker takes searches"
+		what += ": no worker is available for searches"
 	}
 	e := apierr.Wrap(apierr.Unavailable, cause, "%s", what)
 	e.RetryAfter = searchRetry

@@ -133,7 +133,8 @@ func (h *Handler) dropUploads(c *gin.Context, form *documentForm) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request.Context()), dropTimeout)
 	defer cancel()
 	if err := h.BlobsDB.DropUploads(ctx, httpx.Caller(c).OrganizationID, uploads); err != nil {
-		h.Log.Warn().Err(err).Str("org_id", httpx.Caller(c).OrganizationID).Msg("cannot remove what a refused form has left; the sweeper will")
+		h.Log.Warn().Err(err).Str("org_id", httpx.Caller(c).OrganizationID).
+			Msg("cannot remove the content of a rejected form; the sweeper will retry")
 	}
 }
 
@@ -202,11 +203,11 @@ func (h *Handler) putDocument(c *gin.Context) {
 func (b *documentChangeBody) checkAgainst(known domain.Document) error {
 	found := &httpx.Problems{}
 	if b.URL.Set && b.URL.Value == nil && known.URL != nil && !b.Content.Set && !b.ContentBase64.Set {
-		found.Add("url", httpx.CodeInvalidValue, "cannot be removed: without it the document needs a content")
+		found.Add("url", httpx.CodeInvalidValue, "cannot be removed without new content for the document")
 	}
 	withContent := b.Content.Set || b.ContentBase64.Set || b.URL.Value != nil && (known.URL == nil || *b.URL.Value != *known.URL)
 	if b.MIMEType.Set && !withContent && b.MIMEType.Value != shownDocument(known).MIMEType {
-		found.Add("mimeType", httpx.CodeInvalidValue, "is found in the content: send it with one, or as it was read")
+		found.Add("mimeType", httpx.CodeInvalidValue, "is detected from the content: send it with new content, or as it was read")
 	}
 	return httpx.Unchanged(found, *b, shownDocument(known))
 }
@@ -341,11 +342,12 @@ func documentError(err error) error {
 	var duplicate knowledgedb.ErrDuplicateDocument
 	switch {
 	case errors.Is(err, knowledgedb.ErrDocumentsFull):
-		full := apierr.Wrap(apierr.BudgetExceeded, err, "the organization has as many documents, or bytes of them, as it may have; delete some")
+		full := apierr.Wrap(apierr.BudgetExceeded, err, "document quota of the organization exceeded; "+
+			"delete documents or raise DOCUMENTS_PER_ORGANIZATION or DOCUMENT_BYTES_PER_ORGANIZATION")
 		full.RetryAfter = documentsFullWait
 		return full
 	case errors.As(err, &duplicate):
-		return apierr.Wrap(apierr.DocumentExists, err, "the document %s has this content, or this address", duplicate.ID)
+		return apierr.Wrap(apierr.DocumentExists, err, "the document %s already has this content or this address", duplicate.ID)
 	}
 	return err
 }

@@ -229,10 +229,10 @@ func (t *agentTools) await(reader *stream.Reader, run *rundb.StoredRun, progress
 			return nil, streamError(err, run.Run.ID)
 		}
 		if now := time.Now(); !permit.Holds(now) {
-			return nil, apierr.New(apierr.Unauthenticated, "the API key is not valid any more; the run %s goes on", run.Run.ID)
+			return nil, apierr.New(apierr.Unauthenticated, "the API key is no longer valid; the run %s continues", run.Run.ID)
 		} else if !now.Before(ping) {
 			t.out.ping()
-			progress("The run goes on.")
+			progress("The run continues.")
 			ping = now.Add(httpx.PingEvery)
 		}
 		for _, e := range events {
@@ -257,9 +257,9 @@ func (t *agentTools) take(e domain.Event, run *rundb.StoredRun, progress func(st
 
 	switch e.Type {
 	case domain.EventRunStarted:
-		progress("The agent has begun.")
+		progress("The agent has started.")
 	case domain.EventRunRestarted:
-		progress("The agent has begun anew.")
+		progress("The agent has restarted.")
 	case domain.EventToolStarted, domain.EventToolCompleted:
 		if data.ToolCall != nil {
 			progress(data.ToolCall.Name + ": " + data.ToolCall.Status)
@@ -283,7 +283,7 @@ func capacityError(err error, run *rundb.StoredRun) error {
 		return err
 	}
 	return apierr.Wrap(code, err,
-		"the run %s has a large answer, and too many of them are being read at once; GET /api/runs?id=%[1]s returns it", run.Run.ID)
+		"the run %s has a large answer, and too many large answers are being read simultaneously; GET /api/runs?id=%[1]s returns it", run.Run.ID)
 }
 
 // streamError returns the error of a call whose event stream ended before its run did.
@@ -294,11 +294,11 @@ func streamError(err error, runID string) error {
 	case apierr.CodeFor(err) == apierr.NotFound:
 		return apierr.Wrap(apierr.NotFound, err, "the run %s has expired", runID)
 	case errors.Is(err, io.EOF):
-		return fmt.Errorf("the log of run %s does not hold the run's end", runID)
+		return fmt.Errorf("the log of run %s has no final event", runID)
 	}
 
 	stopping := apierr.Wrap(apierr.Unavailable, err,
-		"the service is stopping; the run %s goes on, and GET /api/runs?id=%[1]s gives its answer", runID)
+		"the service is stopping; the run %s continues, and GET /api/runs?id=%[1]s returns its answer", runID)
 	stopping.RetryAfter = time.Second
 	return stopping
 }
@@ -331,7 +331,7 @@ func (w *mcpWriter) count(c *gin.Context, run *domain.Run) error {
 	large, err := httpx.CountAnswer(c, 2*bytes)
 	if err != nil {
 		return apierr.Wrap(apierr.CodeFor(err), err,
-			"the run %s has finished, but too many large answers are being read at once; GET /api/runs?id=%[1]s returns it", run.ID)
+			"the run %s has finished, but too many large answers are being read simultaneously; GET /api/runs?id=%[1]s returns it", run.ID)
 	}
 
 	w.mu.Lock()

@@ -47,7 +47,7 @@ func (b *endpointFields) Check(p *httpx.Problems) {
 		checkEvents(p, b.Events.Value)
 	}
 	if agent := b.AgentID.Value; agent != nil && !id.Valid(id.Agent, *agent) {
-		p.Add("agentId", httpx.CodeInvalidValue, "is no agent of this organization")
+		p.Add("agentId", httpx.CodeInvalidValue, "is not an agent of this organization")
 	}
 }
 
@@ -63,14 +63,14 @@ func checkEndpointURL(p *httpx.Problems, address string) {
 		return
 	}
 	if path, queried := read.Variables(); len(path)+len(queried) > 0 {
-		p.Add("url", httpx.CodeInvalidValue, "must hold no braces")
+		p.Add("url", httpx.CodeInvalidValue, "must not contain braces")
 	}
 }
 
 // checkEvents checks the names of the events that an endpoint receives.
 func checkEvents(p *httpx.Problems, events []string) {
 	if len(events) == 0 {
-		p.Add("events", httpx.CodeTooShort, "must name an event at least")
+		p.Add("events", httpx.CodeTooShort, "must contain at least one event")
 	}
 
 	for i, event := range events[:min(len(events), len(domain.NotificationEvents))] {
@@ -116,7 +116,7 @@ type endpointChangeBody struct {
 func (b *endpointChangeBody) Check(p *httpx.Problems) {
 	b.endpointFields.Check(p)
 	if b.Secret.Set && b.Secret.Value != httpx.HiddenSecret {
-		p.Add("secret", httpx.CodeInvalidValue, "cannot be set: POST with action=rotate makes a new one")
+		p.Add("secret", httpx.CodeInvalidValue, "cannot be set: use POST with action=rotate")
 	}
 }
 

@@ -185,7 +185,7 @@ func (h *Handler) awaitResult(c *gin.Context, sub *dispatch.Submitted) (dispatch
 		case err != nil:
 			return dispatch.Result{}, err
 		case !permit.Holds(now):
-			return dispatch.Result{}, apierr.New(apierr.Unauthenticated, "the credential is not valid any more; the run %s goes on", sub.Run.Run.ID)
+			return dispatch.Result{}, apierr.New(apierr.Unauthenticated, "the credential is no longer valid; the run %s continues", sub.Run.Run.ID)
 		case result.Ended || now.Before(until) || !now.Before(deadline): // a wait that returns early without a result does so for a reason
 			return result, nil
 		}
@@ -198,7 +198,8 @@ func waiting(run *domain.Run) (*domain.Run, error) {
 	if run.Status == domain.RunRequiresAction {
 		return run, nil
 	}
-	stopping := apierr.New(apierr.Unavailable, "the service is stopping; the run goes on, and GET /api/runs?id=%s gives its answer", run.ID)
+	stopping := apierr.New(apierr.Unavailable,
+		"the service is stopping; the run continues, and GET /api/runs?id=%s returns its answer", run.ID)
 	stopping.RetryAfter = time.Second
 	return nil, stopping
 }

@@ -111,7 +111,7 @@ func (h *Handler) beginResponse(c *gin.Context, s *dispatch.Submission, echo ope
 func (h *Handler) getResponse(c *gin.Context) {
 	found := &httpx.Problems{}
 	if value, present := httpx.QueryValue(c, "stream", found); present && value != "false" {
-		found.Add("stream", httpx.CodeInvalidValue, "GET gives the response as it stands; GET /api/runs?id=&stream=1 gives the events of its run")
+		found.Add("stream", httpx.CodeInvalidValue, "is not supported here: GET /api/runs?id=&stream=1 streams the events of the run")
 	}
 	if err := found.Err(); err != nil {
 		httpx.Fail(c, err)

@@ -65,7 +65,7 @@ func (h *Handler) mayRemove(c *gin.Context, entry string) error {
 func (h *Handler) mayReset(c *gin.Context, userID string) error {
 	member, err := h.readMember(c, userID)
 	if err == nil && !httpx.Caller(c).Role.AtLeast(member.Role) {
-		err = apierr.New(apierr.PermissionDenied, "only an admin may reset a member, and only an owner an owner")
+		err = apierr.New(apierr.PermissionDenied, "only an admin may reset a member's password, and only an owner that of an owner")
 	}
 	return err
 }

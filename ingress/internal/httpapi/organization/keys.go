@@ -63,7 +63,7 @@ func (b *keyBody) Check(p *httpx.Problems) {
 
 	at, err := time.Parse(time.RFC3339, *b.ExpiresAt)
 	if err != nil {
-		p.Add("expiresAt", httpx.CodeInvalidValue, "must be an instant such as 2030-01-31T12:00:00Z")
+		p.Add("expiresAt", httpx.CodeInvalidValue, "must be a time such as 2030-01-31T12:00:00Z")
 		return
 	}
 	if !at.After(time.Now()) {
@@ -89,7 +89,7 @@ func (h *Handler) createKey(c *gin.Context) {
 
 	who := actor(c)
 	if body.Scope == domain.KeyScopeUser && who.UserID == "" {
-		httpx.Fail(c, apierr.New(apierr.PermissionDenied, "an organization's key belongs to no user whose key it could make"))
+		httpx.Fail(c, apierr.New(apierr.PermissionDenied, "an organization's key cannot create a user's key"))
 		return
 	}
 

@@ -108,7 +108,7 @@ func trigger(found *httpx.Problems, c *gin.Context) (kind, automation string) {
 	if values := c.Request.Header.Values("X-Trigger-Type"); len(values) > 0 {
 		kind = values[0]
 		if len(values) > 1 || !triggerTypes.MatchString(kind) {
-			found.Add("x-trigger-type", httpx.CodeInvalidValue, "must be 1 to 32 of a-z, 0-9, _ and -, beginning with a letter")
+			found.Add("x-trigger-type", httpx.CodeInvalidValue, "must be 1 to 32 characters of a-z, 0-9, _ and -, starting with a letter")
 		}
 	}
 

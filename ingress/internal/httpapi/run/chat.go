@@ -103,9 +103,9 @@ func chatTarget(found *httpx.Problems, c *gin.Context) (agentID, templateID stri
 	case len(templates) == 1 && len(agents) == 0:
 		return "", templates[0]
 	case len(agents) == 0 && len(templates) == 0:
-		found.Add("id", httpx.CodeRequired, "the query must name an agent by id, or a template by template")
+		found.Add("id", httpx.CodeRequired, "is required, unless template is given")
 	default:
-		found.Add("id", httpx.CodeInvalidValue, "the query must name one agent by id, or one template by template, not both")
+		found.Add("id", httpx.CodeInvalidValue, "must not be combined with template")
 	}
 
 	return "", ""

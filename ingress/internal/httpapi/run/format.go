@@ -33,7 +33,7 @@ func requestedFormat(found *httpx.Problems, c *gin.Context) uistream.Format {
 	case !present:
 		return other
 	case sendAccepted && other != format:
-		found.Add("format", httpx.CodeConflict, "query and header Accept name different formats")
+		found.Add("format", httpx.CodeConflict, "differs from the format in the header Accept")
 	}
 
 	return format
@@ -42,7 +42,7 @@ func requestedFormat(found *httpx.Problems, c *gin.Context) uistream.Format {
 func knownFormat(found *httpx.Problems, field, name string, present bool) uistream.Format {
 	format := uistream.Format(name)
 	if present && !slices.Contains(uistream.Formats, format) {
-		found.Add(field, httpx.CodeInvalidValue, "the format of a stream must be ai-sdk or ag-ui; without one it is Parley's own")
+		found.Add(field, httpx.CodeInvalidValue, "must be ai-sdk or ag-ui; omit it for Parley's own format")
 	}
 	return format
 }
@@ -144,7 +144,7 @@ func collectFormatted(c *gin.Context, reader *uistream.Reader) (chatBody, *httpx
 	body.Check(found)
 	if body.Stream.Set && !body.Stream.Value {
 		if _, named := httpx.Query(c)["format"]; named {
-			found.Add("stream", httpx.CodeConflict, "a format is one of a stream")
+			found.Add("stream", httpx.CodeConflict, "must not be false with a stream format")
 		}
 		reader.Format = "" // the body takes precedence over the Accept header
 	}
@@ -191,9 +191,9 @@ func (d *conversation) refuse(found *httpx.Problems) {
 		field, why string
 		list       []json.RawMessage
 	}{
-		{"tools", "tools of the client cannot be called: an agent has its own", d.Tools},
-		{"context", "cannot be passed on: write it into the message", d.Context},
-		{"resume", "a run that waits for a person goes on by POST /api/runs", d.Resume},
+		{"tools", "must be empty: client tools are not supported", d.Tools},
+		{"context", "is not supported: include it in the message", d.Context},
+		{"resume", "is not supported: decide with POST /api/runs", d.Resume},
 	} {
 		if len(sent.list) > 0 {
 			found.Add(sent.field, httpx.CodeInvalidValue, "%s", sent.why)
@@ -219,7 +219,7 @@ func messageText(found *httpx.Problems, where string, raw json.RawMessage) strin
 	text := []string{content.Text}
 	for i, part := range content.Parts {
 		if part.Type != "text" {
-			found.Add(where+"["+strconv.Itoa(i)+"]", httpx.CodeInvalidValue, "must be text: other parts are not understood")
+			found.Add(where+"["+strconv.Itoa(i)+"]", httpx.CodeInvalidValue, "must be text: other parts are not supported")
 		}
 		text = append(text, part.Text)
 	}

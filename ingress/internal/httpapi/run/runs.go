@@ -91,7 +91,7 @@ func (h *Handler) runFilter(c *gin.Context) (rundb.RunFilter, error) {
 		Status: domain.RunStatus(value("status")),
 	}
 	if f.Status != "" && !slices.Contains(domain.RunStatuses, f.Status) {
-		found.Add("status", httpx.CodeInvalidValue, "is no status of a run")
+		found.Add("status", httpx.CodeInvalidValue, "is not a run status")
 	}
 
 	found.Text("sessionId", f.SessionID, 0, httpx.MaxSessionID)
@@ -150,18 +150,18 @@ func requestedEvents(found *httpx.Problems, c *gin.Context) (streamed bool, read
 	case !present && reader.Format == "":
 		return false, reader
 	case present && value != "1" && value != "true":
-		found.Add("stream", httpx.CodeInvalidValue, "must be 1 or true; without it the answer is the run")
+		found.Add("stream", httpx.CodeInvalidValue, "must be 1 or true; omit it to read the run")
 		return false, reader
 	}
 
 	if c.Request.Method == http.MethodHead {
-		found.Add("stream", httpx.CodeInvalidValue, "HEAD has no stream: ask with GET")
+		found.Add("stream", httpx.CodeInvalidValue, "is not supported with HEAD: use GET")
 	}
 	if _, present := httpx.Query(c)["wait"]; present {
-		found.Add("wait", httpx.CodeInvalidValue, "a stream waits by itself; name one of wait and stream")
+		found.Add("wait", httpx.CodeInvalidValue, "cannot be combined with stream")
 	}
 	if _, present := httpx.Query(c)["timeline"]; present && reader.Format != "" {
-		found.Add("timeline", httpx.CodeInvalidValue, "a format is one of a stream; name one of timeline and format")
+		found.Add("timeline", httpx.CodeInvalidValue, "cannot be combined with a stream format")
 	}
 
 	reader.Last = httpx.ReadLastEventID(found, c)
@@ -268,7 +268,7 @@ func (h *Handler) postRuns(c *gin.Context) {
 		found.Add("action", httpx.CodeInvalidValue, "must be cancel, approve, deny, happened, resend or abandon")
 	default:
 		if _, present := httpx.Query(c)["toolCallId"]; present {
-			found.Add("toolCallId", httpx.CodeConflict, "cannot come with cancel, which ends the whole run")
+			found.Add("toolCallId", httpx.CodeConflict, "cannot be combined with cancel")
 		}
 	}
 
@@ -301,7 +301,7 @@ func toolCall(c *gin.Context, found *httpx.Problems) string {
 	if present {
 		found.Text("toolCallId", callID, 1, maxToolCall)
 	} else {
-		found.Add("toolCallId", httpx.CodeRequired, "the query must name the call that the run waits for")
+		found.Add("toolCallId", httpx.CodeRequired, "is required: the call that the run waits for")
 	}
 	return callID
 }

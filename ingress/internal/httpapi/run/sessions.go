@@ -249,7 +249,7 @@ func (h *Handler) eraseSession(c *gin.Context) {
 	found := &httpx.Problems{}
 	name, exists, err := h.requestedSession(c, found)
 	if _, present, _ := sessionTarget(c, found); !present { // to erase a session, the query must name it completely
-		found.Add("agentId", httpx.CodeRequired, "the query must name the session's agent by agentId, or its template by templateId")
+		found.Add("agentId", httpx.CodeRequired, "is required, unless templateId is given")
 	}
 	if err == nil {
 		err = found.Err()
@@ -281,7 +281,7 @@ func (h *Handler) requestedSession(c *gin.Context, found *httpx.Problems) (name 
 	name.OrganizationID = who.OrganizationID
 	var present bool
 	if name.SessionID, present = httpx.QueryValue(c, "id", found); !present {
-		found.Add("id", httpx.CodeRequired, "the query must name the session by id")
+		found.Add("id", httpx.CodeRequired, "is required: the session's id")
 	}
 
 	n := utf8.RuneCountInString(name.SessionID)
@@ -331,7 +331,7 @@ func (h *Handler) onlySession(
 		return "", principal, nil
 	case len(sessions) > 1:
 		found.Add("agentId", httpx.CodeRequired,
-			"there are several sessions of this id: name one by agentId or templateId, and another's by principal")
+			"several sessions have this id: add agentId or templateId, and principal for another caller's session")
 	}
 
 	return sessions[0].TargetID, sessions[0].Principal, nil
@@ -343,7 +343,7 @@ func sessionTarget(c *gin.Context, found *httpx.Problems) (target string, presen
 	templateID, byTemplate := httpx.QueryValue(c, "templateId", found)
 	switch {
 	case byAgent && byTemplate:
-		found.Add("agentId", httpx.CodeInvalidValue, "the query must name an agent by agentId or a template by templateId, not both")
+		found.Add("agentId", httpx.CodeInvalidValue, "must not be combined with templateId")
 	case byAgent:
 		return agentID, true, id.Valid(id.Agent, agentID)
 	case byTemplate:

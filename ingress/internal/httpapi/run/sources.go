@@ -15,7 +15,7 @@ func (h *Handler) getSource(c *gin.Context) {
 	found := &httpx.Problems{}
 	sourceID, present := httpx.QueryValue(c, "id", found)
 	if !present {
-		found.Add("id", httpx.CodeRequired, "the query must name the id")
+		found.Add("id", httpx.CodeRequired, "is required in the query")
 	}
 	if err := found.Err(); err != nil {
 		httpx.Fail(c, err)

@@ -83,7 +83,7 @@ func (h *Handler) sendUnfinished(c *gin.Context, run *rundb.StoredRun) {
 	ctx := c.Request.Context()
 	now, err := h.RunsDB.ShortRun(ctx, run.OrganizationID, "", run.Run.ID)
 	if err != nil {
-		h.Log.Warn().Err(err).Str("run_id", run.Run.ID).Msg("cannot read the run as it stands; answering as it was accepted")
+		h.Log.Warn().Err(err).Str("run_id", run.Run.ID).Msg("cannot read the run's state; answering as it was accepted")
 		now = *run
 	}
 
@@ -140,7 +140,7 @@ func (h *Handler) preferredWait(header http.Header) time.Duration {
 // targetError converts the not_found of a run-automation target to a problem of the body's field.
 func targetError(s *dispatch.Submission, err error) error {
 	if s.Endpoint == contract.EndpointAutomation && apierr.CodeFor(err) == apierr.NotFound {
-		return apierr.Invalid("target", httpx.CodeInvalidValue, "is no agent of this organization")
+		return apierr.Invalid("target", httpx.CodeInvalidValue, "is not an agent of this organization")
 	}
 	return err
 }

@@ -17,12 +17,12 @@ func requestedTimeline(found *httpx.Problems, c *gin.Context) bool {
 		return false
 	}
 	if value != "1" && value != "true" {
-		found.Add("timeline", httpx.CodeInvalidValue, "must be 1 or true; without it the answer is the run")
+		found.Add("timeline", httpx.CodeInvalidValue, "must be 1 or true; omit it to read the run")
 	}
 
 	for _, other := range []string{"wait", "stream"} {
 		if _, also := httpx.Query(c)[other]; also {
-			found.Add(other, httpx.CodeInvalidValue, "a timeline is of the moment; name one of timeline, wait and stream")
+			found.Add(other, httpx.CodeInvalidValue, "cannot be combined with timeline")
 		}
 	}
 

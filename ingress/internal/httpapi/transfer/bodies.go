@@ -19,7 +19,8 @@ const (
 var Messages = &Policy{
 	Bounds: Bounds{messagesPerCredential, messagesPerOrganization, messagesAtOnce / AddressShare, messagesAtOnce},
 	Pace:   httpx.SlowestRate, Patience: PaceTime, Queue: QueueTime,
-	Doing: "sending too many large messages at once", TooMany: "too many large messages are being sent at once", Limit: LimitArrival,
+	Doing: "sending too many large messages simultaneously", TooMany: "too many large messages are being sent simultaneously",
+	Limit: LimitArrival,
 }
 
 // Bodies limits large bodies that contain a message. It implements httpx.LargeBodies.

@@ -40,7 +40,7 @@ func SendFile(c *gin.Context, file domain.File, caching string, content io.ReadS
 	}
 	if to.status == http.StatusRequestedRangeNotSatisfiable {
 		before.Set("Content-Range", fmt.Sprintf("bytes */%d", file.Bytes))
-		err = apierr.New(apierr.RangeNotSatisfiable, "the file has %d bytes: there is nothing in this range", file.Bytes)
+		err = apierr.New(apierr.RangeNotSatisfiable, "the range is beyond the file's %d bytes", file.Bytes)
 	}
 
 	if err == nil {

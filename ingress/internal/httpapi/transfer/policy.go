@@ -90,7 +90,7 @@ type Bounds struct{ PerCredential, PerOrganization, PerAddress, AtOnce int }
 var Files = &Policy{
 	Bounds: Bounds{FilesPerCredential, filesPerOrganization, filesAtOnce / AddressShare, filesAtOnce},
 	Pace:   httpx.SlowestRate, Patience: PaceTime,
-	Doing: "reading too many files at once", TooMany: "too many files are being read at once",
+	Doing: "reading too many files simultaneously", TooMany: "too many files are being read simultaneously",
 	Limit: func(conn *http.ResponseController, until time.Time) { _ = conn.SetWriteDeadline(until) }, // fails only for recorders in tests
 }
 
@@ -100,7 +100,7 @@ var SmallBodies = &Policy{
 	Bounds:    Bounds{smallAtOnce / 8, smallAtOnce / 4, smallAtOnce / AddressShare, smallAtOnce},
 	Strangers: Bounds{smallAtOnce / 8, smallAtOnce / 4, smallAtOnce / 16, smallAtOnce / 2},
 	Pace:      httpx.SlowestRate, Patience: smallPaceTime, Time: smallTime, Queue: QueueTime, UntilWhole: true,
-	Doing: "sending too many bodies at once", TooMany: "too many bodies are being sent at once", Limit: LimitArrival,
+	Doing: "sending too many large bodies simultaneously", TooMany: "too many large bodies are being sent simultaneously", Limit: LimitArrival,
 }
 
 // Documents is the policy of document uploads. DocumentTexts is that of documents sent as JSON, and
@@ -109,13 +109,13 @@ var (
 	Documents = &Policy{
 		Bounds: Bounds{UploadsPerCredential, UploadsPerOrganization, UploadsAtOnce / AddressShare, UploadsAtOnce},
 		Pace:   httpx.SlowestRate, Patience: PaceTime, Queue: QueueTime,
-		Doing: "sending too many documents at once", TooMany: "too many documents are being sent at once", Limit: LimitArrival,
+		Doing: "sending too many documents simultaneously", TooMany: "too many documents are being sent simultaneously", Limit: LimitArrival,
 	}
 	DocumentTexts = &Policy{
 		Bounds: Bounds{textsPerCredential, textsPerOrganization, textsAtOnce / AddressShare, textsAtOnce},
 		Pace:   httpx.SlowestRate, Patience: PaceTime, Queue: QueueTime,
-		Doing:   "sending too many documents as JSON at once; a form takes more",
-		TooMany: "too many documents are being sent as JSON at once; a form takes more", Limit: LimitArrival,
+		Doing:   "sending too many documents as JSON simultaneously; use a form, which allows more",
+		TooMany: "too many documents are being sent as JSON simultaneously; use a form, which allows more", Limit: LimitArrival,
 	}
 	MediumTexts = &Policy{
 		Bounds: Bounds{UploadsPerCredential, mediumTextsPerOrganization, mediumTextsAtOnce / AddressShare, mediumTextsAtOnce},

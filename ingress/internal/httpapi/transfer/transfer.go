@@ -17,7 +17,7 @@ import (
 )
 
 // ErrCut is the cause of the error of a transfer that was cut to make room for another one.
-var ErrCut = errors.New("cut to make room for another transfer")
+var ErrCut = errors.New("aborted in favor of another transfer")
 
 // Limiter enforces a Policy. Open contains the transfers in progress, the oldest first.
 type Limiter struct {
@@ -177,7 +177,7 @@ func (t *Policy) busy() *apierr.Error {
 // cutError returns the error of a transfer that was cut.
 func (p *Slot) cutError() *apierr.Error {
 	cut := apierr.Wrap(apierr.Overloaded, ErrCut,
-		"%s, and this one moved less than %d KiB a second; try again", p.all.TooMany, max(p.needed, p.all.Pace)>>10)
+		"%s, and this transfer was slower than %d KiB a second; try again", p.all.TooMany, max(p.needed, p.all.Pace)>>10)
 	cut.RetryAfter = httpx.SeatWait
 	return cut
 }
@@ -358,7 +358,7 @@ func (d *download) Write(p []byte) (n int, err error) {
 		return len(p), nil
 	}
 	if err = d.from.Extend(d.sent); err == nil && !d.permit.Holds(time.Now()) {
-		err = apierr.New(apierr.Unauthenticated, "the credential does not hold any more")
+		err = apierr.New(apierr.Unauthenticated, "the credential is no longer valid")
 	}
 	if err == nil {
 		d.from.Wait()

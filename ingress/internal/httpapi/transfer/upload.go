@@ -23,7 +23,7 @@ const (
 )
 
 // ErrNotAllowed ends an upload that sends more bytes than Allow permits.
-var ErrNotAllowed = errors.New("the header of a part has too many bytes")
+var ErrNotAllowed = errors.New("the header of a part is too large")
 
 // LimitArrival sets the deadlines for receiving a body and for responding to it.
 func LimitArrival(conn *http.ResponseController, until time.Time) {
@@ -159,7 +159,7 @@ func (r *Upload) extendDeadline() error {
 		return err
 	}
 	if !r.permit.Holds(time.Now()) {
-		return apierr.New(apierr.Unauthenticated, "the credential does not hold any more")
+		return apierr.New(apierr.Unauthenticated, "the credential is no longer valid")
 	}
 	return nil
 }
@@ -172,5 +172,5 @@ func (r *Upload) readError(err error) error {
 	if cutError := r.From.Extend(r.received); cutError != nil {
 		return cutError
 	}
-	return apierr.Wrap(apierr.InvalidRequest, fmt.Errorf("reading body: %w", err), "the body did not arrive whole")
+	return apierr.Wrap(apierr.InvalidRequest, fmt.Errorf("reading body: %w", err), "the body was not received completely")
 }

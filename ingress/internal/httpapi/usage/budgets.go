@@ -62,10 +62,10 @@ func (b *budgetBody) Check(p *httpx.Problems) {
 	switch {
 	case p.Has("scope"):
 	case b.Scope == domain.BudgetOrganization && b.SubjectID != nil:
-		p.Add("subjectId", httpx.CodeConflict, "a budget of the organization has none")
+		p.Add("subjectId", httpx.CodeConflict, "must be omitted for a budget of the organization")
 	case b.Scope == domain.BudgetOrganization:
 	case b.SubjectID == nil:
-		p.Add("subjectId", httpx.CodeRequired, "must name whose runs the budget counts")
+		p.Add("subjectId", httpx.CodeRequired, "is required: an agent, an API key or an automation")
 	case b.Scope == domain.BudgetAutomation:
 		httpx.CheckAutomationID(p, "subjectId", *b.SubjectID)
 	default:

@@ -94,7 +94,7 @@ func (r *runs) submission(ctx context.Context, turn realtime.Turn) (*dispatch.Su
 }
 
 // noReplay always fails: a turn has no idempotency key, so its run is new and has no log yet.
-func noReplay(int) error { return errors.New("the run of a voice turn existed before the turn") }
+func noReplay(int) error { return errors.New("the run of a voice turn already exists") }
 
 // Cancel cancels a run of the connection.
 func (r *runs) Cancel(ctx context.Context, runID string) error {

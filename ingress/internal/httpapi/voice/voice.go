@@ -154,7 +154,7 @@ func (h *Handler) callFor(c *gin.Context) (voiceCall, error) {
 	model, present := httpx.QueryValue(c, "model", found)
 	call := voiceCall{model: model}
 	if !present && httpx.Identity(c).Secret == nil {
-		found.Add("model", httpx.CodeRequired, "the query must name the agent or template to talk with by model")
+		found.Add("model", httpx.CodeRequired, "is required: an agent or a template")
 	}
 	if call.sessionID, call.named = httpx.QueryValue(c, "session_id", found); call.named {
 		httpx.CheckSession(found, "session_id", call.sessionID)
@@ -183,9 +183,9 @@ func (k *voiceCall) bind(secret *auth.ClientSecret, modelGiven bool) error {
 		k.sessionID = id.New(voiceSession)
 	case secret == nil:
 	case modelGiven && k.model != secret.Model:
-		return apierr.New(apierr.PermissionDenied, "the client secret is for another agent")
+		return apierr.New(apierr.PermissionDenied, "the client secret is valid only for another agent")
 	case k.named && k.sessionID != secret.SessionID:
-		return apierr.New(apierr.PermissionDenied, "the client secret is for a session of its own")
+		return apierr.New(apierr.PermissionDenied, "the client secret is valid only for another session")
 	default:
 		k.model, k.sessionID, k.named = secret.Model, secret.SessionID, secret.Named
 	}
@@ -197,7 +197,7 @@ func (k *voiceCall) bind(secret *auth.ClientSecret, modelGiven bool) error {
 func checkProtocol(found *httpx.Problems, req *http.Request) {
 	for _, value := range req.Header.Values(headerBeta) {
 		if strings.Contains(value, "realtime=") {
-			found.Add(displayBeta, openaiapi.CodeUnsupported, "the beta of the Realtime API is not offered; leave the header away")
+			found.Add(displayBeta, openaiapi.CodeUnsupported, "the beta of the Realtime API is not supported; omit the header")
 		}
 	}
 
@@ -206,10 +206,10 @@ func checkProtocol(found *httpx.Problems, req *http.Request) {
 		return
 	}
 	if slices.ContainsFunc(offered, func(name string) bool { return strings.HasPrefix(name, "openai-beta.") }) {
-		found.Add(headerProtocol, openaiapi.CodeUnsupported, "the beta of the Realtime API is not offered; offer %s", socketName)
+		found.Add(headerProtocol, openaiapi.CodeUnsupported, "the beta of the Realtime API is not supported; use %s", socketName)
 	}
 	if !slices.Contains(offered, socketName) {
-		found.Add(headerProtocol, httpx.CodeInvalidValue, "what is offered must include %s", socketName)
+		found.Add(headerProtocol, httpx.CodeInvalidValue, "must include %s", socketName)
 	}
 }
 
@@ -225,7 +225,7 @@ func (h *Handler) checkOrigin(c *gin.Context, model string) error {
 	if origin, ok := httpx.PageOrigin(c.Request); ok && h.Pages.Embeds(c.Request.Context(), model, origin) {
 		return nil
 	}
-	return apierr.Wrap(apierr.PermissionDenied, cause, "a page of another origin may not talk with this agent: its widget does not list it")
+	return apierr.Wrap(apierr.PermissionDenied, cause, "this page's origin is not allowed: add it to the agent's widget")
 }
 
 // findVoice finds the agent or template of a call and checks that voice is enabled for it.
@@ -272,7 +272,7 @@ func checkNoBody(c *gin.Context) error {
 		return nil
 	}
 	c.Header("Connection", "close")
-	return apierr.Invalid(httpx.BodyPath, httpx.CodeInvalidValue, "a request for a WebSocket has no body")
+	return apierr.Invalid(httpx.BodyPath, httpx.CodeInvalidValue, "must be empty for a WebSocket")
 }
 
 // checkUpgrade rejects requests that are not a WebSocket upgrade (RFC 6455). The library would reject
@@ -291,16 +291,16 @@ func checkUpgrade(req *http.Request) error {
 	versions := req.Header.Values(headerVersion)
 	switch {
 	case !req.ProtoAtLeast(1, 1):
-		return apierr.New(apierr.UpgradeRequired, "this is a WebSocket: it begins with HTTP/1.1")
+		return apierr.New(apierr.UpgradeRequired, "a WebSocket needs HTTP/1.1")
 	case !has("Connection", "upgrade") || !has("Upgrade", "websocket"):
-		return apierr.New(apierr.UpgradeRequired, "this is a WebSocket: the request must be an upgrade to one")
+		return apierr.New(apierr.UpgradeRequired, "the request must be an upgrade to a WebSocket")
 	case len(versions) <= 1 && req.Header.Get(headerVersion) != httpx.SocketVersion:
-		return apierr.New(apierr.UpgradeRequired, "the version of the WebSocket protocol must be %s", httpx.SocketVersion)
+		return apierr.New(apierr.UpgradeRequired, "the WebSocket version must be %s", httpx.SocketVersion)
 	}
 
 	found := &httpx.Problems{}
 	if len(versions) > 1 {
-		found.Add(headerVersion, httpx.CodeDuplicate, "the header may be sent only once")
+		found.Add(headerVersion, httpx.CodeDuplicate, "must be sent only once")
 	}
 
 	checkSocketKey(found, req.Header.Values(headerSocketKey))
@@ -312,13 +312,13 @@ func checkSocketKey(found *httpx.Problems, keys []string) {
 	const bytes = 16
 	switch len(keys) {
 	case 0:
-		found.Add(headerSocketKey, httpx.CodeRequired, "the header is missing")
+		found.Add(headerSocketKey, httpx.CodeRequired, "is required")
 	case 1:
 		if key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(keys[0])); err != nil || len(key) != bytes {
 			found.Add(headerSocketKey, httpx.CodeInvalidValue, "must be %d bytes in base64", bytes)
 		}
 	default:
-		found.Add(headerSocketKey, httpx.CodeDuplicate, "the header may be sent only once")
+		found.Add(headerSocketKey, httpx.CodeDuplicate, "must be sent only once")
 	}
 }
 
@@ -339,7 +339,7 @@ func (h *Handler) takeVoiceSeats(who domain.Caller) ([]stream.Seat, error) {
 	voice := stream.Seat{Name: "voice:" + who.OrganizationID, Max: h.VoicePerOrganization}
 	if !h.TakeSeat(voice) {
 		h.LeaveSeats(seats)
-		return nil, httpx.RateLimited(httpx.SeatWait, "this organization has too many voice connections open; end some")
+		return nil, httpx.RateLimited(httpx.SeatWait, "too many open voice connections of this organization; close some")
 	}
 	return append(seats, voice), nil
 }

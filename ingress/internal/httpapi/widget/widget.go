@@ -75,7 +75,7 @@ func (b *widgetSessionBody) Check(p *httpx.Problems) {
 			p.Add(field+".signature", httpx.CodeInvalidValue, "must be %d hexadecimal digits", signatureDigits)
 		}
 	default:
-		p.Add(field, httpx.CodeInvalidType, "must be the name that an answer gave, or an object with id and signature")
+		p.Add(field, httpx.CodeInvalidType, "must be the visitor of an earlier answer, or an object with id and signature")
 	}
 }
 
@@ -127,9 +127,9 @@ func (h *Handler) newWidgetSession(c *gin.Context) (widgetSessionView, error) {
 
 	switch origins := c.Request.Header[httpx.HeaderOrigin]; {
 	case len(origins) == 0:
-		found.Add(httpx.HeaderOrigin, httpx.CodeRequired, "the header is missing: browsers send it for the page that asks")
+		found.Add(httpx.HeaderOrigin, httpx.CodeRequired, "is required: browsers send it for the page")
 	case len(origins) > 1:
-		found.Add(httpx.HeaderOrigin, httpx.CodeDuplicate, "the header may be sent only once")
+		found.Add(httpx.HeaderOrigin, httpx.CodeDuplicate, "must be sent only once")
 	}
 
 	if err := found.Err(); err != nil {
@@ -174,7 +174,7 @@ func (h *Handler) widgetFor(c *gin.Context, agentID string) (*agentdb.Widget, st
 
 	if widget == nil {
 		unshare(c)
-		return nil, "", apierr.New(apierr.PermissionDenied, "there is no widget of this agent for this page")
+		return nil, "", apierr.New(apierr.PermissionDenied, "the agent has no widget for this page")
 	}
 	return widget, origin, nil
 }

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestReport shows that an answer nobody saw, and one that is listed without need, are told.
+// TestReport checks that the report lists documented responses that no test received, and needless
+// entries in the list of exceptions.
 func TestReport(t *testing.T) {
 	t.Parallel()
 	whole, err := Document()
@@ -16,7 +17,7 @@ func TestReport(t *testing.T) {
 	list := map[string]string{"* → 500": "a reason", "GET /metrics → 200": "ingress"}
 	for name, tt := range map[string]struct {
 		base          string
-		more          map[string]string // of the list
+		more          map[string]string // additional exceptions
 		unseen, extra string
 		wrong         string
 	}{

@@ -9,21 +9,21 @@ import (
 	"testing"
 )
 
-// told is a test that notes what it is told instead of failing.
-type told struct {
+// recorder is a testing.TB that records errors instead of failing.
+type recorder struct {
 	testing.TB
 	errors []string
 }
 
-func (r *told) Helper() {}
+func (r *recorder) Helper() {}
 
-func (r *told) Errorf(format string, args ...any) {
+func (r *recorder) Errorf(format string, args ...any) {
 	r.errors = append(r.errors, fmt.Sprintf(format, args...))
 }
 
 const oneEvent = "id: 1.2\nevent: message.delta\ndata: {\"runId\":\"run_01k9z8xh3re8kb1s7v5d2m9q4t\",\"text\":\"hi\"}\n\n"
 
-// service answers as the path says, to a request that must arrive whole.
+// service selects its response by path. It requires a complete request body with a known length.
 func service(w http.ResponseWriter, req *http.Request) {
 	body, err := io.ReadAll(req.Body)
 	w.Header().Set("X-Request-ID", "r")
@@ -45,14 +45,15 @@ func service(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// TestHooks checks that both hooks see the whole exchange, leave it as it is, and tell what is wrong.
+// TestHooks checks that both hooks record the whole exchange, leave it unchanged and report
+// violations.
 func TestHooks(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(service))
 	t.Cleanup(server.Close)
 	for _, tt := range []struct {
 		method, target, body, wrong string
-		early                       bool // the response is closed before its end
+		early                       bool // the response body is closed before its end
 	}{
 		{method: "POST", target: "/api/organizations", body: `{"name":"x"}`},
 		{method: "POST", target: "/api/organizations", body: `{"nam":"x"}`, wrong: "took a body"},
@@ -60,13 +61,13 @@ func TestHooks(t *testing.T) {
 		{method: "GET", target: "/api/runs?stream=1", wrong: "within an event"},
 		{method: "GET", target: "/api/runs?stream=1", early: true},
 	} {
-		got := &told{TB: t}
+		got := &recorder{TB: t}
 		if !tt.early {
 			req := httptest.NewRequestWithContext(t.Context(), tt.method, tt.target, strings.NewReader(tt.body))
 			Serve(got, http.HandlerFunc(service), req)
 			got.want(t, tt.wrong)
 		}
-		got = &told{TB: t}
+		got = &recorder{TB: t}
 		req, err := http.NewRequestWithContext(t.Context(), tt.method, server.URL+tt.target, strings.NewReader(tt.body))
 		if err != nil {
 			t.Fatal(err)
@@ -88,10 +89,10 @@ func TestHooks(t *testing.T) {
 	}
 }
 
-func (r *told) want(t *testing.T, wrong string) {
+func (r *recorder) want(t *testing.T, wrong string) {
 	t.Helper()
 	all := strings.Join(r.errors, "\n")
 	if (wrong == "") != (all == "") || !strings.Contains(all, wrong) {
-		t.Errorf("told %q, want %q", all, wrong)
+		t.Errorf("got %q, want %q", all, wrong)
 	}
 }

@@ -33,7 +33,8 @@ func exchange(method, target string, status int, body string, headers ...string)
 	return Exchange{Method: method, URL: u, RequestHeader: http.Header{}, Status: status, Header: header(headers...), Body: []byte(body)}
 }
 
-// TestCheck shows that the checks can fail: each exchange differs in one thing from one that passes.
+// TestCheck checks that Check detects violations: each invalid exchange differs in one way from a
+// valid one.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	c, err := Document()
@@ -53,14 +54,14 @@ func TestCheck(t *testing.T) {
 
 	for name, tt := range map[string]struct {
 		exchange Exchange
-		wrong    string // part of what is said; "" when nothing is wrong
+		wrong    string // part of the error; "" means that the exchange is valid
 	}{
 		"a run":                        {exchange("GET", one, 200, run, limited...), ""},
 		"an undocumented field":        {exchange("GET", one, 200, strings.Replace(run, `"attempts":1`, `"attempts":1,"secret":1`, 1), limited...), "secret"},
 		"an undocumented inner field":  {exchange("GET", one, 200, strings.Replace(run, `"type":"chat"`, `"type":"chat","by":"x"`, 1), limited...), "by"},
 		"a missing field":              {exchange("GET", one, 200, strings.Replace(run, `"attempts":1,`, ``, 1), limited...), "attempts"},
 		"a wrong type":                 {exchange("GET", one, 200, strings.Replace(run, `"attempts":1`, `"attempts":"1"`, 1), limited...), "attempts"},
-		"null where it is not":         {exchange("GET", one, 200, strings.Replace(run, `"citations":[]`, `"citations":null`, 1), limited...), "citations"},
+		"an unexpected null":           {exchange("GET", one, 200, strings.Replace(run, `"citations":[]`, `"citations":null`, 1), limited...), "citations"},
 		"a wrong value":                {exchange("GET", one, 200, strings.Replace(run, `"completed"`, `"done"`, 1), limited...), "status"},
 		"a wrong form":                 {exchange("GET", one, 200, strings.Replace(run, `09:31:00.000Z`, `09:31:00Z`, 1), limited...), "createdAt"},
 		"no JSON":                      {exchange("GET", one, 200, "{", limited...), "reading JSON"},
@@ -72,7 +73,7 @@ func TestCheck(t *testing.T) {
 		"a body where none is":         {exchange("POST", "/api/auth/logout", 204, "x", append([]string{"Set-Cookie", "a=b"}, limited...)...), "there is a body"},
 		"a problem":                    {exchange("GET", one, 404, problem, aProblem...), ""},
 		"a problem of another status":  {exchange("GET", one, 410, problem, aProblem...), "code"},
-		"a code that is not the op's":  {exchange("GET", one, 404, strings.ReplaceAll(problem, "not_found", "erased"), aProblem...), "code"},
+		"another operation's code":     {exchange("GET", one, 404, strings.ReplaceAll(problem, "not_found", "erased"), aProblem...), "code"},
 		"an unknown path":              {exchange("GET", "/api/nothing", 404, problem, aProblem...), ""},
 		"an unknown path, undescribed": {exchange("GET", "/api/nothing", 200, run, limited...), "does not know this path"},
 		"an unknown path, odd problem": {exchange("GET", "/api/nothing", 404, strings.Replace(problem, `"x"`, `1`, 1), aProblem...), "requestId"},
@@ -81,19 +82,19 @@ func TestCheck(t *testing.T) {
 			append([]string{"Allow", "GET, HEAD, POST"}, aProblem...)...), ""},
 		"an unknown method, wrong Allow": {exchange("PATCH", "/api/runs", 405, strings.NewReplacer("not_found", "method_not_allowed", "404", "405").Replace(problem),
 			append([]string{"Allow", "GET"}, aProblem...)...), "Allow"},
-		"a page":                 {exchange("GET", "/dashboard", 200, "<!doctype html>", "Content-Type", "text/html"), ""},
-		"events":                 {exchange("GET", one+"&stream=1", 200, ": ping\n\n"+delta, stream...), ""},
-		"no events yet":          {exchange("GET", one+"&stream=1", 200, "", stream...), ""},
-		"an unknown event":       {exchange("GET", one+"&stream=1", 200, strings.Replace(delta, "message.delta", "message.gamma", 1), stream...), "in event"},
-		"an event's wrong data":  {exchange("GET", one+"&stream=1", 200, strings.Replace(delta, `"text"`, `"words"`, 1), stream...), "in event"},
-		"an event's wrong id":    {exchange("GET", one+"&stream=1", 200, strings.Replace(delta, `1.2`, `one`, 1), stream...), "in event"},
-		"an event without id":    {exchange("GET", one+"&stream=1", 200, strings.Replace(delta, "id: 1.2\n", ``, 1), stream...), "in event"},
-		"half an event":          {exchange("GET", one+"&stream=1", 200, strings.TrimSuffix(delta, "\n"), stream...), "within an event"},
-		"a key":                  {asked(created, `{"name":"n","scope":"user"}`), ""},
-		"a body that it took":    {asked(created, `{"name":"n","scope":"user","admin":true}`), "took a body"},
-		"no body that it took":   {exchange("POST", "/api/organizations", 201, `{}`, limited...), "took a body"},
-		"a missing parameter":    {exchange("DELETE", "/api/keys", 200, `{"id":"x","deleted":true}`, limited...), "did without"},
-		"a deletion that is not": {exchange("DELETE", "/api/keys?id=key_01k9z8v2c7ga5jd3z9y4h6p8wq", 200, `{"id":"x","deleted":false}`, limited...), "deleted"},
+		"a page":                {exchange("GET", "/dashboard", 200, "<!doctype html>", "Content-Type", "text/html"), ""},
+		"events":                {exchange("GET", one+"&stream=1", 200, ": ping\n\n"+delta, stream...), ""},
+		"no events yet":         {exchange("GET", one+"&stream=1", 200, "", stream...), ""},
+		"an unknown event":      {exchange("GET", one+"&stream=1", 200, strings.Replace(delta, "message.delta", "message.gamma", 1), stream...), "in event"},
+		"an event's wrong data": {exchange("GET", one+"&stream=1", 200, strings.Replace(delta, `"text"`, `"words"`, 1), stream...), "in event"},
+		"an event's wrong id":   {exchange("GET", one+"&stream=1", 200, strings.Replace(delta, `1.2`, `one`, 1), stream...), "in event"},
+		"an event without id":   {exchange("GET", one+"&stream=1", 200, strings.Replace(delta, "id: 1.2\n", ``, 1), stream...), "in event"},
+		"half an event":         {exchange("GET", one+"&stream=1", 200, strings.TrimSuffix(delta, "\n"), stream...), "within an event"},
+		"a key":                 {asked(created, `{"name":"n","scope":"user"}`), ""},
+		"a body that it took":   {asked(created, `{"name":"n","scope":"user","admin":true}`), "took a body"},
+		"no body that it took":  {exchange("POST", "/api/organizations", 201, `{}`, limited...), "took a body"},
+		"a missing parameter":   {exchange("DELETE", "/api/keys", 200, `{"id":"x","deleted":true}`, limited...), "did without"},
+		"a false deletion":      {exchange("DELETE", "/api/keys?id=key_01k9z8v2c7ga5jd3z9y4h6p8wq", 200, `{"id":"x","deleted":false}`, limited...), "deleted"},
 	} {
 		err := c.Check(tt.exchange)
 		switch {
@@ -105,7 +106,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestSchemasCompile compiles every schema, for a response nobody tests must not hide a broken one.
+// TestSchemasCompile compiles every schema, including those of responses that no test receives.
 func TestSchemasCompile(t *testing.T) {
 	t.Parallel()
 	c, err := Document()

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestSharing shows that an answer which pages of other origins may read is noticed where it must not be.
+// TestSharing checks that Check rejects responses that pages of other origins must not be able to
+// read.
 func TestSharing(t *testing.T) {
 	t.Parallel()
 	c, err := Document()
@@ -29,7 +30,7 @@ func TestSharing(t *testing.T) {
 		"not shared":           {from(exchange("POST", path, 403, denied, aProblem...)), ""},
 		"another path":         {from(exchange("GET", "/api/runs?id=x", 404, problem, append(shared, aProblem...)...)), "a page of another origin may read this"},
 		"another method":       {from(exchange("GET", "/api/agents?id=x", 404, problem, append(shared, aProblem...)...)), "the answer to GET"},
-		"nobody asked":         {exchange("POST", path, 403, denied, append(shared, aProblem...)...), "may read an answer to one of"},
+		"without Origin":       {exchange("POST", path, 403, denied, append(shared, aProblem...)...), "may read an answer to one of"},
 		"with everybody":       {from(exchange("POST", path, 403, denied, append([]string{"Access-Control-Allow-Origin", "*", "Vary", "Origin"}, aProblem...)...)), `pages of ["*"]`},
 		"cached for all":       {from(exchange("POST", path, 403, denied, append(shared[:2:2], aProblem...)...)), "varies with Origin"},
 		"with cookies":         {from(exchange("POST", path, 403, denied, append([]string{"Access-Control-Allow-Credentials", "true"}, aProblem...)...)), "with cookies"},

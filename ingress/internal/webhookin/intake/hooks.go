@@ -202,7 +202,7 @@ func (l *Hooks) Forget(id string) {
 }
 
 func tooManyHooks() error {
-	busy := apierr.New(apierr.Overloaded, "too many deliveries to hooks that are not known yet")
+	busy := apierr.New(apierr.Overloaded, "too many deliveries to unknown hooks")
 	busy.RetryAfter = time.Second
 	return busy
 }

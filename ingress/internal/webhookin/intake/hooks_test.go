@@ -11,8 +11,9 @@ import (
 	"parley/shared/store/hookdb"
 )
 
-// A flood of invented ids takes neither the places nor the reads of hooks that there are.
-func TestInventedHooksDisturbNobody(t *testing.T) {
+// A flood of unknown hook IDs neither evicts known hooks from the cache nor blocks their
+// deliveries.
+func TestUnknownHooksDoNotDisturbOthers(t *testing.T) {
 	t.Parallel()
 	stuck, reading := make(chan struct{}), make(chan struct{})
 	l := NewHooks(func(_ context.Context, id string) (hookdb.ReceivingHook, error) {
@@ -40,7 +41,7 @@ func TestInventedHooksDisturbNobody(t *testing.T) {
 		}
 	}
 	if len(l.known) != 1 || len(l.missing) > maxMissing {
-		t.Errorf("%d hooks and %d that are none are remembered", len(l.known), len(l.missing))
+		t.Errorf("%d known and %d unknown hooks are cached", len(l.known), len(l.missing))
 	}
 	done := make(chan struct{})
 	for range hookReads {
@@ -60,11 +61,11 @@ func TestInventedHooksDisturbNobody(t *testing.T) {
 	for range hookReads {
 		<-done
 	}
-	// Whoever had no delivery for a while is forgotten.
+	// A hook without a delivery for hookKept is evicted.
 	old.until = time.Now().Add(-2 * hookKept)
 	l.known["live"], l.swept = old, time.Time{}
 	_, _ = l.Get(t.Context(), "another")
 	if len(l.known) != 0 || len(l.missing) == 0 {
-		t.Errorf("%d hooks are remembered", len(l.known))
+		t.Errorf("%d hooks are cached", len(l.known))
 	}
 }

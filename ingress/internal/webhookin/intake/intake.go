@@ -177,10 +177,10 @@ func (i *Intake) decide(ctx context.Context, hook *Hook, e *webhookin.Event, of 
 		d.Status, d.Body = domain.DeliveryFiltered, nil
 		return d, nil
 	case out.Message == "" && e.Payload.Foreign:
-		refuse(&d, apierr.InvalidRequest, "the body is not JSON, and the template gave no text for it")
+		refuse(&d, apierr.InvalidRequest, "the body is not JSON, and the template produced no text for it")
 		return d, nil
 	case out.Message == "":
-		refuse(&d, apierr.InvalidRequest, "the template gave no text for this delivery")
+		refuse(&d, apierr.InvalidRequest, "the template produced no text for this delivery")
 		return d, nil
 	}
 	who := hook.Caller()

@@ -1,4 +1,4 @@
-// An answer of an agent: its Markdown, its numbered sources, and the files that its run made.
+// An agent's answer: its Markdown, its numbered sources, and the files that its run made.
 import { Component, type ComponentChildren, type VNode } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { inDemo } from "../api";
@@ -15,22 +15,25 @@ interface Props {
   text: string;
   citations?: Citation[];
   toolCalls?: ToolCall[];
-  /** More of it is to come. */
+  /** Whether more text follows. */
   streaming?: boolean;
 }
 
-/** An answer. What it cites opens beside it; one that cannot be rendered stands there as it was written. */
+/**
+ * Renders an answer. A source opens in a panel next to it. If rendering fails, the answer's plain
+ * text is shown.
+ */
 export class Answer extends Component<Props, { broken: boolean }> {
   override state = { broken: false };
-  private told = false;
+  private logged = false;
 
   static getDerivedStateFromError() {
     return { broken: true };
   }
 
   override componentDidCatch(error: unknown): void {
-    if (!this.told) console.error("an answer cannot be rendered:", error); // each part of it that fails comes here
-    this.told = true;
+    if (!this.logged) console.error("an answer cannot be rendered:", error); // one log line, although every part that fails calls this
+    this.logged = true;
   }
 
   override render() {
@@ -42,7 +45,7 @@ export class Answer extends Component<Props, { broken: boolean }> {
 function Rendered({ text, citations = none, toolCalls = none, streaming = false }: Props) {
   const [open, setOpen] = useSource();
   const files = useMemo(() => toolCalls.flatMap(filesOf), [toolCalls]);
-  const images = useMemo(() => new Set<string>(), [files]); // those that the text shows itself
+  const images = useMemo(() => new Set<string>(), [files]); // the images that the text itself shows
   const levels = levelsOf(text);
   const grown = useMemo(() => new Growing<VNode>({ ...optionsOf(citations, files, images, setOpen), h: ranked(levels, files) }), [citations, files, levels]);
   const nodes = useMemo(() => grown.update(text, streaming), [grown, text, streaming]);
@@ -56,7 +59,7 @@ function Rendered({ text, citations = none, toolCalls = none, streaming = false 
   );
 }
 
-/** Which source is open. There is one panel on the page, whichever answer opened it. */
+/** Returns the open source. The page has a single panel, shared by all answers. */
 function useSource(): [Citation | null, (citation: Citation | null) => void] {
   const [open, setOpen] = useState<Citation | null>(null);
   const close = useMemo(() => () => setOpen(null), []);
@@ -73,12 +76,13 @@ function useSource(): [Citation | null, (citation: Citation | null) => void] {
   return [open, choose];
 }
 
-/** The levels of a text's headings, such as "13". */
+/** Returns the heading levels of a text as digits, for example "13". */
 const levelsOf = (text: string): string => [...new Set(Array.from(text.matchAll(/^ {0,3}(#{1,6})[ \t]/gm), (m) => String(Math.min(5, m[1]?.length ?? 1))))].sort().join("");
 
 /**
- * Makes nodes whose headings leave no level out: the highest of an answer is below the page's title, the next below that. What
- * addresses alone do not open is fetched: pictures and files of the run.
+ * Returns a node factory whose headings skip no level: the answer's highest heading ranks below the
+ * page's title, the next one below that. Pictures and files of the run are fetched, because a plain
+ * link cannot send the identity headers.
  */
 function ranked(levels: string, files: RunFile[]): Make<VNode> {
   return (tag, props, ...children) => {
@@ -87,15 +91,15 @@ function ranked(levels: string, files: RunFile[]): Make<VNode> {
     if (tag === "img") return <Picture src={String(props?.["src"])} alt={String(props?.["alt"])} />;
     const level = /^h([2-6])$/.exec(tag)?.[1];
     const rank = level === undefined ? -1 : levels.indexOf(String(Number(level) - 1));
-    const held = props?.["role"] === "region" ? { ...props, role: "group" } : props; // an answer's tables are no places of the page
+    const held = props?.["role"] === "region" ? { ...props, role: "group" } : props; // tables of an answer must not be landmarks of the page
     return make(rank < 0 ? tag : `h${Math.min(6, rank + 2)}`, held, ...children);
   };
 }
 
-/** A file that was written again takes the place of the one before. */
+/** Returns the last version of each file, by name. */
 const lastOf = (files: RunFile[]): RunFile[] => [...new Map(files.map((f) => [f.name, f])).values()];
 
-/** The file of the run that an address of the answer means: by its id, or by its name. */
+/** Returns the run's file that an address in the answer refers to, by id or by name. */
 function fileOf(files: RunFile[], address: string): RunFile | undefined {
   const id = /file_[0-9a-z]{26}/.exec(address)?.[0];
   if (id !== undefined) return files.findLast((f) => f.id === id);
@@ -103,7 +107,7 @@ function fileOf(files: RunFile[], address: string): RunFile | undefined {
   try {
     name = decodeURIComponent(name);
   } catch {
-    // it is not encoded, then
+    // the name is not percent-encoded
   }
   return files.findLast((f) => f.name === name);
 }
@@ -134,7 +138,7 @@ function Cite({ citation, onOpen }: { citation: Citation; onOpen: (citation: Cit
   return <button type="button" class="cite" aria-label={nameOf(citation)} title={citation.title || citation.url} onClick={() => onOpen(citation)}>{citation.id}</button>;
 }
 
-/** The sources of an answer, each once, in the order of their numbers. */
+/** Lists the sources of an answer, each source once, ordered by number. */
 function Sources({ citations, onOpen }: { citations: Citation[]; onOpen: (citation: Citation) => void }) {
   const each = [...new Map(citations.toReversed().map((c) => [c.id, c])).values()].sort((a, b) => a.id - b.id);
   if (each.length === 0) return null;

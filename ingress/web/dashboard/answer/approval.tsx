@@ -14,19 +14,20 @@ interface Choice {
   look?: "primary" | "danger";
 }
 
+// The decisions that the API accepts for each kind of required action.
 const choices: Record<RequiredAction["kind"], Choice[]> = {
   approval: [
-    { action: "approve", words: "Approve", look: "primary", means: "The call is made as it stands here, and the run goes on." },
-    { action: "deny", words: "Deny", means: "The call is not made. The agent is told so, and goes on without it." },
+    { action: "approve", words: "Approve", look: "primary", means: "The call is made exactly as shown, and the run continues." },
+    { action: "deny", words: "Deny", means: "The call is not made. The agent is informed and continues without it." },
   ],
   unknown_outcome: [
-    { action: "happened", words: "It happened", means: "The call is not made again. What it answered is lost; the run goes on without it." },
-    { action: "resend", words: "Send it again", look: "danger", means: "The call is made once more. If it did go through before, it happens twice." },
-    { action: "abandon", words: "End the run", look: "danger", means: "Nothing more is done, and the run ends as failed." },
+    { action: "happened", words: "Mark as done", means: "The call is not repeated. Its response is lost, and the run continues without it." },
+    { action: "resend", words: "Send again", look: "danger", means: "The call is made again. If the first call went through, it happens twice." },
+    { action: "abandon", words: "End the run", look: "danger", means: "Nothing more is done. The run ends as failed." },
   ],
 };
 
-/** What a run waits for a person to decide, and the ways to decide it. */
+/** Shows the action that a run waits for, and a button for each possible decision. */
 export function Approval({ run, onDone }: { run: Run; onDone: (run: Run) => void }) {
   const [error, setError] = useState<ApiError>();
   const action = run.requiredAction;
@@ -38,7 +39,7 @@ export function Approval({ run, onDone }: { run: Run; onDone: (run: Run) => void
     } catch (cause) {
       if (!(cause instanceof ApiError)) throw cause;
       if (cause.status !== 409) return setError(cause);
-      toast("Somebody else decided first. This is how the run stands now.", "bad");
+      toast("Someone else decided first. The page shows the run's current state.", "bad");
       onDone(await get<Run>("/api/runs", { id: run.id }));
     }
   };
@@ -55,7 +56,7 @@ export function Approval({ run, onDone }: { run: Run; onDone: (run: Run) => void
           </li>
         ))}
       </ul>
-      <p class="quiet small">Without a decision the run fails <Time at={action.expiresAt} />. Until then it costs nothing, and later messages of its session wait.</p>
+      <p class="quiet small">Without a decision, the run fails <Time at={action.expiresAt} />. Waiting costs nothing. Later messages of the session wait until then.</p>
       <details class="choices-curl">
         <summary class="quiet small">Decide with curl</summary>
         <div class="row">
@@ -73,15 +74,15 @@ function Asked({ action }: { action: RequiredAction }) {
   if (action.kind === "approval") {
     return (
       <div>
-        <h2>May the agent use <code>{action.name}</code>?</h2>
-        <p>Nothing has been sent. The run waits for your decision.</p>
+        <h2>Allow the agent to use <code>{action.name}</code>?</h2>
+        <p>Nothing has been sent yet. The run is waiting for your decision.</p>
       </div>
     );
   }
   return (
     <div>
-      <h2>Did <code>{action.name}</code> happen?</h2>
-      <p>The call may have been carried out, and its answer was lost. Look where it would show before you decide.</p>
+      <h2>Did the call to <code>{action.name}</code> go through?</h2>
+      <p>The call may have been carried out, but its response was lost. Check the called system before you decide.</p>
     </div>
   );
 }

@@ -1,4 +1,4 @@
-// Code and data to read and to take away.
+// Blocks of code and JSON, with highlighting and a copy button.
 import { h, type ComponentChildren, type VNode } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Make } from "../../kit/markdown";
@@ -6,16 +6,16 @@ import { Copy } from "../ui/copy";
 
 type Highlight = (make: Make<VNode>, text: string, language: string) => ComponentChildren;
 
-/** The page names the address of what knows the languages: a bundle of its own, of which the dashboard holds nothing. */
+/** Returns the address of the highlighter, which is a bundle separate from the dashboard's. */
 const bundle = (): string => document.getElementById("app")?.dataset["highlight"] ?? "";
 
-/** Makes Preact's nodes of what the kit describes. */
+/** Builds Preact nodes from the kit's descriptions. */
 export const make: Make<VNode> = (tag, props, ...children) => h(tag, props, ...children);
 
 let highlight: Highlight | null = null;
 let coming: Promise<void> | null = null;
 
-/** Fetches what knows the languages, once somebody looks at code. */
+/** Loads the highlighter. Only pages that show code need it. */
 async function fetchHighlight(): Promise<void> {
   coming ??= (import(bundle()) as Promise<typeof import("../../kit/highlight")>).then((kit) => {
     highlight = kit.highlight;
@@ -23,10 +23,13 @@ async function fetchHighlight(): Promise<void> {
   await coming;
 }
 
-/** Data as people read it. */
+/** Formats a value as indented JSON. */
 export const json = (value: unknown): string => JSON.stringify(value, null, 2) ?? "";
 
-/** A block of code, its words coloured once what knows how is there; open: more of it is to come. */
+/**
+ * Shows a block of code, highlighted once the highlighter has loaded. With open, more text follows,
+ * so there is no copy button yet.
+ */
 export function Code({ text, language = "", label, open }: { text: string; language?: string; label: string; open?: boolean }) {
   const colours = useHighlight(language !== "" && !open);
   const shown = useMemo(() => colours?.(make, text, language) ?? text, [colours, text, language]);
@@ -45,7 +48,7 @@ function useHighlight(wanted: boolean): Highlight | null {
     let gone = false;
     void fetchHighlight().then(
       () => { if (!gone) loaded(true); },
-      () => { coming = null; }, // plain it stays readable; the next block tries again
+      () => { coming = null; }, // the text stays readable without colours; the next block tries again
     );
     return () => {
       gone = true;

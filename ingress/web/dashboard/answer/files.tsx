@@ -1,4 +1,4 @@
-// The files that a run's programs made: as its tool calls name them.
+// The files that a run's programs made, as listed in the output of its tool calls.
 import { inDemo } from "../api";
 import { download, usePicture } from "../files";
 import type { ToolCall } from "../types";
@@ -12,14 +12,14 @@ export interface RunFile {
   bytes: number;
 }
 
-/** An object of the API whose fields are not known yet. */
+/** Returns the fields of an untyped object of the API, or no fields for any other value. */
 export function fieldsOf(value: unknown): Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value) ? Object.fromEntries(Object.entries(value)) : {};
 }
 
 const text = (value: unknown): string => (typeof value === "string" ? value : "");
 
-/** The files that a call's output lists. */
+/** Returns the files listed in a call's output. */
 export function filesOf(call: ToolCall): RunFile[] {
   const listed = fieldsOf(call.output)["files"];
   if (!Array.isArray(listed)) return [];
@@ -30,28 +30,35 @@ export function filesOf(call: ToolCall): RunFile[] {
   });
 }
 
-/** Where a file's content is. */
+/** Returns the address of a file's content. */
 export const fileAddress = (file: RunFile): string => `/api/files?id=${encodeURIComponent(file.id)}`;
 
-/** Whether browsers are sent it as an image, and so may show it. */
+/** Whether the service serves the file as an image, so that the page can show it. */
 export const isImage = (file: RunFile): boolean => /^image\/(png|jpeg|gif|webp)\b/.test(file.mimeType);
 
 const lastPart = (name: string): string => name.split("/").at(-1) || name;
 
-/** A file to download: it is fetched with the headers that say where somebody acts. */
+/**
+ * A button that downloads a file. It is not a link, because a link cannot send the identity headers.
+ */
 export function FileLink({ file }: { file: RunFile }) {
   const words = <>{file.name} <span class="quiet number">{size(file.bytes)}</span></>;
-  if (inDemo()) return <span class="tag" title="Visitors of the demo cannot open files">{words}</span>;
+  if (inDemo()) return <span class="tag" title="Files can't be opened in the demo">{words}</span>;
   return <Button icon="file" look="bare" label={`Download ${file.name}, ${size(file.bytes)}`} onClick={() => download("/api/files", { id: file.id }, lastPart(file.name))}>{words}</Button>;
 }
 
-/** A picture of ours; until it is there, or when it cannot be had, its name. */
+/**
+ * Shows a picture. Its alternative text is shown until it has loaded, and if it cannot be loaded.
+ */
 export function Picture({ src, alt }: { src: string; alt: string }) {
   const url = usePicture(src);
   return url === null ? <span class="quiet small">{alt}</span> : <img src={url} alt={alt} />;
 }
 
-/** Files of a run to download, and those of its images to look at that are not shown elsewhere. In the demo they can be named only. */
+/**
+ * Lists a run's files with download buttons, and shows those of its images that the text does not
+ * show. The demo only lists names.
+ */
 export function Files({ files, images }: { files: RunFile[]; images: RunFile[] }) {
   if (files.length === 0) return null;
   const shown = inDemo() ? [] : images.filter(isImage);
@@ -59,7 +66,7 @@ export function Files({ files, images }: { files: RunFile[]; images: RunFile[] }
     <div class="answer-files">
       {shown.map((f) => <div class="file-image" key={f.id}><Picture src={fileAddress(f)} alt={f.name} /></div>)}
       <ul aria-label="Files">{files.map((f) => <li key={f.id}><FileLink file={f} /></li>)}</ul>
-      {inDemo() && <p class="hint">Visitors of the demo see that there are files. With an account of your own you can open them.</p>}
+      {inDemo() && <p class="hint">Files can't be opened in the demo. Sign up to open them.</p>}
     </div>
   );
 }

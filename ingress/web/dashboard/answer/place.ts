@@ -1,9 +1,15 @@
-// Where a citation leads.
+// Finds the target of a citation.
 
-/** The address of a page of the web, or nothing: others are not to be followed. */
+/**
+ * Returns the address if it is an http or https address, and null for any other, which must not
+ * become a link.
+ */
 export const webAddress = (url: string): string | null => (/^https?:\/\//i.test(url) && URL.canParse(url) ? url : null);
 
-/** Where words stand in a text: as they are, or else with other white space between them. */
+/**
+ * Returns the start and end of the words in a text, or null. If there is no exact match, white
+ * space may differ.
+ */
 export function place(text: string, words: string): [number, number] | null {
   if (words.trim() === "") return null;
   const exact = text.indexOf(words);

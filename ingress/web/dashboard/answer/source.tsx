@@ -1,4 +1,4 @@
-// What an answer cites, beside it: the text as it was read, with the cited words marked.
+// The panel that shows a cited source: the text as the agent read it, with the cited words marked.
 import { useEffect, useId, useRef } from "preact/hooks";
 import { ApiError, get, inDemo } from "../api";
 import { useQuery } from "../query";
@@ -10,7 +10,7 @@ import { count, Empty, Problem, Time, Waiting } from "../ui/parts";
 import { place, webAddress } from "./place";
 
 interface Passages {
-  text?: string; // of a page
+  text?: string; // of a document's page
   passages: { text: string }[];
   truncated?: boolean;
 }
@@ -21,10 +21,13 @@ interface Kept {
   readAt?: string;
 }
 
-/** The window that has room for the panel beside all of a page; in others it is laid over. Nothing on the page moves for it. */
+/**
+ * The window width from which the panel fits next to the page. In a narrower window the panel
+ * overlays the page.
+ */
 const wide = "(min-width: 120rem)";
 
-/** The panel of a citation. It takes the focus, and gives it back when it is closed. */
+/** The panel of a citation. It takes the focus, and returns it when closed. */
 export function SourcePanel({ citation, onClose }: { citation: Citation; onClose: () => void }) {
   const panel = useRef<HTMLDialogElement>(null);
   const close = useRef(onClose);
@@ -45,18 +48,22 @@ export function SourcePanel({ citation, onClose }: { citation: Citation; onClose
       </div>
       <div class="dialog-body stack">
         {inDemo()
-          ? <Cited words={citation.citedText} note="Visitors of the demo see the cited words. With an account of your own you can read the whole text." />
+          ? <Cited words={citation.citedText} note="The demo shows only the cited words. Sign up to read the whole text." />
           : <Content citation={citation} />}
       </div>
     </dialog>
   );
 }
 
-/** Shows the panel beside the page, or over it where there is no room, for as long as it is rendered. */
+/**
+ * Shows the panel next to the page, or over the page if the window is too narrow, while it is
+ * rendered.
+ */
 function useBeside(panel: { current: HTMLDialogElement | null }, close: { current: () => void }): void {
   useEffect(() => {
     const before = document.activeElement;
     const room = matchMedia(wide);
+
     const show = () => {
       const dialog = panel.current;
       if (!dialog) return;
@@ -68,6 +75,7 @@ function useBeside(panel: { current: HTMLDialogElement | null }, close: { curren
     const escape = (e: KeyboardEvent) => {
       if (e.key === "Escape" && !e.defaultPrevented && document.querySelector("dialog:modal") === null) close.current();
     };
+
     show();
     room.addEventListener("change", show);
     document.addEventListener("keydown", escape);
@@ -79,7 +87,7 @@ function useBeside(panel: { current: HTMLDialogElement | null }, close: { curren
   }, []);
 }
 
-/** Where a cited document is shown. */
+/** Returns the address of the page that shows a cited document. */
 export const documentPlace = (citation: Citation): string =>
   `/dashboard/knowledge?id=${encodeURIComponent(citation.documentId ?? "")}` + (citation.page === null ? "" : `&page=${citation.page}`);
 
@@ -100,7 +108,10 @@ function Whereabouts({ citation }: { citation: Citation }) {
   );
 }
 
-/** How the cited text is read: the document's page or passage, or the kept text of a page of the web. */
+/**
+ * Returns the request that reads the cited text: a document's page or passage, or the stored text
+ * of a web page. It returns null if no text is stored.
+ */
 function placeOf(citation: Citation): Request | null {
   if (citation.documentId !== null) {
     const asked = new URLSearchParams(citation.url.split("?")[1] ?? "");
@@ -122,18 +133,18 @@ async function keptText(request: Request, signal: AbortSignal): Promise<Kept> {
 function Content({ citation }: { citation: Citation }) {
   const request = placeOf(citation);
   const query = useQuery(request === null ? null : JSON.stringify(request), (signal) => keptText(request ?? { method: "GET", path: "" }, signal));
-  if (request === null) return <Cited words={citation.citedText} note="No text was kept of this source: these are the words that were cited." />;
+  if (request === null) return <Cited words={citation.citedText} note="The text of this source was not stored. These are the cited words." />;
   if (query.data) return <Marked kept={query.data} words={citation.citedText} isDocument={citation.documentId !== null} />;
   if (query.error instanceof ApiError && (query.error.status === 404 || query.error.status === 410)) return <Gone citation={citation} />;
   if (query.error) return <Problem error={query.error} retry={query.reload} />;
-  return <Waiting words="Opening the source" />;
+  return <Waiting words="Loading the source" />;
 }
 
 function Gone({ citation }: { citation: Citation }) {
   return (
     <>
-      <Empty title="The text is gone">
-        {citation.documentId === null ? "It was kept as long as the runs that read it." : "The document was deleted, or replaced by another content."} These are the words that were cited.
+      <Empty title="Text no longer available">
+        {citation.documentId === null ? "It was deleted with the runs that read it." : "The document was deleted, or its content was replaced."} These are the cited words.
       </Empty>
       <Cited words={citation.citedText} />
     </>
@@ -155,13 +166,13 @@ function Marked({ kept, words, isDocument }: { kept: Kept; words: string; isDocu
   useEffect(() => mark.current?.scrollIntoView({ block: "center" }), [kept.text, words]);
   return (
     <>
-      {at === null && <Cited words={words} note="The cited words do not stand in the text as it is now." />}
+      {at === null && <Cited words={words} note="The current text no longer contains the cited words." />}
       <div class="source-text" tabIndex={0} role="region" aria-label="Text of the source">
         {at === null ? kept.text : <>{kept.text.slice(0, at[0])}<mark ref={mark}>{kept.text.slice(...at)}</mark>{kept.text.slice(at[1])}</>}
       </div>
       <p class="hint">
-        {isDocument ? "What stands at this place of the document." : <>The text as it was read{kept.readAt ? <> <Time at={kept.readAt} /></> : ""}; the page may say something else now.</>}
-        {kept.truncated && ` Only its first ${count(kept.text.length)} characters are kept.`}
+        {isDocument ? "The cited passage of the document." : <>The text as it was read{kept.readAt ? <> <Time at={kept.readAt} /></> : ""}. The page may have changed since.</>}
+        {kept.truncated && ` Only the first ${count(kept.text.length)} characters are stored.`}
       </p>
     </>
   );

@@ -5,13 +5,13 @@ import { duration, Status } from "../ui/parts";
 import { Code, json } from "./code";
 import { fieldsOf, Files, filesOf } from "./files";
 
-/** What the agent did on the way to its answer, call by call. */
+/** Lists the tool calls of a run. */
 export function ToolCalls({ calls }: { calls: ToolCall[] }) {
   if (calls.length === 0) return null;
   return <div class="calls" role="group" aria-label="Tool calls">{calls.map((call) => <Call key={call.id} call={call} />)}</div>;
 }
 
-/** In a few words, what a call was about. */
+/** Summarizes a call's input in one line of at most 120 characters. */
 export function gist(call: ToolCall): string {
   const input = fieldsOf(call.input);
   const first = input["query"] ?? input["code"] ?? input["url"] ?? Object.values(input)[0];
@@ -41,7 +41,7 @@ function Call({ call }: { call: ToolCall }) {
   );
 }
 
-/** What a tool is given, in full. */
+/** Shows the complete input of a tool call. */
 export function Arguments({ name, input }: { name: string; input: unknown }) {
   const { code, ...rest } = fieldsOf(input);
   const program = name === "codeExecution" && typeof code === "string" ? code : null;
@@ -55,7 +55,7 @@ export function Arguments({ name, input }: { name: string; input: unknown }) {
 }
 
 function Output({ call }: { call: ToolCall }) {
-  if (call.output === null || call.output === undefined) return call.status === "running" ? <p class="quiet small">No answer yet.</p> : null;
+  if (call.output === null || call.output === undefined) return call.status === "running" ? <p class="quiet small">No output yet.</p> : null;
   if (call.name !== "codeExecution") {
     return (
       <>
@@ -65,11 +65,11 @@ function Output({ call }: { call: ToolCall }) {
     );
   }
   const { stdout, stderr, value, error, limit: _, files: __, ...rest } = fieldsOf(call.output);
-  const texts: [string, unknown][] = [["Value", value], ["Printed", stdout], ["Error", error], ["Printed as errors", stderr]];
+  const texts: [string, unknown][] = [["Value", value], ["Standard output", stdout], ["Error", error], ["Standard error", stderr]];
   return (
     <>
       {texts.map(([head, said]) => typeof said === "string" && said !== "" && <Part key={head} head={head}><Code text={said} label={head} /></Part>)}
-      {Object.keys(rest).length > 0 && <Part head="Also said"><Code text={json(rest)} language="json" label="Also said" /></Part>}
+      {Object.keys(rest).length > 0 && <Part head="Other output"><Code text={json(rest)} language="json" label="Other output" /></Part>}
       <Files files={filesOf(call)} images={[]} />
     </>
   );

@@ -1,8 +1,9 @@
-// Talking with an agent or a template: the person's sessions, what was said, and the composer.
+// The chat with an agent or a template: the person's sessions, the messages, and the composer.
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
 import { inDemo } from "../api";
 import { setQuery } from "../router";
+import { toolNamed } from "../toolnames";
 import { Button, failed } from "../ui/button";
 import { Problem, Waiting } from "../ui/parts";
 import type { Call } from "../voice/call";
@@ -18,20 +19,22 @@ import { freshName, targetId, type Target } from "./target";
 import { shownText, underWay, type Turn } from "./turn";
 import { TurnView } from "./turnview";
 
-/** From this width on, in CSS pixels, sessions stand beside what is said. */
+/** The width in CSS pixels from which the list of sessions fits next to the messages. */
 const roomForSessions = 760;
 
-/** Talking with an agent or a template, in sessions that the address of the page names. */
+/** A chat with an agent or a template. The page's address names the session. */
 export function Chat({ target, suggested = [], voice }: { target: Target; suggested?: string[]; voice?: Voice }) {
   const { id, begun, slot, choose } = useSessionId(target);
   const session = useSession(target, id, begun);
   const root = useRef<HTMLDivElement>(null);
   const wide = useWidth(root) >= roomForSessions;
+
   const demo = inDemo();
   const again = () => {
     choose(null);
     document.getElementById("chat-message")?.focus();
   };
+
   return (
     <div ref={root} class={"chat" + (wide && !demo ? " wide" : "")}>
       {demo
@@ -42,11 +45,11 @@ export function Chat({ target, suggested = [], voice }: { target: Target; sugges
   );
 }
 
-/** The session that the page's address names, or one that has not begun. */
+/** Returns the session named by the page's address, or a draft that has no message yet. */
 function useSessionId(target: Target) {
   const named = new URLSearchParams(location.search).get("session");
   const [draft, setDraft] = useState(() => (inDemo() ? demoSession(targetId(target))?.sessionId : undefined) ?? freshName("chat"));
-  const [own, setOwn] = useState<string | null>(null); // began here: nothing of it is to be read
+  const [own, setOwn] = useState<string | null>(null); // the draft that became a session here: it has no earlier messages to load
   const choose = (id: string | null) => {
     if (inDemo()) {
       if (id === null) {
@@ -60,11 +63,11 @@ function useSessionId(target: Target) {
     setQuery({ session: id });
   };
   const id = inDemo() ? draft : named ?? draft;
-  const slot = `${targetId(target)}.${inDemo() ? "demo" : named ?? "new"}`; // of what is written: a session that has not begun has a new id after each reload
+  const slot = `${targetId(target)}.${inDemo() ? "demo" : named ?? "new"}`; // names the draft text; it must not contain a draft session's id, which changes on each reload
   return { id, begun: named !== null && named !== own, slot, choose };
 }
 
-/** The session, drawn anew when something in it changes. */
+/** Returns the session, and renders again whenever it changes. */
 function useSession(target: Target, id: string, begun: boolean): ChatSession {
   const session = useMemo(() => new ChatSession(target, id), [targetId(target), id]);
   const [, draw] = useState(0);
@@ -85,10 +88,12 @@ function Said({ session, slot, suggested, voice, onBegin }: { session: ChatSessi
   const turns = session.turns;
   const last = turns.at(-1);
   const busy = turns.find(underWay);
+
   const call = useCall(session);
   const [spokenWith, setSpokenWith] = useState<Call | null>(null);
   const speaking = spokenWith === call;
   useBeginning(session, onBegin);
+
   const send = (message: string) => {
     session.send(message);
     onBegin();
@@ -103,13 +108,14 @@ function Said({ session, slot, suggested, voice, onBegin }: { session: ChatSessi
   const endSpeaking = async () => {
     await call.end();
     setSpokenWith((now) => (now === call ? null : now));
-    setTimeout(() => document.getElementById("chat-message")?.focus()); // once it is there
+    setTimeout(() => document.getElementById("chat-message")?.focus()); // after it is rendered
   };
-  const toEnd = scroll.away && turns.length > 0 && <Button icon="down" onClick={scroll.toEnd}>To the newest message</Button>;
+  const toEnd = scroll.away && turns.length > 0 && <Button icon="down" onClick={scroll.toEnd}>Jump to the newest message</Button>;
+
   return (
     <div class="chat-said">
       {session.error && <Problem error={session.error} retry={() => session.open(true).catch(failed)} />}
-      {session.loading && turns.length === 0 && <Waiting words="Opening the session" />}
+      {session.loading && turns.length === 0 && <Waiting words="Loading the session" />}
       {session.hasMore && (
         <div class="row">
           <Button onClick={() => scroll.keeping(() => session.more())} disabled={session.loadingMore}>{session.loadingMore ? "Loading …" : "Show earlier messages"}</Button>
@@ -130,7 +136,7 @@ function Said({ session, slot, suggested, voice, onBegin }: { session: ChatSessi
   );
 }
 
-/** A session begins with the first run of it, however it was asked for. */
+/** Calls onBegin when a spoken message starts the session's first run. */
 function useBeginning(session: ChatSession, onBegin: () => void): void {
   const begin = useRef(onBegin);
   begin.current = onBegin;
@@ -143,37 +149,40 @@ function useBeginning(session: ChatSession, onBegin: () => void): void {
   }, [session]);
 }
 
-/** Says how the newest turn stands, for those who do not see it. */
+/** Announces the state of the newest turn to screen readers. */
 function Told({ session }: { session: ChatSession }) {
   const turn = session.turns.at(-1);
+
   const first = useRef(turn?.name);
   const over = turn?.status === "completed" ? turn.name : null;
   const [silent, setSilent] = useState<string | null>(null);
   useEffect(() => {
     if (over === null) return;
-    const timer = setTimeout(() => setSilent(over), 8000); // it was read out, and stands above
+    const timer = setTimeout(() => setSilent(over), 8000); // it was announced, and the page shows it
     return () => clearTimeout(timer);
   }, [over]);
-  const calls = turn?.toolCalls.filter((c) => c.status === "running").map((c) => c.name).join(", ");
+
+  const calls = turn?.toolCalls.filter((c) => c.status === "running").map((c) => toolNamed(c.name)).join(", ");
   let said = "";
+
   if (turn && turn.name !== first.current && turn.name !== silent) {
     if (turn.problem) said = "";
     else if (turn.spoken) said = spokenWords(turn);
-    else if (turn.status === "requires_action") said = "The agent waits for your decision.";
-    else if (turn.status === "completed") said = `The answer is: ${turn.text.slice(0, 1000)}`;
-    else if (underWay(turn)) said = turn.cutOff ? "The connection is lost. Trying again." : calls ? `The agent uses ${calls}.` : "The agent is answering.";
+    else if (turn.status === "requires_action") said = "The agent is waiting for your decision.";
+    else if (turn.status === "completed") said = `Answer: ${turn.text.slice(0, 1000)}`;
+    else if (underWay(turn)) said = turn.cutOff ? "Connection lost. Reconnecting." : calls ? `The agent is using ${calls}.` : "The agent is answering.";
     else said = "The run ended without an answer.";
   }
   return <p class="visually-hidden" role="status">{said}</p>;
 }
 
-/** What was said by either, once it is said: not each word as it comes. */
+/** Returns the announcement for a spoken turn: each message once, when it is complete. */
 export function spokenWords(turn: Turn): string {
-  if (turn.status === "requires_action") return "The agent waits for your decision.";
+  if (turn.status === "requires_action") return "The agent is waiting for your decision.";
   if (turn.spoken?.phase === "over") {
     if (turn.heard !== null) return "The answer was interrupted.";
     if (!turn.spoken.silent) return `The agent said: ${shownText(turn).slice(0, 1000)}`;
-    if (turn.status === "completed") return `The answer is: ${turn.text.slice(0, 1000)}`;
+    if (turn.status === "completed") return `Answer: ${turn.text.slice(0, 1000)}`;
     return underWay(turn) ? "The agent is answering." : "The run ended without an answer.";
   }
   return turn.message === "" ? "" : `You said: ${turn.message}`;
@@ -183,8 +192,8 @@ function Suggestions({ messages, onChoose }: { messages: string[]; onChoose: (me
   const id = useId();
   return (
     <div class="chat-suggestions">
-      <h2 id={id}>{messages.length > 0 ? "Ask something, or begin with one of these" : "Ask something"}</h2>
-      <p class="quiet">What you say here is a session: the agent remembers it.{!inDemo() && " Each answer is a run that you can look into."}</p>
+      <h2 id={id}>{messages.length > 0 ? "Ask something, or start with one of these" : "Ask something"}</h2>
+      <p class="quiet">Your messages form a session, which the agent remembers.{!inDemo() && " Each answer is a run that you can inspect."}</p>
       {messages.length > 0 && (
         <ul aria-labelledby={id}>
           {messages.map((m) => <li key={m}><button type="button" onClick={() => onChoose(m)}>{m}</button></li>)}

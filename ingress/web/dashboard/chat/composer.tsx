@@ -1,4 +1,4 @@
-// Where messages are written, and what is being answered is stopped.
+// The field for messages, and the button that stops a run.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { inDemo } from "../api";
 import { useSession } from "../state";
@@ -11,16 +11,17 @@ import { bodyOf, moment, type ChatSession } from "./session";
 import { ofChat } from "./target";
 import type { Turn } from "./turn";
 
-// How many bytes a body with a message may have, less those around the message.
+// The maximum size of a message in bytes: the limit of a request body, less 1 KiB for the other
+// fields.
 const bodyMost = 2 * 1024 * 1024 - 1024;
 const demoMost = 256 * 1024 - 1024;
 
-/** How many bytes a text has in a body. */
+/** Returns the number of bytes of a text as JSON. */
 function bytesOf(text: string): number {
   return new TextEncoder().encode(JSON.stringify(text)).length;
 }
 
-/** Where messages are written. Enter sends; with Shift it begins a new line. */
+/** The field for messages. Enter sends, Shift+Enter starts a new line. */
 export function Composer({ session, slot, busy, voice, onSend, onSpeak }: {
   session: ChatSession; slot: string; busy: Turn | undefined; voice: Voice | undefined; onSend: (message: string) => void; onSpeak: () => void;
 }) {
@@ -28,8 +29,9 @@ export function Composer({ session, slot, busy, voice, onSend, onSpeak }: {
   const area = useRef<HTMLTextAreaElement>(null);
   const settled = useSettled(session);
   const most = inDemo() ? demoMost : bodyMost;
-  const length = text.length * 6 > most ? bytesOf(text) : 0; // no character takes more than 6 bytes
+  const length = text.length * 6 > most ? bytesOf(text) : 0; // no character takes more than 6 bytes, so a short text needs no exact count
   const ready = text.trim() !== "" && length <= most && !busy;
+
   const send = () => {
     if (!ready) return;
     setText("");
@@ -37,7 +39,7 @@ export function Composer({ session, slot, busy, voice, onSend, onSpeak }: {
     area.current?.focus();
   };
   const stop = (turn: Turn) => {
-    area.current?.focus(); // the button goes
+    area.current?.focus(); // the stop button disappears and would lose the focus
     return session.stop(turn);
   };
   const key = (e: KeyboardEvent) => {
@@ -45,6 +47,7 @@ export function Composer({ session, slot, busy, voice, onSend, onSpeak }: {
     e.preventDefault();
     send();
   };
+
   return (
     <form onSubmit={(e) => { e.preventDefault(); send(); }}>
       <div class="composer-box">
@@ -52,14 +55,14 @@ export function Composer({ session, slot, busy, voice, onSend, onSpeak }: {
         <textarea ref={area} id="chat-message" rows={1} value={text} placeholder="Write a message" aria-describedby="chat-hint"
           onInput={(e) => setText(e.currentTarget.value)} onKeyDown={key} />
         {voice && <Speak voice={voice} onSpeak={onSpeak} disabled={busy !== undefined} />}
-        {busy && settled && !inDemo() // visitors of the demo may not end runs
+        {busy && settled && !inDemo() // visitors of the demo may not cancel runs
           ? <Button icon="stop" label="Stop the run" disabled={busy.stopping} onClick={() => stop(busy)}>Stop</Button>
           : <Button type="submit" look="primary" icon="send" label="Send message" disabled={!ready}>Send</Button>}
       </div>
       <div class="composer-below">
         {length > most
-          ? <span id="chat-hint" class="fault small">The message is {(length - most).toLocaleString("en")} bytes too long.</span>
-          : <span id="chat-hint" class="hint">{busy ? "The next message can be sent when this one is answered." : "Enter sends, Shift and Enter begins a new line."}</span>}
+          ? <span id="chat-hint" class="fault small">The message is {(length - most).toLocaleString("en")} bytes too long. Shorten it.</span>
+          : <span id="chat-hint" class="hint">{busy ? "You can send the next message after this answer." : "Enter sends. Shift+Enter starts a new line."}</span>}
         <DemoLimit />
         {busy?.runId && !inDemo()
           ? <Curl what="Stop the run" request={{ method: "POST", path: "/api/runs", params: { id: busy.runId, action: "cancel" } }} />
@@ -71,9 +74,11 @@ export function Composer({ session, slot, busy, voice, onSend, onSpeak }: {
   );
 }
 
-/** What is written, kept under a name: it is still there after a reload, and after signing in again. */
+/**
+ * Returns the unsent text of a slot and its setter. The text survives a reload and a new sign-in.
+ */
 function useDraft(slot: string): [string, (text: string) => void] {
-  const name = `${useSession()?.caller.userId ?? ""}.${slot}`; // nobody finds what another wrote
+  const name = `${useSession()?.caller.userId ?? ""}.${slot}`; // separates the drafts of people who share a browser
   const [text, setText] = useState(() => draftOf(name));
   useEffect(() => setText(draftOf(name)), [name]);
   const write = (now: string) => {
@@ -83,7 +88,10 @@ function useDraft(slot: string): [string, (text: string) => void] {
   return [text, write];
 }
 
-/** Whether the newest message was sent a moment ago, so that a click is meant for what stands there now. */
+/**
+ * Returns false for half a second after sending, so that the second click of a double click does
+ * not stop the run.
+ */
 function useSettled(session: ChatSession): boolean {
   const [, draw] = useState(0);
   const rest = session.sentAt + moment - Date.now();

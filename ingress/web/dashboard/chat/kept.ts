@@ -1,4 +1,5 @@
-// What outlives a reload of the window, or signing in again: messages that are written or on their way, and in the demo all of it.
+// Chat state in the browser's session storage. It survives a reload and a new sign-in: drafts,
+// messages that are not answered yet, and the demo's whole session.
 import type { ApiError } from "../api";
 import { newTurn, type Turn } from "./turn";
 
@@ -7,9 +8,12 @@ export interface Sent {
   message: string;
   createdAt: string;
   runId: string | null;
-  /** It is to be cancelled once it is a run. */
+  /** The run is to be cancelled as soon as its id is known. */
   stopping?: boolean;
-  /** Why it was refused, and from when on it may be sent again: it waits for a person. */
+  /**
+   * The refusal, and the time from which the message may be sent again. The person decides when to
+   * retry.
+   */
   problem?: ApiError | null;
   againAt?: number | null;
 }
@@ -30,14 +34,14 @@ function write(name: string, value: unknown): void {
     if (value === null) sessionStorage.removeItem(name);
     else sessionStorage.setItem(name, JSON.stringify(value));
   } catch {
-    // storage is closed or full: a reload will not go on with it
+    // storage is blocked or full: the state does not survive a reload
   }
 }
 
-/** The messages of a session that were sent from this window and are not answered yet. */
+/** Returns the messages of a session that were sent from this window and are not answered yet. */
 export const sentOf = (target: string, session: string): Sent[] => (read(nameOf(target, session)) as Sent[] | null) ?? [];
 
-/** Notes how such a message stands; null forgets it. */
+/** Stores the state of such a message. Null removes it. */
 export function noteSent(target: string, session: string, key: string, sent: Sent | null): void {
   const others = sentOf(target, session).filter((s) => s.key !== key);
   const all = sent === null ? others : [...others, sent];
@@ -46,7 +50,7 @@ export function noteSent(target: string, session: string, key: string, sent: Sen
 
 const draftName = (slot: string): string => `parley.draft.${slot}`;
 
-/** What was written into a composer of this window and not sent. */
+/** Returns the unsent text of a composer. */
 export function draftOf(slot: string): string {
   const found = read(draftName(slot));
   return typeof found === "string" ? found : "";
@@ -54,19 +58,25 @@ export function draftOf(slot: string): string {
 
 export const keepDraft = (slot: string, text: string): void => write(draftName(slot), text === "" ? null : text);
 
-/** What the demo lets a visitor do in a minute. */
+/** The demo's rate limit per visitor. */
 export interface Limit {
   left: number;
   most: number;
   windowSeconds: number;
-  /** When there is more, and when all of it is there again, in milliseconds since 1970. */
+  /**
+   * When the next request is allowed, and when the full quota is available, in milliseconds since
+   * 1970.
+   */
   more: number;
   all: number;
 }
 
 const limitName = "parley.demo-limit";
 
-/** What the demo's last answer said of its limit. Its times are points in time: a reload does not begin them anew. */
+/**
+ * Returns the rate limit of the demo's last response. Its times are absolute, so a reload does not
+ * restart them.
+ */
 export const keptLimit = (): Limit | null => read(limitName) as Limit | null;
 
 export const keepLimit = (limit: Limit): void => write(limitName, limit);
@@ -76,7 +86,7 @@ interface DemoSession {
   turns: Turn[];
 }
 
-/** The visitor's session with a template, as this window has it. */
+/** Returns the visitor's session with a template, as stored in this window. */
 export function demoSession(target: string): DemoSession | null {
   const found = read(demoName(target)) as DemoSession | null;
   return found === null ? null : { ...found, turns: found.turns.map((t) => ({ ...newTurn(t.message, t.key, t.createdAt), ...t })) };

@@ -1,4 +1,4 @@
-// What the demo lets a visitor do in a minute, as its answers say.
+// The demo's rate limit, read from the headers of its responses.
 import { useEffect, useState } from "preact/hooks";
 import { keepLimit, keptLimit, type Limit } from "./kept";
 
@@ -10,19 +10,21 @@ const numberIn = (header: string, name: string): number | null => {
   return found?.[1] === undefined ? null : Number(found[1]);
 };
 
-/** Takes the limit from an answer's headers, if they tell of one. */
+/** Reads the rate limit from a response's headers, if they contain it. */
 export function noteLimit(headers: Headers): void {
   const left = numberIn(headers.get("ratelimit") ?? "", "r");
   const policy = headers.get("ratelimit-policy") ?? "";
   if (left === null) return;
+
   const windowSeconds = numberIn(policy, "w") ?? 60;
   const more = Date.now() + (numberIn(headers.get("ratelimit") ?? "", "t") ?? windowSeconds) * 1000;
+
   known = { left, most: numberIn(policy, "q") ?? Math.max(left, known?.most ?? left), windowSeconds, more, all: Date.now() + windowSeconds * 1000 };
   keepLimit(known);
   changed.dispatchEvent(new Event("change"));
 }
 
-/** The limit as the last answer told it; null before the first one. */
+/** Returns the rate limit of the last response, or null before the first one. */
 export function useLimit(): Limit | null {
   const [, tell] = useState(0);
   useEffect(() => {
@@ -33,7 +35,7 @@ export function useLimit(): Limit | null {
   return known;
 }
 
-/** Seconds until a time, counted down; 0 once it has come. */
+/** Returns the whole seconds until a time, counting down to 0. */
 export function useCountdown(until: number | null): number {
   const rest = () => (until === null ? 0 : Math.max(0, Math.ceil((until - Date.now()) / 1000)));
   const [seconds, setSeconds] = useState(rest);

@@ -1,13 +1,14 @@
-// Where the reader is: at the end, where what comes is followed, or elsewhere, where nothing moves.
+// Scrolling in a chat: a reader at the end follows new text, and for any other reader nothing
+// moves.
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
-const near = 96; // CSS pixels from the end of the page that count as its end
+const near = 96; // CSS pixels from the end of the page that still count as the end
 
 const fromEnd = (): number => document.documentElement.scrollHeight - scrollY - innerHeight;
 
 const jump = (top: number): void => scrollTo({ top, behavior: "instant" });
 
-/** Keeps the newest in sight while the reader is at the end of the page. */
+/** Keeps the newest text visible while the reader is at the end of the page. */
 export function useScroll(of: object) {
   const content = useRef<HTMLDivElement>(null);
   const foot = useRef<HTMLDivElement>(null);
@@ -18,12 +19,13 @@ export function useScroll(of: object) {
     let at = scrollY;
     const look = () => {
       if (fromEnd() < near) sticks.current = true;
-      else if (scrollY < at) sticks.current = false; // the reader went up; else what is read has grown since
+      else if (scrollY < at) sticks.current = false; // the reader scrolled up; otherwise the content grew
       at = scrollY;
       setAway(!sticks.current);
     };
+
     let height = 0;
-    let footHeight = Infinity; // whatever it is at first is no growth
+    let footHeight = Infinity; // the first measurement does not count as growth
     const grown = new ResizeObserver(() => {
       const now = content.current?.clientHeight ?? 0;
       const footNow = foot.current?.clientHeight ?? 0;
@@ -31,28 +33,32 @@ export function useScroll(of: object) {
       height = now;
       footHeight = footNow;
     });
+
     for (const { current } of [content, foot]) if (current) grown.observe(current);
     addEventListener("scroll", look, { passive: true });
+
     return () => {
       grown.disconnect();
       removeEventListener("scroll", look);
     };
   }, [of]);
+
   const kept = useRef<number | null>(null);
   useLayoutEffect(() => {
     if (kept.current === null) return;
     jump(document.documentElement.scrollHeight - kept.current);
   });
+
   return {
     content,
-    /** What stands below it, and covers what the page is too short for. */
+    /** The element below the content, which covers the page's end. */
     foot,
     away,
     toEnd: () => {
       sticks.current = true;
       jump(document.documentElement.scrollHeight);
     },
-    /** Does what puts something above, and keeps what is read where it is. */
+    /** Runs a function that inserts content above, and keeps the visible text in place. */
     keeping: async (doing: () => Promise<void>) => {
       sticks.current = false;
       kept.current = document.documentElement.scrollHeight - scrollY;
@@ -61,13 +67,13 @@ export function useScroll(of: object) {
       } finally {
         setTimeout(() => {
           kept.current = null;
-        }, 200); // once it is drawn
+        }, 200); // after rendering
       }
     },
   };
 }
 
-/** The width of an element, in CSS pixels. */
+/** Returns the width of an element in CSS pixels. */
 export function useWidth(element: { current: HTMLElement | null }): number {
   const [width, setWidth] = useState(0);
   useLayoutEffect(() => {

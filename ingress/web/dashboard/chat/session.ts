@@ -1,4 +1,4 @@
-// A session as the page has it: its turns, and the streams that tell how they go on.
+// A session in the chat: its turns, and the streams of their runs' events.
 import { address, ApiError, credentials, get, identity, inDemo, post, toLogin } from "../api";
 import { events, StreamProblem, type StreamOptions } from "../../kit/sse";
 import type { List, Run, RunSummary, SessionMessages } from "../types";
@@ -9,13 +9,16 @@ import { noteLimit } from "./limit";
 import { freshName, ofChat, ofSession, targetId, type Target } from "./target";
 import { after, ended, newTurn, turnsOf, underWay, withRun, type Turn } from "./turn";
 
-const page = 20; // turns
-const redraw = 40; // milliseconds
+const page = 20; // turns per request
+const redraw = 40; // milliseconds between two renderings
 
-/** Milliseconds after sending in which nothing is stopped: the second click of a double click was meant for Send, too. */
+/**
+ * Milliseconds after sending in which Stop is ignored, because the second click of a double click
+ * on Send would hit it.
+ */
 export const moment = 500;
 
-/** The body of a message, as it is sent and as its command shows it. */
+/** Returns the request body of a message. The page's curl command shows the same body. */
 export const bodyOf = (sessionId: string, message: string) => ({ sessionId, message, stream: true });
 
 export class ChatSession extends EventTarget {
@@ -38,17 +41,18 @@ export class ChatSession extends EventTarget {
     super();
   }
 
-  /** Reads what was said, unless nothing can have been, and goes on with what is under way. */
+  /** Loads the session's messages, unless it has none yet, and follows its unfinished turns. */
   async open(begun: boolean): Promise<void> {
     this.closed = false;
     if (inDemo()) this.turns = demoSession(targetId(this.target))?.turns ?? [];
     else if (begun) await this.load();
+
     if (this.closed || this.error !== null) return;
     this.takeUp();
     this.draw();
   }
 
-  /** Leaves the streams; runs go on without a reader. */
+  /** Closes the streams. The runs continue without a reader. */
   close(): void {
     this.closed = true;
     clearTimeout(this.drawing);
@@ -66,9 +70,12 @@ export class ChatSession extends EventTarget {
     this.draw();
   }
 
-  /** Sends again what was not accepted. The key is the same: were it accepted after all, nothing happens twice. */
+  /**
+   * Sends a message again that was not accepted. The idempotency key is the same: if the first
+   * request was accepted after all, nothing runs twice.
+   */
   resend(turn: Turn): void {
-    const key = turn.key ?? freshName("chat"); // what was spoken had none
+    const key = turn.key ?? freshName("chat"); // a spoken message had no key
     this.change(turn.name, (t) => ({ ...t, key, spoken: undefined, problem: null, status: t.runId === null ? "sending" : t.status }));
     const now = this.turns.find((t) => t.name === turn.name);
     if (!now) return;
@@ -76,7 +83,7 @@ export class ChatSession extends EventTarget {
     void this.follow(now);
   }
 
-  /** Takes a message back that nobody has accepted. */
+  /** Discards a message that was not accepted. */
   drop(turn: Turn): void {
     this.streams.get(turn.name)?.abort();
     this.turns = this.turns.filter((t) => t.name !== turn.name);
@@ -84,7 +91,10 @@ export class ChatSession extends EventTarget {
     this.draw();
   }
 
-  /** Cancels a turn's run. What nobody has told to be a run yet may have been accepted all the same: it stays until that is known. */
+  /**
+   * Cancels a turn's run. If the run's id is not known yet, the message may have been accepted: the
+   * run is cancelled once its id arrives.
+   */
   async stop(turn: Turn): Promise<void> {
     if (Date.now() - this.sentAt < moment) return;
     if (turn.runId !== null) return this.cancel(turn.name, turn.runId);
@@ -103,13 +113,13 @@ export class ChatSession extends EventTarget {
     }
   }
 
-  /** Takes in a run as it stands after a decision. Its stream tells the rest. */
+  /** Applies a run's state after a decision. Its stream delivers the rest. */
   decided(turn: Turn, run: Run): void {
     this.change(turn.name, (t) => ({ ...t, status: run.status, requiredAction: run.requiredAction ?? null }));
     if (!this.streams.has(turn.name) && !ended(run.status)) void this.follow({ ...turn, runId: run.id });
   }
 
-  /** Reads the turns before those that are shown. */
+  /** Loads the turns before the oldest one shown. */
   async more(): Promise<void> {
     if (this.loadingMore || this.cursor === null) return;
     this.loadingMore = true;
@@ -128,11 +138,11 @@ export class ChatSession extends EventTarget {
     this.draw();
     try {
       const said = await this.read(null);
-      const sent = this.turns.filter((t) => t.key !== null || t.spoken); // while that was read
+      const sent = this.turns.filter((t) => t.key !== null || t.spoken); // sent while the messages were loading
       this.turns = [...said.filter((t) => !sent.some((s) => s.runId === t.runId)), ...sent];
     } catch (cause) {
       if (!(cause instanceof ApiError)) throw cause;
-      if (cause.status !== 404) this.error = cause; // none: nothing was said in it yet
+      if (cause.status !== 404) this.error = cause; // 404: the session has no message yet
     } finally {
       this.loading = false;
       this.draw();
@@ -142,16 +152,20 @@ export class ChatSession extends EventTarget {
   private async read(cursor: string | null): Promise<Turn[]> {
     const [said, runs] = await Promise.all([
       get<SessionMessages>("/api/sessions", { id: this.id, ...ofSession(this.target), limit: page, cursor }),
-      // What the answers took, and how: of older turns than these it stands on the pages of their runs.
+      // The runs' cost and duration. The pages of older runs show them for older turns.
       cursor === null ? get<List<RunSummary>>("/api/runs", { sessionId: this.id, limit: page }) : null,
     ]);
+
     this.hasMore = said.hasMore;
     this.cursor = said.nextCursor;
     void this.readCalls(runs?.data ?? []);
     return turnsOf(said.messages, new Map(runs?.data.map((run) => [run.id, run])));
   }
 
-  /** Reads what tools were given and gave, one run after the other: lists leave it out. A turn whose run cannot be read links to its page. */
+  /**
+   * Reads the inputs and outputs of tool calls, which lists omit, for one run at a time. A turn
+   * whose run cannot be read keeps the link to the run's page.
+   */
   private async readCalls(runs: RunSummary[]): Promise<void> {
     for (const { id } of runs.filter((run) => run.toolCalls.length > 0 && ended(run.status))) {
       const run = await get<Run>("/api/runs", { id }).catch(() => null);
@@ -161,7 +175,8 @@ export class ChatSession extends EventTarget {
     }
   }
 
-  /** Goes on with what was on its way when the page was left. */
+  /** Resumes the messages that were unfinished when the page was left. */
+
   private takeUp(): void {
     for (const sent of inDemo() ? [] : sentOf(targetId(this.target), this.id)) {
       if (this.turns.some((t) => t.key === sent.key)) continue;
@@ -174,10 +189,11 @@ export class ChatSession extends EventTarget {
         this.turns = [...this.turns, { ...newTurn(sent.message, sent.key, sent.createdAt), runId, stopping, problem, againAt }];
       }
     }
+
     for (const turn of this.turns.filter((t) => underWay(t) && (t.key !== null || t.runId !== null)).slice(-5)) void this.follow(turn);
   }
 
-  /** Takes in what was told over a voice connection. A run that answers is followed as any other. */
+  /** Applies an event of a voice connection, and follows the run that it started. */
   spoke(event: VoiceEvent): void {
     this.turnsWith((turns) => afterVoice(turns, event));
     for (const turn of this.turns) {
@@ -185,7 +201,7 @@ export class ChatSession extends EventTarget {
     }
   }
 
-  /** Takes in that a voice connection is gone, or was ended by the person. */
+  /** Applies the loss of a voice connection, or its end by the person. */
   lost(ended = false): void {
     this.turnsWith((turns) => afterLoss(turns, ended));
   }
@@ -196,7 +212,10 @@ export class ChatSession extends EventTarget {
     if (this.turns.some((t, i) => t !== before[i]) || this.turns.length !== before.length) this.draw();
   }
 
-  /** Reads what was heard of an answer that was interrupted: the service knows it by the word, a moment later. */
+  /**
+   * Reads the heard part of an interrupted answer. The service determines it word by word, a moment
+   * later, so the request is repeated.
+   */
   cut(answer: string, tries = 3): void {
     const turn = this.turns.find((t) => t.spoken?.answer === answer);
     if (!turn || turn.runId === null || this.closed) return;
@@ -204,8 +223,8 @@ export class ChatSession extends EventTarget {
       const message = said.messages.find((m) => m.role === "assistant" && m.runId === turn.runId);
       if (message?.interrupted) this.change(turn.name, (t) => ({ ...t, heard: message.content }));
       else if (tries > 1) setTimeout(() => this.cut(answer, tries - 1), 500);
-      else if (message) this.change(turn.name, (t) => ({ ...t, heard: null })); // it was heard to its end after all
-    }, () => {}); // what was sent stands there until the session is read again
+      else if (message) this.change(turn.name, (t) => ({ ...t, heard: null })); // the answer was played to its end after all
+    }, () => {}); // on failure the sent text stays until the session is loaded again
   }
 
   private change(name: string, update: (turn: Turn) => Turn): void {
@@ -213,7 +232,7 @@ export class ChatSession extends EventTarget {
     this.draw();
   }
 
-  /** Tells that there is something new to show, a bounded number of times a second. */
+  /** Dispatches "change", at most once per redraw interval. */
   private draw(): void {
     if (this.closed) return;
     this.drawing ??= setTimeout(() => {
@@ -233,7 +252,10 @@ export class ChatSession extends EventTarget {
     if (turn.key !== null) noteSent(targetId(this.target), this.id, turn.key, null);
   }
 
-  /** Where a turn's events are told: with its key by sending it again, else by its run. */
+  /**
+   * Returns the request for a turn's events: the message again with its idempotency key, or the
+   * run's stream if there is no key.
+   */
   private where(turn: Turn): [string, StreamOptions] {
     if (turn.key === null && turn.runId !== null) return [address("/api/runs", { id: turn.runId, stream: 1 }), { headers: identity }];
     const headers = () => ({ ...identity(), "Idempotency-Key": turn.key ?? "" });
@@ -253,15 +275,17 @@ export class ChatSession extends EventTarget {
         last: (event) => /^run\.(completed|failed|cancelled|timed_out)$/.test(event.event),
         connected: (up) => this.change(name, (t) => ({ ...t, cutOff: !up })),
         refused: (problem) => {
-          // Before there is a run a person decides when to try again, not the page.
+          // Before there is a run, the person decides when to retry, not the page.
           if (current()?.runId === null || problem.status === 401) throw problem;
           return false;
         },
       });
+
       for await (const event of stream) {
         this.change(name, (t) => after(t, event));
         if (event.event === "run.created") this.accepted(name);
       }
+
       const last = current();
       if (last && ended(last.status)) this.forget(last);
       this.dispatchEvent(new Event("ended"));
@@ -275,9 +299,10 @@ export class ChatSession extends EventTarget {
   private accepted(name: string): void {
     const turn = this.turns.find((t) => t.name === name);
     if (!turn) return;
-    this.turns = this.turns.filter((t) => t === turn || t.runId !== turn.runId); // the list of messages had it, too
+    this.turns = this.turns.filter((t) => t === turn || t.runId !== turn.runId); // the list of messages contained the turn, too
     this.note(turn);
     this.dispatchEvent(new Event("accepted"));
+
     if (turn.stopping && turn.runId !== null) this.cancel(name, turn.runId).catch(failed);
   }
 
@@ -293,7 +318,10 @@ export class ChatSession extends EventTarget {
   }
 }
 
-/** Whether nothing was accepted. After other answers something may have been: a reload asks with the same key. */
+/**
+ * Whether the message was certainly not accepted. After any other error it may have been, so a
+ * reload sends it again with the same key.
+ */
 const definite = (problem: ApiError): boolean => (problem.status >= 400 && problem.status < 500) || problem.code === "overloaded";
 
 const noting: typeof fetch = async (input, init) => {

@@ -1,4 +1,4 @@
-// The person's sessions with an agent or a template.
+// The list of the person's sessions with an agent or a template.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { del, get } from "../api";
 import { useList } from "../query";
@@ -33,7 +33,7 @@ export function Sessions({ target, open, begun, wide, session, onChoose, onNew }
   }, [session]);
   const erase = async (id: string) => {
     await del("/api/sessions", { id, ...ofSession(target) });
-    return () => { // once the question is gone: what had the focus goes, too
+    return () => { // after the dialog has closed, because the focused button disappears with the entry
       list.reload();
       if (id === open) onNew();
       else fresh.current?.querySelector("button")?.focus();
@@ -59,17 +59,17 @@ export function Sessions({ target, open, begun, wide, session, onChoose, onNew }
           ))}
         </ul>
       )}
-      {shown && list.data && mine.length === 0 && !list.hasMore && <p class="hint">Your sessions are listed here once you have sent a message.</p>}
+      {shown && list.data && mine.length === 0 && !list.hasMore && <p class="hint">Your sessions appear here after you send a message.</p>}
       {shown && <More list={list} />}
       {shown && mine.length > 0 && <div><Curl what="List sessions" request={{ method: "GET", path: "/api/sessions", params: { principal: user } }} /></div>}
     </aside>
   );
 }
 
-/** What sessions were about at last, by what they are and how long. */
+/** The last question of each session, by session and number of runs. */
 const previews = new Map<string, string>();
 
-/** Whether an element has come into sight. */
+/** Whether an element has been visible. */
 function useSeen(element: { current: Element | null }): boolean {
   const [seen, setSeen] = useState(false);
   useEffect(() => {
@@ -85,6 +85,10 @@ function useSeen(element: { current: Element | null }): boolean {
   return seen;
 }
 
+/**
+ * Returns the last question of a session, an empty string if it cannot be read, and null until it
+ * has loaded. It is loaded when the entry becomes visible.
+ */
 function usePreview(entry: SessionEntry, target: Target, seen: boolean): string | null {
   const name = `${targetId(target)} ${entry.id} ${entry.runs}`;
   const [words, setWords] = useState<string | null>(previews.get(name) ?? null);
@@ -97,7 +101,7 @@ function usePreview(entry: SessionEntry, target: Target, seen: boolean): string 
       if (asked !== "") previews.set(name, asked);
       setWords(asked);
     }, () => {
-      if (!stop.signal.aborted) setWords(""); // then its time names it
+      if (!stop.signal.aborted) setWords(""); // the list shows the session's time instead
     });
     return () => stop.abort();
   }, [name, seen]);
@@ -105,7 +109,7 @@ function usePreview(entry: SessionEntry, target: Target, seen: boolean): string 
 }
 
 function Entry({ entry, target, asked, open, onOpen, onErase }: {
-  entry: SessionEntry; target: Target; /** what was asked last, where the page knows it */ asked: string | undefined;
+  entry: SessionEntry; target: Target; /** the last question, if the page knows it */ asked: string | undefined;
   open: boolean; onOpen: () => void; onErase: () => Promise<() => void>;
 }) {
   const line = useRef<HTMLLIElement>(null);
@@ -122,7 +126,7 @@ function Entry({ entry, target, asked, open, onOpen, onErase }: {
       <Button look="bare" icon="trash" label={`Erase session: ${title.slice(0, 60)}`} onClick={() => setAsking(true)} />
       {asking && <Erase entry={entry} target={target} onClose={() => setAsking(false)} onErase={() => onErase().then((after) => {
         setAsking(false);
-        setTimeout(after, 60); // the question gives the focus back first
+        setTimeout(after, 60); // the dialog returns the focus first
       })} />}
     </li>
   );
@@ -133,11 +137,11 @@ function Erase({ entry, target, onClose, onErase }: { entry: SessionEntry; targe
     <Dialog title="Erase this session?" onClose={onClose} foot={
       <>
         <Curl what="Erase this session" request={{ method: "DELETE", path: "/api/sessions", params: { id: entry.id, ...ofSession(target) } }} />
-        <Button onClick={onClose}>Keep</Button>
+        <Button onClick={onClose}>Go back</Button>
         <Button look="danger" onClick={onErase}>Erase</Button>
       </>
     }>
-      What was said in it goes for good, with the texts and steps of its runs. Runs that go on are cancelled.
+      Its messages are deleted permanently, with the texts and steps of its runs. Unfinished runs are cancelled.
     </Dialog>
   );
 }

@@ -1,32 +1,36 @@
-// When a message was not accepted, or its run came to nothing: why, and what to do.
+// Messages for a refused message and for a run without an answer: the reason, and the next step.
 import { inDemo, type ApiError } from "../api";
+import { useMay } from "../state";
 import { Button } from "../ui/button";
 import { Time } from "../ui/parts";
 import { useCountdown } from "./limit";
 import type { ChatSession } from "./session";
+import type { Target } from "./target";
 import type { Turn } from "./turn";
 
-const short = 60; // seconds: whoever is to wait longer may ask before, and the service decides anew
+const short = 60; // seconds: for a longer wait the button stays enabled, because the service may accept an earlier retry
 
-/** A message that nobody accepted, with the way to send it again. */
+/** A message that was refused, with a button that sends it again. */
 export function Refused({ turn, session }: { turn: Turn; session: ChatSession }) {
   const problem = turn.problem;
   const rest = useCountdown(turn.againAt);
+
   if (!problem) return null;
   const long = (problem.retryAfter ?? 0) > short;
   const held = rest > 0 && !long;
   const again = problem.status === 0 || problem.status === 429 || problem.status >= 500;
+
   return (
     <div class="problem stack" role="alert">
       <div>
         <p><strong>{headOf(problem)}</strong></p>
-        <p>{adviceOf(problem)}</p>
+        <p>{adviceOf(problem)} {problem.code === "caller_not_allowed" && <SettingsLink agentId={"agentId" in session.target ? session.target.agentId : null} part="callers" />}{problem.code === "budget_exceeded" && <RaiseBudget />}</p>
         {problem.errors.map((e) => <p key={e.field + e.code}><code>{e.field}</code> {e.message}</p>)}
-        {long && rest > 0 && turn.againAt !== null && <p>This ends <Time at={new Date(turn.againAt).toISOString()} />. Sent before, it may be refused again.</p>}
+        {long && rest > 0 && turn.againAt !== null && <p>The limit ends <Time at={new Date(turn.againAt).toISOString()} />. Before that, the message may be refused again.</p>}
       </div>
       <div class="actions">
         {again && <Button onClick={() => session.resend(turn)} disabled={held}>{held ? `Send again in ${rest} s` : "Send again"}</Button>}
-        {turn.runId === null && <Button look="bare" onClick={() => session.drop(turn)}>Discard the message</Button>}
+        {turn.runId === null && <Button look="bare" onClick={() => session.drop(turn)}>Discard message</Button>}
         {inDemo() && problem.status === 429 && <SignUp />}
       </div>
       {problem.requestId && <p class="small quiet">Request <code>{problem.requestId}</code></p>}
@@ -35,57 +39,86 @@ export function Refused({ turn, session }: { turn: Turn; session: ChatSession })
 }
 
 function SignUp() {
-  return <a class="button" href="/signup">Sign up for more</a>;
+  return <a class="button" href="/signup">Sign up</a>;
 }
 
 function headOf(problem: ApiError): string {
-  if (problem.status === 429 && inDemo()) return problem.code === "budget_exceeded" ? "The demo's budget is used up for now" : "You have come to the demo's limit";
+  if (problem.status === 429 && inDemo()) return problem.code === "budget_exceeded" ? "Demo budget used up" : "Demo limit reached";
   switch (problem.code) {
-    case "rate_limited": return "Too many requests in this minute";
-    case "budget_exceeded": return "The budget is used up";
-    case "overloaded": return "The service is busy";
-    case "caller_not_allowed": return "This agent does not talk with people";
-    case "not_found": return "This agent is gone";
-    case "erased": return "This message was erased";
-    case "speaking_ended": return "This was not answered";
-    default: return problem.status >= 500 || problem.status === 0 ? "The service cannot answer just now" : "The message was not accepted";
+    case "rate_limited": return "Too many requests this minute";
+    case "budget_exceeded": return "Budget used up";
+    case "overloaded": return "Service busy";
+    case "caller_not_allowed": return "People may not chat with this agent";
+    case "not_found": return "Agent not found";
+    case "erased": return "Message erased";
+    case "speaking_ended": return "Not answered";
+    default: return problem.status >= 500 || problem.status === 0 ? "Service unavailable" : "Message not accepted";
   }
 }
 
 function adviceOf(problem: ApiError): string {
   if (problem.status === 429 && inDemo()) {
-    return "The demo takes a few requests a minute from each visitor. Your message was not sent; send it again when the time is over. "
-      + "With an account of your own there is far more.";
+    return "The demo accepts a few requests per minute from each visitor. Your message was not sent. Send it again after the countdown, "
+      + "or sign up for a higher limit.";
   }
   switch (problem.code) {
-    case "caller_not_allowed": return "Allow the caller “user” on the agent's page, under who may run it.";
-    case "not_found": return "It was deleted. Its finished runs can still be read.";
-    case "overloaded": case "unavailable": return "Nothing was accepted, and nothing is lost. Send the message again in a moment.";
-    case "budget_exceeded": return problem.detail.replace(/; it begins anew at \S+ \(bud_\w+\)$/, "."); // when is told below
+    case "caller_not_allowed": return "In the agent's settings, allow People under “Who may call it”.";
+    case "not_found": return "The agent was deleted. Its finished runs can still be read.";
+    case "overloaded": case "unavailable": return "The message was not accepted. Send it again in a moment.";
+    case "budget_exceeded": return budgetOf(problem.detail);
     default: return problem.detail;
   }
 }
 
+/** Returns the sentence about a used up budget, without ids and without the time of its reset, which is shown separately. */
+function budgetOf(detail: string): string {
+  const words = detail.replace(/; [^;]* at \S+ \(bud_\w+\)$/, ".").replace(/ \((?:ag|key)_\w+\)/, "");
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+/** Says where a used up budget is changed, to people who can see budgets, and whom to ask to all others. */
+function RaiseBudget() {
+  const admin = useMay("admin");
+  if (inDemo()) return null;
+  return admin ? <a href="/dashboard/org/usage">Change budgets</a> : <>Ask an admin to raise it.</>;
+}
+
 const advice: Record<string, string> = {
-  model_not_available: "Choose another model on the agent's page, or have its provider set up.",
-  model_unavailable: "The provider could not be reached. Ask again later, or give the agent a fallback model.",
-  model_rate_limited: "The provider wants fewer requests. Ask again later, or give the agent a fallback model.",
-  model_quota_exceeded: "Whoever runs the service has to look at its account at the provider.",
-  context_too_long: "Send a shorter message, or begin a new session.",
-  action_expired: "Nobody decided in time. Ask again if it is still wanted.",
+  model_not_available: "Choose another model in the agent's settings, or ask the operator of this service to configure the provider.",
+  model_unavailable: "Try again later, or add a fallback model in the agent's settings.",
+  model_rate_limited: "Try again later, or add a fallback model in the agent's settings.",
+  model_quota_exceeded: "Ask the operator of this service to check its account with the provider.",
+  context_too_long: "Send a shorter message, or start a new session.",
+  action_expired: "No decision was made in time. Ask again if you still need it.",
 };
 
-/** A run that came to no answer: why. */
-export function Ended({ turn, onAsk }: { turn: Turn; onAsk: (() => void) | undefined }) {
+/** The errors that a change of the agent's settings avoids. */
+const changed = new Set(["model_not_available", "model_unavailable", "model_rate_limited"]);
+
+/** A link to the agent's settings. Templates have none, and visitors of the demo see none. */
+export function SettingsLink({ agentId, part = "" }: { agentId: string | null; part?: string }) {
+  if (inDemo() || agentId === null) return null;
+  return <a href={`/dashboard/agents/${encodeURIComponent(agentId)}/settings${part && "#" + part}`}>Open the agent’s settings</a>;
+}
+
+/** Says what to do about an error of a run, with a link to the setting that avoids it. */
+export function Advice({ code, agentId }: { code: string; agentId: string | null }) {
+  const words = advice[code];
+  if (words === undefined) return null;
+  return <p>{words} {changed.has(code) && <SettingsLink agentId={agentId} part="model" />}</p>;
+}
+
+/** Shows why a run has no answer. */
+export function Ended({ turn, target, onAsk }: { turn: Turn; target: Target; onAsk: (() => void) | undefined }) {
   const error = turn.run?.error;
-  const heads = { failed: "The run failed", timed_out: "The run took too long", cancelled: "The run was cancelled" } as const;
+  const heads = { failed: "The run failed", timed_out: "The run timed out", cancelled: "The run was cancelled" } as const;
   const head = turn.status === "failed" || turn.status === "timed_out" ? heads[turn.status] : heads.cancelled;
   const quiet = turn.status === "cancelled";
   return (
     <div class={quiet ? "turn-ended" : "problem"}>
       <p>{quiet ? head + "." : <strong>{head}</strong>}</p>
       {error && <p>{error.message} <span class="quiet code">{error.code}</span></p>}
-      {error && advice[error.code] && <p>{advice[error.code]}</p>}
+      {error && <Advice code={error.code} agentId={"agentId" in target ? target.agentId : null} />}
       {onAsk && <div class="actions"><Button onClick={onAsk}>Ask again</Button></div>}
     </div>
   );

@@ -1,59 +1,59 @@
-// A turn of a session: what a person said, and what the agent made of it so far.
+// A turn of a session: a person's message and the agent's answer so far.
 import type { ApiError } from "../api";
 import type { ServerEvent } from "../../kit/sse";
 import type { Citation, Message, RequiredAction, Run, RunStatus, RunSummary, ToolCall } from "../types";
 
-/** How a turn that is spoken stands. */
+/** The state of a spoken turn. */
 export interface Spoken {
   phase: "hearing" | "understanding" | "thinking" | "speaking" | "over";
-  /** The item of what the person said. */
+  /** The id of the item with the person's words. */
   item: string;
   response: string | null;
-  /** The item of the answer. */
+  /** The id of the item with the answer. */
   answer: string | null;
-  /** What of the answer was sent to be heard. */
+  /** The part of the answer that was sent as audio. */
   said: string;
   /** Milliseconds from the end of the question to the first sound of the answer. */
   latency: number | null;
   /** Milliseconds of the answer that were played. */
   played: number;
-  /** Nothing of the answer is said aloud. */
+  /** The answer has no audio. */
   silent?: boolean;
 }
 
 export interface Turn {
-  /** Names the turn on the page for as long as it is shown. */
+  /** Identifies the turn on the page. */
   name: string;
   runId: string | null;
   message: string;
   createdAt: string;
-  /** Sending: nobody has accepted it yet. */
+  /** "sending" until the service accepts the message. */
   status: RunStatus | "sending";
   text: string;
   citations: Citation[];
   toolCalls: ToolCall[];
   requiredAction: RequiredAction | null;
-  /** The run as it ended, as lists show it. */
+  /** The finished run, as lists show it. */
   run: RunSummary | null;
-  /** Why it was not accepted, or why it is not followed any more. */
+  /** Why the message was refused, or why the run is no longer followed. */
   problem: ApiError | null;
-  /** From when on it may be sent again, in milliseconds since 1970, when the service named a time. */
+  /** When the message may be sent again, in milliseconds since 1970, if the service sent a time. */
   againAt: number | null;
-  /** The connection is lost, and is being taken up again. */
+  /** The connection is lost and is being reopened. */
   cutOff: boolean;
-  /** Somebody wants no answer any more: the run is cancelled as soon as it is known. */
+  /** The person pressed Stop: the run is cancelled as soon as its id is known. */
   stopping: boolean;
-  /** Under which it was sent from this window. */
+  /** The idempotency key, if the message was sent from this window. */
   key: string | null;
-  /** What the person heard of an answer that was interrupted. */
+  /** The part of an interrupted answer that the person heard. */
   heard: string | null;
-  /** How it stands, of one that was spoken in this window. */
+  /** The state of a turn that was spoken in this window. */
   spoken?: Spoken;
 }
 
 export const ended = (status: Turn["status"]): boolean => ["completed", "failed", "cancelled", "timed_out"].includes(status);
 
-/** Whether the run is on its way: neither ended nor refused. */
+/** Whether the run is unfinished and the message was not refused. */
 export const underWay = (turn: Turn): boolean => !ended(turn.status) && turn.problem === null;
 
 export function newTurn(message: string, key: string | null, createdAt = new Date().toISOString()): Turn {
@@ -63,13 +63,16 @@ export function newTurn(message: string, key: string | null, createdAt = new Dat
   };
 }
 
-/** What is to be read of an answer: what was heard of one that was interrupted, and of one that is being said what was said so far. */
+/**
+ * Returns the text to show: the heard part of an interrupted answer, the spoken part of an answer
+ * in progress, or the whole answer.
+ */
 export function shownText(turn: Turn): string {
   if (turn.heard !== null) return turn.heard;
   return turn.spoken && turn.spoken.phase !== "over" ? turn.spoken.said : turn.text;
 }
 
-/** The turns that a session's messages make, with what is known of their runs. */
+/** Builds turns from a session's messages and the known states of their runs. */
 export function turnsOf(messages: Message[], runs: Map<string, RunSummary>): Turn[] {
   const turns: Turn[] = [];
   for (const m of messages) {
@@ -83,13 +86,13 @@ export function turnsOf(messages: Message[], runs: Map<string, RunSummary>): Tur
   return turns.map((t) => withSummary(t, t.runId === null ? undefined : runs.get(t.runId)));
 }
 
-/** The turn with how its run stands, as a list shows it: the messages have the answer and its citations. */
+/** Returns the turn with its run's state. The text and citations come from the messages. */
 function withSummary(turn: Turn, run: RunSummary | undefined): Turn {
   if (!run) return turn;
   return { ...turn, runId: run.id, status: run.status, run: ended(run.status) ? run : null, requiredAction: run.requiredAction ?? null };
 }
 
-/** The turn with what its run says, as far as that is more. */
+/** Returns the turn with a run's state, text, tool calls and citations. */
 export function withRun(turn: Turn, run: Run | undefined): Turn {
   if (!run) return turn;
   const over = ended(run.status);
@@ -112,14 +115,14 @@ interface Told {
 const withCall = (calls: ToolCall[], call: ToolCall): ToolCall[] =>
   calls.some((c) => c.id === call.id) ? calls.map((c) => (c.id === call.id ? call : c)) : [...calls, call];
 
-/** The turn after an event of its run. Events that are not known change nothing. */
+/** Returns the turn after an event of its run. Unknown events change nothing. */
 export function after(turn: Turn, event: ServerEvent): Turn {
   const told = JSON.parse(event.data) as Told;
   switch (event.event) {
     case "run.created":
       return { ...turn, runId: told.runId ?? turn.runId, createdAt: told.createdAt ?? turn.createdAt, status: "queued", problem: null };
     case "run.started":
-    case "run.restarted": // what was told before is void
+    case "run.restarted": // the events of the previous attempt are void
       return { ...turn, status: "running", text: "", citations: [], toolCalls: [], requiredAction: null };
     case "message.delta":
       return { ...turn, text: turn.text + (told.text ?? "") };

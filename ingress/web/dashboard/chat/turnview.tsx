@@ -1,4 +1,4 @@
-// A turn on the page: the message, what the agent does, its answer, and what it took.
+// A turn on the page: the message, the agent's activity, the answer, and its duration and cost.
 import { useEffect, useState } from "preact/hooks";
 import { Answer } from "../answer/answer";
 import { Approval } from "../answer/approval";
@@ -6,7 +6,7 @@ import { ToolCalls } from "../answer/toolcalls";
 import { get, inDemo } from "../api";
 import type { Run, RunSummary } from "../types";
 import { Copy } from "../ui/copy";
-import { count, duration, money, Time } from "../ui/parts";
+import { count, duration, many, money, Time } from "../ui/parts";
 import type { ChatSession } from "./session";
 import { Refused, Ended } from "./trouble";
 import { ended, shownText, underWay, type Spoken, type Turn } from "./turn";
@@ -22,11 +22,11 @@ export function TurnView({ turn, session, onAsk, last }: { turn: Turn; session: 
         <div class="turn-reply">
           <ToolCalls calls={turn.toolCalls.map((c) => (c.id === turn.requiredAction?.toolCallId && c.status === "running" ? { ...c, status: "waiting" } : c))} />
           {answered && <Answer text={text} citations={turn.citations} toolCalls={turn.toolCalls} streaming={underWay(turn)} />}
-          {turn.heard !== null && <p class="turn-ended"><span class="tag">Interrupted</span> This is what was heard of the answer.</p>}
-          {turn.spoken?.silent && turn.heard === null && answered && <p class="turn-ended">This was not said aloud.</p>}
+          {turn.heard !== null && <p class="turn-ended"><span class="tag">Interrupted</span> You heard this part of the answer.</p>}
+          {turn.spoken?.silent && turn.heard === null && answered && <p class="turn-ended">This answer was not spoken.</p>}
           <Going turn={turn} />
           {turn.status === "requires_action" && <Decision turn={turn} session={session} />}
-          {ended(turn.status) && turn.status !== "completed" && turn.heard === null && <Ended turn={turn} onAsk={last ? () => onAsk(turn.message) : undefined} />}
+          {ended(turn.status) && turn.status !== "completed" && turn.heard === null && <Ended turn={turn} target={session.target} onAsk={last ? () => onAsk(turn.message) : undefined} />}
           {ended(turn.status) && <Took turn={turn} />}
         </div>
       )}
@@ -35,12 +35,12 @@ export function TurnView({ turn, session, onAsk, last }: { turn: Turn; session: 
   );
 }
 
-/** That somebody speaks, while there are no words of it yet. */
+/** Shows that the person is speaking, before the words are transcribed. */
 function Hearing() {
   return <><span class="dots" aria-hidden="true"><i /><i /><i /></span><span class="visually-hidden">being spoken</span></>;
 }
 
-/** That the agent is at work, while nothing of an answer shows it. */
+/** Shows that the agent is working, while nothing of the answer shows it. */
 function Going({ turn }: { turn: Turn }) {
   const [slow, setSlow] = useState(false);
   useEffect(() => {
@@ -48,29 +48,33 @@ function Going({ turn }: { turn: Turn }) {
     const timer = setTimeout(() => setSlow(true), 4000);
     return () => clearTimeout(timer);
   }, [turn.status]);
+
   if (!underWay(turn) || turn.status === "requires_action") return null;
-  if (turn.cutOff) return <p class="turn-going">The connection is lost. Trying again …</p>;
+  if (turn.cutOff) return <p class="turn-going">Connection lost. Reconnecting …</p>;
+
   const calls = turn.toolCalls.filter((c) => c.status === "running");
   if (shownText(turn).trim() !== "" && calls.length === 0 && !turn.stopping) return null;
-  const words = turn.stopping ? "Stopping" : turn.status === "sending" && !turn.spoken ? "Sending" : calls.length > 0 ? "Working" : slow ? "Waiting for its turn" : "Thinking";
+  const words = turn.stopping ? "Stopping" : turn.status === "sending" && !turn.spoken ? "Sending" : calls.length > 0 ? "Working" : slow ? "Waiting in the queue" : "Thinking";
   return <p class="turn-going"><span class="dots" aria-hidden="true"><i /><i /><i /></span>{words}</p>;
 }
 
-/** What the run waits for. Its stream goes on by itself once somebody has decided. */
+/**
+ * Shows the action that the run waits for. The stream continues automatically after the decision.
+ */
 function Decision({ turn, session }: { turn: Turn; session: ChatSession }) {
   const [run, setRun] = useState<Run | null>(null);
   useEffect(() => {
     if (turn.runId === null || inDemo()) return;
     const stop = new AbortController();
-    get<Run>("/api/runs", { id: turn.runId }, stop.signal).then(setRun, () => {}); // without it there is the run's page
+    get<Run>("/api/runs", { id: turn.runId }, stop.signal).then(setRun, () => {}); // on failure the link to the run's page is shown
     return () => stop.abort();
   }, [turn.runId, turn.requiredAction?.toolCallId]);
-  if (inDemo()) return <p class="quiet">The run waits for a person's decision, which visitors of the demo cannot give.</p>;
+  if (inDemo()) return <p class="quiet">The run is waiting for a decision. The demo can't make one.</p>;
   if (run?.requiredAction) return <Approval key={run.requiredAction.toolCallId} run={run} onDone={(now) => session.decided(turn, now)} />;
-  return <p class="turn-going">The run waits for a decision. <a href={`/dashboard/runs/${turn.runId}`}>Open the run</a></p>;
+  return <p class="turn-going">The run is waiting for a decision. <a href={`/dashboard/runs/${turn.runId}`}>Open the run</a></p>;
 }
 
-/** What an answer took, for those who want to know. */
+/** Shows the duration, tokens and cost of an answer. */
 function Took({ turn }: { turn: Turn }) {
   const { run, spoken } = turn;
   return (
@@ -87,8 +91,8 @@ function Took({ turn }: { turn: Turn }) {
 function SpokenFigures({ spoken }: { spoken: Spoken }) {
   return (
     <>
-      {spoken.latency !== null && <span class="quiet number">answered aloud after {duration(spoken.latency)}</span>}
-      {spoken.played > 0 && <span class="quiet number">{duration(spoken.played)} heard</span>}
+      {spoken.latency !== null && <span class="quiet number">spoken after {duration(spoken.latency)}</span>}
+      {spoken.played > 0 && <span class="quiet number">{duration(spoken.played)} played</span>}
     </>
   );
 }
@@ -98,8 +102,8 @@ function Figures({ run }: { run: RunSummary }) {
   const took = run.finishedAt === null ? null : duration(Date.parse(run.finishedAt) - Date.parse(run.createdAt));
   const tokens = inputTokens + outputTokens;
   const notes = [
-    run.omittedTurns ? `${run.omittedTurns} earlier ${run.omittedTurns === 1 ? "turn" : "turns"} did not fit the model` : "",
-    run.citationsRemoved ? `${run.citationsRemoved} ${run.citationsRemoved === 1 ? "citation" : "citations"} did not hold and ${run.citationsRemoved === 1 ? "was" : "were"} taken out` : "",
+    run.omittedTurns ? `${many(run.omittedTurns, "earlier turn")} omitted: the model's context is too small` : "",
+    run.citationsRemoved ? `${many(run.citationsRemoved, "citation")} removed: not found in the source` : "",
   ].filter(Boolean);
   return (
     <>

@@ -1,4 +1,5 @@
-// The pages of those who administer an organization. They come together: each further bundle would cost the others a request.
+// The pages for administrators. They share one bundle, because each further bundle would cost a
+// request.
 export { AutomationsPage } from "./automations";
 export { HookPage } from "./hook";
 export { NewHookPage } from "./newhook";

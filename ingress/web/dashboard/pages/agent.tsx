@@ -1,4 +1,4 @@
-// One agent: try it, change it, put it on pages, call it.
+// The page of an agent: playground, settings, embedding, and code examples.
 import { get } from "../api";
 import { useQuery } from "../query";
 import type { Agent } from "../types";
@@ -32,9 +32,9 @@ export function AgentPage({ id = "", tab = "" }: Record<string, string>) {
 function Missing() {
   return (
     <>
-      <PageHeader title="There is no such agent" above={<a href="/dashboard">Agents</a>} />
-      <Empty title="Nothing is here" action={<LinkButton href="/dashboard" look="primary">To the agents</LinkButton>}>
-        The agent was deleted, or it belongs to another organization of yours.
+      <PageHeader title="Agent not found" above={<a href="/dashboard">Agents</a>} />
+      <Empty title="This agent doesn't exist here" action={<LinkButton href="/dashboard" look="primary">Go to agents</LinkButton>}>
+        It was deleted, or it belongs to another of your organizations.
       </Empty>
     </>
   );
@@ -43,6 +43,7 @@ function Missing() {
 function Shown({ loaded, tab }: { loaded: Agent; tab: string }) {
   const editor = useEditor(loaded);
   const { agent } = editor;
+
   useKeptFocus();
   const current = tabs.some(([path]) => path === tab) ? tab : "";
   return (
@@ -60,7 +61,7 @@ function Shown({ loaded, tab }: { loaded: Agent; tab: string }) {
       {current === "embed" && <Embed editor={editor} />}
       {current === "use" && <Use editor={editor} />}
       {(current === "settings" || current === "embed") && <SaveBar editor={editor} />}
-      {editor.leaving && <Leave onStay={editor.leaving.stay} onLeave={editor.leaving.leave}>What you changed is lost then: {namesOf(editor.changed).join(", ")}.</Leave>}
+      {editor.leaving && <Leave onStay={editor.leaving.stay} onLeave={editor.leaving.leave}>Your changes will be lost: {namesOf(editor.changed).join(", ")}.</Leave>}
     </div>
   );
 }
@@ -70,14 +71,14 @@ function Playground({ editor }: { editor: Editor }) {
   const pending = editor.changed.length > 0;
   if (!agent.allowedCallers.includes("user")) {
     return (
-      <Empty title="People may not chat with this agent" action={<LinkButton href={`/dashboard/agents/${agent.id}/settings`}>To its settings</LinkButton>}>
-        Only schedulers and services may call it. Allow people under Settings, Who may call it, to try it here.
+      <Empty title="People may not chat with this agent" action={<LinkButton href={`/dashboard/agents/${agent.id}/settings`}>Open settings</LinkButton>}>
+        Only schedulers and services may call it. To try it here, allow People under “Who may call it” in its settings.
       </Empty>
     );
   }
   return (
     <>
-      {pending && <p class="note warn">Your unsaved changes do not count here: the agent answers as it was last saved. <a href={`/dashboard/agents/${agent.id}/settings`}>Go on editing</a></p>}
+      {pending && <p class="note warn">Unsaved changes don't apply here. The agent answers as last saved. <a href={`/dashboard/agents/${agent.id}/settings`}>Continue editing</a></p>}
       <Chat target={{ agentId: agent.id }} voice={{ agent, mayEdit, adopt }} />
     </>
   );

@@ -1,4 +1,4 @@
-// The organization's agents.
+// The list of the organization's agents.
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { del } from "../api";
 import { useList } from "../query";
@@ -22,15 +22,17 @@ export function AgentsPage() {
   const creating = query.get("new");
   const mayEdit = useMay("admin");
   const list = useList<Agent>("/api/agents", { q });
+
   const before = useRef<Agent[] | undefined>(undefined);
   if (list.data) before.current = list.data;
+
   const start = () => setQuery({ new: "1" });
   const none = q === "" && list.data?.length === 0;
   const some = before.current !== undefined && !none;
   return (
     <>
       <PageHeader title="Agents" actions={mayEdit && some && <><Curl what="List agents" request={{ method: "GET", path: "/api/agents", params: { q } }} /><Button look="primary" icon="plus" onClick={start}>New agent</Button></>}>
-        Each has instructions, a model, and tools it may use.
+        Each agent has instructions, a model, and the tools that it may use.
       </PageHeader>
       <div class="stack">
         {some && <Search q={q} />}
@@ -38,7 +40,7 @@ export function AgentsPage() {
         <Loaded query={{ ...list, data: list.data ?? before.current }}>
           {(agents) => agents.length > 0
             ? <Agents agents={agents} mayEdit={mayEdit} gone={list.reload} />
-            : q === "" ? <None mayEdit={mayEdit} start={start} /> : <p class="quiet" role="status">No agent has “{q}” in its name. <Button look="bare" onClick={() => setQuery({ q: null })}>Show all</Button></p>}
+            : q === "" ? <None mayEdit={mayEdit} start={start} /> : <p class="quiet" role="status">No agent name contains “{q}”. <Button look="bare" onClick={() => setQuery({ q: null })}>Show all</Button></p>}
         </Loaded>
         <More list={list} />
       </div>
@@ -72,7 +74,7 @@ function None({ mayEdit, start }: { mayEdit: boolean; start: () => void }) {
         <Curl what="Create an agent" request={{ method: "POST", path: "/api/agents", body: { name: "Release notes", systemPrompt: "You write short release notes.", tools: { webSearch: { enabled: true } } } }} />
       </div>
     )}>
-      An agent answers people in a chat, on your pages, or runs by a schedule. It begins with a name and instructions; {mayEdit ? "a template brings both." : "admins of the organization make them."}
+      An agent answers people in a chat or on your own pages, or runs on a schedule. {mayEdit ? "Start with a name and instructions, or with a template." : "Admins of the organization create agents."}
     </Empty>
   );
 }

@@ -1,4 +1,4 @@
-// Automations: what runs agents without a person, how it went last, and how to set one up.
+// The page of automations: webhooks, the last run of each automation, and the setup of a scheduler.
 import { useState } from "preact/hooks";
 import { get } from "../api";
 import { useLive } from "../live";
@@ -21,7 +21,7 @@ export function AutomationsPage() {
       <>
         <PageHeader title="Automations" />
         <Empty title="Automations are for admins">
-          They run with the organization's keys, which admins make. Ask one of them to set an automation up, or to make you an admin.
+          Automations use the organization's API keys, which only admins can create. Ask an admin to set up the automation, or to make you an admin.
         </Empty>
       </>
     );
@@ -34,22 +34,22 @@ function Automations() {
   const list = useList<Automation>("/api/automations", { limit: 50 });
   const hooks = useHooks();
   useLive("runs", list.reload);
-  const known = names.loaded && [list, hooks].every((l) => l.data !== undefined || l.error !== undefined); // all appears at once, so that nothing is pushed down
+  const known = names.loaded && [list, hooks].every((l) => l.data !== undefined || l.error !== undefined); // all parts appear together, so that nothing moves down
   return (
     <>
       <PageHeader title="Automations" actions={<Curl what="List the automations" request={{ method: "GET", path: "/api/automations" }} />}>
-        Agents that run by a schedule, or because another service says so.
+        Agents that run on a schedule, or when another service sends a request.
       </PageHeader>
       <div class="stack">
         {known && <HookList list={hooks} names={names} />}
         <Loaded query={known ? list : { ...list, data: undefined }}>
           {(automations) => automations.length === 0 ? (
             <Empty title="No automation has run yet" action={<Curl what="Run an agent as an automation" request={firstOf(names)} />}>
-              An automation is a scheduler or a service that sends one request: run this agent, with this message. It
-              appears here with its first run. Set one up below.
+              An automation is a scheduler or a service that sends a request to run an agent with a message. It
+              appears here after its first run. Set one up below.
             </Empty>
           ) : (
-            <Section title="What runs">
+            <Section title="Automations that have run">
               <ul class="automations">{automations.map((a) => <Entry key={a.id} automation={a} names={names} />)}</ul>
               <More list={list} />
             </Section>
@@ -61,7 +61,7 @@ function Automations() {
   );
 }
 
-/** The request that makes the first automation appear. */
+/** Returns a request whose run makes the first automation appear. */
 function firstOf(names: Names): Request {
   const agent = names.agents.find((a) => a.allowedCallers.includes("system")) ?? names.agents[0];
   return {
@@ -84,7 +84,7 @@ function Entry({ automation, names }: { automation: Automation; names: Names }) 
         </div>
         {lastRun.kept
           ? <a class="automation-last" href={hrefOf(lastRun)}><Status of={lastRun.status} /> <Time at={lastRun.createdAt} /></a>
-          : <span class="automation-last"><Status of={lastRun.status} /> <Time at={lastRun.createdAt} /> no longer kept</span>}
+          : <span class="automation-last"><Status of={lastRun.status} /> <Time at={lastRun.createdAt} /> no longer stored</span>}
         <Button look="bare" icon="down" expanded={open} label={`Last deliveries of ${automation.id}`} onClick={() => setOpen(!open)}>Deliveries</Button>
       </div>
       {open && <Deliveries id={automation.id} />}
@@ -92,7 +92,7 @@ function Entry({ automation, names }: { automation: Automation; names: Names }) 
   );
 }
 
-/** The last runs of an automation. */
+/** Lists the last runs of an automation. */
 function Deliveries({ id }: { id: string }) {
   const params = { automationId: id, limit: 5 };
   const runs = useQuery(`deliveries ${id}`, (signal) => get<List<RunSummary>>("/api/runs", params, signal));
@@ -102,7 +102,7 @@ function Deliveries({ id }: { id: string }) {
       <Loaded query={runs}>
         {({ data }) => (
           <>
-            {data.length === 0 && <p class="small quiet">None of its runs is kept any longer.</p>}
+            {data.length === 0 && <p class="small quiet">Its runs are no longer stored.</p>}
             <ul aria-label={`Last deliveries of ${id}`}>
               {data.map((run) => (
                 <li key={run.id}>
@@ -116,7 +116,7 @@ function Deliveries({ id }: { id: string }) {
               ))}
             </ul>
             <div class="row">
-              <a href={"/dashboard/runs?automation=" + encodeURIComponent(id)}>All its runs</a>
+              <a href={"/dashboard/runs?automation=" + encodeURIComponent(id)}>Show all runs</a>
               <Curl what={`List the runs of ${id}`} request={{ method: "GET", path: "/api/runs", params: { automationId: id } }} />
             </div>
           </>

@@ -1,4 +1,4 @@
-// /dashboard/automations/<id>: one hook: its deliveries, its set-up, its settings.
+// The page of a webhook: its deliveries, its setup, and its settings.
 import { useState } from "preact/hooks";
 import { ApiError, del, get, put } from "../api";
 import { useQuery } from "../query";
@@ -23,7 +23,7 @@ import { SendTest } from "./hooks/test";
 import { useUnsaved } from "./hooks/unsaved";
 import { useAgents } from "./runs/names";
 
-const tabs = [["", "Deliveries"], ["setup", "Set-up"], ["settings", "Settings"]] as const;
+const tabs = [["", "Deliveries"], ["setup", "Setup"], ["settings", "Settings"]] as const;
 const above = <a href="/dashboard/automations">Automations</a>;
 
 export function HookPage({ id = "", tab = "" }: Record<string, string>) {
@@ -41,9 +41,9 @@ export function HookPage({ id = "", tab = "" }: Record<string, string>) {
 function Missing({ admin }: { admin: boolean }) {
   return (
     <>
-      <PageHeader title={admin ? "There is no such webhook" : "Webhook"} above={above} />
-      <Empty title={admin ? "Nothing is here" : "Webhooks are for admins"} action={<LinkButton href="/dashboard/automations" look="primary">To the automations</LinkButton>}>
-        {admin ? "It was deleted, or it belongs to another organization of yours." : "They run with the organization’s keys."}
+      <PageHeader title={admin ? "Webhook not found" : "Webhook"} above={above} />
+      <Empty title={admin ? "This webhook doesn't exist here" : "Webhooks are for admins"} action={<LinkButton href="/dashboard/automations" look="primary">Go to automations</LinkButton>}>
+        {admin ? "It was deleted, or it belongs to another of your organizations." : "Webhooks use the organization’s API keys. Ask an admin to show or change this webhook."}
       </Empty>
     </>
   );
@@ -55,14 +55,14 @@ function Shown({ hook, tab, query }: { hook: Hook; tab: string; query: { set: (h
     <>
       <PageHeader title={hook.name} above={above} actions={<Actions hook={hook} set={query.set} />}>
         <span class="id"><code>{hook.id}</code><Copy text={hook.id} label="Copy the webhook’s id" /><Curl what="Read this webhook" request={{ method: "GET", path: "/api/hooks", params: { id: hook.id } }} /></span>
-        <span class="row"><span>{sources[hook.source].title}</span><Status of={hook.enabled ? "enabled" : "disabled"} /><span class="small">Last delivery <Time at={hook.lastDeliveryAt} /></span></span>
+        <span class="row"><span>{sources[hook.source].title}</span><Status of={hook.enabled ? "enabled" : "disabled"} /><span class="small">Last delivery: <Time at={hook.lastDeliveryAt} /></span></span>
       </PageHeader>
       <nav class="tabs" aria-label="Webhook">
         {tabs.map(([path, words]) => (
           <a key={path} href={`/dashboard/automations/${hook.id}${path && "/" + path}`} aria-current={path === current ? "page" : undefined}>{words}</a>
         ))}
       </nav>
-      {!hook.enabled && <p class="note warn">It is disabled: its address answers as if it were not there, and senders are refused.</p>}
+      {!hook.enabled && <p class="note warn">This webhook is disabled. Deliveries to its address are refused until you enable it.</p>}
       {current === "" && <Deliveries hook={hook} onChange={query.reload} />}
       {current === "setup" && <HookSetUp hook={hook} reload={query.reload} />}
       {current === "settings" && <HookSettings hook={hook} onSaved={query.set} />}
@@ -85,9 +85,9 @@ function Actions({ hook, set }: { hook: Hook; set: (hook: Hook) => void }) {
     <>
       <SendTest hook={hook} />
       {hook.enabled
-        ? <Confirm look="bare" action="Disable" request={{ method: "PUT", path: "/api/hooks", params, body: { enabled: false } }} question={`Disable ${hook.name}?`} detail="Its deliveries are refused until it is enabled again; most senders give up after a while." onConfirm={() => enable(false)} />
+        ? <Confirm look="bare" action="Disable" request={{ method: "PUT", path: "/api/hooks", params, body: { enabled: false } }} question={`Disable ${hook.name}?`} detail="Deliveries are refused until you enable it again. Most senders stop retrying after a while." onConfirm={() => enable(false)} />
         : <><Button look="primary" onClick={() => enable(true)}>Enable</Button><Curl what={`Enable ${hook.name}`} request={{ method: "PUT", path: "/api/hooks", params, body: { enabled: true } }} /></>}
-      <Confirm look="bare" icon="trash" action="Delete" request={{ method: "DELETE", path: "/api/hooks", params }} question={`Delete ${hook.name}?`} detail="Its address is gone for good, and its log with it. Runs that it has started stay." onConfirm={remove} />
+      <Confirm look="bare" icon="trash" action="Delete" request={{ method: "DELETE", path: "/api/hooks", params }} question={`Delete ${hook.name}?`} detail="Its address and its log are deleted permanently. Runs that it started are kept." onConfirm={remove} />
     </>
   );
 }
@@ -100,14 +100,17 @@ function HookSettings({ hook, onSaved }: { hook: Hook; onSaved: (hook: Hook) => 
   const [error, setError] = useState<ApiError>();
   const body = changeOf(draft);
   const unsaved = useUnsaved(JSON.stringify(body) !== JSON.stringify(changeOf(draftOf(hook))));
+
   if (!named || !loaded || !sample.loaded) return <Waiting />;
+
   const set = (part: Partial<HookDraft>) => setDraft((before) => ({ ...before, ...part }));
   const agent = agents.find((a) => a.id === draft.agentId);
+
   const save = async () => {
     setError(undefined);
     try {
       const next = await put<Hook>("/api/hooks", body, { id: hook.id });
-      onSaved(next); // first: what is saved is compared with it
+      onSaved(next); // first, because the saved draft is compared with it
       setDraft(draftOf(next));
       toast("Saved.");
     } catch (cause) {

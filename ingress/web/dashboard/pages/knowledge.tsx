@@ -1,4 +1,4 @@
-// /dashboard/knowledge: the organization's documents, as they are sent, read, found and deleted.
+// The page of the organization's documents: upload, search, view and delete.
 import { useState } from "preact/hooks";
 import { useLive } from "../live";
 import { useList } from "../query";
@@ -30,13 +30,13 @@ export function KnowledgePage() {
           <uploads.Picker>Upload files</uploads.Picker>
         </>
       )}>
-        Documents that agents look things up in. Answers cite them by page and exact words.{may && " Drop files anywhere on this page to add them."}
+        Documents that agents search. Answers cite the page and the exact words.{may && " Drop files anywhere on this page to add them."}
       </PageHeader>
       <DropZone enabled={may} onFiles={uploads.send}>
         <div class="stack loose">
           <Loaded query={documents}>{(list) => list.length === 0 ? (
             <Empty title="No documents yet" action={may && <uploads.Picker>Upload files</uploads.Picker>}>
-              {may ? "Upload PDF, Word, PowerPoint, Excel, EPUB, HTML, Markdown, text, CSV or JSON, up to 20 MiB each. " : "Admins of the organization add them. "}
+              {may ? "Upload PDF, Word, PowerPoint, Excel, EPUB, HTML, Markdown, text, CSV or JSON, up to 20 MiB each. " : "Admins of the organization add documents. "}
               Once a document is ready, every agent with the knowledge tool can search and cite it.
             </Empty>
           ) : (

@@ -1,4 +1,4 @@
-// /dashboard/automations/new: a new hook.
+// The page that creates a webhook.
 import { useEffect, useState } from "preact/hooks";
 import { ApiError, del, post } from "../api";
 import { go } from "../router";
@@ -25,8 +25,8 @@ export function NewHookPage() {
   const admin = useMay("admin");
   return (
     <>
-      <PageHeader title="New webhook" above={above}>Another service says that something happened, and an agent runs.</PageHeader>
-      {admin ? <New /> : <Empty title="Webhooks are for admins">They run with the organization’s keys. Ask an admin to set one up.</Empty>}
+      <PageHeader title="New webhook" above={above}>An event in another service runs an agent.</PageHeader>
+      {admin ? <New /> : <Empty title="Webhooks are for admins">Webhooks use the organization’s API keys. Ask an admin to set one up.</Empty>}
     </>
   );
 }
@@ -37,19 +37,20 @@ function New() {
   if (!named || !loaded) return <Waiting />;
   const first = agents.find((a) => a.allowedCallers.includes("system")) ?? agents[0];
   if (!first) {
-    return <Empty title="There is no agent yet" action={<LinkButton href="/dashboard" look="primary">Make an agent</LinkButton>}>A webhook runs one of your agents.</Empty>;
+    return <Empty title="No agents yet" action={<LinkButton href="/dashboard" look="primary">Create an agent</LinkButton>}>A webhook runs one of your agents. Create an agent first.</Empty>;
   }
   return <Form agents={agents} keys={keys} first={first.id} reload={reload} />;
 }
 
-/** Makes the hook, and before it the key that it runs as, if it is to have one of its own. */
+/** Creates the webhook, and before it the webhook's new key if the draft asks for one. */
 export async function makeHook(draft: HookDraft): Promise<Hook> {
   if (draft.keyId !== newKey) return post<Hook>("/api/hooks", bodyOf(draft));
   const key = await post<Key>("/api/keys", { name: `Webhook ${draft.name.trim()}`.slice(0, 120).trim(), scope: "organization" });
   try {
     return await post<Hook>("/api/hooks", bodyOf(draft, key.id));
   } catch (cause) {
-    // Nobody has seen the key; but where the answer was lost, also behind a gateway, there may be a hook that runs as it.
+    // The key was not shown, so it is deleted if the webhook was refused. If the response was
+    // lost, or is a gateway's, a webhook with this key may exist.
     const refused = cause instanceof ApiError && cause.status >= 400 && cause.status < 500;
     if (refused) await del("/api/keys", { id: key.id }).catch(() => undefined);
     throw cause;
@@ -60,15 +61,18 @@ function Form({ agents, keys, first, reload }: { agents: Agent[]; keys: Key[]; f
   const [draft, setDraft] = useState(() => beginning("github", first));
   const [error, setError] = useState<ApiError>();
   const [made, setMade] = useState<Hook>();
+
   const agent = agents.find((a) => a.id === draft.agentId);
   const source = sources[draft.source];
   const unsaved = useUnsaved(made === undefined && JSON.stringify(bodyOf(draft)) !== JSON.stringify(bodyOf(beginning(draft.source, draft.agentId))));
   useFaultFocus(error);
+
   const set = (part: Partial<HookDraft>) => setDraft((before) => ({ ...before, ...part }));
   const choose = (s: HookSource) => {
     setDraft((before) => beginning(s, first, before));
     setError(undefined);
   };
+
   const create = async () => {
     setError(undefined);
     try {
@@ -78,15 +82,16 @@ function Form({ agents, keys, first, reload }: { agents: Agent[]; keys: Key[]; f
       setError(cause);
     }
   };
+
   const body = bodyOf(draft, draft.keyId === newKey ? "key_…" : draft.keyId);
   return (
     <div class="stack">
-      <Section title="Who sends"><SourcePicker source={draft.source} choose={choose} /></Section>
+      <Section title="Sender"><SourcePicker source={draft.source} choose={choose} /></Section>
       <HookForm key={draft.source} draft={draft} set={set} error={error} agents={agents} keys={keys} fresh />
       {agent && !agent.allowedCallers.includes("system") && <Allow agent={agent} reload={reload} />}
       <Section title="Secret">
         <TextField label={source.secret} mono value={draft.secret} onChange={(secret) => set({ secret })} fault={faultOf(error, "secret")}
-          hint={source.theirs ? `${source.title} makes it: paste it here, or later, when they show it.` : "Empty: one is made, and shown once."} />
+          hint={source.theirs ? `${source.title} generates it. Paste it here, or later under Setup.` : "If empty, a secret is generated and shown once."} />
       </Section>
       {error && <Problem error={error} />}
       <div class="row">
@@ -100,7 +105,7 @@ function Form({ agents, keys, first, reload }: { agents: Agent[]; keys: Key[]; f
   );
 }
 
-/** Leads to the first field that was refused. */
+/** Focuses the first field with an error. */
 function useFaultFocus(error: ApiError | undefined): void {
   useEffect(() => {
     if (error) document.querySelector<HTMLElement>("main [aria-invalid=true]")?.focus();
@@ -111,14 +116,14 @@ function Made({ hook, given }: { hook: Hook; given: boolean }) {
   const leave = () => go(`/dashboard/automations/${hook.id}/setup`, { replace: true });
   const source = sources[hook.source];
   return (
-    <Dialog firm title={`${hook.name}: set it up there`} onClose={leave} foot={<Button look="primary" onClick={leave}>Done</Button>}>
+    <Dialog firm title={`Set up ${hook.name} at the sender`} onClose={leave} foot={<Button look="primary" onClick={leave}>Done</Button>}>
       <div class="stack">
         <div class="piece"><p class="small">Address</p><Snippet label="the address" text={hook.url} /></div>
         {!given && !source.theirs && (
-          <div class="piece"><p class="small">{source.secret}: shown now, and not again</p><Snippet label="the secret" text={hook.secret} /></div>
+          <div class="piece"><p class="small">{source.secret}, shown only once</p><Snippet label="the secret" text={hook.secret} /></div>
         )}
         <Steps source={hook.source} />
-        {!given && source.theirs && <p class="note warn">Until you paste their secret under Set-up, every delivery is refused.</p>}
+        {!given && source.theirs && <p class="note warn">Deliveries are refused until you set the sender’s secret under Setup.</p>}
       </div>
     </Dialog>
   );

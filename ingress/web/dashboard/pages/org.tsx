@@ -1,4 +1,4 @@
-// /dashboard/org: the organization's keys and members, what it uses and may use, and who is told of what happens in it.
+// The page of the organization: its keys and members, its usage and limits, and its notifications.
 import { useState } from "preact/hooks";
 import { chooseOrganization, post, put, type ApiError } from "../api";
 import { useMay, useSession } from "../state";
@@ -38,7 +38,7 @@ export function OrgPage({ tab = "" }: Record<string, string>) {
           <Button onClick={() => setNaming("create")}>New organization</Button>
         </>
       }>
-        {organization.name}. Agents, documents, sessions and keys belong to it, and no other organization sees them.
+        {organization.name}. Other organizations can't see its agents, documents, sessions and API keys.
       </PageHeader>
       {current !== "notifications" && <DisabledNote endpoints={endpoints.data} />}
       <nav class="tabs" aria-label="Organization">
@@ -72,7 +72,7 @@ export function OrgPage({ tab = "" }: Record<string, string>) {
   );
 }
 
-/** What is used, and what may be: both say by whom. */
+/** Usage and budgets, which share the names of agents and keys. */
 function Consumption() {
   const subjects = useSubjects();
   return (
@@ -90,7 +90,7 @@ function NameDialog({ kind, id, name: before, onClose }: { kind: "rename" | "cre
     try {
       if (kind === "rename") await put("/api/organizations", { name }, { id });
       else chooseOrganization((await post<{ id: string }>("/api/organizations", { name })).id);
-      location.reload(); // the name, and who may do what, are known to all of the page
+      location.reload(); // all of the page depends on the name and the role
     } catch (fault) {
       setError(fault as ApiError);
     }
@@ -98,14 +98,14 @@ function NameDialog({ kind, id, name: before, onClose }: { kind: "rename" | "cre
   return (
     <Dialog title={kind === "rename" ? "Rename the organization" : "New organization"} onClose={onClose} foot={
       <>
-        <Curl what={kind === "rename" ? "Rename the organization" : "Make an organization"}
+        <Curl what={kind === "rename" ? "Rename the organization" : "Create an organization"}
           request={{ method: kind === "rename" ? "PUT" : "POST", path: "/api/organizations", params: kind === "rename" ? { id } : {}, body: { name }, credential: "session" }} />
         <Button onClick={onClose}>Cancel</Button>
         <Button look="primary" onClick={save}>{kind === "rename" ? "Rename" : "Create organization"}</Button>
       </>
     }>
       <div class="stack">
-        {kind === "create" && <p class="quiet">You will be its owner, and this page will act in it.</p>}
+        {kind === "create" && <p class="quiet">You become its owner, and the dashboard switches to it.</p>}
         <TextField label="Name" value={name} onChange={setName} maxLength={120} fault={faultOf(error, "name")} />
         {error && error.errors.length === 0 && <Problem error={error} />}
       </div>

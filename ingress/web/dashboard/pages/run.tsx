@@ -1,13 +1,14 @@
-// All of one run: what was asked, what came of it, and where its time went.
+// The page of a run: its message, its result, and its timeline.
 import { useRef } from "preact/hooks";
 import { Answer } from "../answer/answer";
 import { Approval } from "../answer/approval";
 import { ToolCalls } from "../answer/toolcalls";
+import { Advice } from "../chat/trouble";
 import type { Run } from "../types";
 import { LinkButton } from "../ui/button";
 import { Snippet } from "../ui/copy";
 import { Confirm } from "../ui/confirm";
-import { count, Empty, money, PageHeader, Problem, Section, Status, Waiting } from "../ui/parts";
+import { count, Empty, many, money, PageHeader, Problem, Section, Status, Waiting } from "../ui/parts";
 import { Commands } from "./run/commands";
 import { Facts } from "./run/facts";
 import { useRun, type Followed } from "./run/follow";
@@ -22,7 +23,7 @@ export function RunPage({ id = "" }: Record<string, string>) {
   const followed = useRun(id);
   const names = useNames();
   const { run, trace } = followed;
-  // All of it at once, so that nothing is pushed down by what comes late.
+  // Everything appears together, so that late data moves nothing down.
   if (run.data !== undefined && (trace.data !== undefined || trace.error !== undefined)) return <RunParts run={run.data} followed={followed} names={names} />;
   if (run.error?.code === "erased") return <Erased id={id} />;
   if (run.error?.code === "not_found") return <Gone />;
@@ -41,7 +42,7 @@ function RunParts({ run, followed, names }: { run: Run; followed: Followed; name
   const decided = (next: Run) => {
     followed.run.set(next);
     followed.trace.reload();
-    answer.current?.focus(); // the buttons are gone
+    answer.current?.focus(); // the buttons that had the focus are gone
   };
   const cancel = () => cancelRun(run.id).then(decided);
   return (
@@ -64,9 +65,9 @@ function RunParts({ run, followed, names }: { run: Run; followed: Followed; name
         <Measures run={run} />
         <div class="run-halves">
           <div class="stack">
-            <Section title="Asked">
+            <Section title="Message">
               <div class="asked-text">{asked?.message ?? " "}</div>
-              {asked?.data !== undefined && <Snippet text={JSON.stringify(asked.data, null, 2)} label="the data that came with it" />}
+              {asked?.data !== undefined && <Snippet text={JSON.stringify(asked.data, null, 2)} label="the data of the message" />}
             </Section>
             <div ref={answer} tabIndex={-1} class="run-outcome"><Outcome run={run} text={followed.text} /></div>
           </div>
@@ -78,7 +79,7 @@ function RunParts({ run, followed, names }: { run: Run; followed: Followed; name
         <div class="sheet run-more">
           <Commands run={run} />
           <details class="fold">
-            <summary>The run as JSON</summary>
+            <summary>Run as JSON</summary>
             <Snippet text={JSON.stringify(run, null, 2)} label="the run as JSON" />
           </details>
         </div>
@@ -87,12 +88,12 @@ function RunParts({ run, followed, names }: { run: Run; followed: Followed; name
   );
 }
 
-/** The numbers that people look for first. */
+/** The most wanted numbers of a run. */
 function Measures({ run }: { run: Run }) {
   const { usage } = run;
   return (
     <dl class="measures">
-      <div><dt>In the queue</dt><dd><QueueTime run={run} /></dd></div>
+      <div><dt>Queue time</dt><dd><QueueTime run={run} /></dd></div>
       <div><dt>Run time</dt><dd><RunTime run={run} /></dd></div>
       <div><dt>Attempts</dt><dd>{count(run.attempts)}</dd></div>
       <div><dt>Tokens in</dt><dd>{count(usage.inputTokens)}</dd></div>
@@ -102,7 +103,7 @@ function Measures({ run }: { run: Run }) {
   );
 }
 
-/** The answer, as much of it as there is, or why there is none. */
+/** Shows the answer so far, or the reason that there is none. */
 function Outcome({ run, text }: { run: Run; text: string }) {
   const open = !ended(run);
   const answer = run.message ?? text;
@@ -113,13 +114,14 @@ function Outcome({ run, text }: { run: Run; text: string }) {
           <div class="problem">
             <p><strong>{run.error.message}</strong></p>
             <p class="small"><code>{run.error.code}</code></p>
+            <Advice code={run.error.code} agentId={run.agentId} />
           </div>
         )}
         {answer !== "" && <Answer text={answer} citations={run.citations} toolCalls={run.toolCalls} streaming={open} />}
         {answer === "" && !run.error && <p class="quiet">{nothingYet(run)}</p>}
-        {ended(run) && run.message === null && answer !== "" && <p class="hint">So much was told before the run ended. It is not kept.</p>}
-        {run.citationsRemoved !== undefined && <p class="hint">{run.citationsRemoved} of its citations did not hold and were removed.</p>}
-        {run.omittedTurns !== undefined && <p class="hint">{run.omittedTurns} older turns of the session did not fit the model.</p>}
+        {ended(run) && run.message === null && answer !== "" && <p class="hint">Partial output, not saved.</p>}
+        {run.citationsRemoved !== undefined && <p class="hint">{many(run.citationsRemoved, "citation")} removed: not found in the source.</p>}
+        {run.omittedTurns !== undefined && <p class="hint">{many(run.omittedTurns, "earlier turn")} of the session omitted: the model’s context is too small.</p>}
       </div>
     </Section>
   );
@@ -127,21 +129,21 @@ function Outcome({ run, text }: { run: Run; text: string }) {
 
 function nothingYet(run: Run): string {
   switch (run.status) {
-    case "queued": return run.attempts > 0 ? "It waits to be tried again." : "It waits for a worker.";
-    case "running": return "The agent is at work.";
-    case "requires_action": return "It goes on once somebody has decided.";
-    case "cancelled": return "It was cancelled before there was an answer.";
-    default: return "There is no answer.";
+    case "queued": return run.attempts > 0 ? "Waiting for a retry." : "Waiting for a worker.";
+    case "running": return "The agent is working.";
+    case "requires_action": return "The run continues after the decision.";
+    case "cancelled": return "The run was cancelled before there was an answer.";
+    default: return "No answer.";
   }
 }
 
 function Erased({ id }: { id: string }) {
   return (
     <>
-      <PageHeader title="Erased run" above={back} />
-      <Empty title="This run was erased" action={<LinkButton href="/dashboard/runs" look="primary">To the runs</LinkButton>}>
-        Your organization erased what was said in <code>{id}</code>. Nothing of it is left but that it was; a
-        request with its idempotency key is answered with 410.
+      <PageHeader title="Run erased" above={back} />
+      <Empty title="This run was erased" action={<LinkButton href="/dashboard/runs" look="primary">Go to runs</LinkButton>}>
+        Your organization erased the content of <code>{id}</code>. Only the fact that it ran is stored. A
+        request with its idempotency key gets 410.
       </Empty>
     </>
   );
@@ -150,10 +152,10 @@ function Erased({ id }: { id: string }) {
 function Gone() {
   return (
     <>
-      <PageHeader title="There is no such run" above={back} />
-      <Empty title="Nothing is here" action={<LinkButton href="/dashboard/runs" look="primary">To the runs</LinkButton>}>
-        The link may be incomplete, the run may have expired, or it belongs to somebody else.
-        Results are kept for 24 hours after their end unless more was asked for.
+      <PageHeader title="Run not found" above={back} />
+      <Empty title="This run doesn’t exist here" action={<LinkButton href="/dashboard/runs" look="primary">Go to runs</LinkButton>}>
+        The link may be incomplete, the run may have expired, or it belongs to another person or organization.
+        Results are stored for 24 hours after a run finishes, unless its request asked for more.
       </Empty>
     </>
   );

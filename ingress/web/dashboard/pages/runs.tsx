@@ -1,4 +1,4 @@
-// The runs of the organization, as they come and go.
+// The live list of the organization's runs.
 import { useCallback, useEffect, useState } from "preact/hooks";
 import { get } from "../api";
 import { useConnected, useLive } from "../live";
@@ -14,7 +14,7 @@ import { useRunList } from "./runs/list";
 import { useNames } from "./runs/names";
 import { RunRows } from "./runs/rows";
 
-const atTop = 160; // pixels: who has scrolled no further sees new rows at once
+const atTop = 160; // pixels: a reader who has not scrolled further sees new rows immediately
 
 export function RunsPage() {
   const filter = filterOf(new URLSearchParams(location.search));
@@ -25,7 +25,7 @@ export function RunsPage() {
   const connected = useConnected();
   const list = useRunList(params, () => scrollY > atTop);
   const waiting = useQuery("runs that wait", (signal) => get<List<RunSummary>>("/api/runs", { status: "requires_action", limit: 100 }, signal));
-  const counted = waiting.data !== undefined || waiting.error !== undefined; // until then the list would be pushed down by what waits
+  const counted = waiting.data !== undefined || waiting.error !== undefined; // otherwise the waiting runs would move the list down
   const refresh = useCallback(() => {
     if (paused) return;
     list.refresh();
@@ -46,7 +46,7 @@ export function RunsPage() {
           <Curl what="List these runs" request={{ method: "GET", path: "/api/runs", params }} />
         </>
       }>
-        {all ? "Every message to an agent and every trigger of an automation is a run." : "Every message of yours to an agent is a run."}
+        {all ? "Every message to an agent and every trigger of an automation is a run." : "Each of your messages to an agent is a run."}
       </PageHeader>
       <div class="stack">
         <Filters filter={filter} agents={names.agents} />
@@ -62,7 +62,7 @@ export function RunsPage() {
   );
 }
 
-/** Shows what was kept back once somebody is at the top again by themselves. */
+/** Shows the held back runs when the reader scrolls to the top. */
 function useReturn(show: () => void): void {
   useEffect(() => {
     const scrolled = () => {
@@ -73,7 +73,7 @@ function useReturn(show: () => void): void {
   }, [show]);
 }
 
-/** How many runs wait for a decision, always in sight of who can make it. */
+/** Shows how many runs wait for a decision. */
 function NeedsYou({ waiting, filtering }: { waiting: List<RunSummary> | undefined; filtering: boolean }) {
   const n = waiting?.data.length ?? 0;
   return (
@@ -81,7 +81,7 @@ function NeedsYou({ waiting, filtering }: { waiting: List<RunSummary> | undefine
       {n > 0 && (
         <p class="needs-you">
           <Icon name="warn" />
-          <strong>{n === 1 ? "1 run waits for you" : `${waiting?.hasMore ? "More than " : ""}${n} runs wait for you`}</strong>
+          <strong>{n === 1 ? "1 run is waiting for you" : `${waiting?.hasMore ? "More than " : ""}${n} runs are waiting for you`}</strong>
           {!filtering && <a href="/dashboard/runs?status=requires_action">Show {n === 1 ? "it" : "them"}</a>}
         </p>
       )}
@@ -89,7 +89,7 @@ function NeedsYou({ waiting, filtering }: { waiting: List<RunSummary> | undefine
   );
 }
 
-/** The way to runs that came while somebody has scrolled down. */
+/** A button that shows the runs that arrived while the reader was scrolled down. */
 function Fresh({ count, show }: { count: number; show: () => void }) {
   const reveal = () => {
     show();
@@ -109,20 +109,20 @@ const firstChat = {
 function NoRuns({ filtering }: { filtering: boolean }) {
   if (filtering) {
     return (
-      <Empty title="No run fits these filters" action={<Button onClick={clearFilter}>Clear filters</Button>}>
-        Those that do appear here as they are made.
+      <Empty title="No runs match these filters" action={<Button onClick={clearFilter}>Clear filters</Button>}>
+        New runs that match appear here automatically.
       </Empty>
     );
   }
   return (
-    <Empty title="Nothing has run yet" action={
+    <Empty title="No runs yet" action={
       <div class="actions">
-        <LinkButton href="/dashboard" look="primary">To the agents</LinkButton>
+        <LinkButton href="/dashboard" look="primary">Go to agents</LinkButton>
         <Curl what="Chat with a template" request={firstChat} />
       </div>
     }>
-      A run is one message to an agent, or one trigger of an automation, and what came of it: the answer, the tools it used,
-      how long it took and what it cost. Chat with an agent, and its run appears here at once.
+      A run is one message to an agent or one trigger of an automation, with its result: the answer, the tools used,
+      the duration and the cost. Chat with an agent, and its run appears here immediately.
     </Empty>
   );
 }

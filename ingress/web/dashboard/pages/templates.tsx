@@ -1,4 +1,5 @@
-// /dashboard/templates: agents that are ready to talk with, and to begin one's own from. With ?token=demo for visitors.
+// The pages of templates: agents to chat with, and to create new agents from. With ?token=demo they
+// are open to visitors.
 import { useState } from "preact/hooks";
 import { inDemo } from "../api";
 import { Chat } from "../chat/chat";
@@ -20,13 +21,16 @@ export function TemplatesPage({ id }: Record<string, string>) {
   if (one) return <One template={one} />;
   return (
     <>
-      <PageHeader title={templates.data ? "There is no such template" : "Template"} above={<Back />} />
-      <Loaded query={templates}>{() => <Empty title="Nothing is here" action={<LinkButton href={place()} look="primary">To the templates</LinkButton>}>The link may be incomplete.</Empty>}</Loaded>
+      <PageHeader title={templates.data ? "Template not found" : "Template"} above={<Back />} />
+      <Loaded query={templates}>{() => <Empty title="This template doesn’t exist" action={<LinkButton href={place()} look="primary">Go to templates</LinkButton>}>The link may be incomplete.</Empty>}</Loaded>
     </>
   );
 }
 
-/** The address of a template's page, or of the list. Visitors stay visitors, also when they have an account. */
+/**
+ * Returns the address of a template's page, or of the list. It keeps a visitor of the demo in the
+ * demo, even with an account.
+ */
 const place = (id?: string): string => "/dashboard/templates" + (id === undefined ? "" : "/" + id) + (inDemo() ? "?token=demo" : "");
 
 const Back = () => <a href={place()}>Templates</a>;
@@ -37,7 +41,7 @@ function List({ templates }: { templates: ReturnType<typeof useQuery<Template[]>
     <>
       {demo && <DemoBar />}
       <PageHeader title="Templates" actions={<Curl what="List templates" request={{ method: "GET", path: "/api/agents/templates", credential: "none" }} />}>
-        {demo ? "Agents that are ready to talk with. Choose one and ask it something." : "Agents that are ready to talk with. Try one here, and begin an agent of your own from it."}
+        {demo ? "Agents that are ready to use. Choose one and ask it something." : "Agents that are ready to use. Try one here, or create your own agent from it."}
       </PageHeader>
       <Loaded query={templates}>{(list) => <ul class="templates">{list.map((t) => <Card key={t.id} template={t} />)}</ul>}</Loaded>
     </>
@@ -63,7 +67,7 @@ function Card({ template }: { template: Template }) {
 }
 
 function Tools({ template }: { template: Template }) {
-  return <ul class="template-tools" aria-label="What it can use">{toolsInWords(template.tools).map((words) => <li key={words} class="tag">{words}</li>)}</ul>;
+  return <ul class="template-tools" aria-label="Tools">{toolsInWords(template.tools).map((words) => <li key={words} class="tag">{words}</li>)}</ul>;
 }
 
 function One({ template }: { template: Template }) {
@@ -72,7 +76,7 @@ function One({ template }: { template: Template }) {
   return (
     <>
       {inDemo() && <DemoBar />}
-      <PageHeader title={template.name} above={<Back />} actions={may && <Button onClick={() => setCreating(true)}>Create an agent from it</Button>}>
+      <PageHeader title={template.name} above={<Back />} actions={may && <Button onClick={() => setCreating(true)}>Create an agent from this template</Button>}>
         {template.description}
       </PageHeader>
       <Tools template={template} />

@@ -9,7 +9,7 @@ type Look = "primary" | "danger" | "bare" | "plain";
 interface Common {
   look?: Look;
   icon?: IconName;
-  label?: string; // for screen readers, when the words on it do not say enough
+  label?: string; // for screen readers, if the visible words are not enough
   children?: ComponentChildren;
 }
 
@@ -17,11 +17,14 @@ interface ButtonProps extends Common {
   type?: "button" | "submit";
   disabled?: boolean;
   pressed?: boolean;
-  /** The key that does the same, where it does. */
+  /** The keyboard shortcut, if there is one. */
   keys?: string;
   expanded?: boolean;
   wide?: boolean;
-  /** What it does. While a promise is under way further clicks do nothing; its error is shown as a message. */
+  /**
+   * The action. Clicks are ignored while its promise is pending, and its error is shown as a
+   * message.
+   */
   onClick?: (event: MouseEvent) => unknown;
 }
 
@@ -57,7 +60,7 @@ export function Button({ look, icon, label, children, type = "button", disabled,
   );
 }
 
-/** Tells why what somebody asked for did not happen, or that nobody knows whether it did. */
+/** Shows the error of a failed action as a message. */
 export function failed(error: unknown): void {
   if (error instanceof ApiError) {
     const fields = error.errors.map((e) => `${e.field} ${e.message}`).join("; ");
@@ -65,7 +68,7 @@ export function failed(error: unknown): void {
     return;
   }
   console.error(error);
-  toast("Something went wrong in this page. Reload it and try again.", "bad");
+  toast("This page failed. Reload it and try again.", "bad");
 }
 
 export function LinkButton({ href, look, icon, label, children, download }: Common & { href: string; download?: boolean }) {

@@ -1,4 +1,4 @@
-// A button for what cannot be undone.
+// A button for an action that cannot be undone.
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { Button } from "./button";
@@ -6,10 +6,10 @@ import type { Request } from "./copy";
 import { Curl } from "./curl";
 import { Dialog } from "./dialog";
 
-/** A button that asks before it does what cannot be undone. */
+/** A button that asks for confirmation before it acts. */
 export function Confirm({ action, question, detail, onConfirm, look = "danger", icon, label, request }: {
   action: string; question: string; detail?: ComponentChildren; onConfirm: () => Promise<unknown>; look?: "danger" | "bare"; icon?: "trash"; label?: string;
-  /** What it sends, to be shown as a command. */
+  /** The request that it sends, shown as a curl command. */
   request?: Request;
 }) {
   const [asking, setAsking] = useState(false);
@@ -20,7 +20,7 @@ export function Confirm({ action, question, detail, onConfirm, look = "danger", 
         <Dialog title={question} onClose={() => setAsking(false)} foot={
           <>
             {request && <Curl what={label ?? action} request={request} />}
-            <Button onClick={() => setAsking(false)}>Keep</Button>
+            <Button onClick={() => setAsking(false)}>Go back</Button>
             <Button look="danger" onClick={() => onConfirm().then(() => setAsking(false))}>{action}</Button>
           </>
         }>

@@ -1,10 +1,10 @@
-// What people take away: text to copy, and each action as a command.
+// Text to copy, and requests as curl commands.
 import { useEffect, useId, useState } from "preact/hooks";
 import { address, type Params } from "../api";
 import { Button } from "./button";
 import { toast } from "./toast";
 
-/** Copies text; says so in place. */
+/** A button that copies a text and confirms it. */
 export function Copy({ text, label = "Copy", words = "Copy" }: { text: string; label?: string; words?: string }) {
   const [done, setDone] = useState(false);
   useEffect(() => {
@@ -17,13 +17,13 @@ export function Copy({ text, label = "Copy", words = "Copy" }: { text: string; l
       await navigator.clipboard.writeText(text);
       setDone(true);
     } catch {
-      toast("The browser did not let this page copy. Select the text and copy it yourself.", "bad");
+      toast("The browser blocked copying. Select the text and copy it manually.", "bad");
     }
   };
   return <Button look="bare" icon={done ? "check" : "copy"} label={done ? "Copied" : label} onClick={copy}>{done ? "Copied" : words}</Button>;
 }
 
-/** Text to take away, such as a command or a snippet. */
+/** A text to copy, for example a command. */
 export function Snippet({ text, label }: { text: string; label: string }) {
   const id = useId();
   return (
@@ -40,16 +40,19 @@ export interface Request {
   path: string;
   params?: Params;
   body?: unknown;
-  /** Files to send as a form, by the names that the command shows. */
+  /** The name of a file to send as a form. */
   file?: string;
   headers?: Record<string, string>;
-  /** An API key unless said: some things are a person's own, and take a session token; the demo's take its header, others nothing. */
+  /**
+   * The credential of the command: an API key by default, a session token for a person's own data,
+   * the demo's header, or none.
+   */
   credential?: "key" | "session" | "demo" | "none";
 }
 
 const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
 
-/** A request as a command for a shell, with the key in $PARLEY_API_KEY. */
+/** Returns a request as a shell command. The API key is read from $PARLEY_API_KEY. */
 export function curlOf(request: Request, baseUrl: string): string {
   const parts = [`curl ${quoted(baseUrl + address(request.path, request.params))}`];
   if (request.method !== "GET" && !(request.method === "POST" && (request.body !== undefined || request.file))) parts.push(`-X ${request.method}`);

@@ -1,11 +1,11 @@
-// Each action as a command.
+// A button that shows an action as a curl command.
 import { useState } from "preact/hooks";
 import { useBaseUrl, useSession } from "../state";
 import { Button } from "./button";
 import { Snippet, curlOf, type Request } from "./copy";
 import { Dialog } from "./dialog";
 
-/** "Copy as curl": shows the command for what a button beside it does. */
+/** Shows the command for the action of the button next to it. */
 export function Curl({ request, what, words = "curl" }: { request: Request; what: string; words?: string }) {
   const [open, setOpen] = useState(false);
   const baseUrl = useBaseUrl();
@@ -18,12 +18,12 @@ export function Curl({ request, what, words = "curl" }: { request: Request; what
           <div class="stack">
             <Snippet text={curlOf(request, baseUrl)} label="the command" />
             {request.credential === "session" && (
-              <p class="hint">This is a person’s own: put the token that <code>POST /api/auth/login</code> answers with into <code>PARLEY_SESSION</code>.</p>
+              <p class="hint">This request needs a session token. Set <code>PARLEY_SESSION</code> to the token that <code>POST /api/auth/login</code> returns.</p>
             )}
             {(request.credential ?? "key") === "key" && (
               <p class="hint">
-                Put an API key of {session?.organization.name ?? "your organization"} into <code>PARLEY_API_KEY</code>;{" "}
-                <a href="/dashboard/org">make one under Organization</a>.
+                Set <code>PARLEY_API_KEY</code> to an API key of {session?.organization.name ?? "your organization"}.{" "}
+                <a href="/dashboard/org">Create one under Organization</a>.
               </p>
             )}
           </div>

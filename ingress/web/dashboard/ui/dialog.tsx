@@ -1,4 +1,4 @@
-// Dialogs: the browser's own, which keep the focus and give it back.
+// Dialogs, built on the browser's dialog element, which keeps the focus inside and returns it.
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { Button } from "./button";
@@ -10,7 +10,7 @@ const isField = (at: EventTarget | null): at is Field =>
 
 const stateOf = (field: Field): string => (field instanceof HTMLInputElement && /^(checkbox|radio)$/.test(field.type) ? String(field.checked) : field.value);
 
-/** The first field that was refused, also of several that were refused together. */
+/** Returns the first field with an error, or null. */
 function faulty(dialog: HTMLElement | null): HTMLElement | null {
   for (const fault of dialog?.querySelectorAll<HTMLElement>('[aria-invalid="true"], fieldset > .fault') ?? []) {
     const field = isField(fault) ? fault : fault.parentElement?.querySelector("input");
@@ -19,20 +19,23 @@ function faulty(dialog: HTMLElement | null): HTMLElement | null {
   return null;
 }
 
-/** Shown for as long as it is rendered. Esc, the backdrop and the button call onClose, and ask before what was typed is lost. */
+/**
+ * A modal dialog, open while it is rendered. Esc, the backdrop and the close button call onClose,
+ * after asking if input would be lost.
+ */
 export function Dialog({ title, onClose, children, foot, side, firm, kept }: {
   title: string; onClose: () => void; children: ComponentChildren; foot?: ComponentChildren; side?: boolean;
-  /** Only a button of its foot closes it: what it shows is shown once. */
+  /** Only a button of the footer closes the dialog, because its content is shown only once. */
   firm?: boolean;
-  /** What is changed in it has effect at once: closing loses nothing. */
+  /** Changes apply immediately, so that closing loses nothing. */
   kept?: boolean;
 }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const heading = useId();
-  const pressed = useRef<EventTarget | null>(null); // a selection that ends outside is no click there
-  const before = useRef(new Map<Field, string>()); // how its fields were when somebody first came to them
+  const pressed = useRef<EventTarget | null>(null); // a text selection that ends outside the dialog does not count as a click on the backdrop
+  const before = useRef(new Map<Field, string>()); // the state of each field when it was first focused
   const [asking, setAsking] = useState(false);
-  const sent = useRef(false); // by its foot or by Enter, and nobody has come to a field since
+  const sent = useRef(false); // whether the form was submitted and no field was focused since
   const changed = () => !kept && [...before.current].some(([field, state]) => field.isConnected && stateOf(field) !== state);
   const leave = () => {
     if (firm) return;
@@ -51,7 +54,7 @@ export function Dialog({ title, onClose, children, foot, side, firm, kept }: {
     sent.current = false;
     if (!before.current.has(at)) before.current.set(at, stateOf(at));
   };
-  const closed = () => { // by the browser, which lets nobody refuse Esc twice in a row
+  const closed = () => { // the browser closes the dialog on a second Esc, which a page cannot prevent
     if (firm || changed()) dialog.current?.showModal();
     leave();
   };
@@ -71,12 +74,12 @@ export function Dialog({ title, onClose, children, foot, side, firm, kept }: {
       </div>
       <div class="dialog-body">{children}</div>
       {foot && <div class="dialog-foot" onClick={() => { sent.current = true; }}>{foot}</div>}
-      {asking && <Leave onStay={() => setAsking(false)} onLeave={onClose}>What you changed is lost then.</Leave>}
+      {asking && <Leave onStay={() => setAsking(false)} onLeave={onClose}>Your changes will be lost.</Leave>}
     </dialog>
   );
 }
 
-/** Asks before what was typed is lost. */
+/** Asks before unsaved changes are lost. */
 export function Leave({ onStay, onLeave, children }: { onStay: () => void; onLeave: () => void; children: ComponentChildren }) {
   return (
     <Dialog title="Leave without saving?" onClose={onStay} foot={

@@ -1,4 +1,4 @@
-// Form controls with their labels, hints and faults. A fault is what the service said about the field of that name.
+// Form controls with their labels, hints and errors. An error is the API's message about the field.
 import type { ComponentChildren } from "preact";
 import { useId } from "preact/hooks";
 import type { ApiError } from "../api";
@@ -9,15 +9,18 @@ interface FieldProps {
   fault?: string | undefined;
 }
 
-/** What the service said about a field of a body: of itself, and of what is within it. */
+/** Returns the API's messages about a field and its nested fields. */
 export function faultOf(error: ApiError | undefined, field: string): string | undefined {
   const found = error?.errors.filter((e) => e.field === field || e.field.startsWith(field + ".") || e.field.startsWith(field + "["));
   if (!found || found.length === 0) return undefined;
   return found.map((e) => (e.field === field ? e.message : `${e.field.slice(field.length).replace(/^\./, "")} ${e.message}`)).join("; ");
 }
 
-/** A fault with its subject: what the service says of a field begins with the verb. */
-export const saidOf = (label: string, fault: string): string => (/^(must|is|are|has|have|holds|cannot|would|was|does)\b/.test(fault) ? `${label} ${fault}` : fault);
+/**
+ * Returns an error as a sentence: the API's messages begin with a verb and need the label as
+ * subject.
+ */
+export const saidOf = (label: string, fault: string): string => (/^(must|is|are|has|have|holds|cannot|can|may|needs|contains|exceeds|appears|belongs|would|was|does)\b/.test(fault) ? `${label} ${fault}` : fault);
 
 function Around({ id, label, hint, fault, children }: FieldProps & { id: string; children: ComponentChildren }) {
   return (
@@ -83,7 +86,7 @@ export function Select<T extends string>({ label, hint, fault, value, options, o
   );
 }
 
-/** Something that is on or off at once, or with the form that holds it. */
+/** A switch, which applies immediately or with its form. */
 export function Switch({ label, hint, checked, onChange, disabled }: {
   label: string; hint?: ComponentChildren; checked: boolean; onChange: (on: boolean) => void; disabled?: boolean;
 }) {
@@ -100,7 +103,7 @@ export function Switch({ label, hint, checked, onChange, disabled }: {
   );
 }
 
-/** One of several that may be chosen. */
+/** A checkbox. */
 export function Check({ label, checked, onChange, disabled }: { label: ComponentChildren; checked: boolean; onChange: (on: boolean) => void; disabled?: boolean }) {
   const id = useId();
   return (

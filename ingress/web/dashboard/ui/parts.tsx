@@ -1,11 +1,11 @@
-// The small parts that most pages use.
+// Small components that most pages use.
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useState } from "preact/hooks";
 import type { ApiError } from "../api";
 import type { RunStatus } from "../types";
 import { Button } from "./button";
 
-/** The head of a page: its one h1, which is the window's title too. */
+/** The header of a page, with its only h1, which is also the window's title. */
 export function PageHeader({ title, above, children, actions }: { title: string; above?: ComponentChildren; children?: ComponentChildren; actions?: ComponentChildren }) {
   useEffect(() => {
     document.title = `${title} · Parley`;
@@ -22,7 +22,7 @@ export function PageHeader({ title, above, children, actions }: { title: string;
   );
 }
 
-/** A part of a page, with its heading. */
+/** A section of a page, with its heading. */
 export function Section({ title, children, intro, actions }: { title: string; intro?: ComponentChildren; actions?: ComponentChildren; children: ComponentChildren }) {
   const id = useId();
   return (
@@ -42,16 +42,16 @@ const tones: Record<string, "good" | "busy" | "warn" | "bad" | ""> = {
 
 const words: Record<string, string> = { requires_action: "needs you", timed_out: "timed out" };
 
-/** How a run, a document or a part of one stands. */
+/** Shows the status of a run, a document or a part of a run. */
 export function Status({ of }: { of: RunStatus | string }) {
   return <span class={"status " + (tones[of] ?? "")}>{words[of] ?? of}</span>;
 }
 
-/** What a refusal says, with the way to try again. */
+/** Shows an API error, with a button to retry. */
 export function Problem({ error, retry }: { error: ApiError; retry?: () => void }) {
   return (
     <div class="problem stack" role="alert">
-      <p><strong>{error.detail}</strong></p>
+      <p><strong>{error.errors.length > 0 ? "The request was refused. Correct these fields:" : error.detail}</strong></p>
       {error.errors.length > 0 && <ul>{error.errors.map((e) => <li key={e.field + e.code}><code>{e.field}</code> {e.message}</li>)}</ul>}
       {error.retryAfter !== null && <p>Try again in {error.retryAfter} s.</p>}
       {error.requestId && <p class="small quiet">Request <code>{error.requestId}</code></p>}
@@ -60,7 +60,7 @@ export function Problem({ error, retry }: { error: ApiError; retry?: () => void 
   );
 }
 
-/** What a page shows while it has nothing: what this is for, and the one next thing to do. */
+/** The content of an empty page: its purpose and the next step. */
 export function Empty({ title, children, action }: { title: string; children: ComponentChildren; action?: ComponentChildren }) {
   return (
     <div class="empty">
@@ -71,10 +71,10 @@ export function Empty({ title, children, action }: { title: string; children: Co
   );
 }
 
-/** Data when it is there, and until then what is known of its coming. */
+/** Shows the data of a query, its error, or that it is loading. */
 export function Loaded<T>({ query, children, room }: {
   query: { data: T | undefined; error: ApiError | undefined; loading: boolean; reload: () => void }; children: (data: T) => ComponentChildren;
-  /** How tall the data will be about, so that it pushes nothing down when it comes. */
+  /** The approximate height of the data, so that its arrival moves nothing down. */
   room?: string;
 }) {
   if (query.data !== undefined) {
@@ -84,7 +84,7 @@ export function Loaded<T>({ query, children, room }: {
   return <div style={{ minHeight: room }}><Waiting /></div>;
 }
 
-/** Says, after a moment, that something is being loaded. */
+/** Shows, after a moment, that data is loading. */
 export function Waiting({ words: said = "Loading" }: { words?: string }) {
   const [late, setLate] = useState(false);
   useEffect(() => {
@@ -94,7 +94,7 @@ export function Waiting({ words: said = "Loading" }: { words?: string }) {
   return <p class="waiting" role="status">{late ? said + " …" : ""}</p>;
 }
 
-/** The next page of a list. */
+/** A button that loads the next page of a list. */
 export function More({ list }: { list: { hasMore: boolean; loadingMore: boolean; more: () => void } }) {
   if (!list.hasMore) return null;
   return <div><Button onClick={list.more} disabled={list.loadingMore}>{list.loadingMore ? "Loading …" : "Show more"}</Button></div>;
@@ -105,7 +105,7 @@ const exact = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle:
 const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
 const steps: [Intl.RelativeTimeFormatUnit, number][] = [["day", 86_400], ["hour", 3600], ["minute", 60], ["second", 1]];
 
-/** A time as people say it, exact on hover. */
+/** Shows a time relative to now. A tooltip shows the exact time. */
 export function Time({ at }: { at: string | null | undefined }) {
   const [, tick] = useState(0);
   useEffect(() => {
@@ -123,10 +123,10 @@ export function Time({ at }: { at: string | null | undefined }) {
 export const exactTime = (at: string): string => exact.format(new Date(at));
 export const count = (n: number): string => whole.format(n);
 
-/** A number of things, such as 1 page and 2 pages. */
+/** Returns a number with its noun, for example "1 page" or "2 pages". */
 export const many = (n: number, thing: string): string => `${whole.format(n)} ${thing}${n === 1 ? "" : "s"}`;
 
-/** Milliseconds as people read them. */
+/** Formats milliseconds. */
 export function duration(ms: number): string {
   if (ms < 1000) return `${Math.round(ms)} ms`;
   if (ms < 60_000) return `${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)} s`;
@@ -135,12 +135,12 @@ export function duration(ms: number): string {
   return `${big} ${unit}` + (small === 0 ? "" : ` ${small} ${smallUnit}`);
 }
 
-/** Bytes as people read them. */
+/** Formats bytes. */
 export function size(bytes: number): string {
   if (bytes < 1024) return `${bytes} B`;
   if (bytes < 1 << 20) return `${(bytes / 1024).toFixed(bytes < 10_240 ? 1 : 0)} KiB`;
   return bytes < 2 ** 30 ? `${(bytes / (1 << 20)).toFixed(1)} MiB` : `${(bytes / 2 ** 30).toFixed(1)} GiB`;
 }
 
-/** Millionths of the price table's currency. */
+/** Formats millionths of the price table's currency. */
 export const money = (micros: number): string => (micros === 0 ? "0" : (micros / 1e6).toFixed(micros < 10_000 ? 6 : 4));

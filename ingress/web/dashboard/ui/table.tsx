@@ -3,14 +3,14 @@ import type { ComponentChildren } from "preact";
 export interface Column<T> {
   head: string;
   cell: (row: T) => ComponentChildren;
-  /** Numbers stand at the end of their cell. */
+  /** Aligns the cells at their end, for numbers. */
   end?: boolean;
   tight?: boolean;
-  /** The head is for screen readers only, as over buttons. */
+  /** The header is for screen readers only, for example above buttons. */
   silent?: boolean;
 }
 
-/** A table whose first column names its rows. On narrow screens each row becomes a short list. */
+/** A table whose first column names its rows. On narrow screens each row becomes a list. */
 export function Table<T>({ caption, columns, rows, id }: { caption: string; columns: Column<T>[]; rows: T[]; id: (row: T) => string }) {
   const of = (c: Column<T>) => [c.end && "end", c.tight && "tight"].filter(Boolean).join(" ") || undefined;
   return (

@@ -1,4 +1,4 @@
-// Short messages about what was just done, read out by screen readers.
+// Short messages about the result of an action, announced by screen readers.
 import { useEffect, useState } from "preact/hooks";
 
 export interface Message {
@@ -16,17 +16,20 @@ function update(next: Message[]): void {
   changed.dispatchEvent(new Event("change"));
 }
 
-/** Takes a message away. */
+/** Removes a message. */
 export const dismiss = (id: number): void => update(messages.filter((m) => m.id !== id));
 
-/** Says that something was done, or was not. Good news leaves by itself; bad news stays until it is dismissed. */
+/**
+ * Shows the result of an action. A good message disappears after 6 seconds, a bad one when it is
+ * dismissed.
+ */
 export function toast(text: string, tone: "good" | "bad" = "good"): void {
   const id = ++last;
   update([...messages.filter((m) => m.text !== text), { id, text, tone }].slice(-4));
   if (tone === "good") setTimeout(() => dismiss(id), 6000);
 }
 
-/** The messages that are shown now. */
+/** Returns the visible messages. */
 export function useMessages(): Message[] {
   const [, redraw] = useState(0);
   useEffect(() => {

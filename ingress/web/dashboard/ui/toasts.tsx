@@ -1,4 +1,4 @@
-// Where the short messages are shown.
+// Shows the short messages.
 import { useEffect, useRef } from "preact/hooks";
 import { Button } from "./button";
 import { dismiss, useMessages } from "./toast";
@@ -7,7 +7,7 @@ export function Toasts() {
   const messages = useMessages();
   const box = useRef<HTMLDivElement>(null);
   const newest = messages.at(-1)?.id;
-  useEffect(() => { // above a dialog that has opened meanwhile
+  useEffect(() => { // moves the messages above a dialog that opened in the meantime
     box.current?.hidePopover?.();
     if (newest !== undefined) box.current?.showPopover?.();
   }, [newest]);

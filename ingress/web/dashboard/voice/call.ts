@@ -1,4 +1,4 @@
-// Speaking with an agent: the microphone, the loudspeaker and the connection, held together.
+// A voice conversation with an agent: its microphone, loudspeaker and connection.
 import { ApiError } from "../api";
 import type { ChatSession } from "../chat/session";
 import { Line, open } from "./line";
@@ -10,21 +10,24 @@ import { endTrouble, failureOf, lost, microphoneTrouble, noticeOf, pauses, refus
 
 export type CallStatus = "off" | "asking" | "connecting" | "on" | "again" | "ending" | "ended";
 
-const steady = 10_000; // milliseconds after which a connection counts as one that held
-const parting = 5000; // milliseconds at most until the service knows what was heard, at the end
+const steady = 10_000; // milliseconds after which a connection counts as stable and resets the retries
+const parting = 5000; // maximum milliseconds at the end until the service has confirmed the heard part of the answer
 
-/** Changes are told as "change", how loud it is as "level". */
+/** Dispatches "change" when its state changes, and "level" when a volume changes. */
 export class Call extends EventTarget {
   status: CallStatus = "off";
   trouble: Trouble | null = null;
-  /** What is to be told and ends nothing. */
+  /** A message that does not end the call. */
   notice: string | null = null;
   muted = false;
-  /** The agent is heard. */
+  /** Whether the agent's voice is playing. */
   sounding = false;
-  /** When it began or ended last, by the clock of events: the second click of a double click was meant for that, too. */
+  /**
+   * The time of the last start or end, on the clock of events. It identifies the second click of a
+   * double click.
+   */
   turnedAt = -Infinity;
-  /** Which further try it is, of pauses.length. */
+  /** The number of the current reconnection attempt, up to pauses.length. */
   tries = 0;
   devices: MediaDeviceInfo[] = [];
   readonly levels = { microphone: 0, agent: 0 };
@@ -36,14 +39,14 @@ export class Call extends EventTarget {
   private stopping = new AbortController();
   private openedAt = 0;
   private lastError: { code: string | null; message: string } = { code: null, message: "" };
-  private sent = 0; // samples, of this connection
-  private sentAt = 0; // when the last of them were
-  private failure: string | null = null; // why the last answer that failed did
+  private sent = 0; // samples sent on this connection
+  private sentAt = 0; // the time of the last sent samples
+  private failure: string | null = null; // the error of the last failed answer
   private silent = 0; // milliseconds of silence that end a question, and count as part of it
-  private spokenAt: number | null = null; // when the question ended that is not answered yet
-  private readonly cut = new Set<string>(); // answers of which no more is to be heard
-  private readonly untold = new Set<string>(); // those of them of which the service does not know yet how much was
-  private told = (): void => {}; // all of them are
+  private spokenAt: number | null = null; // the end of the question that is not answered yet
+  private readonly cut = new Set<string>(); // interrupted answers, whose remaining audio is dropped
+  private readonly untold = new Set<string>(); // interrupted answers whose played part the service has not confirmed yet
+  private told = (): void => {}; // called when untold becomes empty
 
   constructor(readonly session: ChatSession) {
     super();
@@ -54,12 +57,15 @@ export class Call extends EventTarget {
     });
   }
 
-  /** The device that is heard. */
+  /** The id of the microphone in use. */
   get device(): string | null {
     return this.microphone.device;
   }
 
-  /** Opens the microphone and the connection. It is called by a click, else browsers stay silent. */
+  /**
+   * Opens the microphone and the connection. It must be called by a click, because browsers block
+   * audio otherwise.
+   */
   async start(): Promise<void> {
     if (this.status !== "off" && this.status !== "ended") return;
     this.stopping = new AbortController();
@@ -67,6 +73,7 @@ export class Call extends EventTarget {
     this.turnedAt = performance.now();
     this.set({ status: "asking", trouble: null, notice: null, tries: 0, muted: false });
     this.microphone.mute(false);
+
     if (!navigator.mediaDevices || typeof AudioWorkletNode === "undefined") return this.finish(microphoneTrouble(null, isSecureContext));
     try {
       this.context = makeContext();
@@ -77,21 +84,27 @@ export class Call extends EventTarget {
       else this.finish(microphoneTrouble(cause, isSecureContext));
       return;
     }
+
     this.speaker = new Loudspeaker(this.context, {
       playing: (played, level) => this.playing(played, level),
       over: (played) => this.played(played, false),
       stopped: (played) => this.played(played, true),
     });
+
     navigator.mediaDevices.addEventListener("devicechange", this.look);
     this.look();
     this.set({ status: "connecting" });
     await this.connect();
   }
 
-  /** Ends it for good. The microphone is closed at once; the connection when the service knows what was heard. */
+  /**
+   * Ends the call. The microphone closes immediately, the connection when the service has confirmed
+   * the heard part of the answer.
+   */
   async end(): Promise<void> {
     if (this.status === "off" || this.status === "ending" || this.status === "ended") return;
     const { signal } = this.stopping;
+
     this.microphone.close();
     if (this.status === "on") {
       this.set({ status: "ending", devices: [] });
@@ -100,7 +113,7 @@ export class Call extends EventTarget {
     if (!signal.aborted) this.finish(null);
   }
 
-  /** Falls silent, and waits until the service has answered to what was heard. */
+  /** Stops the audio, and waits until the service has confirmed the heard part of the answer. */
   private tellHeard(): Promise<void> {
     return new Promise((resolve) => {
       this.told = resolve;
@@ -114,13 +127,13 @@ export class Call extends EventTarget {
     this.set({ muted: on });
   }
 
-  /** Stops what the agent says, as speaking would. */
+  /** Stops the agent's answer, as speaking would. */
   hush(): void {
     this.line?.send({ type: "response.cancel" });
     this.speaker?.stop();
   }
 
-  /** Hears another microphone. */
+  /** Switches to another microphone. */
   async choose(device: string): Promise<void> {
     if (!this.context) return;
     try {
@@ -136,12 +149,12 @@ export class Call extends EventTarget {
     microphones().then((devices) => this.set({ devices }), () => this.set({ devices: [] }));
   };
 
-  /** Goes on with another microphone when one was unplugged. */
+  /** Switches to another microphone after one was unplugged. */
   private async otherMicrophone(): Promise<void> {
     if (!this.context) return;
     try {
       await this.microphone.open(this.context, null);
-      this.set({ notice: "The microphone is gone; another one is used now." });
+      this.set({ notice: "The microphone was disconnected. Another microphone is in use now." });
     } catch (cause) {
       this.finish(microphoneTrouble(cause, true));
     }
@@ -151,6 +164,7 @@ export class Call extends EventTarget {
     const { signal } = this.stopping;
     this.sent = 0;
     this.lastError = { code: null, message: "" };
+
     const events = { told: (event: VoiceEvent) => this.take(event), closed: (code: number, reason: string) => this.closed(code, reason) };
     try {
       this.line = await open(this.session.target, this.session.id, events, signal);
@@ -176,7 +190,7 @@ export class Call extends EventTarget {
     void this.again(lost);
   }
 
-  /** Tries once more, after a pause, or ends with what keeps it from going on. */
+  /** Reconnects after a pause, or ends the call with the error if no attempt is left. */
   private async again(trouble: Trouble): Promise<void> {
     const pause = pauses[this.tries];
     if (pause === undefined) return this.finish(trouble.head === lost.head ? lost : trouble);
@@ -197,7 +211,10 @@ export class Call extends EventTarget {
     this.set({ status: "ended", trouble, sounding: false, devices: [] });
   }
 
-  /** Reads what was heard of answers to which the service will not say it any more. */
+  /**
+   * Reads the heard part of interrupted answers that the service will not confirm on this
+   * connection.
+   */
   private readHeard(): void {
     for (const item of this.untold) this.session.cut(item);
     this.untold.clear();
@@ -226,6 +243,7 @@ export class Call extends EventTarget {
       case "session.created":
       case "session.updated":
         if (this.status === "ending") return;
+
         this.silent = event.session?.audio?.input?.turn_detection?.silence_duration_ms ?? 0;
         return this.set({ status: "on", notice: null });
       case "input_audio_buffer.speech_started":
@@ -249,7 +267,7 @@ export class Call extends EventTarget {
       case "response.done":
         return this.failed(failureOf(event));
       case "conversation.item.input_audio_transcription.failed":
-        return this.set({ notice: `What you said could not be understood${event.error?.message ? `: ${event.error.message}` : "."}` });
+        return this.set({ notice: `Couldn't transcribe your speech${event.error?.message ? `: ${event.error.message}` : ". Say it again."}` });
       case "error":
         this.lastError = { code: event.error?.code ?? null, message: event.error?.message ?? "" };
         return this.set({ notice: noticeOf(event.error ?? {}) ?? this.notice });
@@ -280,9 +298,13 @@ export class Call extends EventTarget {
     this.session.turnsWith((turns) => withLatency(turns, played.item, took));
   }
 
-  /** An answer was played to its end, or was stopped: then the service is told how much of it was heard. */
+  /**
+   * Handles an answer that was played to its end or was stopped. For a stopped answer it sends the
+   * service the played duration.
+   */
   private played(played: Played | null, stopped: boolean): void {
     this.set({ sounding: false });
+
     if (stopped && this.untold.size === 0 && (!played || this.cut.has(played.item))) this.told();
     if (!played || this.cut.has(played.item)) return;
     if (!stopped) return this.session.turnsWith((turns) => withPlayed(turns, played.item, millis(played.samples)));

@@ -1,21 +1,24 @@
-// The connection: a short-lived secret, and the socket that is opened with it.
+// The voice connection: a WebSocket that is opened with a short-lived secret.
 import { ApiError, post, problemOf, reached } from "../api";
 import { targetId, type Target } from "../chat/target";
 import type { VoiceEvent } from "./spoken";
 
-/** The request for a secret, as it is sent and as its command shows it. Such a secret is good for that session alone. */
+/**
+ * Returns the request for a secret, which is valid for this session only. The page's curl command
+ * shows the same request.
+ */
 export const secretRequest = (target: Target, session: string) => ({
   method: "POST" as const, path: "/v1/realtime/client_secrets", params: { session_id: session }, body: { session: { type: "realtime", model: targetId(target) } },
 });
 
-const most = 1 << 20; // bytes that may wait to be sent: the connection does not carry them any more
+const most = 1 << 20; // maximum unsent bytes, after which the connection counts as broken
 
 export interface LineEvents {
   told: (event: VoiceEvent) => void;
   closed: (code: number, reason: string) => void;
 }
 
-/** An open connection. */
+/** An open voice connection. */
 export class Line {
   constructor(
     private readonly socket: WebSocket,
@@ -26,7 +29,7 @@ export class Line {
     };
   }
 
-  /** Waits until it is open; false when it was refused. */
+  /** Waits until the connection is open. It returns false if it was refused. */
   opened(signal: AbortSignal): Promise<boolean> {
     const { socket, on } = this;
     return new Promise((resolve) => {
@@ -64,7 +67,9 @@ function addressOf(target: Target, session: string): URL {
   return url;
 }
 
-/** Opens a connection to an agent in a session. It throws what the service says against it. */
+/**
+ * Opens a voice connection to an agent in a session. It throws an ApiError if the service refuses.
+ */
 export async function open(target: Target, session: string, on: LineEvents, signal: AbortSignal): Promise<Line> {
   const { path, body, params } = secretRequest(target, session);
   const { value } = await post<{ value: string }>(path, body, params, signal);
@@ -79,10 +84,13 @@ export async function open(target: Target, session: string, on: LineEvents, sign
   return line;
 }
 
-/** Browsers do not say why a socket was refused: the same request, as any other, tells. */
+/**
+ * Returns why a socket was refused. Browsers do not report the reason, so the same request is sent
+ * over HTTP.
+ */
 const reason = (url: string, secret: string, signal: AbortSignal): Promise<ApiError> =>
   reached(async () => {
     const response = await fetch(url, { headers: { authorization: `Bearer ${secret}` }, credentials: "omit", signal });
     if (response.status !== 426) return problemOf(response);
-    return new ApiError(503, "not_opened", "Your organization may have too many voice connections open, or something on the way lets no WebSockets through.");
+    return new ApiError(503, "not_opened", "Your organization may have too many open voice connections, or a proxy blocks WebSockets.");
   }, signal);

@@ -1,14 +1,15 @@
-// Where one speaks: what goes on, how loud it is, and the buttons.
+// The controls of a voice conversation: its state, its volume levels and its buttons.
 import { useEffect, useRef } from "preact/hooks";
 import { Button } from "../ui/button";
 import { Curl } from "../ui/curl";
 import { moment } from "../chat/session";
+import { SettingsLink } from "../chat/trouble";
 import type { Turn } from "../chat/turn";
 import type { Call } from "./call";
 import { secretRequest } from "./line";
 import { pauses } from "./trouble";
 
-/** The call's controls. M mutes while the focus is in them. */
+/** The call's controls. The key M mutes while the focus is in them. */
 export function VoicePanel({ call, onEnd }: { call: Call; onEnd: () => void }) {
   const panel = useRef<HTMLElement>(null);
   const words = stateOf(call, call.session.turns.findLast((t) => t.spoken));
@@ -41,7 +42,7 @@ export function VoicePanel({ call, onEnd }: { call: Call; onEnd: () => void }) {
               <Button look="danger" icon="close" label="End speaking" onClick={onEnd}>End</Button>
               <Device call={call} />
               {call.sounding && <Button icon="stop" label="Stop the answer" onClick={() => { panel.current?.querySelector("button")?.focus(); call.hush(); }}>Stop</Button>}
-              <Curl what="Make a secret to speak with" request={secretRequest(call.session.target, call.session.id)} />
+              <Curl what="Create a secret for speaking" request={secretRequest(call.session.target, call.session.id)} />
             </div>
             {call.notice && <p class="voice-notice" role="alert">{call.notice}</p>}
           </>
@@ -52,43 +53,44 @@ export function VoicePanel({ call, onEnd }: { call: Call; onEnd: () => void }) {
 }
 
 function Troubled({ call, onEnd }: { call: Call; onEnd: () => void }) {
-  const { head, words, again, calm } = call.trouble ?? { head: "", words: "", again: false };
+  const { head, words, again, calm, settings } = call.trouble ?? { head: "", words: "", again: false };
+  const { target } = call.session;
   return (
     <div class={calm ? "note" : "problem"} role="alert">
       <p><strong>{head}</strong></p>
-      <p>{words}</p>
+      <p>{words} {settings && "agentId" in target && <SettingsLink agentId={target.agentId} part={settings} />}</p>
       <div class="actions">
         {again && <Button onClick={() => call.start()}>{calm ? "Speak again" : "Try again"}</Button>}
-        <Button look={again ? "bare" : "plain"} onClick={onEnd}>Go on by text</Button>
+        <Button look={again ? "bare" : "plain"} onClick={onEnd}>Continue by text</Button>
       </div>
     </div>
   );
 }
 
-/** What goes on, in a word or two. */
+/** Describes the state of a call in a few words. */
 export function stateOf(call: Pick<Call, "status" | "tries" | "sounding" | "muted">, turn: Pick<Turn, "spoken"> | undefined): string {
   switch (call.status) {
     case "asking": return "Waiting for the microphone";
     case "connecting": return "Connecting";
-    case "again": return `Connection lost, trying again (${call.tries}/${pauses.length})`;
+    case "again": return `Connection lost, reconnecting (${call.tries}/${pauses.length})`;
     case "ending": return "Ending";
     case "off": case "ended": return "Ended";
   }
   const phase = turn?.spoken?.phase;
   if (phase === "hearing") return "You are speaking";
   if (call.sounding) return "The agent is speaking";
-  if (phase === "understanding") return "Understanding";
+  if (phase === "understanding") return "Transcribing";
   if (phase === "thinking") return "Thinking";
   return call.muted ? "Muted" : "Listening";
 }
 
 const toneOf = (call: Call): string => (call.status === "again" ? "warn" : call.status !== "on" ? "busy" : call.muted ? "" : "good");
 
-/** What is told to those who do not see the panel: not each change, for they hear who speaks. */
+/** Returns the announcement for screen readers. It omits who is speaking, which is audible. */
 function aloudOf(call: Call): string {
   switch (call.status) {
     case "asking": return "Waiting for the microphone.";
-    case "again": return `The connection is lost. Trying again, ${call.tries} of ${pauses.length}.`;
+    case "again": return `Connection lost. Reconnecting, ${call.tries} of ${pauses.length}.`;
     case "on": return call.muted ? "You are muted." : "You can speak.";
     default: return "";
   }
@@ -97,12 +99,12 @@ function aloudOf(call: Call): string {
 function Latency({ turns }: { turns: Turn[] }) {
   const took = turns.findLast((t) => t.spoken && t.spoken.latency !== null)?.spoken?.latency;
   if (took === null || took === undefined) return null;
-  return <span class="quiet small number">Last answer began after {(took / 1000).toFixed(1)} s</span>;
+  return <span class="quiet small number">Last answer started after {(took / 1000).toFixed(1)} s</span>;
 }
 
-const calm = 250; // milliseconds between two pictures for those who want little to move
+const calm = 250; // milliseconds between two drawings for people who prefer reduced motion
 
-/** How loud one end is. It is drawn past the rest of the page, which does not change with it. */
+/** The volume of one side. It is drawn outside of the page's rendering, which would be too slow. */
 function Level({ call, of, label }: { call: Call; of: keyof Call["levels"]; label: string }) {
   const meter = useRef<HTMLDivElement>(null);
   useEffect(() => {

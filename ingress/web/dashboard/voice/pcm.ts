@@ -1,21 +1,21 @@
-// Samples as the service speaks them: 16 bit, little-endian, one channel, 24,000 a second.
+// Audio samples in the service's format: 16 bit, little-endian, one channel, 24,000 per second.
 
-/** Samples a second of what is sent and of what comes. */
+/** Samples per second, in both directions. */
 export const rate = 24_000;
 
-/** Milliseconds of so many samples. */
+/** Returns the duration of a number of samples in milliseconds. */
 export const millis = (samples: number): number => samples / (rate / 1000);
 
-/** Samples between -1 and 1 as the numbers of 16 bit that are sent. */
+/** Converts samples between -1 and 1 to 16-bit integers. */
 export function toPCM(samples: Float32Array): Int16Array {
   const out = new Int16Array(samples.length);
   for (let i = 0; i < samples.length; i++) out[i] = Math.round(Math.max(-1, Math.min(1, samples[i] ?? 0)) * 32_767);
   return out;
 }
 
-const chunk = 8192; // arguments of a call
+const chunk = 8192; // maximum arguments per call
 
-/** Samples as text, whatever the machine's own order of bytes. */
+/** Encodes samples as base64, little-endian on every machine. */
 export function encode(pcm: Int16Array): string {
   const bytes = new Uint8Array(pcm.length * 2);
   const view = new DataView(bytes.buffer);
@@ -25,7 +25,7 @@ export function encode(pcm: Int16Array): string {
   return btoa(text);
 }
 
-/** Samples between -1 and 1 of such a text; half a sample at its end is none. */
+/** Decodes base64 into samples between -1 and 1. An incomplete last sample is dropped. */
 export function decode(text: string): Float32Array<ArrayBuffer> {
   const raw = atob(text);
   const out = new Float32Array(raw.length >> 1);
@@ -36,16 +36,16 @@ export function decode(text: string): Float32Array<ArrayBuffer> {
   return out;
 }
 
-/** The sum of samples' squares, by which their loudness is told. */
+/** Returns the sum of the squares of samples, which determines their loudness. */
 export function energy(samples: ArrayLike<number>): number {
   let sum = 0;
   for (let i = 0; i < samples.length; i++) sum += (samples[i] ?? 0) ** 2;
   return sum;
 }
 
-const quietest = -60; // decibels below the loudest
+const quietest = -60; // decibels below the maximum
 
-/** How loud samples are, from 0 to 1 as ears hear it: each step of it is as many decibels. */
+/** Returns the loudness of samples from 0 to 1, on a logarithmic scale like that of the ear. */
 export function loudness(sum: number, samples: number): number {
   if (samples === 0 || sum <= 0) return 0;
   const decibels = 10 * Math.log10(sum / samples);
@@ -53,17 +53,20 @@ export function loudness(sum: number, samples: number): number {
 }
 
 const gcd = (a: number, b: number): number => (b === 0 ? a : gcd(b, a % b));
-const lobes = 12; // of the filter, to each side
+const lobes = 12; // of the filter, on each side
 
-/** Brings samples from one rate to another, piece by piece. Some browsers give the microphone at its own rate alone. */
+/**
+ * Converts samples from one rate to another, chunk by chunk. Some browsers provide the microphone
+ * only at its own rate.
+ */
 export class Resampler {
   private readonly up: number;
   private readonly down: number;
-  private readonly half: number; // samples of the source that count, to each side
+  private readonly half: number; // source samples on each side that contribute to an output sample
   private readonly phases: Float32Array[] = [];
   private kept: Float32Array;
-  private next = 0; // output sample since the beginning, over the rates' common period
-  private dropped = 0; // source samples that are not kept any more
+  private next = 0; // index of the next output sample, within a common period of both rates
+  private dropped = 0; // source samples that are no longer kept
 
   constructor(from: number, to: number) {
     const common = gcd(from, to);
@@ -71,7 +74,7 @@ export class Resampler {
     this.down = from / common;
     const cutoff = Math.min(1, to / from) * 0.92;
     this.half = Math.ceil(lobes / cutoff);
-    this.kept = new Float32Array(this.half); // before the beginning there was silence
+    this.kept = new Float32Array(this.half); // the input starts with silence
     this.dropped = -this.half;
     for (let phase = 0; phase < this.up; phase++) this.phases.push(filter(phase / this.up, this.half, cutoff));
   }
@@ -98,7 +101,9 @@ export class Resampler {
     return Float32Array.from(out);
   }
 
-  /** Counts anew from a common period on, so that numbers stay small however long one speaks. */
+  /**
+   * Reduces the counters by whole common periods, so that they stay small in long conversations.
+   */
   private settle(): void {
     const periods = Math.floor(this.next / this.up) - 1;
     if (periods <= 0) return;
@@ -107,7 +112,10 @@ export class Resampler {
   }
 }
 
-/** What the source's samples around a place count, for a place so far behind the middle one. */
+/**
+ * Returns the weights of the source samples around an output sample at an offset after the middle
+ * one.
+ */
 function filter(offset: number, half: number, cutoff: number): Float32Array {
   const taps = Float32Array.from({ length: half * 2 }, (_, i) => {
     const x = i + 1 - half - offset;

@@ -1,6 +1,6 @@
-// What is to be heard, in the order in which it came. It runs on the audio thread, and counts what was truly played.
+// The playback queue. It runs on the audio thread and counts the samples that were really played.
 
-/** How much of which answer was played. */
+/** The number of played samples of an answer. */
 export interface Played {
   item: string;
   samples: number;
@@ -11,19 +11,19 @@ interface Piece {
   samples: Float32Array;
 }
 
-const enough = 1920; // samples to begin with: 80 ms, so that a late piece makes no gap
+const enough = 1920; // samples before playback starts: 80 ms, so that a late chunk makes no gap
 const fading = 120; // samples: 5 ms
 
 export class Playback {
   private pieces: Piece[] = [];
   private ended = new Set<string>();
-  private offset = 0; // in the first piece
+  private offset = 0; // in the first chunk
   private flowing = false;
-  private rest = new Float32Array(); // what still sounds of an answer that was stopped
-  private item: string | null = null; // that sounds, or did last
+  private rest = new Float32Array(); // the fade-out of a stopped answer
+  private item: string | null = null; // the answer that is playing, or played last
   private readonly counts = new Map<string, number>();
 
-  /** Samples that wait. */
+  /** The number of queued samples. */
   get waiting(): number {
     return this.pieces.reduce((n, p) => n + p.samples.length, -this.offset);
   }
@@ -32,17 +32,22 @@ export class Playback {
     if (samples.length > 0) this.pieces.push({ item, samples });
   }
 
-  /** Says that no more comes of an answer. */
+  /** Marks an answer as complete. */
   end(item: string): void {
     this.ended.add(item);
   }
 
-  /** Fills out with what is next, and silence behind it. Gives how many samples were of an answer. */
+  /**
+   * Fills out with the next samples, and with silence after them. It returns the number of samples
+   * that belong to an answer.
+   */
   read(out: Float32Array): number {
     out.fill(0);
+
     this.fade(out);
     if (!this.flowing && !this.ready()) return 0;
     this.flowing = true;
+
     let at = 0;
     while (at < out.length) {
       const [first] = this.pieces;
@@ -50,6 +55,7 @@ export class Playback {
         this.flowing = false;
         break;
       }
+
       const some = first.samples.subarray(this.offset, this.offset + out.length - at);
       out.set(some, at);
       at += some.length;
@@ -62,12 +68,12 @@ export class Playback {
     return at;
   }
 
-  /** What of the answer that sounds was played. */
+  /** Returns the played part of the current answer. */
   now(): Played | null {
     return this.item === null ? null : this.of(this.item);
   }
 
-  /** The answers that were played to their end since this was asked last. */
+  /** Returns the answers that were played to their end since the last call. */
   over(): Played[] {
     const done: Played[] = [];
     for (const item of this.ended) {
@@ -80,15 +86,17 @@ export class Playback {
     return done;
   }
 
-  /** Falls silent at once, and says how far it had come. */
+  /** Stops immediately, and returns the played part of the current answer. */
   stop(): Played | null {
     const [first] = this.pieces;
     if (this.flowing && first) {
       this.rest = first.samples.slice(this.offset, this.offset + fading);
       this.rest.forEach((sample, i) => (this.rest[i] = sample * (1 - (i + 1) / fading)));
     }
+
     const item = this.item ?? first?.item;
     const was = item === undefined ? null : this.of(item);
+
     this.pieces = [];
     this.ended.clear();
     this.offset = 0;

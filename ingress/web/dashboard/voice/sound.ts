@@ -1,16 +1,19 @@
-// The microphone and the loudspeaker, each with its part on the browser's audio thread.
+// The microphone and the loudspeaker, and their processors on the audio thread.
 import { loudness, rate } from "./pcm";
 import type { Played } from "./playback";
 
-/** The script of the audio thread: it is loaded by its own address, for the page's policy allows no other. */
+/**
+ * Returns the address of the audio thread's script. The page's security policy allows no inline
+ * script.
+ */
 const worklet = (): string => document.getElementById("app")?.dataset["worklet"] ?? "";
 
-/** What one hears with, and is heard by. */
+/** Receives the microphone's audio. */
 export interface Ears {
   heard: (pcm: Int16Array) => void;
-  /** How loud it is, from 0 to 1, about 20 times a second. */
+  /** The volume from 0 to 1, about 20 times per second. */
   loud: (level: number) => void;
-  /** The microphone is gone. */
+  /** The microphone was disconnected. */
   gone: () => void;
 }
 
@@ -21,20 +24,20 @@ const wanted = (device: string | null): MediaStreamConstraints => ({
 export class Microphone {
   private stream: MediaStream | null = null;
   private source: MediaStreamAudioSourceNode | null = null;
-  private own: AudioContext | null = null; // where the browser cannot hear at the service's rate
+  private own: AudioContext | null = null; // used if the browser cannot capture at the service's rate
   private node: AudioWorkletNode | null = null;
   private muted = false;
 
   constructor(private readonly ears: Ears) {}
 
-  /** The device that is heard. */
+  /** The id of the microphone in use. */
   get device(): string | null {
     return this.stream?.getAudioTracks()[0]?.getSettings().deviceId ?? null;
   }
 
-  /** Asks for the microphone, or for another one than before, while the audio thread gets ready. */
+  /** Opens a microphone while the audio thread starts. Null opens the default microphone. */
   async open(context: AudioContext, device: string | null, ready?: Promise<void>): Promise<void> {
-    ready?.catch(() => {}); // it is asked again below
+    ready?.catch(() => {}); // its error is reported by the await below
     const stream = await navigator.mediaDevices.getUserMedia(wanted(device));
     this.release();
     this.stream = stream;
@@ -91,11 +94,11 @@ export class Microphone {
   }
 }
 
-/** What is told of what sounds. */
+/** Receives reports about the playback. */
 export interface Sounding {
   playing: (played: Played | null, level: number) => void;
   over: (played: Played) => void;
-  /** It fell silent because it was told to. */
+  /** The playback was stopped by stop. */
   stopped: (played: Played | null) => void;
 }
 
@@ -117,22 +120,22 @@ export class Loudspeaker {
     this.node.connect(context.destination);
   }
 
-  /** Samples that the device has, and nobody has heard yet. */
+  /** The number of samples that the device has buffered but not played. */
   get underWay(): number {
     const seconds = this.context.outputLatency;
-    return Number.isFinite(seconds) ? Math.round(seconds * rate) : 0; // some browsers do not know
+    return Number.isFinite(seconds) ? Math.round(seconds * rate) : 0; // some browsers do not report it
   }
 
   play(item: string, samples: Float32Array<ArrayBuffer>): void {
     this.node.port.postMessage({ type: "play", item, samples }, [samples.buffer]);
   }
 
-  /** Says that no more comes of an answer. */
+  /** Marks an answer as complete. */
   end(item: string): void {
     this.node.port.postMessage({ type: "end", item });
   }
 
-  /** Falls silent; stopped is told how far it had come. */
+  /** Stops the playback. stopped reports the played part. */
   stop(): void {
     this.node.port.postMessage({ type: "stop" });
   }
@@ -143,13 +146,16 @@ export class Loudspeaker {
   }
 }
 
-/** The context that both are in, at the service's rate. It is made in the click that asked for it: later, browsers keep it silent. */
+/**
+ * Returns the audio context of the microphone and the loudspeaker, at the service's rate. It must
+ * be created in a click, because browsers mute it otherwise.
+ */
 export const makeContext = (): AudioContext => new AudioContext({ sampleRate: rate, latencyHint: "interactive" });
 
 /** Loads the script of the audio thread. */
 export const prepare = (context: AudioContext): Promise<void> => context.audioWorklet.addModule(worklet());
 
-/** The microphones there are, by name, once one may be used. */
+/** Returns the available microphones. Browsers report their names only after access was granted. */
 export async function microphones(): Promise<MediaDeviceInfo[]> {
   const devices = await navigator.mediaDevices.enumerateDevices();
   return devices.filter((d) => d.kind === "audioinput" && d.deviceId !== "");

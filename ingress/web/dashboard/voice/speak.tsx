@@ -1,4 +1,4 @@
-// The button that begins a call, or says what is missing for one.
+// The button that starts a voice conversation, or explains why it is unavailable.
 import { useState } from "preact/hooks";
 import { put } from "../api";
 import type { Agent } from "../types";
@@ -7,11 +7,11 @@ import { Curl } from "../ui/curl";
 import { Dialog } from "../ui/dialog";
 import { toast } from "../ui/toast";
 
-/** Whether one may speak with an agent, and what changes it. */
+/** An agent's voice setting, and how the dialog changes it. */
 export interface Voice {
   agent: Agent;
   mayEdit: boolean;
-  /** Takes the agent as it was saved. */
+  /** Receives the saved agent. */
   adopt: (agent: Agent) => void;
 }
 
@@ -20,7 +20,7 @@ export function Speak({ voice, onSpeak, disabled }: { voice: Voice; onSpeak: () 
   const enabled = voice.agent.tools.voice?.enabled === true;
   return (
     <>
-      <Button icon="voice" label={enabled ? "Speak" : "Speak: not enabled yet"} disabled={disabled} onClick={() => (enabled ? onSpeak() : setAsking(true))}><span class="button-words">Speak</span></Button>
+      <Button icon="voice" label={enabled ? "Speak" : "Speak: voice is off"} disabled={disabled} onClick={() => (enabled ? onSpeak() : setAsking(true))}><span class="button-words">Speak</span></Button>
       {asking && <Enable voice={voice} onSpeak={onSpeak} onClose={() => setAsking(false)} />}
     </>
   );
@@ -32,20 +32,20 @@ function Enable({ voice, onSpeak, onClose }: { voice: Voice; onSpeak: () => void
   const { agent, mayEdit, adopt } = voice;
   const enable = async () => {
     adopt(await put<Agent>("/api/agents", body, { id: agent.id }));
-    toast(`People may speak with ${agent.name} now.`);
+    toast(`People may now speak with ${agent.name}.`);
     onClose();
     onSpeak();
   };
-  if (!mayEdit) return <Dialog title="Nobody may speak with this agent yet" onClose={onClose} foot={<Button onClick={onClose}>Close</Button>}>An admin of the organization can enable its voice, under Settings, Tools.</Dialog>;
+  if (!mayEdit) return <Dialog title={`Voice is off for ${agent.name}`} onClose={onClose} foot={<Button onClick={onClose}>Close</Button>}>Ask an admin of the organization to switch it on in the agent’s settings, under Tools.</Dialog>;
   return (
-    <Dialog title="Let people speak with this agent?" onClose={onClose} foot={
+    <Dialog title={`Switch on voice for ${agent.name}?`} onClose={onClose} foot={
       <>
-        <Curl what="Enable its voice" request={{ method: "PUT", path: "/api/agents", params: { id: agent.id }, body }} />
-        <LinkButton href={`/dashboard/agents/${agent.id}/settings#tools`}>To its tools</LinkButton>
+        <Curl what="Switch on voice" request={{ method: "PUT", path: "/api/agents", params: { id: agent.id }, body }} />
+        <LinkButton href={`/dashboard/agents/${agent.id}/settings#tools`}>Open tools</LinkButton>
         <Button look="primary" onClick={enable}>Enable and speak</Button>
       </>
     }>
-      Its voice is not enabled. Enabling it lets everybody who may chat with the agent speak with it too, here and over the API.
+      Voice is off. With voice on, everyone who may chat with the agent may also speak with it, here and over the API.
     </Dialog>
   );
 }

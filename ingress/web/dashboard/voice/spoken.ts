@@ -1,8 +1,8 @@
-// What is said over a voice connection, as turns of the session: grown by the connection's events.
+// Applies the events of a voice connection to the turns of a session.
 import { ApiError } from "../api";
 import { newTurn, type Spoken, type Turn } from "../chat/turn";
 
-/** An event of the service's, as far as this page uses it. */
+/** The fields of a service event that this page uses. */
 export interface VoiceEvent {
   type: string;
   item_id?: string;
@@ -20,7 +20,7 @@ export interface VoiceEvent {
   error?: { type?: string; code?: string | null; message?: string; param?: string | null };
 }
 
-/** What stands for an answer of which nothing was heard. */
+/** The text of an answer of which nothing was heard. */
 export const nothing = "…";
 
 const begun = (item: string): Turn => ({
@@ -35,7 +35,7 @@ const change = (turns: Turn[], of: (spoken: Spoken) => boolean, by: Change): Tur
 const phase = (turns: Turn[], of: (spoken: Spoken) => boolean, now: Spoken["phase"]): Turn[] =>
   change(turns, of, (turn, spoken) => ({ ...turn, spoken: { ...spoken, phase: now } }));
 
-/** The turns after an event. Events that are not known change nothing. */
+/** Returns the turns after an event. Unknown events change nothing. */
 export function afterVoice(turns: Turn[], event: VoiceEvent): Turn[] {
   const asked = (s: Spoken) => s.item === event.item_id;
   const answered = (s: Spoken) => s.response !== null && s.response === event.response_id;
@@ -62,13 +62,15 @@ export function afterVoice(turns: Turn[], event: VoiceEvent): Turn[] {
   }
 }
 
-/** What was not understood is no turn: nobody answers it. */
+/** Sets the transcript of a turn. A turn without words is removed, because it gets no answer. */
 function understood(turns: Turn[], asked: (spoken: Spoken) => boolean, words: string): Turn[] {
   if (words === "") return turns.filter((t) => !t.spoken || !asked(t.spoken) || t.spoken.response !== null);
   return change(turns, asked, (turn, spoken) => ({ ...turn, message: words, spoken: { ...spoken, phase: "thinking" } }));
 }
 
-/** An answer is to all that was said since the one before. */
+/**
+ * Starts an answer. It answers all questions since the previous answer, so their turns are merged.
+ */
 function answering(turns: Turn[], { response }: VoiceEvent): Turn[] {
   const open = turns.filter((t) => t.spoken && t.spoken.response === null && t.message !== "");
   const last = open.at(-1);
@@ -88,22 +90,25 @@ function done(turns: Turn[], { response }: VoiceEvent): Turn[] {
     const over: Turn = { ...turn, runId: runOf(response) ?? turn.runId, spoken: { ...spoken, phase: "over" } };
     if (response.status === "cancelled") return { ...over, heard: over.heard ?? (spoken.said.trim() || nothing) };
     if (response.status === "failed" && over.runId !== null) return { ...over, spoken: { ...spoken, phase: "over", silent: spoken.played === 0 } };
-    if (response.status === "completed" || over.runId !== null) return over; // the run tells the rest
+    if (response.status === "completed" || over.runId !== null) return over; // the run's stream delivers the rest
     return { ...over, problem: refusalOf(response) };
   });
 }
 
-/** Statuses of refusals, by their codes. */
+/** HTTP statuses of refusals, by error code. */
 const statuses: Record<string, number> = {
   rate_limited: 429, rate_limit_exceeded: 429, budget_exceeded: 429, overloaded: 503, unavailable: 503, permission_denied: 403, caller_not_allowed: 403, not_found: 404,
 };
 
 function refusalOf(response: NonNullable<VoiceEvent["response"]>): ApiError {
   const { code = "unknown", message } = response.status_details?.error ?? {};
-  return new ApiError(statuses[code] ?? 400, code, message ?? "What you said was not accepted.");
+  return new ApiError(statuses[code] ?? 400, code, message ?? "Your message was not accepted.");
 }
 
-/** The turns without those that nobody will answer, once the connection is gone, or was ended by the person. */
+/**
+ * Returns the turns after the connection was lost, or was ended by the person. Turns without words
+ * are removed, and turns without a run get an error.
+ */
 export function afterLoss(turns: Turn[], ended = false): Turn[] {
   return turns.filter((t) => !t.spoken || t.runId !== null || t.problem !== null || t.message !== "").map((t) => {
     if (!t.spoken || t.spoken.phase === "over") return t;
@@ -112,17 +117,17 @@ export function afterLoss(turns: Turn[], ended = false): Turn[] {
   });
 }
 
-const cutOff = () => new ApiError(0, "connection_lost", "The connection was lost before the agent could answer.");
-const unanswered = () => new ApiError(0, "speaking_ended", "Speaking ended before the agent could answer. You can send it as text.");
+const cutOff = () => new ApiError(0, "connection_lost", "The connection was lost before the agent could answer. Send the message again.");
+const unanswered = () => new ApiError(0, "speaking_ended", "The conversation ended before the agent could answer. You can send the message as text.");
 
-/** The turns with what was played of an answer. */
+/** Returns the turns with the played duration of an answer. */
 export const withPlayed = (turns: Turn[], answer: string, played: number): Turn[] =>
   change(turns, (s) => s.answer === answer, (turn, spoken) => (played > spoken.played ? { ...turn, spoken: { ...spoken, played, silent: false } } : turn));
 
-/** The turns with how long the first sound of an answer took. */
+/** Returns the turns with the time until the first sound of an answer. */
 export const withLatency = (turns: Turn[], answer: string, latency: number): Turn[] =>
   change(turns, (s) => s.answer === answer && s.latency === null, (turn, spoken) => ({ ...turn, spoken: { ...spoken, latency } }));
 
-/** The turns when somebody fell silent in the middle of an answer. */
+/** Returns the turns after an answer was interrupted. */
 export const interrupted = (turns: Turn[], answer: string): Turn[] =>
   change(turns, (s) => s.answer === answer, (turn, spoken) => ({ ...turn, heard: turn.heard ?? (spoken.said.trim() || nothing) }));

@@ -2,7 +2,10 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import type { ChatSession } from "../chat/session";
 import { Call } from "./call";
 
-/** A session's call, drawn anew when something in it changes, and ended when the session is left. */
+/**
+ * Returns a session's call. It renders when the call changes, and ends the call when the session is
+ * left.
+ */
 export function useCall(session: ChatSession): Call {
   const call = useMemo(() => new Call(session), [session]);
   const [, draw] = useState(0);

@@ -1,4 +1,5 @@
-// What runs on the browser's audio thread: one part takes what the microphone hears, the other plays what the agent says.
+// The processors on the browser's audio thread: one captures the microphone, the other plays the
+// agent's voice.
 import { Resampler, energy, rate, toPCM } from "./pcm";
 import { Playback } from "./playback";
 
@@ -8,10 +9,10 @@ declare abstract class AudioWorkletProcessor {
 declare function registerProcessor(name: string, processor: new () => AudioWorkletProcessor): void;
 declare const sampleRate: number;
 
-const frame = 720; // samples that are sent at a time: 30 ms
+const frame = 720; // samples per message: 30 ms
 const silence = new Float32Array(128);
 
-/** Sends what it is given, at the service's rate. */
+/** Sends captured audio at the service's rate. */
 class Capture extends AudioWorkletProcessor {
   private readonly resampler = new Resampler(sampleRate, rate);
   private readonly filled = new Float32Array(frame);
@@ -26,7 +27,7 @@ class Capture extends AudioWorkletProcessor {
   }
 
   process(inputs: Float32Array[][]): boolean {
-    // Between two microphones there is none: time goes on all the same.
+    // There is no input while microphones are switched: silence keeps the time.
     for (const sample of this.resampler.push(inputs[0]?.[0] ?? silence)) {
       this.filled[this.length++] = sample;
       if (this.length === frame) this.send();
@@ -43,9 +44,9 @@ class Capture extends AudioWorkletProcessor {
 
 type Order = { type: "play"; item: string; samples: Float32Array } | { type: "end"; item: string } | { type: "stop" } | { type: "close" };
 
-const told = 10; // turns of the thread between two reports: 53 ms
+const told = 10; // render quanta between two reports: 53 ms
 
-/** Plays pieces without gaps, and reports what was played. */
+/** Plays chunks without gaps, and reports the played samples. */
 class Speaker extends AudioWorkletProcessor {
   private readonly playback = new Playback();
   private turns = 0;

@@ -26,11 +26,13 @@ func openStream(ctx context.Context, url, name string) (*nats.Conn, jetstream.Je
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("connecting to NATS: %w", err)
 	}
+
 	js, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(maxUnconfirmed))
 	if err != nil {
 		nc.Close()
 		return nil, nil, nil, fmt.Errorf("opening JetStream: %w", err)
 	}
+
 	// Limits by age are the cheapest retention on disk: a work queue, which removes each acknowledged job, costs a third more.
 	stream, err := js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
 		Name: streamName, Subjects: []string{jobs + ">"}, Retention: jetstream.LimitsPolicy,

@@ -1,5 +1,5 @@
-// Package floor is the least that a service can do between a request and its answer: what Parley is measured against. Nothing in it comes
-// from Parley, so that a fault in a shared part cannot slow both sides alike and hide itself.
+// Package floor is the baseline of Parley's benchmarks: the least work that a service can do between a request and its
+// response. It shares no code with Parley, because a fault in shared code would slow both sides equally and stay hidden.
 //
 // The floor of a run keeps one promise, that the request survives:
 //
@@ -9,6 +9,9 @@
 //
 // It has no authentication, no idempotency, no limits, no claim and no lease, and saves no result.
 //
-// Each process is a kind that Serve runs and Start starts: Ingress and Worker; Parked, whose requests only wait; Hooks, which verifies
-// and inserts deliveries; Replay, which reads an answer by its key.
+// Serve runs a process and Start starts several. The kinds of processes are:
+//   - Ingress and Worker, the floor of a run
+//   - Parked, whose requests only wait
+//   - Hooks, which verifies and inserts deliveries
+//   - Replay, which reads an answer by its key
 package floor

@@ -33,16 +33,19 @@ func (h *hooks) deliver(c *gin.Context) {
 		refuse(c, http.StatusBadRequest, err)
 		return
 	}
+
 	mac := hmac.New(sha256.New, h.secret)
 	_, _ = mac.Write(body) // a hash never fails
 	if !hmac.Equal([]byte("sha256="+hex.EncodeToString(mac.Sum(nil))), []byte(c.GetHeader("X-Hub-Signature-256"))) {
 		refuse(c, http.StatusUnauthorized, errors.New("wrong signature"))
 		return
 	}
+
 	id := c.GetHeader("X-Github-Delivery")
 	if err := h.inserter.insert(c.Request.Context(), id, string(body)); err != nil {
 		refuse(c, http.StatusServiceUnavailable, err)
 		return
 	}
+
 	c.JSON(http.StatusAccepted, gin.H{"status": "accepted", "deliveryId": id})
 }

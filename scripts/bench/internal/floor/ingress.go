@@ -32,12 +32,14 @@ func runIngress(ctx context.Context, c Config) error {
 		return err
 	}
 	defer nc.Close()
+
 	i := &ingress{
 		js: js, inbox: nats.NewInbox(), prefix: strconv.FormatInt(time.Now().UnixNano(), 36) + "-", waiting: map[string]chan []byte{},
 	}
 	if _, err := nc.Subscribe(i.inbox+".*", i.answer); err != nil {
 		return fmt.Errorf("subscribing to replies: %w", err)
 	}
+
 	return withInserter(ctx, c.DatabaseURL, func(ctx context.Context, inserter *inserter) error {
 		i.inserter = inserter
 		return serve(ctx, c.Address, routes(i.run))
@@ -50,19 +52,23 @@ func (i *ingress) run(c *gin.Context) {
 		refuse(c, http.StatusBadRequest, err)
 		return
 	}
+
 	ctx := c.Request.Context()
 	id := i.prefix + strconv.FormatUint(1<<40+i.count.Add(1), 36) // of one length, so that ids are in order
 	if err := i.inserter.insert(ctx, id, req.Input.Message); err != nil {
 		refuse(c, http.StatusServiceUnavailable, err)
 		return
 	}
+
 	answer := i.await(id)
 	defer i.forget(id)
+
 	msg := &nats.Msg{Subject: jobs + id, Data: []byte(req.Input.Message), Header: nats.Header{replyTo: {i.inbox}}}
 	if _, err := i.js.PublishMsgAsync(msg); err != nil {
 		refuse(c, http.StatusServiceUnavailable, err)
 		return
 	}
+
 	select {
 	case body := <-answer:
 		c.Data(http.StatusOK, "application/json", body)

@@ -43,11 +43,13 @@ func newInserter(ctx context.Context, dsn string) (*inserter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading database address: %w", err)
 	}
+
 	db := sql.OpenDB(connector)
 	db.SetMaxOpenConns(1)
 	if _, err := db.ExecContext(ctx, createTable); err != nil {
 		return nil, errors.Join(fmt.Errorf("creating table: %w", err), db.Close())
 	}
+
 	query, err := db.PrepareContext(ctx, insertRows)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("preparing insert: %w", err), db.Close())

@@ -11,7 +11,7 @@ import (
 // request waiting for less.
 type parked struct {
 	mu       sync.Mutex
-	released chan struct{} // closed when the requests that wait now may go
+	released chan struct{} // closed to release the waiting requests
 }
 
 func newParked() *parked { return &parked{released: make(chan struct{})} }
@@ -28,6 +28,7 @@ func (p *parked) park(c *gin.Context) {
 		refuse(c, http.StatusBadRequest, err)
 		return
 	}
+
 	p.mu.Lock()
 	released := p.released
 	p.mu.Unlock()

@@ -19,16 +19,17 @@ func TestParkedKeepsRequestsUntilTheyAreReleased(t *testing.T) {
 	if w := send(t.Context(), Path, `{}`); w.Code != http.StatusBadRequest {
 		t.Errorf("a request without a message: %d", w.Code)
 	}
+
 	const request = `{"target":"ag_1","input":{"message":"hello"}}`
-	for range 2 { // also after others were released
+	for range 2 { // also after a release
 		left, leave := context.WithCancel(t.Context())
 		leave()
 		if w := send(left, Path, request); w.Body.Len() > 0 {
-			t.Errorf("a request that nobody has released was answered: %s", w.Body)
+			t.Errorf("a request was answered before its release: %s", w.Body)
 		}
 		answered := make(chan string, 1)
 		go func() { answered <- send(t.Context(), Path, request).Body.String() }()
-		for waits := true; waits; { // it may not have come yet
+		for waits := true; waits; { // the request may not have arrived yet
 			if w := send(t.Context(), ReleasePath, ""); w.Code != http.StatusOK {
 				t.Fatalf("releasing: %d", w.Code)
 			}

@@ -24,20 +24,23 @@ const (
 	readAnswer    = `SELECT answer FROM floor_answers WHERE key = $1`
 )
 
-// runReplay serves until ctx ends: it answers a request with the answer that is stored under its key. The first request with a key stores
-// an answer of the size of Parley's.
+// runReplay serves until ctx ends. It answers a request with the answer stored under its key. The
+// first request with a key stores an answer of the same size as Parley's.
 func runReplay(ctx context.Context, c Config) (err error) {
 	connector, err := pq.NewConnector(c.DatabaseURL)
 	if err != nil {
 		return fmt.Errorf("reading database address: %w", err)
 	}
+
 	db := sql.OpenDB(connector)
 	defer func() { err = errors.Join(err, db.Close()) }()
+
 	db.SetMaxOpenConns(replayConnections)
 	db.SetMaxIdleConns(replayConnections)
 	if _, err := db.ExecContext(ctx, createAnswers); err != nil {
 		return fmt.Errorf("creating table: %w", err)
 	}
+
 	query, err := db.PrepareContext(ctx, readAnswer)
 	if err != nil {
 		return fmt.Errorf("preparing read: %w", err)
@@ -57,6 +60,7 @@ func (r *replay) answer(c *gin.Context) {
 		refuse(c, http.StatusBadRequest, err)
 		return
 	}
+
 	var answer []byte
 	unbound := context.WithoutCancel(c.Request.Context()) // lib/pq starts a goroutine for a context that can end
 	err := r.query.QueryRowContext(unbound, req.IdempotencyKey).Scan(&answer)
@@ -68,5 +72,6 @@ func (r *replay) answer(c *gin.Context) {
 		refuse(c, http.StatusServiceUnavailable, err)
 		return
 	}
+
 	c.Data(http.StatusOK, "application/json", answer)
 }

@@ -72,10 +72,12 @@ type Floor struct {
 func Start(ctx context.Context, command, logsDir string, c Config, kinds ...string) (*Floor, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
+
 	port, err := process.FreePort(ctx)
 	if err != nil {
 		return nil, err
 	}
+
 	f := &Floor{Address: fmt.Sprintf("127.0.0.1:%d", port)}
 	for _, kind := range kinds {
 		_, err := f.Group.Start(ctx, process.Config{
@@ -87,6 +89,7 @@ func Start(ctx context.Context, command, logsDir string, c Config, kinds ...stri
 			return nil, errors.Join(err, f.Stop())
 		}
 	}
+
 	if err := f.Processes()[0].AwaitOK(ctx, "http://"+f.Address+ReadyPath); err != nil {
 		return nil, errors.Join(err, f.Stop())
 	}

@@ -24,17 +24,20 @@ func runWorker(ctx context.Context, natsURL string) error {
 		return err
 	}
 	defer nc.Close()
+
 	consumer, err := stream.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{
 		Durable: consumerName, AckPolicy: jetstream.AckExplicitPolicy, AckWait: 30 * time.Second, MaxAckPending: -1,
 	})
 	if err != nil {
 		return fmt.Errorf("making consumer: %w", err)
 	}
+
 	pull, err := consumer.Consume(func(m jetstream.Msg) { work(nc, m) })
 	if err != nil {
 		return fmt.Errorf("pulling jobs: %w", err)
 	}
 	defer pull.Stop()
+
 	select {
 	case <-ctx.Done():
 		return nil
@@ -51,6 +54,6 @@ func work(nc *nats.Conn, m jetstream.Msg) {
 		err = nc.Publish(m.Headers().Get(replyTo)+"."+id, body)
 	}
 	if err == nil {
-		_ = m.Ack() // without it the job is delivered and answered again
+		_ = m.Ack() // if it fails, the job is delivered and answered again
 	}
 }

@@ -1,7 +1,7 @@
-// Package load is the clients that ask the sides of a comparison.
+// Package load sends requests to the sides of a comparison.
 //
-// Execute sends requests in a closed loop. It costs as little as it can, because it runs on the machine that it measures: a client
-// prepares one request, in which only the key changes.
+// Execute sends requests in a closed loop. It uses as little CPU time as possible, because it runs on the measured machine:
+// a client prepares one request and changes only the key.
 //
 //	client 1   request ──▶ answer, request ──▶ answer, …     the next request
 //	client 2   request ──▶ answer, request ──▶ answer, …     follows the answer

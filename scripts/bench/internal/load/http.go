@@ -17,7 +17,7 @@ type Request struct {
 	Body         []byte
 }
 
-// waiting has no limit of connections: each of thousands of clients has its own.
+// waiting has no connection limit, because each of thousands of clients needs its own.
 var waiting = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
 
 // Send sends a request to a base URL and returns its answer, which is 2xx.
@@ -29,9 +29,11 @@ func (r Request) Send(ctx context.Context, base string) (*http.Response, error) 
 	if r.Body != nil {
 		req.Header.Set("Content-Type", "application/json") // unless the request has another
 	}
+
 	for name, value := range r.Headers {
 		req.Header.Set(name, value)
 	}
+
 	res, err := waiting.Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("requesting %s: %w", r.Path, err)

@@ -14,7 +14,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// KeyMark stands in a request's body, or as the value of one of its headers, for the request's own key. A key has the same length.
+// KeyMark is the placeholder of a request's key, in the body or as a header's value. A key has the
+// same length.
 const KeyMark = "################################"
 
 // Message is the input of each run.
@@ -28,7 +29,7 @@ func Body(target string) string {
 // prefix begins the keys of a client.
 func prefix(nonce string, client int) string { return nonce + fmt.Sprintf("-%05d-", client) }
 
-// patience is how long an answer may take once the time is over.
+// patience bounds the wait for responses after the end of the load.
 const patience = 60 * time.Second
 
 // Spec says what to send.
@@ -36,7 +37,7 @@ type Spec struct {
 	Address string // host:port
 	Path    string
 	Headers map[string]string
-	Body    string // with KeyMark in it, unless a header has it
+	Body    string // contains KeyMark, unless a header does
 	Expect  string // text in the body of a right answer
 	Nonce   string // 10 characters that begin each key; another run has others
 	Keys    int64  // 0: each request has its own key; else any of Key(Nonce, 1) to Key(Nonce, Keys)
@@ -78,6 +79,7 @@ func Execute(ctx context.Context, s Spec, d Duration) (*Result, error) {
 		Addr: s.Address, MaxConns: d.Clients, MaxIdemponentCallAttempts: 1, ReadTimeout: patience,
 	}
 	defer connections.CloseIdleConnections()
+
 	start := time.Now().Add(d.WarmUp)
 	end := start.Add(d.Measured)
 	clients := make([]*client, d.Clients)
@@ -86,9 +88,11 @@ func Execute(ctx context.Context, s Spec, d Duration) (*Result, error) {
 		clients[i] = newClient(s, i)
 		group.Go(func() error { return clients[i].work(ctx, connections, start, end) })
 	}
+
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
+
 	result := &Result{Elapsed: d.Measured, Latencies: NewLatencies()}
 	for _, c := range clients {
 		result.Answered += c.answered
@@ -96,6 +100,7 @@ func Execute(ctx context.Context, s Spec, d Duration) (*Result, error) {
 			_ = result.Latencies.RecordValue(took.Nanoseconds()) // patience is below the histogram's limit
 		}
 	}
+
 	if result.Answered == 0 {
 		return nil, errors.New("no request was answered")
 	}
@@ -109,7 +114,7 @@ type client struct {
 	seq    []byte // the part of key that counts
 	n      int64
 	body   []byte
-	inBody []byte // the part of body that is the key; nil if a header has it
+	inBody []byte // the key within body; nil if a header contains it
 
 	answered  int64
 	latencies []time.Duration
@@ -133,12 +138,14 @@ func (c *client) work(ctx context.Context, connections *fasthttp.HostClient, sta
 	req, res := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(req)
 	defer fasthttp.ReleaseResponse(res)
+
 	req.SetRequestURI("http://" + c.spec.Address + c.spec.Path)
 	req.Header.SetMethod(fasthttp.MethodPost)
 	req.Header.SetContentType("application/json")
 	for name, value := range c.spec.Headers {
 		req.Header.Set(name, value)
 	}
+
 	for now := time.Now(); now.Before(end); {
 		counter(c.seq, c.next())
 		copy(c.inBody, c.key)
@@ -171,10 +178,10 @@ func (c *client) work(ctx context.Context, connections *fasthttp.HostClient, sta
 	return nil
 }
 
-// next is the number of the next request's key.
+// next returns the number of the next request's key.
 func (c *client) next() int64 {
 	if c.spec.Keys > 0 {
-		return 1 + rand.Int64N(c.spec.Keys) //nolint:gosec // G404: no secret, only a number
+		return 1 + rand.Int64N(c.spec.Keys) //nolint:gosec // G404: a number, not a secret
 	}
 	c.n++
 	return c.n

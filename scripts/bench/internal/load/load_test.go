@@ -15,7 +15,7 @@ import (
 
 var brief = Duration{Clients: 3, Measured: 50 * time.Millisecond}
 
-// recorder answers as a server would, and records the keys.
+// recorder answers like a server and records the keys.
 type recorder struct {
 	mu     sync.Mutex
 	keys   map[string]int
@@ -26,12 +26,14 @@ func (r *recorder) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	var body struct {
 		IdempotencyKey string `json:"idempotencyKey"`
 	}
+
 	err := json.NewDecoder(req.Body).Decode(&body)
 	if err != nil || req.Header.Get("X-Api-Key") != "secret" || req.URL.Path != "/run" || req.Method != http.MethodPost ||
 		req.Header.Get("X-Key") != body.IdempotencyKey {
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
+
 	r.mu.Lock()
 	r.keys[body.IdempotencyKey]++
 	n := len(r.keys)
@@ -62,11 +64,13 @@ func TestEachRequestHasItsOwnKey(t *testing.T) {
 	if int64(len(r.keys)) != result.Answered {
 		t.Errorf("%d answers to %d keys", result.Answered, len(r.keys))
 	}
+
 	for key, n := range r.keys {
 		if n != 1 || len(key) != len(KeyMark) || !strings.HasPrefix(key, s.Nonce) {
 			t.Errorf("key %q was sent %d times", key, n)
 		}
 	}
+
 	if n := result.Latencies.TotalCount(); n == 0 || n > result.Answered || result.PerSecond() <= 0 || Millis(result.Latencies, 50) <= 0 {
 		t.Errorf("%d of %d answers were measured", n, result.Answered)
 	}
@@ -106,6 +110,7 @@ func TestWrongAnswersAreErrors(t *testing.T) {
 			completed(w, n)
 		},
 	}
+
 	for want, answer := range tests {
 		t.Run(want, func(t *testing.T) {
 			t.Parallel()

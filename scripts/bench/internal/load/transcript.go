@@ -37,6 +37,7 @@ func (t *Transcript) read(stream io.Reader) error {
 			}
 		}
 	}
+
 	if err := lines.Err(); err != nil {
 		return fmt.Errorf("reading events: %w", err)
 	}
@@ -51,6 +52,7 @@ func (t *Transcript) event(kind, raw string) error {
 	if err := json.Unmarshal([]byte(raw), &data); err != nil {
 		return fmt.Errorf("reading event %s: %w", kind, err)
 	}
+
 	t.events[kind]++
 	switch kind {
 	case "run.started":
@@ -70,7 +72,7 @@ func (t *Transcript) event(kind, raw string) error {
 	return nil
 }
 
-// Check returns an error unless the stream was that of one whole run with the answer to that message.
+// Check returns an error unless the stream contained one complete run with the answer to message.
 func (t *Transcript) Check(message string) error {
 	switch {
 	case t.ended == nil:

@@ -20,7 +20,7 @@ func TestTranscript(t *testing.T) {
 	again := strings.NewReplacer("1.2", "2.2", "1.3", "2.3", "1.4", "2.4").Replace(first + second + ended)
 	tests := map[string]struct {
 		stream string
-		want   string // a part of the error; empty for none
+		want   string // part of the error; empty for none
 	}{
 		"whole":               {created + ": ping\n\n" + started + first + ": ping\n\n" + second + ended, ""},
 		"restarted":           {created + started + first + restarted + again, ""},
@@ -33,6 +33,7 @@ func TestTranscript(t *testing.T) {
 		"ended badly":         {strings.ReplaceAll(created+started+first+second+ended, `"completed"`, `"failed"`), "is failed"},
 		"at a second attempt": {strings.ReplaceAll(created+started+first+second+ended, `"attempts":1`, `"attempts":2`), "attempt 2"},
 	}
+
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1,3 +1,3 @@
-// Package model is the provider that the measured agents call: a stub of OpenAI's API that can hold its answers back and counts what it was
-// asked.
+// Package model is the LLM provider of the measured agents: a stub of OpenAI's API that can delay
+// and hold its answers, and that records the messages it receives.
 package model

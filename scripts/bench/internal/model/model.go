@@ -30,7 +30,7 @@ type Model struct {
 	ended  chan error
 
 	mu   sync.Mutex
-	held chan struct{} // closed when answers may go out
+	held chan struct{} // closed when answers are released
 }
 
 // Start starts a provider whose answers come after delay. It echoes messages; an agent with codeExecution first runs its message as a
@@ -40,10 +40,12 @@ func Start(ctx context.Context, delay time.Duration) (*Model, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listening: %w", err)
 	}
+
 	m := &Model{
 		stub: openaistub.New(), delay: delay, url: "http://" + listener.Addr().String() + "/v1",
 		ended: make(chan error, 1), held: make(chan struct{}),
 	}
+
 	close(m.held)
 	m.stub.Respond(m.respond)
 	m.server = &http.Server{Handler: m.stub, ReadHeaderTimeout: headerTimeout}
@@ -66,7 +68,8 @@ func (m *Model) Settings() map[string]string {
 	return map[string]string{"OPENAI_BASE_URL": m.url, "OPENAI_API_KEY": "bench"}
 }
 
-// respond waits until answers are released. An answer without delay and tools is the stub's own.
+// respond waits until answers are released. Without delay and tools it leaves the answer to the
+// stub.
 func (m *Model) respond(r openaistub.Request) (openaistub.Reply, bool) {
 	m.mu.Lock()
 	held := m.held
@@ -98,7 +101,7 @@ func (m *Model) Release() {
 	}
 }
 
-// Active returns how many answers are in progress, those that are held too.
+// Active returns the number of answers in progress, including held ones.
 func (m *Model) Active() int { return m.stub.Active() }
 
 // Asked returns an error unless the model was called once for each of the messages.

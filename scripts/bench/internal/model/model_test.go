@@ -53,21 +53,25 @@ func TestModelHoldsAnswers(t *testing.T) {
 	if err := m.Asked([]string{"hello"}); err != nil {
 		t.Error(err)
 	}
+
 	m.Hold()
 	held := ask(t, m)
 	for m.Active() < 1 {
 		runtime.Gosched()
 	}
+
 	select {
 	case <-held:
 		t.Fatal("the model answered")
 	default:
 	}
+
 	m.Release()
 	m.Release()
 	if status := <-held; status != http.StatusOK {
 		t.Errorf("status %d", status)
 	}
+
 	for message, want := range map[string]string{"hello": "2 model calls", "never": "0 model calls"} {
 		if err := m.Asked([]string{message}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", message, err, want)

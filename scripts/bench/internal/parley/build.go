@@ -2,7 +2,7 @@ package parley
 
 import (
 	"context"
-	_ "embed" // the text of a source file
+	_ "embed" // embeds profile.go.txt
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -85,11 +85,12 @@ func Module(ctx context.Context, path string) (string, error) {
 	return strings.TrimSpace(string(raw)), nil
 }
 
-// WriteProfiles makes processes that are built with profiles write those of CPU time, heap and goroutines, and what their runtime says
-// of its memory, into the configuration's directory.
+// WriteProfiles makes processes built with profiles write CPU, heap and goroutine profiles and the
+// runtime's memory statistics to the configuration's directory.
 func (p *Parley) WriteProfiles(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, profileTimeout)
 	defer cancel()
+
 	for _, process := range p.Processes() {
 		last := filepath.Join(p.config.ProfilesDir, process.Name+"-memory.json")
 		if err := os.Remove(last); err != nil && !errors.Is(err, fs.ErrNotExist) {

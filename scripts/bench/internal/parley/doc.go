@@ -1,5 +1,6 @@
-// Package parley is the side that is measured: the production binaries of ingress and worker, built from this repository and run as
-// processes, with an organization, a key and an echo agent that are created through the HTTP API as a customer would.
+// Package parley is the measured side: the production binaries of ingress and worker, built from
+// this repository. It creates an organization, a key and an echo agent through the HTTP API, as a
+// customer would.
 //
-// All settings are the defaults except those in Overrides.
+// All settings except Overrides have their default values.
 package parley

@@ -19,7 +19,7 @@ import (
 
 const startTimeout = 60 * time.Second
 
-// Overrides are the settings that differ from the defaults: limits that would end a measurement.
+// Overrides are the settings that differ from the defaults: rate limits would end a measurement.
 var Overrides = map[string]string{
 	"LIMIT_USER": "99999999", "LIMIT_SYSTEM": "100000000", "STREAMS_PER_CREDENTIAL": "1000000", "STREAMS_PER_ORGANIZATION": "1000000",
 	"CONNECTIONS_PER_ADDRESS": "0",
@@ -61,6 +61,7 @@ func Start(ctx context.Context, c Config) (*Parley, error) {
 	if err := Migrate(ctx, c.DatabaseURL); err != nil {
 		return nil, err
 	}
+
 	c.Model = cmp.Or(c.Model, "offline/echo")
 	c.Roles = cmp.Or(c.Roles, "agent,tool,sweep")
 	p := &Parley{config: c}
@@ -91,10 +92,12 @@ func (p *Parley) start(ctx context.Context) (err error) {
 	if p.port, err = process.FreePort(ctx); err != nil {
 		return err
 	}
+
 	secret := make([]byte, 32)
 	if _, err := rand.Read(secret); err != nil {
 		return fmt.Errorf("making secrets key: %w", err)
 	}
+
 	p.env = map[string]string{
 		"DATABASE_URL": p.config.DatabaseURL, "NATS_URL": p.config.NATSURL, "HOST": "127.0.0.1", "PORT": strconv.Itoa(p.port),
 		"SECRETS_KEY": hex.EncodeToString(secret),
@@ -102,6 +105,7 @@ func (p *Parley) start(ctx context.Context) (err error) {
 	if p.config.ProfilesDir != "" {
 		p.env[profilesVariable] = p.config.ProfilesDir
 	}
+
 	maps.Copy(p.env, Overrides)
 	maps.Copy(p.env, p.config.Settings)
 	_, err = p.Group.Start(ctx, process.Config{Name: "ingress", Path: p.config.Binaries.Ingress, Env: p.env, LogsDir: p.config.LogsDir})
@@ -127,8 +131,8 @@ func (p *Parley) Address() string { return fmt.Sprintf("127.0.0.1:%d", p.port) }
 // Base is the URL of the ingress.
 func (p *Parley) Base() string { return "http://" + p.Address() }
 
-// RestartIngress starts the ingress again: hashing the passwords of new accounts has filled memory that the process would keep for a
-// while.
+// RestartIngress restarts the ingress. Hashing passwords of new accounts allocates memory that the
+// process would otherwise keep for a while.
 func (p *Parley) RestartIngress(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -147,6 +151,7 @@ func (p *Parley) SetWorkers(ctx context.Context, n int) error {
 			return err
 		}
 	}
+
 	for len(p.workers) < n {
 		if err := p.startWorker(ctx); err != nil {
 			return err
@@ -161,10 +166,12 @@ func (p *Parley) startWorker(ctx context.Context) error {
 	if n := len(p.workers) + 1; n > 1 {
 		name = fmt.Sprintf("worker-%d", n)
 	}
+
 	port, err := process.FreePort(ctx)
 	if err != nil {
 		return err
 	}
+
 	address := fmt.Sprintf("127.0.0.1:%d", port)
 	env := maps.Clone(p.env)
 	env["METRICS_ADDR"] = address
@@ -174,6 +181,7 @@ func (p *Parley) startWorker(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	p.workers = append(p.workers, worker)
 	return worker.AwaitOK(ctx, "http://"+address+"/readyz")
 }

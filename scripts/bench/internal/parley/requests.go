@@ -25,18 +25,22 @@ func (p *Parley) signUp(ctx context.Context) error {
 	var login struct {
 		Token string `json:"token"`
 	}
+
 	password := map[string]any{"email": "bench@example.com", "password": "correct horse battery staple"}
 	if err := p.post(ctx, "/api/auth/signup", nil, password, &login); err != nil {
 		return err
 	}
+
 	bearer := map[string]string{"Authorization": "Bearer " + login.Token}
 	var key struct {
 		Key string `json:"key"`
 	}
+
 	err := p.post(ctx, "/api/keys", bearer, map[string]any{"name": "bench", "scope": "organization"}, &key)
 	if err != nil {
 		return err
 	}
+
 	p.Key = key.Key
 	p.Agent, err = p.NewAgent(ctx, "Echo", p.config.Model, nil)
 	return err
@@ -45,7 +49,7 @@ func (p *Parley) signUp(ctx context.Context) error {
 // NewAgent creates an agent, which repeats its input.
 func (p *Parley) NewAgent(ctx context.Context, name, model string, tools map[string]any) (id string, err error) {
 	agent := map[string]any{
-		"name": name, "systemPrompt": "Repeat what you are told.", "model": model, "allowedCallers": []string{"user", "system"},
+		"name": name, "systemPrompt": "Repeat each message.", "model": model, "allowedCallers": []string{"user", "system"},
 	}
 	if tools != nil {
 		agent["tools"] = tools
@@ -119,6 +123,7 @@ func (p *Parley) Upload(ctx context.Context, name string, content []byte) (id st
 	if err := errors.Join(err, form.Close()); err != nil {
 		return "", fmt.Errorf("making form: %w", err)
 	}
+
 	r := p.request(http.MethodPost, "/api/knowledge", map[string]string{"Content-Type": form.FormDataContentType()}, nil)
 	r.Body = body.Bytes()
 	var made struct {

@@ -63,7 +63,7 @@ func (g *Group) CPU() (map[string]time.Duration, error) {
 // Processes returns the processes in the order they were started.
 func (g *Group) Processes() []*Process { return g.processes }
 
-// Err returns an error for each process that has ended by itself.
+// Err returns an error for each process that ended without being stopped.
 func (g *Group) Err() error {
 	var errs []error
 	for _, p := range g.processes {

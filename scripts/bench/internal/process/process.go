@@ -24,7 +24,7 @@ const (
 	tailBytes = 2000
 )
 
-// ErrEnded is returned for a process that has ended by itself.
+// ErrEnded reports a process that ended without being stopped.
 var ErrEnded = errors.New("process ended")
 
 // Config says what to start.
@@ -51,14 +51,16 @@ func Start(ctx context.Context, c Config) (*Process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening log of %s: %w", c.Name, err)
 	}
-	defer log.Close() // the process has its own
+	defer log.Close() // the process has its own descriptor
+
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), c.Path, c.Args...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}
 	for name, value := range c.Env {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}
-	// A terminal's Ctrl-C reaches the bench alone, which stops them in order.
+
+	// Ctrl-C in a terminal reaches only the bench, which stops the processes in order.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	child, err := lifecycle.StartChild(cmd, syscall.SIGKILL)
 	if err != nil {
@@ -114,6 +116,7 @@ func (p *Process) Await(ctx context.Context, ready func(context.Context) bool) e
 func (p *Process) AwaitOK(ctx context.Context, url string) error {
 	client := &http.Client{Timeout: time.Second}
 	defer client.CloseIdleConnections()
+
 	return p.Await(ctx, func(ctx context.Context) bool {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 		if err != nil {
@@ -133,20 +136,24 @@ func (p *Process) Stop() error {
 	if p.child.Ended() {
 		return p.Err()
 	}
+
 	err := p.child.Signal(syscall.SIGTERM)
 	late := time.NewTimer(patience)
 	defer late.Stop()
+
 	select {
 	case <-p.child.Done():
 		return err
 	case <-late.C:
 	}
+
 	err = errors.Join(err, fmt.Errorf("%s did not stop within %s and was killed", p.Name, patience), p.child.Signal(syscall.SIGKILL))
 	<-p.child.Done()
 	return err
 }
 
-// Ports below those of outgoing connections (from 32768 on), which could take a port before its server listens; and above those of tests.
+// Ports below the ephemeral range (from 32768), which could be taken by an outgoing connection
+// before the server listens, and above the ports of tests.
 const (
 	firstPort = 24000
 	portCount = 8000
@@ -156,7 +163,7 @@ const (
 func FreePort(ctx context.Context) (int, error) {
 	var failure error
 	for range 100 {
-		port := firstPort + rand.N(portCount) //nolint:gosec // G404: no secret, only a place to look
+		port := firstPort + rand.N(portCount) //nolint:gosec // G404: not a secret
 		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 		if err == nil {
 			err = listener.Close()

@@ -17,7 +17,7 @@ func shell(t *testing.T, script string) *Process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = p.Stop() }) // most tests have stopped it by then
+	t.Cleanup(func() { _ = p.Stop() }) // most tests have already stopped it
 	return p
 }
 
@@ -38,7 +38,7 @@ func TestStopEndsAProcess(t *testing.T) {
 		t.Errorf("stopping: %v", err)
 	}
 	if !strings.Contains(p.Tail(), "told") {
-		t.Errorf("it was not told to stop: %q", p.Tail())
+		t.Errorf("the process did not receive SIGTERM: %q", p.Tail())
 	}
 }
 
@@ -50,7 +50,7 @@ func TestAProcessThatEndsIsAnErrorWithItsLog(t *testing.T) {
 		t.Errorf("error is %v", err)
 	}
 	if err := p.Stop(); !errors.Is(err, ErrEnded) {
-		t.Errorf("stopping what has ended by itself: %v", err)
+		t.Errorf("stopping an ended process: %v", err)
 	}
 }
 
@@ -67,7 +67,7 @@ func TestAwaitEndsWithItsContext(t *testing.T) {
 func TestProcessesSeeOnlyTheirSettings(t *testing.T) {
 	t.Setenv("LOG_LEVEL", "trace")
 	p := shell(t, `env; echo end`)
-	_ = p.Await(t.Context(), logged(p, "end")) // it may have ended first
+	_ = p.Await(t.Context(), logged(p, "end")) // it may have ended
 	if out := p.Tail(); !strings.Contains(out, "SETTING=value") || !strings.Contains(out, "PATH=") || strings.Contains(out, "LOG_LEVEL") {
 		t.Errorf("environment is %q", out)
 	}
@@ -81,10 +81,12 @@ func TestAwaitOKWaitsForTheStatus(t *testing.T) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 	})}
+
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	go func() { _ = server.Serve(listener) }() // returns when it is closed
 	defer server.Close()
 	if err := shell(t, `exec sleep 60`).AwaitOK(t.Context(), "http://"+listener.Addr().String()); err != nil || asked != 3 {
@@ -92,7 +94,8 @@ func TestAwaitOKWaitsForTheStatus(t *testing.T) {
 	}
 }
 
-// TestFreePortsAreFree runs beside nothing: a process that another test starts has what is listened on until it has become its program.
+// TestFreePortsAreFree is not parallel, because a process started by another test inherits
+// listening sockets until it executes its program.
 func TestFreePortsAreFree(t *testing.T) { //nolint:paralleltest // see above
 	port, err := FreePort(t.Context())
 	if err != nil || port < firstPort || port >= firstPort+portCount {
@@ -116,8 +119,9 @@ func TestGroupStopsAllAndCountsTheirTime(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	if _, err := g.Start(t.Context(), Config{Name: "none", Path: "/no/such/program", LogsDir: t.TempDir()}); err == nil {
-		t.Error("a program that is not there was started")
+		t.Error("a missing program was started")
 	}
 	if used, err := g.CPU(); err == nil && len(used) != 3 {
 		t.Errorf("CPU times are %v", used)
@@ -137,6 +141,7 @@ func TestGroupRestarts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	second, err := g.Restart(t.Context(), first)
 	if err != nil {
 		t.Fatal(err)

@@ -22,7 +22,7 @@ type ServersConfig struct {
 	Dir        string // an empty directory; the caller removes it
 	NATS       string // path of the nats-server binary
 	Log        zerolog.Logger
-	Statements bool // PostgreSQL counts what each statement costs; this needs its contrib modules
+	Statements bool // PostgreSQL counts the cost of each statement; needs its contrib modules
 }
 
 // Servers are a running PostgreSQL and a running nats-server.
@@ -31,7 +31,7 @@ type Servers struct {
 	postgres *pgserver.Server
 	nats     Group
 	natsURL  string
-	admin    *sql.DB // on a database that no side uses, so that the bench's queries count for none
+	admin    *sql.DB // on a separate database, so that the bench's own queries are not counted
 }
 
 // StartServers starts both on free ports of the loopback interface.
@@ -54,20 +54,24 @@ func (s *Servers) startPostgres(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	settings := map[string]string{"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"}
 	if s.config.Statements {
 		settings["shared_preload_libraries"], settings["pg_stat_statements.track_planning"] = "pg_stat_statements", "on"
 	}
+
 	s.postgres, err = pgserver.Start(ctx, pgserver.Config{
 		Dir: filepath.Join(s.config.Dir, "postgres"), Log: s.config.Log, Port: port, Settings: settings,
 	})
 	if err != nil {
 		return fmt.Errorf("starting PostgreSQL: %w", err)
 	}
+
 	connector, err := pq.NewConnector(s.postgres.DSN("postgres"))
 	if err != nil {
 		return fmt.Errorf("reading database address: %w", err)
 	}
+
 	s.admin = sql.OpenDB(connector)
 	s.admin.SetMaxOpenConns(1)
 	if s.config.Statements {
@@ -76,25 +80,29 @@ func (s *Servers) startPostgres(ctx context.Context) error {
 	return nil
 }
 
-// StartNATS starts a nats-server and returns its address. The servers have one already; a deployment that shares nothing but PostgreSQL
-// has another.
+// StartNATS starts an additional nats-server and returns its address, for a deployment that shares
+// only PostgreSQL.
 func (s *Servers) StartNATS(ctx context.Context, name string) (natsURL string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
+
 	port, err := FreePort(ctx)
 	if err != nil {
 		return "", err
 	}
+
 	monitor, err := FreePort(ctx)
 	if err != nil {
 		return "", err
 	}
+
 	config := filepath.Join(s.config.Dir, name+".conf")
 	text := fmt.Sprintf("listen: \"127.0.0.1:%d\"\nhttp: \"127.0.0.1:%d\"\njetstream { store_dir: %q }\n",
 		port, monitor, filepath.Join(s.config.Dir, name))
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		return "", fmt.Errorf("writing configuration of nats-server: %w", err)
 	}
+
 	server, err := s.nats.Start(ctx, Config{Name: name, Path: s.config.NATS, Args: []string{"-c", config}, LogsDir: s.config.Dir})
 	if err != nil {
 		return "", err
@@ -113,8 +121,8 @@ func (s *Servers) Database(ctx context.Context, name string) (dsn string, err er
 	return s.postgres.DSN(name), nil
 }
 
-// Commits returns how many transactions have been committed in a database. A connection reports its own when it commits, at most once
-// a second: those since its last report are missing.
+// Commits returns the number of committed transactions of a database. A connection reports its
+// commits when it commits, at most once a second, so later ones are missing.
 func (s *Servers) Commits(ctx context.Context, database string) (n int64, err error) {
 	err = s.admin.QueryRowContext(ctx, `SELECT xact_commit FROM pg_stat_database WHERE datname = $1`, database).Scan(&n)
 	if err != nil {
@@ -123,7 +131,8 @@ func (s *Servers) Commits(ctx context.Context, database string) (n int64, err er
 	return n, nil
 }
 
-// Checkpoint writes out what earlier measurements have left, so that PostgreSQL does not do it during the next one.
+// Checkpoint writes dirty pages of earlier measurements to disk, so that PostgreSQL does not write
+// them during the next measurement.
 func (s *Servers) Checkpoint(ctx context.Context) error { return s.exec(ctx, `CHECKPOINT`) }
 
 func (s *Servers) exec(ctx context.Context, statement string) error {
@@ -141,7 +150,7 @@ func (s *Servers) Version(ctx context.Context) (version string, err error) {
 	return version, nil
 }
 
-// Statement is what one SQL statement has cost PostgreSQL.
+// Statement is the cost of one SQL statement.
 type Statement struct {
 	Load   string  `json:"load"`
 	Query  string  `json:"query"`
@@ -160,6 +169,7 @@ func (s *Servers) Statements(ctx context.Context, load, database string) (out []
 		return nil, fmt.Errorf("reading statements: %w", err)
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
+
 	for rows.Next() {
 		st := Statement{Load: load}
 		if err := rows.Scan(&st.Query, &st.Calls, &st.Rows, &st.Millis, &st.WAL); err != nil {
@@ -184,7 +194,7 @@ func (s *Servers) CPU() (map[string]time.Duration, error) {
 	return out, nil
 }
 
-// Err returns an error for each server that has ended by itself.
+// Err returns an error for each server that ended without being stopped.
 func (s *Servers) Err() error { return errors.Join(s.postgres.Err(), s.nats.Err()) }
 
 // Stop stops all servers.

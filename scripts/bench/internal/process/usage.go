@@ -17,14 +17,15 @@ var ErrNoProc = errors.New("this system has no /proc")
 // tick is the unit of CPU time in /proc, which Linux fixes at 1/100 s for programs.
 const tick = 10 * time.Millisecond
 
-// Fields of /proc/<pid>/stat, counted from the state, which follows the name in parentheses.
+// Fields of /proc/<pid>/stat, counted from the state, which is the first field after the name in
+// parentheses.
 const (
 	fieldParent = 1
 	fieldUser   = 11
 	fieldsTotal = 15 // user and system time of the process, then of its children that have ended
 )
 
-// stat is what the bench reads of /proc/<pid>/stat.
+// stat is the part of /proc/<pid>/stat that the bench uses.
 type stat struct {
 	parent   int
 	own, all time.Duration // all includes children that have ended
@@ -45,16 +46,18 @@ func OwnCPU() (time.Duration, error) {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano()), nil
 }
 
-// TreeCPU returns the CPU time of a process and its children, those that have ended too.
+// TreeCPU returns the CPU time of a process and its children, including ended ones.
 func TreeCPU(pid int) (time.Duration, error) {
 	root, err := readStat(strconv.Itoa(pid))
 	if err != nil {
 		return 0, err
 	}
+
 	dirs, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
 		return 0, fmt.Errorf("listing processes: %w", err)
 	}
+
 	sum := root.all
 	for _, dir := range dirs {
 		if child, err := readStat(filepath.Base(dir)); err == nil && child.parent == pid { // else it has just ended
@@ -81,11 +84,12 @@ func readStat(pid string) (stat, error) {
 }
 
 func parseStat(raw []byte) (stat, error) {
-	// The name may contain anything, parentheses too; the last one closes it.
+	// The name may contain any character. The last parenthesis closes it.
 	fields := bytes.Fields(raw[bytes.LastIndexByte(raw, ')')+1:])
 	if len(fields) < fieldsTotal {
 		return stat{}, fmt.Errorf("reading CPU time: %d fields", len(fields))
 	}
+
 	var numbers [fieldsTotal]int64
 	for i := fieldParent; i < fieldsTotal; i++ {
 		n, err := strconv.ParseInt(string(fields[i]), 10, 64)
@@ -94,24 +98,27 @@ func parseStat(raw []byte) (stat, error) {
 		}
 		numbers[i] = n
 	}
+
 	own := numbers[fieldUser] + numbers[fieldUser+1]
 	children := numbers[fieldUser+2] + numbers[fieldUser+3]
 	return stat{parent: int(numbers[fieldParent]), own: time.Duration(own) * tick, all: time.Duration(own+children) * tick}, nil
 }
 
-// anonymous is the line of /proc/<pid>/status with the memory that a process has written and that is in RAM: heap and stacks, but not
-// the program's text.
+// anonymous is the line of /proc/<pid>/status with the resident anonymous memory: heap and stacks,
+// without the program's text.
 var anonymous = []byte("RssAnon:")
 
-// Memory returns how many bytes of RAM a process has filled.
+// Memory returns the resident anonymous memory of a process in bytes.
 func Memory(pid int) (int64, error) {
 	if !hasProc() {
 		return 0, ErrNoProc
 	}
+
 	raw, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
 	if err != nil {
 		return 0, fmt.Errorf("reading memory: %w", err)
 	}
+
 	for line := range bytes.Lines(raw) {
 		if value, found := bytes.CutPrefix(line, anonymous); found {
 			kibibytes, err := strconv.ParseInt(string(bytes.TrimSuffix(bytes.TrimSpace(value), []byte(" kB"))), 10, 64)

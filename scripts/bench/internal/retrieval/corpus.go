@@ -29,14 +29,13 @@ type Section struct {
 // Text is the section without its heading.
 func (s Section) Text() string { return strings.Join(s.Paragraphs, "\n") }
 
-// Sizes in bytes of sections that questions are made of.
+// Sizes in bytes of the sections that questions are about.
 const (
 	minSection = 200
 	maxSection = 6000
 )
 
-// Gather reads packages below a directory of Go sources, until there are that many sections of which
-// questions can be made.
+// Gather reads packages below a directory of Go sources until it has enough sections for questions.
 func Gather(root string, sections int) ([]Document, error) {
 	var dirs []string
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -52,6 +51,7 @@ func Gather(root string, sections int) ([]Document, error) {
 	if err != nil {
 		return nil, fmt.Errorf("looking for packages: %w", err)
 	}
+
 	var all []Document
 	seen, found := map[string]bool{}, 0
 	for _, dir := range dirs {
@@ -77,12 +77,13 @@ func Gather(root string, sections int) ([]Document, error) {
 	return nil, fmt.Errorf("too few sections: only %d can be asked about", found)
 }
 
-// read reads the documentation of a package. A directory without Go files has none.
+// read reads the documentation of a package. A directory without Go files yields an empty document.
 func read(root, dir string) (out Document, err error) {
 	pkg, err := build.ImportDir(dir, 0)
 	if err != nil {
 		return out, nil //nolint:nilerr // no package for this system
 	}
+
 	files := token.NewFileSet()
 	var sources []*ast.File
 	for _, name := range pkg.GoFiles {
@@ -92,14 +93,17 @@ func read(root, dir string) (out Document, err error) {
 		}
 		sources = append(sources, file)
 	}
+
 	path, err := filepath.Rel(root, dir)
 	if err != nil {
 		return out, fmt.Errorf("naming package: %w", err)
 	}
+
 	documented, err := doc.NewFromFiles(files, sources, path)
 	if err != nil {
 		return out, fmt.Errorf("reading documentation of %s: %w", path, err)
 	}
+
 	out.Name = strings.ReplaceAll(filepath.ToSlash(path), "/", ".")
 	out.add("Package "+pkg.Name, documented.Doc)
 	functions := documented.Funcs
@@ -107,6 +111,7 @@ func read(root, dir string) (out Document, err error) {
 		out.add(t.Name, t.Doc)
 		functions = slices.Concat(functions, t.Funcs, t.Methods)
 	}
+
 	for _, f := range functions {
 		out.add(strings.TrimSpace(f.Recv+" "+f.Name), f.Doc)
 	}
@@ -130,7 +135,7 @@ func (s Section) askable() bool {
 	return n >= minSection && n <= maxSection
 }
 
-// HTML is the document as it is uploaded.
+// HTML returns the document as an HTML page.
 func (d *Document) HTML() []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "<!DOCTYPE html>\n<html lang=\"en\"><head><title>%[1]s</title></head><body>\n<h1>%[1]s</h1>\n", html.EscapeString(d.Name))

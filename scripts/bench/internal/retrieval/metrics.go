@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// recallDepth is how many passages of an answer count.
+// recallDepth is the number of counted passages of an answer.
 const recallDepth = 5
 
 // Ranks are the positions of the first right passage in the answers to questions, from 1; 0 if there was none.
@@ -28,13 +28,13 @@ type Passage struct {
 	Text     string
 }
 
-// Rank is the position of the first passage of the section, 0 if there is none.
+// Rank returns the position of the first passage of the section, or 0.
 func Rank(found []Passage, document string, section Section) int {
 	return 1 + slices.IndexFunc(found, func(p Passage) bool { return p.Document == document && section.contains(p.Text) })
 }
 
-// contains reports whether a passage shares a longer piece of text with the section. A passage of several small sections contains
-// something of each.
+// contains reports whether a passage shares a longer piece of text with the section. A passage that
+// spans several small sections contains each of them.
 func (s Section) contains(passage string) bool {
 	in := letters(passage)
 	for _, paragraph := range s.Paragraphs {
@@ -48,8 +48,9 @@ func (s Section) contains(passage string) bool {
 	return false
 }
 
-// window is the number of letters in a row that two texts of a document share only when one is part of the other.
+// window is the number of consecutive letters that two texts share only if one is part of the
+// other.
 const window = 60
 
-// letters is a text without spaces and punctuation.
+// letters removes spaces and punctuation from a text.
 func letters(text string) string { return strings.Join(words(text), "") }

@@ -10,19 +10,20 @@ import (
 	_ "github.com/lib/pq" // the driver of the plain query
 )
 
-// Plain is PostgreSQL's full text search with its configuration for English, on the passages that Parley made: names and headings are
-// searched too, because Parley searches them.
+// Plain is PostgreSQL's full text search for English on the passages that Parley stored. It
+// searches names and headings too, because Parley does.
 type Plain struct{ db *sqlx.DB }
 
 const plainQuery = `WITH q AS (SELECT replace(plainto_tsquery('english', $1)::text, ' & ', ' | ')::tsquery AS q)
 	SELECT p.name, p.text FROM plain p, q WHERE p.terms @@ q.q ORDER BY ts_rank(p.terms, q.q) DESC, p.id LIMIT 10`
 
-// OpenPlain indexes the passages that are in a database now.
+// OpenPlain indexes the passages in a database.
 func OpenPlain(ctx context.Context, dsn string) (*Plain, error) {
 	db, err := sqlx.ConnectContext(ctx, "postgres", dsn)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to database: %w", err)
 	}
+
 	for _, statement := range []string{
 		`DROP TABLE IF EXISTS plain`,
 		`CREATE TABLE plain AS SELECT c.id, d.name, c.text,
@@ -58,5 +59,5 @@ func (p *Plain) Search(ctx context.Context, question string) ([]Passage, error) 
 	return found, nil
 }
 
-// DocumentName is the document that was uploaded under a file name.
+// DocumentName returns the name of the document uploaded as file.
 func DocumentName(file string) string { return strings.TrimSuffix(file, ".html") }

@@ -16,7 +16,8 @@ type Question struct {
 	Section  int    // in the document
 }
 
-// Ask makes a question about each of that many sections, spread evenly over the documents. Every other question is mistyped.
+// Ask creates a question about each of so many sections, spread evenly over the documents. Every
+// other question contains a typing error.
 func Ask(documents []Document, questions int, seed uint64) []Question {
 	seen := frequencies(documents)
 	type place struct{ document, section int }
@@ -28,6 +29,7 @@ func Ask(documents []Document, questions int, seed uint64) []Question {
 			}
 		}
 	}
+
 	rng := newRandom(seed)
 	rng.Shuffle(len(places), func(i, j int) { places[i], places[j] = places[j], places[i] })
 	var all []Question
@@ -40,10 +42,10 @@ func Ask(documents []Document, questions int, seed uint64) []Question {
 }
 
 func newRandom(seed uint64) *rand.Rand {
-	return rand.New(rand.NewPCG(seed, 11)) //nolint:gosec // the same questions each time, on purpose
+	return rand.New(rand.NewPCG(seed, 11)) //nolint:gosec // intentionally the same questions each time
 }
 
-// sections is the key of their number among the frequencies of words; it is no word.
+// sections is the key of the number of sections in the map of frequencies. It cannot be a word.
 const sections = "§"
 
 // frequencies counts the sections that contain each word.
@@ -60,18 +62,20 @@ func frequencies(documents []Document) map[string]int {
 	return seen
 }
 
-// words are the lower-case words of a text, of letters only.
+// words returns the lower-case words of a text, which consist of letters only.
 func words(text string) []string {
 	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) })
 }
 
-// keywords returns the words of a section that questions are made of: rare ones, which few other sections contain, but some do, so that no
-// single word answers; and common ones, because people use both.
+// keywords returns the words of a section for its question. Rare words occur in few other sections,
+// but in some, so that no single word identifies the section. Common words are included because
+// people use them.
 func keywords(section Section, seen map[string]int) (rare, common []string) {
 	in := map[string]int{}
 	for _, word := range words(section.Text()) {
 		in[word]++
 	}
+
 	all := seen[sections]
 	for word := range in {
 		n := seen[word]
@@ -83,6 +87,7 @@ func keywords(section Section, seen map[string]int) (rare, common []string) {
 			common = append(common, word)
 		}
 	}
+
 	weight := func(word string) float64 { return float64(in[word]) / math.Sqrt(float64(seen[word])) }
 	order := func(a, b string) int { return cmp.Or(cmp.Compare(weight(b), weight(a)), strings.Compare(a, b)) }
 	slices.SortFunc(rare, order)
@@ -90,7 +95,7 @@ func keywords(section Section, seen map[string]int) (rare, common []string) {
 	return rare[:min(len(rare), 12)], common[:min(len(common), 12)]
 }
 
-// grammatical words are in nearly every text and in no question.
+// grammatical words occur in nearly every text and in no question.
 var grammatical = func() map[string]bool {
 	set := map[string]bool{}
 	for word := range strings.FieldsSeq(`about after also because been before being between both could does each from have into itself
@@ -101,27 +106,28 @@ var grammatical = func() map[string]bool {
 	return set
 }()
 
-// question is words of a section in another order; if mistyped is set, with a slip in the longest.
+// question reorders words of a section. If mistyped is set, its longest word contains a typing
+// error.
 func question(rng *rand.Rand, section Section, seen map[string]int, mistyped bool) string {
 	rare, common := keywords(section, seen)
-	chosen := append(some(rng, rare, 2+rng.IntN(2)), some(rng, common, 1+rng.IntN(2))...)
+	chosen := append(pick(rng, rare, 2+rng.IntN(2)), pick(rng, common, 1+rng.IntN(2))...)
 	rng.Shuffle(len(chosen), func(i, j int) { chosen[i], chosen[j] = chosen[j], chosen[i] })
 	if mistyped {
 		longest := slices.MaxFunc(chosen, func(a, b string) int { return cmp.Compare(len(a), len(b)) })
 		at := slices.Index(chosen, longest)
-		chosen[at] = slip(rng, longest)
+		chosen[at] = mistype(rng, longest)
 	}
 	return strings.Join(chosen, " ")
 }
 
-// some returns n of the words at random.
-func some(rng *rand.Rand, from []string, n int) []string {
+// pick returns n random words.
+func pick(rng *rand.Rand, from []string, n int) []string {
 	rng.Shuffle(len(from), func(i, j int) { from[i], from[j] = from[j], from[i] })
 	return slices.Clone(from[:min(len(from), n)])
 }
 
-// slip mistypes a word: it omits or doubles a letter, or swaps it with its neighbour. The first letter stays.
-func slip(rng *rand.Rand, word string) string {
+// mistype mistypes a word: it omits or doubles a letter, or swaps it with its neighbour. The first letter stays.
+func mistype(rng *rand.Rand, word string) string {
 	at := 1 + rng.IntN(len(word)-2)
 	switch rng.IntN(3) {
 	case 0:

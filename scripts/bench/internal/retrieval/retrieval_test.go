@@ -20,7 +20,7 @@ func TestHTML(t *testing.T) {
 	}
 }
 
-// sources is a directory of packages whose functions have words of their own and words that they share.
+// sources creates a directory of packages whose functions have unique words and shared words.
 func sources(t *testing.T, n int) string {
 	t.Helper()
 	root := t.TempDir()
@@ -71,6 +71,7 @@ func TestAsk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	one := Ask(documents, 60, 1)
 	if two := Ask(documents, 60, 1); !slices.Equal(one, two) {
 		t.Error("the same seed asks other questions")
@@ -81,11 +82,12 @@ func TestAsk(t *testing.T) {
 	if len(one) != 60 {
 		t.Fatalf("%d questions", len(one))
 	}
+
 	asked := map[string]bool{}
 	for _, q := range one {
 		place := fmt.Sprint(q.Document, q.Section)
 		if asked[place] {
-			t.Errorf("%s is asked about twice", place)
+			t.Errorf("%s is decided twice", place)
 		}
 		asked[place] = true
 		at := slices.IndexFunc(documents, func(d Document) bool { return d.Name == q.Document })
@@ -99,7 +101,7 @@ func TestAsk(t *testing.T) {
 func TestSlip(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
-		if got := slip(newRandom(seed), "configure"); got[0] != 'c' || len(got) < 8 || len(got) > 10 {
+		if got := mistype(newRandom(seed), "configure"); got[0] != 'c' || len(got) < 8 || len(got) > 10 {
 			t.Errorf("configure became %q", got)
 		}
 	}

@@ -1,6 +1,7 @@
 """Client of Parley, the self-hostable service for AI agents.
 
-`Parley` is the client, `AsyncParley` the same for asyncio; `parley.types` has the shapes of what they give.
+`Parley` is the client, and `AsyncParley` the client for asyncio. `parley.types` contains the types
+of their results.
 """
 
 from . import types

@@ -1,4 +1,7 @@
-"""The same calls for asyncio: each is carried out by a worker thread, and a cancelled one closes its connection."""
+"""The client for asyncio.
+
+Worker threads carry out the calls, and cancelling a call closes its connection.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,10 @@ _P = ParamSpec("_P")
 
 
 class _Workers:
-    """Threads that carry out calls; there are never more than calls at a time, and those that rest are used again."""
+    """A pool of worker threads.
+
+    There are at most as many threads as simultaneous calls, and idle threads are reused.
+    """
 
     def __init__(self, most: int) -> None:
         self._pool = ThreadPoolExecutor(most, thread_name_prefix="parley")
@@ -54,7 +60,7 @@ class _Workers:
                 self._calls.discard(call)
 
     def close(self) -> None:
-        """Cancel what goes on, and take nothing more."""
+        """Cancel all calls, and reject new ones."""
         self._pool.shutdown(wait=False, cancel_futures=True)
         with self._lock:
             calls = list(self._calls)
@@ -63,7 +69,7 @@ class _Workers:
 
 
 class AsyncPage(Generic[_T]):
-    """A page of a list. Iterating over it goes on with the pages behind it."""
+    """A page of a list. Iterating it yields the entries of this page and of all following pages."""
 
     def __init__(self, workers: _Workers, page: Page[_T]) -> None:
         self.data: list[_T] = page.data
@@ -71,12 +77,12 @@ class AsyncPage(Generic[_T]):
         self.has_more: bool = page.has_more
         """Whether there is a next page."""
         self.next_cursor: str | None = page.next_cursor
-        """What to give as `cursor` for the next page; None on the last one."""
+        """The cursor of the next page, for the parameter `cursor`; None on the last page."""
         self._workers = workers
         self._page = page
 
     async def next_page(self) -> AsyncPage[_T] | None:
-        """Give the page behind this one; None on the last one."""
+        """Read the next page; None after the last one."""
         page = await self._workers.run(self._page.next_page)
         return None if page is None else AsyncPage(self._workers, page)
 
@@ -89,7 +95,10 @@ class AsyncPage(Generic[_T]):
 
 
 class AsyncPages(Generic[_T]):
-    """A list that was asked for: `await` gives its first page, `async for` the entries of all pages."""
+    """A requested list:
+
+    `await` returns its first page, `async for` yields the entries of all pages.
+    """
 
     def __init__(self, workers: _Workers, first: Callable[[], Page[_T]]) -> None:
         self._workers = workers
@@ -107,7 +116,10 @@ class AsyncPages(Generic[_T]):
 
 
 class _Reading:
-    """One loop over a stream; leaving it closes the connection, whoever forgets to."""
+    """An iteration over a stream.
+
+    Ending it closes the connection, even without an explicit close.
+    """
 
     def __init__(self, workers: _Workers, source: Source) -> None:
         self._workers = workers
@@ -129,10 +141,11 @@ class _Reading:
 
 
 class AsyncStream:
-    """The events of a run as they happen, and again from where they were when the connection breaks.
+    """The events of a run as they happen. A broken stream resumes after the last event.
 
-    Iterate over it, or over `text()`. Leaving the loop, also by cancelling its task, closes the connection; another
-    loop goes on behind the last event. In an `async with` statement it is closed for good at the end.
+    Iterate over it, or over `text()`. Leaving the loop, also by cancelling its task, closes the
+    connection, and another loop continues after the last event. An `async with` statement closes
+    the stream permanently at its end.
     """
 
     def __init__(self, workers: _Workers, stream: Stream) -> None:
@@ -146,17 +159,20 @@ class AsyncStream:
 
     @property
     def last_event_id(self) -> str | None:
-        """The id of the last event that was given: `client.runs.stream(run_id, last_event_id=…)` goes on behind it, in any process."""
+        """The id of the last event that was returned.
+
+        `client.runs.stream(run_id, last_event_id=…)` continues after it, in any process.
+        """
         return self._stream.last_event_id
 
     def __aiter__(self) -> AsyncIterator[RunEvent]:
         return _Reading(self._workers, self._stream._source)
 
     async def text(self) -> AsyncIterator[str]:
-        """Give the answer piece by piece.
+        """Yield the answer in pieces.
 
-        A run that begins anew tells its answer again: what was given comes once. Should the new answer differ from
-        it, `StreamRestartedError` is raised.
+        If the run restarts, text that was already returned is not repeated. If the new answer
+        differs, `StreamRestartedError` is raised.
         """
         told = Told()
         async for event in self:
@@ -164,13 +180,13 @@ class AsyncStream:
                 yield text
 
     async def final_run(self) -> Run:
-        """Read to the end, passing over the events that are left, and give the run."""
+        """Read the rest of the stream, and return the run."""
         async for _ in self:
             pass
-        return await self._workers.run(self._stream.final_run)  # which has nothing left to read
+        return await self._workers.run(self._stream.final_run)  # nothing is left to read
 
     async def close(self) -> None:
-        """Close the connection for good. The run goes on."""
+        """Close the stream permanently. The run continues."""
         self._stream.close()
 
     async def __aenter__(self) -> AsyncStream:
@@ -181,7 +197,7 @@ class AsyncStream:
 
 
 class _Call(Generic[_G, _P, _T]):
-    """A method of a group, as a coroutine."""
+    """A method of a group as a coroutine."""
 
     def __init__(self, method: Callable[Concatenate[_G, _P], _T]) -> None:
         self._method = method
@@ -196,7 +212,7 @@ class _Call(Generic[_G, _P, _T]):
 
 
 class _List(Generic[_G, _P, _T]):
-    """A method of a group that gives a page, as what can be awaited and iterated over."""
+    """A method of a group that returns a page, as an object to await or to iterate."""
 
     def __init__(self, method: Callable[Concatenate[_G, _P], Page[_T]]) -> None:
         self._method = method
@@ -211,7 +227,7 @@ class _List(Generic[_G, _P, _T]):
 
 
 class AsyncGroup(Generic[_G]):
-    """What calls have in common."""
+    """The base of a group of calls."""
 
     def __init__(self, workers: _Workers, group: _G) -> None:
         self._workers = workers
@@ -219,7 +235,7 @@ class AsyncGroup(Generic[_G]):
 
 
 class AsyncAgents(AsyncGroup[Agents]):
-    """Agents of the organization: a prompt, a model, tools, and who may call them."""
+    """Agents of the organization: a prompt, a model, tools, and the allowed callers."""
 
     create = _Call(Agents.create)
     get = _Call(Agents.get)
@@ -229,13 +245,13 @@ class AsyncAgents(AsyncGroup[Agents]):
 
 
 class AsyncTemplates(AsyncGroup[Templates]):
-    """Ready-made agents that everybody may chat with."""
+    """The templates that everyone may chat with."""
 
     list = _List(Templates.list)
 
 
 class AsyncChat(AsyncGroup[Chat]):
-    """Messages to agents and templates: call it for the run, `stream` for its events."""
+    """Messages to agents and templates. Call it for a run, or `stream` for the run's events."""
 
     async def __call__(
         self,
@@ -248,10 +264,11 @@ class AsyncChat(AsyncGroup[Chat]):
         wait: bool = True,
         timeout: float | None = None,
     ) -> Run:
-        """Send a message and give the run once it has ended or waits for a person; with `wait=False` at once.
+        """Send a message and return its run, once it has finished or requires an action.
 
-        Messages of one `session_id` are one chat; left out, the message begins one of its own. `timeout` is how many
-        seconds the run may take until `WaitEndedError` is raised; the run goes on then.
+        With `wait=False` it returns as soon as the run is accepted. Messages with the same
+        `session_id` form a chat. By default each message has its own session. After `timeout`
+        seconds it raises `WaitEndedError`, and the run continues.
         """
         return await self._workers.run(
             lambda: self._group(
@@ -274,7 +291,10 @@ class AsyncChat(AsyncGroup[Chat]):
         session_id: str | None = None,
         idempotency_key: str | None = None,
     ) -> AsyncStream:
-        """Send a message, as soon as the stream is read, and give the events of its run."""
+        """Return the events of a message's run.
+
+        The message is sent when the stream is first read.
+        """
         stream = self._group.stream(
             message=message, agent_id=agent_id, template_id=template_id, session_id=session_id, idempotency_key=idempotency_key
         )
@@ -282,13 +302,13 @@ class AsyncChat(AsyncGroup[Chat]):
 
 
 class AsyncAutomations(AsyncGroup[Automations]):
-    """Agents run by schedulers, webhooks and services."""
+    """Runs of agents by schedulers, webhooks and services."""
 
     run = _Call(Automations.run)
 
 
 class AsyncRuns(AsyncGroup[Runs]):
-    """What came of messages and triggers."""
+    """The runs of messages and triggers."""
 
     get = _Call(Runs.get)
     list = _List(Runs.list)
@@ -297,7 +317,7 @@ class AsyncRuns(AsyncGroup[Runs]):
     act = _Call(Runs.act)
 
     def stream(self, id: str, *, last_event_id: str | None = None) -> AsyncStream:
-        """Give the events of a run from the beginning, or from behind one."""
+        """Return the events of a run, from the first one or after `last_event_id`."""
         return AsyncStream(self._workers, self._group.stream(id, last_event_id=last_event_id))
 
 
@@ -313,9 +333,9 @@ class AsyncKnowledge(AsyncGroup[Knowledge]):
 
 
 class AsyncParley:
-    """A client of a Parley for asyncio: the calls of `Parley`, and the same arguments.
+    """A client of Parley for asyncio, with the same calls and arguments as `Parley`.
 
-    At most `max_workers` calls and streams wait for the service at a time; further ones wait for their turn.
+    At most `max_workers` calls and streams run simultaneously. Further ones are queued.
     """
 
     def __init__(
@@ -350,7 +370,7 @@ class AsyncParley:
         self.knowledge = AsyncKnowledge(workers, client.knowledge)
 
     async def close(self) -> None:
-        """Close all connections. Calls that go on fail."""
+        """Close all connections. Calls in progress fail."""
         self._workers.close()
         self._client.close()
 

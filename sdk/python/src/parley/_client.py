@@ -1,4 +1,4 @@
-"""The client: what can be asked of the service, one class a group of calls."""
+"""The client, with a class for each group of calls."""
 
 from __future__ import annotations
 
@@ -33,26 +33,26 @@ from .types import (
 _T = TypeVar("_T")
 
 RunDecision = Literal["approve", "deny", "happened", "resend", "abandon"]
-"""What a person may decide about a run that is `requires_action`."""
+"""The decisions that a person can make about a run that is `requires_action`."""
 
 _ENDED = ("completed", "failed", "cancelled", "timed_out")
-_LONGEST_WAIT = 55  # seconds that the service waits for a run before it answers
+_LONGEST_WAIT = 55  # maximum seconds that the service waits for a run per request
 
 
 class Group:
-    """What calls have in common."""
+    """The base of a group of calls."""
 
     def __init__(self, client: Parley) -> None:
         self._client = client
         self._http = client._transport
 
     def _page(self, kind: type[_T], path: str, query: Mapping[str, Any]) -> Page[_T]:
-        body = self._http.call(AgentList, Request("GET", path, query))  # whatever the entries are
+        body = self._http.call(AgentList, Request("GET", path, query))  # a list of any type of entries
         return Page(body, lambda cursor: self._page(kind, path, {**query, "cursor": cursor}))
 
 
 class Agents(Group):
-    """Agents of the organization: a prompt, a model, tools, and who may call them."""
+    """Agents of the organization: a prompt, a model, tools, and the allowed callers."""
 
     def create(
         self,
@@ -67,9 +67,10 @@ class Agents(Group):
         allowed_callers: Sequence[Literal["user", "system"]] | None = None,
         widget: WidgetChange | None = None,
     ) -> Agent:
-        """Create an agent of a name and a system prompt, or from a template and what differs from it.
+        """Create an agent from a name and a system prompt, or from a template and changes to it.
 
-        Creating twice makes two agents: when nobody knows whether the service got the request, it is not repeated.
+        Each call creates an agent. The request is not repeated if the service may have carried it
+        out.
         """
         body = {**_agent(name, system_prompt, description, model, fallback_models, tools, allowed_callers, widget), "templateId": template_id}
         return self._http.call(Agent, json_request("POST", "/api/agents", {}, body, repeatable=False))
@@ -79,7 +80,7 @@ class Agents(Group):
         return self._http.call(Agent, Request("GET", "/api/agents", {"id": _id(id)}))
 
     def list(self, *, q: str | None = None, limit: int | None = None, cursor: str | None = None) -> Page[Agent]:
-        """List agents, the newest first; `q` is a part of their names."""
+        """List agents, newest first. `q` is a part of their names."""
         return self._page(Agent, "/api/agents", {"q": q, "limit": limit, "cursor": cursor})
 
     def update(
@@ -96,17 +97,21 @@ class Agents(Group):
         widget: WidgetChange | None = None,
         version: int | None = None,
     ) -> Agent:
-        """Change an agent: what is left out stays. With `version` only if it has that version, else `ConflictError`."""
+        """Change an agent.
+
+        Omitted fields keep their values. With `version`, a different version raises
+        `ConflictError`.
+        """
         body = {**_agent(name, system_prompt, description, model, fallback_models, tools, allowed_callers, widget), "version": version}
         return self._http.call(Agent, json_request("PUT", "/api/agents", {"id": _id(id)}, body, repeatable=version is None))
 
     def delete(self, id: str) -> Deleted:
-        """Delete an agent. Its queued runs are cancelled; what has ended stays readable."""
+        """Delete an agent. Its queued runs are cancelled. Finished runs stay readable."""
         return self._http.call(Deleted, Request("DELETE", "/api/agents", {"id": _id(id)}))
 
 
 class Templates(Group):
-    """Ready-made agents that everybody may chat with."""
+    """The templates that everyone may chat with."""
 
     def list(self, *, limit: int | None = None, cursor: str | None = None) -> Page[Template]:
         """List templates."""
@@ -114,7 +119,7 @@ class Templates(Group):
 
 
 class Chat(Group):
-    """Messages to agents and templates: call it for the run, `stream` for its events."""
+    """Messages to agents and templates. Call it for a run, or `stream` for the run's events."""
 
     def __call__(
         self,
@@ -127,10 +132,11 @@ class Chat(Group):
         wait: bool = True,
         timeout: float | None = None,
     ) -> Run:
-        """Send a message and give the run once it has ended or waits for a person; with `wait=False` at once.
+        """Send a message and return its run, once it has finished or requires an action.
 
-        Messages of one `session_id` are one chat; left out, the message begins one of its own. `timeout` is how many
-        seconds the run may take until `WaitEndedError` is raised; the run goes on then.
+        With `wait=False` it returns as soon as the run is accepted. Messages with the same
+        `session_id` form a chat. By default each message has its own session. After `timeout`
+        seconds it raises `WaitEndedError`, and the run continues.
         """
         request = self._request(message, agent_id, template_id, session_id, idempotency_key, stream=False)
         return self._client.runs._submitted(request, wait, timeout)
@@ -144,7 +150,10 @@ class Chat(Group):
         session_id: str | None = None,
         idempotency_key: str | None = None,
     ) -> Stream:
-        """Send a message, as soon as the stream is read, and give the events of its run."""
+        """Return the events of a message's run.
+
+        The message is sent when the stream is first read.
+        """
         request = self._request(message, agent_id, template_id, session_id, idempotency_key, stream=True)
         return self._client.runs._events(request)
 
@@ -152,12 +161,13 @@ class Chat(Group):
         self, message: str, agent_id: str | None, template_id: str | None, session_id: str | None, key: str | None, *, stream: bool
     ) -> Request:
         if (agent_id is None) == (template_id is None):
-            raise ValueError("give agent_id or template_id")
+            raise ValueError("pass exactly one of agent_id and template_id")
         key = str(uuid.uuid4()) if key is None else key
         if session_id is None:
-            # Of the key, so that the same key is the same message from wherever it is sent; the service takes 128 characters.
+            # Derived from the key, so that the same key always is the same message. A session id
+            # has at most 128 characters.
             if len(key) > 124:
-                raise ValueError("an idempotency_key of more than 124 characters needs a session_id")
+                raise ValueError("session_id is required with an idempotency_key of more than 124 characters")
             session_id = f"key-{key}"
         body = {"sessionId": session_id, "message": message, "stream": stream or None}
         query = {"action": "chat", "id": agent_id, "template": template_id}
@@ -165,7 +175,7 @@ class Chat(Group):
 
 
 class Automations(Group):
-    """Agents run by schedulers, webhooks and services."""
+    """Runs of agents by schedulers, webhooks and services."""
 
     def run(
         self,
@@ -181,16 +191,16 @@ class Automations(Group):
         wait: bool = True,
         timeout: float | None = None,
     ) -> Run:
-        """Run an agent, and give the run once it has ended or waits for a person; with `wait=False` at once.
+        """Run an agent and return the run, once it has finished or requires an action.
 
-        `input` is data for the agent; its key `message`, or the argument of that name, is the text. The same
-        `idempotency_key` and payload give the same run, however often and from wherever they are sent; without one
-        each call is a run of its own. `timeout` is how many seconds the run may take until `WaitEndedError` is raised;
-        the run goes on then.
+        With `wait=False` it returns as soon as the run is accepted. `input` is data for the agent.
+        Its key `message`, or the argument `message`, is the text. Calls with the same
+        `idempotency_key` and payload, from any process, return the same run. The default is a new
+        key per call. After `timeout` seconds it raises `WaitEndedError`, and the run continues.
         """
         given = dict(input or {})
         if message is not None and given.setdefault("message", message) != message:
-            raise ValueError("give the message once: as message or in input")
+            raise ValueError("message and input['message'] differ; pass only one of them")
         body = {"target": _id(target), "input": given, "ttlOverride": ttl_override, "sessionId": session_id}
         headers = {"Idempotency-Key": str(uuid.uuid4()) if idempotency_key is None else idempotency_key}
         for name, value in (("x-automation-id", automation_id), ("x-trigger-type", trigger_type)):
@@ -201,10 +211,10 @@ class Automations(Group):
 
 
 class Runs(Group):
-    """What came of messages and triggers."""
+    """The runs of messages and triggers."""
 
     def get(self, id: str) -> Run:
-        """Read a run as it stands."""
+        """Read a run's current state."""
         return self._http.call(Run, Request("GET", "/api/runs", {"id": _id(id)}))
 
     def list(
@@ -217,35 +227,35 @@ class Runs(Group):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> Page[RunSummary]:
-        """List runs in short, the newest first: `get` gives the whole of one."""
+        """List runs in short form, newest first. `get` returns a complete run."""
         query = {"agentId": agent_id, "sessionId": session_id, "automationId": automation_id, "status": status, "limit": limit}
         return self._page(RunSummary, "/api/runs", {**query, "cursor": cursor})
 
     def wait(self, id: str, *, timeout: float | None = None) -> Run:
-        """Give the run once it has ended or waits for a person.
+        """Wait until a run has finished or requires an action, and return it.
 
-        `timeout` is how many seconds that may take until `WaitEndedError` is raised; the run goes on then.
+        After `timeout` seconds it raises `WaitEndedError`, and the run continues.
         """
         return self._awaited(_id(id), self._deadline(timeout))
 
     def stream(self, id: str, *, last_event_id: str | None = None) -> Stream:
-        """Give the events of a run from the beginning, or from behind one."""
+        """Return the events of a run, from the first one or after `last_event_id`."""
         request = Request("GET", "/api/runs", {"id": _id(id), "stream": "1"})
         source = Source(self._http, request, lambda _: request, last_event_id)
         source.run_id = id
         return Stream(source, self.wait)
 
     def cancel(self, id: str) -> Run:
-        """End a run that goes on; one that has ended stays as it is."""
+        """Cancel a run. A finished run is returned unchanged."""
         return self._http.call(Run, Request("POST", "/api/runs", {"id": _id(id), "action": "cancel"}))
 
     def act(self, id: str, decision: RunDecision, *, tool_call_id: str) -> Run:
-        """Answer the `requiredAction` of a run that waits for a person."""
+        """Decide the `requiredAction` of a run."""
         return self._http.call(Run, Request("POST", "/api/runs", {"id": _id(id), "action": decision, "toolCallId": tool_call_id}))
 
     def _events(self, begin: Request) -> Stream:
         def resume(run_id: str) -> Request | None:
-            if self._client._visitor:  # who may not read runs; the same message with the same key gives the same stream
+            if self._client._visitor:  # visitors may not read runs: repeating the message with its key returns the same stream
                 return None
             return Request("GET", "/api/runs", {"id": run_id, "stream": "1"})
 
@@ -262,7 +272,7 @@ class Runs(Group):
             if _settled(run):
                 return run
             self._go_on(run["id"], asked, deadline)
-            if not self._client._visitor:  # who may not read runs asks by the same message with the same key
+            if not self._client._visitor:  # visitors may not read runs: they wait by repeating the message with its key
                 return self._awaited(run["id"], deadline)
 
     def _awaited(self, id: str, deadline: float) -> Run:
@@ -277,15 +287,18 @@ class Runs(Group):
         return math.inf if timeout is None else self._http.clock() + timeout
 
     def _patience(self, deadline: float) -> int:
-        """Give how many seconds the service should wait: less than the transport does, so that there is an answer."""
+        """Return how many seconds the service should wait:
+
+        less than the transport's timeout, so that it responds in time.
+        """
         most = max(1, min(_LONGEST_WAIT, int(self._http.timeout - 5)))
         return int(min(most, max(0, math.ceil(deadline - self._http.clock())))) if deadline < math.inf else most
 
     def _go_on(self, id: str, asked: float, deadline: float) -> None:
         now = self._http.clock()
         if now >= deadline:
-            raise WaitEndedError(f"run {id} has not ended yet: it goes on", run_id=id)
-        if now - asked < 0.5:  # a service that is being stopped keeps nobody waiting
+            raise WaitEndedError(f"waiting ended before run {id} finished; the run continues", run_id=id)
+        if now - asked < 0.5:  # a service that is shutting down responds immediately
             self._http.pause(0.5)
 
 
@@ -302,12 +315,14 @@ class Knowledge(Group):
         mime_type: str | None = None,
         metadata: Mapping[str, str] | None = None,
     ) -> Document:
-        """Add a document: a path, bytes, a file opened for reading bytes, a text as `content`, or a `url` to fetch.
+        """Add a document: a path, bytes, a file opened in binary mode, a text as `content`, or a
+        `url` to fetch.
 
-        It is read after this returns: see `wait`. The same bytes twice give the same document.
+        The document is processed afterwards; see `wait`. Adding the same bytes again returns the
+        same document.
         """
         if sum(given is not None for given in (file, content, url)) != 1:
-            raise ValueError("give one of file, content and url")
+            raise ValueError("pass exactly one of file, content and url")
         if file is None:
             body = {"name": name, "content": content, "url": url, "mimeType": mime_type, "metadata": metadata}
             return self._http.call(Document, json_request("POST", "/api/knowledge", {}, body))
@@ -315,11 +330,14 @@ class Knowledge(Group):
         return self._http.call(Document, form_request(name or known, data, mime_type, metadata))
 
     def get(self, id: str) -> Document:
-        """Read what is known of a document, and how far it is."""
+        """Read a document's state and progress."""
         return self._http.call(Document, Request("GET", "/api/knowledge", {"id": _id(id)}))
 
     def wait(self, id: str, *, timeout: float | None = None) -> Document:
-        """Give the document once it is `ready` or `failed`; after `timeout` seconds raise `WaitEndedError`."""
+        """Wait until a document is `ready` or `failed`, and return it.
+
+        After `timeout` seconds it raises `WaitEndedError`.
+        """
         deadline = self._client.runs._deadline(timeout)
         pause = 0.1
         while True:
@@ -327,7 +345,7 @@ class Knowledge(Group):
             if document["status"] in ("ready", "failed"):
                 return document
             if self._http.clock() >= deadline:
-                raise WaitEndedError(f"document {id} has not been read yet: it is {document['status']}", document_id=id)
+                raise WaitEndedError(f"waiting ended before document {id} was ready; its status is {document['status']}", document_id=id)
             self._http.pause(min(pause, max(0.0, deadline - self._http.clock())))
             pause = min(2.0, pause * 1.5)
 
@@ -339,7 +357,7 @@ class Knowledge(Group):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> Page[Document]:
-        """List documents, the newest first; `q` is a part of their names."""
+        """List documents, newest first. `q` is a part of their names."""
         return self._page(Document, "/api/knowledge", {"q": q, "status": status, "limit": limit, "cursor": cursor})
 
     def search(
@@ -350,23 +368,25 @@ class Knowledge(Group):
         metadata: Mapping[str, str] | None = None,
         limit: int | None = None,
     ) -> FoundList:
-        """Find passages, the best first, as agents do: in all documents that are ready, or in some of them."""
+        """Find passages, best first, as agents do: in all ready documents, or in some of them."""
         having = [f"{key}:{value}" for key, value in metadata.items()] if metadata else None
         asked = {"query": query, "documentId": document_ids, "metadata": having, "limit": limit}
         return self._http.call(FoundList, Request("GET", "/api/knowledge", asked))
 
     def delete(self, id: str) -> Deleted:
-        """Delete a document; nothing of it is found or cited afterwards."""
+        """Delete a document. Its passages are no longer found or cited."""
         return self._http.call(Deleted, Request("DELETE", "/api/knowledge", {"id": _id(id)}))
 
 
 class Parley:
-    """A client of a Parley. Threads may share it; it keeps connections, so make one and use it.
+    """A client of Parley. Threads may share it. It keeps connections open, so create it once and
+    reuse it.
 
-    `api_key`, `base_url` and `organization_id` come from `PARLEY_API_KEY`, `PARLEY_BASE_URL` and
-    `PARLEY_ORGANIZATION_ID` unless given; the token of a login session does as a key. `demo=True` needs no key, and
-    lists templates and chats with them. `timeout` is how many seconds connecting, sending or waiting for the next bytes
-    of an answer may take; `max_retries` how often a request is sent again where that helps and is safe.
+    `api_key`, `base_url` and `organization_id` default to `PARLEY_API_KEY`, `PARLEY_BASE_URL` and
+    `PARLEY_ORGANIZATION_ID`. `api_key` may also be the token of a login session. `demo=True` needs
+    no key: it lists templates and chats with them. `timeout` is the maximum number of seconds to
+    connect, to send, or to wait for the next bytes of a response. `max_retries` is how many times a
+    request is sent again, where a retry is useful and safe.
     """
 
     def __init__(
@@ -383,7 +403,7 @@ class Parley:
         self.base_url: str = base_url or os.environ.get("PARLEY_BASE_URL") or "http://127.0.0.1:8080"
         """The address of the service."""
         headers = _identity(api_key, organization_id, demo)
-        self._visitor = demo or headers.get("Authorization", "").startswith("Bearer wt_")  # who may not read runs
+        self._visitor = demo or headers.get("Authorization", "").startswith("Bearer wt_")  # visitors may not read runs
         self._transport = Transport(self.base_url, headers, timeout, max_retries, ssl_context)
         self.agents = Agents(self)
         self.templates = Templates(self)
@@ -393,7 +413,7 @@ class Parley:
         self.knowledge = Knowledge(self)
 
     def close(self) -> None:
-        """Close the connections that are kept. What goes on in other threads ends by itself."""
+        """Close the idle connections. Calls in progress in other threads finish normally."""
         self._transport.close()
 
     def __enter__(self) -> Parley:
@@ -407,20 +427,20 @@ class Parley:
 
 
 def _identity(api_key: str | None, organization_id: str | None, demo: bool) -> dict[str, str]:
-    """Give the headers of every request."""
+    """Return the headers of every request."""
     headers = {"Accept": "application/json", "User-Agent": f"parley-sdk-python/{VERSION}"}
     if demo:
         if api_key:
-            raise ParleyError("demo mode takes no api_key")
+            raise ParleyError("api_key is not allowed with demo")
         return {**headers, "x-tenant-id": "tenant_demo"}
-    if api_key is not None and not api_key.strip():  # a setting of the caller's that is empty must not become somebody else's key
+    if api_key is not None and not api_key.strip():  # an empty argument must not fall back to the environment's key
         raise ParleyError("api_key is blank")
     key = (api_key or os.environ.get("PARLEY_API_KEY") or "").strip()
     organization = (organization_id or os.environ.get("PARLEY_ORGANIZATION_ID") or "").strip()
     if not key:
-        raise ParleyError("no API key: give api_key or set PARLEY_API_KEY; Parley(demo=True) chats with templates without one")
+        raise ParleyError("no API key; pass api_key or set PARLEY_API_KEY, or use Parley(demo=True) to chat with templates")
     if not all("!" <= letter <= "~" for letter in key + organization):
-        raise ParleyError("api_key or organization_id has characters that no key and no id has")
+        raise ParleyError("api_key or organization_id contains invalid characters")
     if organization:
         headers["x-organization-id"] = organization
     if key.startswith("ak_"):
@@ -439,9 +459,10 @@ VERSION = _version()
 
 
 def _id(value: str) -> str:
-    """Refuse what would turn a question about one thing into one about all of them."""
+    """Reject a missing id, which would turn a request for an object into a request for all objects.
+    """
     if not isinstance(value, str) or not value:
-        raise ValueError(f"an id is a text that is not empty, not {value!r}")
+        raise ValueError(f"id must be a non-empty string, not {value!r}")
     return value
 
 

@@ -1,4 +1,4 @@
-"""What can go wrong, as exceptions."""
+"""The exceptions of the package."""
 
 from __future__ import annotations
 
@@ -35,20 +35,24 @@ class ParleyError(Exception):
 
 
 class ConnectionError(ParleyError, builtins.ConnectionError):
-    """The service could not be reached, or the connection broke before the answer was complete."""
+    """The service could not be reached, or the connection was lost before the response was
+    complete.
+    """
 
     sent: bool = True
-    """Whether the service may have got the request."""
+    """Whether the service may have received the request."""
 
 
 class TimeoutError(ConnectionError, builtins.TimeoutError):
-    """The service took longer than `timeout` to connect, to take the request or to go on with its answer."""
+    """The service took longer than `timeout` to connect, to accept the request, or to send more of
+    its response.
+    """
 
 
 class APIError(ParleyError):
-    """The service refused the request or failed at it.
+    """The service refused or failed the request.
 
-    `str()` of it is made for people; programs look at `code`, which is stable, and at `errors`.
+    `str()` of it is for people. Programs use `code`, which is stable, and `errors`.
     """
 
     def __init__(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
@@ -56,17 +60,17 @@ class APIError(ParleyError):
         self.status: int = status
         """The HTTP status."""
         self.code: str | None = problem["code"] if problem else None
-        """The stable code, such as `rate_limited`; None when something else than the service answered."""
-        self.detail: str = problem["detail"] if problem else f"the answer is none of Parley's: {_excerpt(body)}"
-        """What is wrong, for people."""
+        """The stable code, for example `rate_limited`; None if another server responded."""
+        self.detail: str = problem["detail"] if problem else f"the response is not from Parley; check base_url: {_excerpt(body)}"
+        """The description of the error, for people."""
         self.request_id: str | None = problem["requestId"] if problem else headers.get("x-request-id")
-        """Finds the request in the service's log."""
+        """Identifies the request in the service's log."""
         self.errors: list[FieldError] = problem["errors"] if problem else []
-        """Each field at fault, all of them at once."""
+        """All invalid fields."""
         self.retryable: bool = problem["retryable"] if problem else status in (408, 429, 502, 503, 504)
         """Whether the same request may succeed later."""
         self.retry_after: float | None = _seconds(headers.get("retry-after"))
-        """Seconds after which the service asks to be tried again, when it says so."""
+        """Seconds before a retry makes sense, if the service sent a time."""
         super().__init__(status, dict(headers), body)
 
     def __str__(self) -> str:
@@ -79,11 +83,11 @@ class APIError(ParleyError):
 
 
 class BadRequestError(APIError):
-    """400, 405, 413, 415: body, query or headers are not as they must be; `errors` names the fields."""
+    """400, 405, 413, 415: the body, query or headers are invalid. `errors` lists the fields."""
 
 
 class AuthenticationError(APIError):
-    """401: no API key, or one that is not valid."""
+    """401: the API key is missing or invalid."""
 
 
 class PermissionDeniedError(APIError):
@@ -91,39 +95,46 @@ class PermissionDeniedError(APIError):
 
 
 class NotFoundError(APIError):
-    """404 or 410: there is nothing by this id for this caller, or it was erased."""
+    """404 or 410: the object does not exist for this caller, or was erased."""
 
 
 class ConflictError(APIError):
-    """409, 412 or 422: it was changed meanwhile, or the idempotency key belongs to another request."""
+    """409, 412 or 422:
+
+    the object was changed in the meantime, or the idempotency key belongs to another request.
+    """
 
 
 class RateLimitError(APIError):
-    """429: too many requests, or the budget is used up; `retry_after` says when to come back."""
+    """429:
+
+    too many requests, or the budget is used up. `retry_after` is the time before a retry.
+    """
 
 
 class ServerError(APIError):
-    """5xx: the service, or something in front of it, failed."""
+    """5xx: the service or a proxy failed."""
 
 
 class StreamRestartedError(ParleyError):
-    """The run began anew and now answers otherwise than the text that `text()` has already given.
+    """The run was restarted, and its answer differs from the text that `text()` has already
+    returned.
 
-    The run goes on; `final_run()` of the stream gives its answer.
+    The run continues. `final_run()` of the stream returns its answer.
     """
 
 
 class WaitEndedError(ParleyError, builtins.TimeoutError):
-    """The caller's `timeout` was over before the run, or the reading of a document, had come to its end: it goes on.
+    """The caller's `timeout` expired before the run finished, or before the document was processed.
 
-    The service is well and has answered; `client.runs.wait(error.run_id)` goes on waiting.
+    The run or document continues. `client.runs.wait(error.run_id)` waits again.
     """
 
     def __init__(self, message: str, *, run_id: str | None = None, document_id: str | None = None) -> None:
         self.run_id: str | None = run_id
-        """The run that was waited for; None when it was a document."""
+        """The awaited run; None if it was a document."""
         self.document_id: str | None = document_id
-        """The document that was waited for; None when it was a run."""
+        """The awaited document; None if it was a run."""
         super().__init__(message)
 
 
@@ -141,7 +152,10 @@ class RunFailedError(ParleyError):
 
 
 def raise_for_status(run: Run) -> Run:
-    """Give the run back when it completed; raise `RunFailedError` when it failed, was cancelled, timed out, or waits."""
+    """Return a completed run.
+
+    Raise `RunFailedError` if it failed, was cancelled, timed out or requires an action.
+    """
     if run["status"] != "completed":
         raise RunFailedError(run)
     return run
@@ -160,13 +174,16 @@ _BY_STATUS: dict[int, type[APIError]] = {
 
 
 def api_error(status: int, headers: Mapping[str, str], body: bytes) -> APIError:
-    """Give the exception for an answer that is none of success; the names of headers are in lower case."""
+    """Return the exception for an unsuccessful response. Header names are in lower case."""
     others = ServerError if status >= 500 else BadRequestError if status >= 400 else APIError
     return _BY_STATUS.get(status, others)(status, headers, body)
 
 
 def _problem(body: bytes) -> Problem | None:
-    """Read a problem of the service's; None for whatever else, such as the error page of a proxy."""
+    """Parse a problem of the service.
+
+    Return None for any other body, for example a proxy's error page.
+    """
     try:
         value = json.loads(body)
     except ValueError:
@@ -179,7 +196,7 @@ def _problem(body: bytes) -> Problem | None:
 
 def _excerpt(body: bytes) -> str:
     text = body[:400].decode("utf-8", "replace")
-    return " ".join(text.split())[:200] or "an empty answer"
+    return " ".join(text.split())[:200] or "an empty response"
 
 
 def _seconds(header: str | None) -> float | None:

@@ -1,4 +1,4 @@
-"""Server-sent events: the lines of a stream, and the stream that goes on after a cut."""
+"""Server-sent events: the parser, and the stream that resumes after a lost connection."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ._errors import APIError, ConnectionError, ParleyError, StreamRestartedErro
 from ._transport import Live, Request, Transport
 from .types import Run, RunEvent
 
-_STEADY = 10.0  # seconds that a connection must have held for its cut to count as the first one
+_STEADY = 10.0  # seconds of a connection after which its loss counts as the first failure
 
 
 class Parser:
-    """Makes events of bytes, wherever these are divided."""
+    """Parses bytes, in chunks of any size, into events."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
@@ -24,7 +24,7 @@ class Parser:
         self._fields: dict[bytes, bytes] = {}
 
     def feed(self, data: bytes) -> Iterable[RunEvent]:
-        """Give the events that are complete with these bytes."""
+        """Yield the events that these bytes complete."""
         self._rest += data
         begin = 0
         while (end := self._rest.find(b"\n", max(begin, self._searched))) >= 0:
@@ -42,7 +42,7 @@ class Parser:
         value = value.removeprefix(b" ")
         if name == b"data" and name in self._fields:
             value = self._fields[name] + b"\n" + value
-        self._fields[name] = value  # a comment is the field without a name
+        self._fields[name] = value  # a comment is a field without a name
 
     def _taken(self) -> dict[bytes, bytes]:
         fields, self._fields = self._fields, {}
@@ -53,26 +53,26 @@ def _event(fields: dict[bytes, bytes]) -> RunEvent:
     try:
         event = {"id": fields[b"id"].decode(), "event": fields[b"event"].decode(), "data": json.loads(fields[b"data"])}
     except (KeyError, ValueError) as error:
-        raise ParleyError(f"the stream has an event that cannot be read: {error!r}") from None
+        raise ParleyError(f"invalid event in the stream: {error!r}") from None
     return cast(RunEvent, event)
 
 
 class Source:
-    """The events of one run, read over as many connections as it takes.
+    """The events of a run, read over as many connections as needed.
 
-    One thread at a time reads (`fill`); what it has read is in `ready`, which any thread may take from.
+    One thread at a time reads with `fill`. The events are in `ready`, and any thread may take them.
     """
 
     def __init__(self, transport: Transport, begin: Request, resume: Callable[[str], Request | None], last: str | None = None) -> None:
         self.ready: deque[RunEvent] = deque()
-        self.run: Run | None = None  # once the last event was read
+        self.run: Run | None = None  # set once the last event was read
         self.run_id: str | None = None
-        self.over = False  # nothing more will be read
+        self.over = False  # no more events will be read
         self.last = last  # the id of the last event that was read
-        self.given = last  # of the last that was taken
+        self.given = last  # the id of the last event that was taken
         self._transport = transport
         self._begin = begin
-        self._resume = resume  # how to go on, by the run's id; None: by the request that began
+        self._resume = resume  # returns the request that resumes the run; None repeats the first request
         self._reading = threading.Lock()
         self._live: Live | None = None
         self._parser = Parser()
@@ -80,7 +80,7 @@ class Source:
         self._failures = 0
 
     def fill(self) -> None:
-        """Wait for the next event; afterwards there is one in `ready`, or the stream is over."""
+        """Wait for the next event. Afterwards `ready` contains an event, or the stream is over."""
         with self._reading:
             while not self.ready and not self.over:
                 try:
@@ -95,7 +95,7 @@ class Source:
                 self._disconnect()
 
     def take(self) -> RunEvent:
-        """Give the next event that was read."""
+        """Return the next event that was read."""
         event = self.ready.popleft()
         self.given = event["id"]
         return event
@@ -109,7 +109,7 @@ class Source:
             if self.last is None or _number(event["id"]) > _number(self.last):
                 self._accept(event)
         if not data and not self.over:
-            raise ConnectionError("the stream ended before the run did")
+            raise ConnectionError("the stream ended before the run finished")
 
     def _accept(self, event: RunEvent) -> None:
         self.last = event["id"]
@@ -117,7 +117,7 @@ class Source:
         self.ready.append(event)
         self._failures = 0
         data = cast(dict[str, Any], event["data"])
-        if "run" in data:  # the last event, whatever the run's end is called
+        if "run" in data:  # the last event of the run
             self.run = data["run"]
             self.over = True
 
@@ -125,18 +125,18 @@ class Source:
         request = (self._resume(self.run_id) if self.run_id else None) or self._begin
         headers = {**request.headers, "Accept": "text/event-stream", **({"Last-Event-ID": self.last} if self.last else {})}
         live = self._transport.open(Request(request.method, request.path, request.query, headers, request.body))
-        if live.status == 204:  # the run has ended, and `last` is its last event
+        if live.status == 204:  # the run has finished, and `last` is its last event
             live.close()
             self.over = True
             return
         if not live.headers.get("content-type", "").startswith("text/event-stream"):
             live.close()
-            raise ParleyError(f"{request.method} {request.path}: the answer is no stream; is base_url a Parley?")
+            raise ParleyError(f"{request.method} {request.path}: the response is not an event stream; check base_url")
         self._live, self._parser, self._opened = live, Parser(), self._transport.clock()
         self.run_id = self.run_id or live.headers.get("location", "").partition("id=")[2] or None
 
     def _recover(self, error: ParleyError) -> None:
-        """Wait as long as is good before the next connection; raise the error when there should be none."""
+        """Wait before the next connection, or raise the error if there must be none."""
         if self.over:
             return
         if self._opened and self._transport.clock() - self._opened > _STEADY:
@@ -146,7 +146,7 @@ class Source:
         if delay is None:
             raise error
         if self._failures or self.last is None or isinstance(error, APIError):
-            self._transport.pause(delay)  # a stream that was cut goes on at once; only what fails again waits
+            self._transport.pause(delay)  # a lost stream reconnects immediately; a repeated failure waits
         self._failures += 1
 
     def _disconnect(self) -> None:
@@ -155,42 +155,45 @@ class Source:
             live.close()
 
     def leave(self) -> None:
-        """Close the connection, from any thread; `fill` would open another one and go on behind what was read."""
+        """Close the connection, from any thread.
+
+        `fill` would reconnect and continue after the last event read.
+        """
         if self._reading.acquire(blocking=False):
             try:
                 self._disconnect()
             finally:
                 self._reading.release()
         elif (live := self._live) is not None:
-            live.abort()  # who reads closes it
+            live.abort()  # the reading thread closes it
 
     def close(self) -> None:
-        """Close the connection for good."""
+        """Close the stream permanently."""
         self.over = True
         self.leave()
 
 
 class Told:
-    """The answer's text for readers to whom nothing that they were given can be taken back."""
+    """Tracks the text that a reader has received, which cannot be withdrawn."""
 
     def __init__(self) -> None:
         self._told: list[str] = []
-        self._again: str | None = None  # what was told by a void attempt and has not come again
+        self._again: str | None = None  # text of a void attempt that has not been repeated yet
 
     def text(self, event: RunEvent) -> str:
-        """Give what of an event's text was never told."""
+        """Return the part of an event's text that the reader has not received."""
         if event["event"] == "run.restarted":
             self._again = "".join(self._told)
             self._told = [self._again]
         if event["event"] == "run.completed" and self._again:
-            raise StreamRestartedError(f"run {event['data']['runId']} began anew, and its answer lacks text that was given before")
+            raise StreamRestartedError(f"run {event['data']['runId']} was restarted, and its answer lacks text that was already returned")
         if event["event"] != "message.delta":
             return ""
         fresh = event["data"]["text"]
         if self._again:
             again, fresh = fresh[: len(self._again)], fresh[len(self._again) :]
             if not self._again.startswith(again):
-                raise StreamRestartedError(f"run {event['data']['runId']} began anew, with another answer than was given before")
+                raise StreamRestartedError(f"run {event['data']['runId']} was restarted with a different answer")
             self._again = self._again[len(again) :]
         self._told.append(fresh)
         return fresh

@@ -1,4 +1,4 @@
-"""What is read of the service piece by piece: lists by their pages, and runs by their events."""
+"""Results that are read in parts: lists page by page, and runs event by event."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _T = TypeVar("_T")
 
 
 class Page(Generic[_T]):
-    """A page of a list. Iterating over it goes on with the pages behind it."""
+    """A page of a list. Iterating it yields the entries of this page and of all following pages."""
 
     def __init__(self, body: Mapping[str, Any], follow: Callable[[str], Page[_T]]) -> None:
         self.data: list[_T] = body["data"]
@@ -21,11 +21,11 @@ class Page(Generic[_T]):
         self.has_more: bool = body["hasMore"]
         """Whether there is a next page."""
         self.next_cursor: str | None = body["nextCursor"]
-        """What to give as `cursor` for the next page; None on the last one."""
+        """The cursor of the next page, for the parameter `cursor`; None on the last page."""
         self._follow = follow
 
     def next_page(self) -> Page[_T] | None:
-        """Give the page behind this one; None on the last one."""
+        """Read the next page; None after the last one."""
         return self._follow(self.next_cursor) if self.next_cursor else None
 
     def __iter__(self) -> Iterator[_T]:
@@ -36,10 +36,10 @@ class Page(Generic[_T]):
 
 
 class Stream:
-    """The events of a run as they happen, and again from where they were when the connection breaks.
+    """The events of a run as they happen. A broken stream resumes after the last event.
 
-    Iterate over it, or over `text()`. Leaving the loop closes the connection; another loop goes on behind the last
-    event. In a `with` statement it is closed for good at the end.
+    Iterate over it, or over `text()`. Leaving the loop closes the connection, and another loop
+    continues after the last event. A `with` statement closes the stream permanently at its end.
     """
 
     def __init__(self, source: Source, read: Callable[[str], Run]) -> None:
@@ -53,7 +53,10 @@ class Stream:
 
     @property
     def last_event_id(self) -> str | None:
-        """The id of the last event that was given: `client.runs.stream(run_id, last_event_id=…)` goes on behind it, in any process."""
+        """The id of the last event that was returned.
+
+        `client.runs.stream(run_id, last_event_id=…)` continues after it, in any process.
+        """
         return self._source.given
 
     def __iter__(self) -> Iterator[RunEvent]:
@@ -69,10 +72,10 @@ class Stream:
             source.leave()
 
     def text(self) -> Iterator[str]:
-        """Give the answer piece by piece.
+        """Yield the answer in pieces.
 
-        A run that begins anew tells its answer again: what was given comes once. Should the new answer differ from
-        it, `StreamRestartedError` is raised.
+        If the run restarts, text that was already returned is not repeated. If the new answer
+        differs, `StreamRestartedError` is raised.
         """
         told = Told()
         for event in self:
@@ -80,17 +83,17 @@ class Stream:
                 yield text
 
     def final_run(self) -> Run:
-        """Read to the end, passing over the events that are left, and give the run."""
+        """Read the rest of the stream, and return the run."""
         for _ in self:
             pass
         if self._source.run is not None:
             return self._source.run
         if self._source.run_id is None:
-            raise ParleyError("the stream was closed before it had begun")
+            raise ParleyError("the stream was closed before its first event")
         return self._read(self._source.run_id)
 
     def close(self) -> None:
-        """Close the connection for good. The run goes on."""
+        """Close the stream permanently. The run continues."""
         self._source.close()
 
     def __enter__(self) -> Stream:

@@ -1,4 +1,4 @@
-"""Requests with a body: of JSON, and the form that uploads a file."""
+"""Requests with a body: JSON, and the form that uploads a file."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ def json_request(
     *,
     repeatable: bool = True,
 ) -> Request:
-    """Give a request with a JSON body, of which what is None is left out."""
+    """Return a request with a JSON body. Fields that are None are omitted."""
     given = {name: value for name, value in body.items() if value is not None}
-    # Half a surrogate pair becomes its escape, and the service says which field it is in.
+    # An unpaired surrogate is escaped, so that the service reports the field that contains it.
     raw = json.dumps(given, ensure_ascii=False, allow_nan=False).encode(errors="backslashreplace")
     return Request(method, path, query, {**(headers or {}), "Content-Type": "application/json"}, raw, repeatable)
 
 
 def read_file(file: str | os.PathLike[str] | bytes | IO[bytes]) -> tuple[str, bytes]:
-    """Give name and content of a path, of bytes or of an open file."""
+    """Return the name and the content of a path, of bytes or of an open file."""
     if isinstance(file, (bytes, bytearray, memoryview)):
         return "", bytes(file)
     if isinstance(file, (str, os.PathLike)):
@@ -38,15 +38,15 @@ def read_file(file: str | os.PathLike[str] | bytes | IO[bytes]) -> tuple[str, by
             return os.path.basename(os.fspath(file)), opened.read()
     data = file.read()
     if isinstance(data, str):
-        raise TypeError("open the file for reading bytes: open(path, 'rb')")
+        raise TypeError("file must be opened in binary mode: open(path, 'rb')")
     name = getattr(file, "name", "")
     return os.path.basename(name) if isinstance(name, str) else "", data
 
 
 def form_request(name: str, data: bytes, mime_type: str | None, metadata: Mapping[str, str] | None) -> Request:
-    """Give the form that uploads a file."""
+    """Return the form that uploads a file."""
     if not name:
-        raise ValueError("give the name of the document: name=…")
+        raise ValueError("name is required for this file; pass name=…")
     boundary = secrets.token_hex(16)
     quoted = name.replace("\\", "\\\\").replace('"', "%22").replace("\r", "%0D").replace("\n", "%0A")
     kind = mime_type or mimetypes.guess_type(name)[0] or "application/octet-stream"

@@ -1,4 +1,7 @@
-"""Requests over connections that are kept: one connection per request at a time, any number of threads."""
+"""Requests over reused connections.
+
+A connection carries one request at a time, and any number of threads may send.
+"""
 
 from __future__ import annotations
 
@@ -26,37 +29,40 @@ _T = TypeVar("_T")
 
 _log = logging.getLogger("parley")
 
-_IDLE = 60.0  # seconds that an unused connection is kept: well below the two minutes of the service
+_IDLE = 60.0  # seconds that an idle connection is kept: well below the service's two minutes
 _IDLE_CONNECTIONS = 64
-_LONGEST_PAUSE = 60.0  # who asks to be left alone for longer than this is not asked again by itself
-_SILENCE = 30.0  # the service says something on a stream every 10 seconds; silence of this length is a broken connection
+_LONGEST_PAUSE = 60.0  # seconds; a longer Retry-After is not retried automatically
+_SILENCE = 30.0  # seconds without data after which a stream counts as broken; the service sends something every 10 seconds
 
 
 @dataclass(frozen=True)
 class Request:
-    """One request, as often as it is sent."""
+    """A request, which may be sent several times."""
 
     method: str
     path: str
-    query: Mapping[str, Any] = field(default_factory=dict)  # what is None is left out, what is a list comes repeatedly
+    query: Mapping[str, Any] = field(default_factory=dict)  # None values are omitted, lists are repeated
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes | None = None
-    repeatable: bool = True  # sent twice it has the effect of being sent once
+    repeatable: bool = True  # sending it twice has the effect of sending it once
 
     def __post_init__(self) -> None:
-        """Refuse what would be read as another header."""
+        """Reject values that would be read as another header."""
         for name, value in self.headers.items():
             if any(mark in value for mark in "\0\r\n"):
-                raise ParleyError(f"{name} may not hold a line break")
+                raise ParleyError(f"{name} contains a line break")
 
     def target(self) -> str:
-        """Give path and query."""
+        """Return the path and the query."""
         query = urlencode([(name, value) for name, value in self.query.items() if value is not None], doseq=True, errors="surrogatepass")
         return f"{self.path}?{query}" if query else self.path
 
 
 class Call:
-    """A call in progress, which another thread may cancel: that closes its connection and wakes it from its pauses."""
+    """A call in progress, which another thread may cancel.
+
+    Cancelling closes its connection and ends its pauses.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -64,24 +70,24 @@ class Call:
         self._cancelled = threading.Event()
 
     def cancel(self) -> None:
-        """End the call, which fails then."""
+        """Cancel the call, which then fails."""
         with self._lock:
             self._cancelled.set()
             _hang_up(self._socket)
 
     def check(self) -> None:
-        """Fail when the call was cancelled."""
+        """Raise if the call was cancelled."""
         if self._cancelled.is_set():
             raise ParleyError("the call was cancelled")
 
     def pause(self, seconds: float) -> None:
-        """Wait, unless the call is cancelled."""
+        """Wait, or raise if the call is cancelled."""
         self._cancelled.wait(seconds)
         self.check()
 
     @contextlib.contextmanager
     def using(self, sock: socket.socket | None) -> Iterator[None]:
-        """Say which connection `cancel` closes."""
+        """Set the connection that `cancel` closes."""
         with self._lock:
             self.check()
             self._socket = sock
@@ -93,50 +99,53 @@ class Call:
 
 
 CURRENT: ContextVar[Call | None] = ContextVar("parley_call", default=None)
-"""The call that the running worker thread carries out; none in the threads of callers."""
+"""The call that the current worker thread carries out; None in the caller's threads."""
 
 
 def current() -> Call:
-    """Give the call that is being carried out."""
+    """Return the call in progress."""
     return CURRENT.get() or Call()
 
 
 class Connection:
-    """One connection; whoever holds it is alone with it."""
+    """A connection, used by one thread at a time."""
 
     def __init__(self, link: http.client.HTTPConnection) -> None:
         self.link = link
-        self.socket: socket.socket | None = None  # kept apart: http.client forgets it when the answer ends the connection
+        self.socket: socket.socket | None = None  # kept separately, because http.client drops it when the response ends the connection
         self.fresh = True
         self._process = os.getpid()
         self._since = 0.0
 
     def connect(self, address: str) -> None:
-        """Connect, if it is not; what hinders it says to which address."""
+        """Connect if necessary. An error names the address."""
         if self.socket is None:
             with _failures(sent=False, where=f"{address}: "):
                 self.link.connect()
             self.socket = self.link.sock
 
     def rest(self) -> None:
-        """Note that it is used no more for now."""
+        """Mark the connection as idle."""
         self.fresh, self._since = False, time.monotonic()
 
     def usable(self) -> bool:
-        """Whether it may carry another request: a child of fork has no part in it, and readable now means closed."""
+        """Whether it can carry another request.
+
+        A forked child must not use it, and a readable idle connection was closed.
+        """
         if self.socket is None or self._process != os.getpid() or time.monotonic() - self._since > _IDLE:
             return False
         return not _readable(self.socket)
 
     def close(self) -> None:
-        """Close it, unless the parent process goes on with it."""
+        """Close it, unless it belongs to the parent process."""
         if self._process == os.getpid():
             _hang_up(self.socket)
         self.link.close()
 
 
 class Live:
-    """An answer that is being read."""
+    """A response that is being read."""
 
     def __init__(self, connection: Connection, response: http.client.HTTPResponse) -> None:
         self.status = response.status
@@ -145,12 +154,12 @@ class Live:
         self.response = response
 
     def whole(self) -> bytes:
-        """Give all of its body."""
+        """Return the whole body."""
         with current().using(self.connection.socket), _failures():
             return self.response.read()
 
     def read(self) -> bytes:
-        """Give what has come of its body, at least a byte; none at the end."""
+        """Return the next part of the body, at least one byte, or no bytes at the end."""
         sock = self.connection.socket
         with current().using(sock), _failures():
             if sock is not None:
@@ -158,7 +167,7 @@ class Live:
             return self.response.read1(65536)
 
     def abort(self) -> None:
-        """End the connection while another thread may be reading, which fails then."""
+        """Close the connection while another thread may be reading, whose read then fails."""
         _hang_up(self.connection.socket)
 
     def close(self) -> None:
@@ -168,7 +177,7 @@ class Live:
 
 
 class Transport:
-    """Sends requests to one service with one credential, again where that helps."""
+    """Sends requests to a service with a credential, and retries them where that is useful."""
 
     def __init__(
         self, base_url: str, headers: Mapping[str, str], timeout: float, max_retries: int, context: ssl.SSLContext | None
@@ -198,7 +207,7 @@ class Transport:
             self._connect = lambda: http.client.HTTPConnection(host, port, timeout=timeout)
 
     def call(self, kind: type[_T], request: Request) -> _T:
-        """Give the JSON that answers a request, which the contract says is a `kind`."""
+        """Send a request, and return the JSON of its response, which has the type `kind`."""
         failures, lost = 0, False
         while True:
             try:
@@ -206,7 +215,7 @@ class Transport:
                 return value
             except (APIError, ConnectionError) as error:
                 if lost and request.method == "DELETE" and isinstance(error, NotFoundError):
-                    return cast(_T, {"id": request.query["id"], "deleted": True})  # by the request whose answer was lost
+                    return cast(_T, {"id": request.query["id"], "deleted": True})  # deleted by the request whose response was lost
                 lost = lost or (isinstance(error, ConnectionError) and error.sent)
                 delay = self.delay(error, failures, request.repeatable)
                 if delay is None:
@@ -220,10 +229,13 @@ class Transport:
         try:
             return json.loads(body)
         except ValueError:
-            raise ParleyError(f"{request.method} {request.path}: the answer is no JSON; is base_url a Parley?") from None
+            raise ParleyError(f"{request.method} {request.path}: the response is not JSON; check base_url") from None
 
     def open(self, request: Request) -> Live:
-        """Send a request once and give its answer, whose body is still to be read; raise what is none of success."""
+        """Send a request once, and return its response with an unread body.
+
+        Raise if the response is not successful.
+        """
         call = current()
         call.check()
         connection = self._take(request)
@@ -237,12 +249,14 @@ class Transport:
             if live.status < 300:
                 return live
             raise api_error(live.status, live.headers, self._whole(live))
-        # Who is at the other end closes connections that rest; this one may have been closed just as it was taken.
+        # Servers close idle connections; this connection may have been closed just before it was
+        # used.
         self._forget()
         return self.open(request)
 
     def _exchange(self, call: Call, connection: Connection, request: Request) -> http.client.HTTPResponse:
-        # As UTF-8, which http.client does to bytes alone; names of automations may be in any script.
+        # Encoded as UTF-8, which http.client only accepts as bytes; names of automations may be in
+        # any script.
         headers: Any = {name: value.encode(errors="surrogatepass") for name, value in {**self._headers, **request.headers}.items()}
         connection.connect(self._address)
         with call.using(connection.socket), _failures():
@@ -262,7 +276,7 @@ class Transport:
                 live.close()
 
     def delay(self, error: ParleyError, failures: int, repeatable: bool) -> float | None:
-        """Say how long to wait before a request that failed is sent again; None when it must not be."""
+        """Return the seconds before a failed request is sent again, or None if it must not be."""
         if failures >= self.max_retries:
             return None
         backoff: float = min(8.0, 0.5 * 2**failures) * random.uniform(0.75, 1)
@@ -270,7 +284,7 @@ class Transport:
             return backoff if repeatable or not error.sent else None
         if not isinstance(error, APIError) or not error.retryable or (error.status < 500 and error.status not in (408, 409, 429)):
             return None
-        if not repeatable and error.status not in (429, 503):  # with these two nothing was accepted
+        if not repeatable and error.status not in (429, 503):  # with these two, nothing was accepted
             return None
         if error.retry_after is not None:
             return max(error.retry_after, backoff) if error.retry_after <= _LONGEST_PAUSE else None
@@ -280,7 +294,8 @@ class Transport:
         with self._lock:
             if self._closed:
                 raise ParleyError("the client is closed")
-        # Whose second time is not like the first gets a fresh connection: one that has rested may break and leave a doubt.
+        # A request that is not repeatable gets a new connection, because an idle one may break and
+        # leave its outcome unknown.
         while request.repeatable and request.method != "DELETE":
             with self._lock:
                 if not self._idle:
@@ -306,7 +321,7 @@ class Transport:
             connection.close()
 
     def close(self) -> None:
-        """Close the connections that rest; further requests fail."""
+        """Close the idle connections. Further requests fail."""
         with self._lock:
             self._closed = True
         self._forget()
@@ -318,7 +333,7 @@ class Transport:
 
 @contextlib.contextmanager
 def _failures(sent: bool = True, where: str = "") -> Iterator[None]:
-    """Turn what sockets and http.client raise into exceptions of this package."""
+    """Convert the exceptions of sockets and http.client into exceptions of this package."""
     try:
         yield
     except (OSError, http.client.HTTPException) as error:
@@ -329,14 +344,14 @@ def _failures(sent: bool = True, where: str = "") -> Iterator[None]:
 
 
 def _hang_up(sock: socket.socket | None) -> None:
-    """End both directions at once; closing alone would leave a thread that reads waiting."""
+    """Shut down both directions. Closing alone would leave a reading thread waiting."""
     if sock is not None:
         with contextlib.suppress(OSError):
-            socket.socket.shutdown(sock, socket.SHUT_RDWR)  # of TLS too the socket below, which any thread may end
+            socket.socket.shutdown(sock, socket.SHUT_RDWR)  # for TLS too, this is the underlying socket, which any thread may shut down
 
 
 def _readable(sock: socket.socket) -> bool:
-    if hasattr(select, "poll"):  # select alone cannot look at descriptors from 1024 on
+    if hasattr(select, "poll"):  # select cannot handle descriptors from 1024 on
         poll = select.poll()
         poll.register(sock, select.POLLIN)
         return bool(poll.poll(0))

@@ -514,69 +514,69 @@ __all__ = [
 
 
 AgentId: TypeAlias = str
-"""Names an agent."""
+"""The id of an agent."""
 
 
 OrganizationId: TypeAlias = str
-"""Names an organization."""
+"""The id of an organization."""
 
 
 UserId: TypeAlias = str
-"""Names a person."""
+"""The id of a user."""
 
 
 InvitationId: TypeAlias = str
-"""Names an invitation."""
+"""The id of an invitation."""
 
 
 KeyId: TypeAlias = str
-"""Names an API key."""
+"""The id of an API key."""
 
 
 RunId: TypeAlias = str
-"""Names a run."""
+"""The id of a run."""
 
 
 MessageId: TypeAlias = str
-"""Names a message."""
+"""The id of a message."""
 
 
 DocumentId: TypeAlias = str
-"""Names a document."""
+"""The id of a document."""
 
 
 LoginSessionId: TypeAlias = str
-"""Names a login session."""
+"""The id of a login session."""
 
 
 BudgetId: TypeAlias = str
-"""Names a budget."""
+"""The id of a budget."""
 
 
 FileId: TypeAlias = str
-"""Names a file that a run has made."""
+"""The id of a file that a run made."""
 
 
 Bytes: TypeAlias = bytes
-"""Bytes as they are."""
+"""Raw bytes."""
 
 
 SourceId: TypeAlias = str
-"""Names a text that was read, by its SHA-256."""
+"""The id of a stored source text: its SHA-256."""
 
 
 TemplateId: TypeAlias = str
-"""Names a template; readable and stable."""
+"""The id of a template; readable and stable."""
 
 
 SessionId: TypeAlias = str
-"""The client's name for a session. A new message may not name one with hidden characters, or
-of only white space.
+"""The client's id for a session. A new message may not use one with invisible characters or
+only white space.
 """
 
 
 Time: TypeAlias = str
-"""An instant in UTC with milliseconds."""
+"""A time in UTC with milliseconds."""
 
 
 Email: TypeAlias = str
@@ -587,35 +587,35 @@ Name: TypeAlias = str
 
 
 Role: TypeAlias = Literal["member", "admin", "owner"]
-"""What a member may do: `member` < `admin` < `owner`."""
+"""A member's role: `member` < `admin` < `owner`."""
 
 
 HookId: TypeAlias = str
-"""Names a hook."""
+"""The id of a hook."""
 
 
 HookSource: TypeAlias = Literal["github", "stripe", "slack", "standard", "hmac", "token"]
-"""Who sends, and so how deliveries are signed: `hmac` is HMAC-SHA256 of the body in
-hexadecimal or base64, in `signatureHeader`; `token` the secret itself in that header.
+"""The source, which determines how deliveries are signed. `hmac`: HMAC-SHA256 of the body, in
+hexadecimal or base64, in `signatureHeader`. `token`: the secret itself in that header.
 """
 
 
 HookTemplate: TypeAlias = str
-"""Text with `{{path}}`, such as `{{issue.labels.0.name}}`; `{{@event}}`, `{{@deliveryId}}` and
-`{{@payload}}` are the event, the delivery's id and the whole payload. What the payload
-brings stands between ⟦ and ⟧.
+"""Text with placeholders: `{{path}}`, such as `{{issue.labels.0.name}}`, is a value of the
+payload; `{{@event}}`, `{{@deliveryId}}` and `{{@payload}}` are the event, the delivery's id
+and the whole payload. Payload values are enclosed in ⟦ and ⟧.
 """
 
 
 class HookFilter(TypedDict):
-    """A condition on the payload. All of a hook's must hold for a run to start."""
+    """A condition on the payload. A run starts only if all conditions of the hook are true."""
 
     path: str
-    """Such as `pull_request.labels.0.name`; `@event` is the event."""
+    """For example `pull_request.labels.0.name`; `@event` is the event."""
 
     op: Literal["eq", "ne", "in", "contains", "exists"]
-    """`eq`, `ne`: the value; `in`: one of a list; `contains`: a text that holds the value, or
-    a list that does; `exists`: whether it is there. What is missing counts as null.
+    """`eq`, `ne`: compares with the value. `in`: is in the list. `contains`: a text or list
+    contains the value. `exists`: is present or not. A missing value counts as null.
     """
 
     value: NotRequired[Any]
@@ -625,9 +625,9 @@ class HookFilter(TypedDict):
 
 
 class HookCoalesce(TypedDict):
-    """Deliveries with the same key become one run on the newest of them, once none came for
-    `windowSeconds`, at the latest `maxWaitSeconds` after the first one. A delivery for
-    which a part of the key is missing has a run of its own.
+    """Deliveries with the same key become one run on the newest of them. It starts once none
+    has arrived for `windowSeconds`, at the latest `maxWaitSeconds` after the first one. A
+    delivery that lacks a part of the key gets a separate run.
     """
 
     key: str
@@ -638,39 +638,39 @@ class HookCoalesce(TypedDict):
 
 
 MaybeTime: TypeAlias = str | None
-"""An instant in UTC with milliseconds; null when there is none."""
+"""A time in UTC with milliseconds, or null."""
 
 
 class Hook(TypedDict):
-    """Where a source sends its deliveries, each of which starts a run of an agent."""
+    """An address that receives a source's deliveries; each starts a run of an agent."""
 
     id: HookId
 
     name: Name
-    """Its runs have it as their `automationId`."""
+    """The `automationId` of its runs."""
 
     agentId: AgentId
 
     keyId: KeyId
-    """The API key as which its deliveries enter."""
+    """The API key that its runs are started with."""
 
     source: HookSource
 
     url: str
-    """Where deliveries are sent."""
+    """The address to send deliveries to."""
 
     secret: str
-    """`***`, but for the answer in which it was made."""
+    """`***`, except in the answer that created it."""
 
     previousSecretUntil: MaybeTime
-    """Until then the secret before it is taken as well."""
+    """The previous secret is accepted until then."""
 
     signatureHeader: str
-    """Of `hmac` and `token`; empty for the others."""
+    """For `hmac` and `token`; empty for other sources."""
 
     deliveryIdHeader: str
-    """Of `hmac` and `token`; without one the id is made of the body: the same body is the same
-    delivery.
+    """For `hmac` and `token`. Without it the id is derived from the body: equal bodies are the
+    same delivery.
     """
 
     messageTemplate: HookTemplate
@@ -683,11 +683,11 @@ class Hook(TypedDict):
 
 
 HasMore: TypeAlias = bool
-"""There is a next page."""
+"""Whether there is a next page."""
 
 
 NextCursor: TypeAlias = str | None
-"""What to send as `cursor` for the next page; null on the last one."""
+"""The `cursor` of the next page; null on the last page."""
 
 
 class HookList(TypedDict):
@@ -704,26 +704,24 @@ class NewHook(TypedDict):
     name: Name
 
     agentId: str
-    """The agent that is run."""
+    """The agent to run."""
 
     keyId: NotRequired[str]
-    """An API key of the organization. Unless given it is the organization's key that makes the
-    request.
-    """
+    """An API key of the organization. Default: the organization key that makes the request."""
 
     source: HookSource
 
     secret: NotRequired[str]
-    """What deliveries are signed with. Stripe and Slack give theirs; for the others it is made
-    when left out. For `standard` it is `whsec_` and 24 to 64 bytes in base64; for `hmac`
-    and `token` it has 16 characters at least.
+    """The secret that signs deliveries. Stripe and Slack provide it; for other sources it is
+    generated if omitted. For `standard` it is `whsec_` and 24 to 64 bytes in base64; for
+    `hmac` and `token` it has at least 16 characters.
     """
 
     signatureHeader: NotRequired[str | None]
-    """Of `hmac` (`X-Signature` unless given) and `token` (`X-Token`)."""
+    """For `hmac` (default `X-Signature`) and `token` (default `X-Token`)."""
 
     deliveryIdHeader: NotRequired[str | None]
-    """Of `hmac` and `token`."""
+    """For `hmac` and `token`."""
 
     messageTemplate: HookTemplate
     filter: NotRequired[list[HookFilter] | None]
@@ -734,7 +732,7 @@ class NewHook(TypedDict):
 
 
 class HookChange(TypedDict):
-    """What changes of a hook. Read-only fields may come back as they were read."""
+    """Changes to a hook. Read-only fields may be sent back as they were read."""
 
     name: NotRequired[Name]
     agentId: NotRequired[str]
@@ -759,26 +757,26 @@ class HookRotation(TypedDict):
     """How to rotate a hook's secret."""
 
     secret: NotRequired[str]
-    """One of your own or of the source's, as a new hook takes it; made when left out."""
+    """The new secret, with the same rules as in a new hook; generated if omitted."""
 
     keepSeconds: NotRequired[int]
-    """Seconds that the secret before it is taken as well. Unless given: `86400`."""
+    """Seconds for which the previous secret is still accepted. Unless given: `86400`."""
 
 
 class HookTest(TypedDict):
-    """What a test delivery brings."""
+    """A test delivery."""
 
     event: NotRequired[str]
     """Unless given: `"test"`."""
 
     payload: NotRequired[Any]
-    """Any JSON; a small object unless given."""
+    """Any JSON; default: a small object."""
 
 
 DeliveryStatus: TypeAlias = Literal["accepted", "coalesced", "filtered", "answered", "refused"]
-"""`accepted`: it has a run of its own; `coalesced`: its run stands for others as well;
-`filtered`: the filter held it back; `answered`: a ping or a challenge; `refused`: no run
-could be made of it, see `error`.
+"""`accepted`: has its own run. `coalesced`: shares a run with other deliveries. `filtered`:
+rejected by the filter. `answered`: a ping or a challenge. `refused`: no run could start;
+see `error`.
 """
 
 
@@ -787,37 +785,37 @@ class DeliveryError(TypedDict):
 
     code: str
     """`invalid_request` (the template gave no text, or the body is not JSON), `not_found` (the
-    agent is gone), `caller_not_allowed`, `budget_exceeded`. More codes may come.
+    agent is gone), `caller_not_allowed`, `budget_exceeded`. More codes may be added.
     """
 
     message: str
 
 
 class Delivery(TypedDict):
-    """One line of a hook's log."""
+    """An entry of a hook's log."""
 
     id: str
-    """As the source names it."""
+    """The source's id for it."""
 
     hookId: HookId
     status: DeliveryStatus
 
     event: str
-    """As the source names it; empty when it does not."""
+    """The source's name for the event; empty if it has none."""
 
     runId: str | None
-    """The run that it started or belongs to."""
+    """The run that it started or was coalesced into."""
 
     bytes: int
 
     kept: bool
-    """Whether its body is, so that it can be delivered again."""
+    """Whether the body is stored, so that it can be delivered again."""
 
     error: DeliveryError | None
     receivedAt: Time
 
     duplicates: int
-    """How often it came again."""
+    """How often the same delivery arrived again."""
 
 
 class DeliveryList(TypedDict):
@@ -829,60 +827,60 @@ class DeliveryList(TypedDict):
 
 
 class DeliveryWithBody(TypedDict):
-    """A delivery with what it brought."""
+    """A delivery with its body."""
 
     id: str
-    """As the source names it."""
+    """The source's id for it."""
 
     hookId: HookId
     status: DeliveryStatus
 
     event: str
-    """As the source names it; empty when it does not."""
+    """The source's name for the event; empty if it has none."""
 
     runId: str | None
-    """The run that it started or belongs to."""
+    """The run that it started or was coalesced into."""
 
     bytes: int
 
     kept: bool
-    """Whether its body is, so that it can be delivered again."""
+    """Whether the body is stored, so that it can be delivered again."""
 
     error: DeliveryError | None
     receivedAt: Time
 
     duplicates: int
-    """How often it came again."""
+    """How often the same delivery arrived again."""
 
     contentType: str | None
-    """Null when the body is not kept."""
+    """Null if the body is not kept."""
 
     body: str | None
     """As text; null when it is not kept."""
 
 
 class TakenDelivery(TypedDict):
-    """What became of a delivery."""
+    """The outcome of a delivery."""
 
     deliveryId: str
     status: DeliveryStatus
     runId: str | None
 
     duplicate: bool
-    """It was seen before; this is what came of it then."""
+    """The delivery was seen before; this is the earlier outcome."""
 
     error: DeliveryError | None
 
 
 DocumentStatus: TypeAlias = Literal["queued", "processing", "ready", "failed"]
-"""Where a document stands: it waits (`queued`), is being read (`processing`), can be searched
-(`ready`), or could not be read (`failed`).
+"""`queued`: waits for a worker. `processing`: is being read. `ready`: can be searched.
+`failed`: could not be read.
 """
 
 
 Metadata: TypeAlias = dict[str, str]
-"""What is said of a document, to search by: up to 20 names of letters, digits, dots,
-underscores and hyphens.
+"""Properties to filter searches by: up to 20 names of letters, digits, dots, underscores and
+hyphens.
 """
 
 
@@ -890,47 +888,47 @@ class DocumentError(TypedDict):
     """Why a document could not be read."""
 
     code: str
-    """Stable."""
+    """A stable code."""
 
     message: str
-    """For people."""
+    """A description for people."""
 
 
 class Document(TypedDict):
-    """A document of an organization's, which its agents may search and cite."""
+    """A document of an organization. Its agents may search and cite it."""
 
     id: DocumentId
     name: str
 
     mimeType: str
-    """What the sender said, and once it was read what it is."""
+    """The type given by the sender; after processing, the detected type."""
 
     bytes: int
-    """Of the original; 0 while it is to be fetched."""
+    """The size of the original; 0 until it is fetched."""
 
     sha256: str | None
-    """Of the original; null while it is to be fetched."""
+    """The hash of the original; null until it is fetched."""
 
     url: str | None
-    """Where it is fetched from; null when it was sent."""
+    """The address that it is fetched from; null if it was uploaded."""
 
     status: DocumentStatus
     error: DocumentError | None
 
     pages: int | None
-    """Null: not known yet, or the format has none."""
+    """Null if not known yet, or if the format has none."""
 
     pagesDone: int
-    """Pages that have been read."""
+    """Pages processed so far."""
 
     chunks: int
-    """Passages that can be found."""
+    """The number of searchable passages."""
 
     language: str
-    """A BCP 47 tag; empty when it is not known."""
+    """A BCP 47 tag; empty if unknown."""
 
     notes: list[str]
-    """What of it was left out, in sentences."""
+    """Descriptions of omitted content, in sentences."""
 
     metadata: Metadata
     createdAt: Time
@@ -944,11 +942,11 @@ class DocumentList(TypedDict):
     hasMore: HasMore
 
     nextCursor: str | None
-    """What to send as `cursor` for the next page; null on the last one."""
+    """The `cursor` of the next page; null on the last page."""
 
 
 class DocumentBatch(TypedDict):
-    """The documents of a form with several files, in its order."""
+    """The documents of a form with several files, in the form's order."""
 
     data: list[Document]
 
@@ -958,14 +956,15 @@ Url: TypeAlias = str
 
 
 class NewDocument(TypedDict):
-    """A document, with one of `content`, `contentBase64` and `url`. The body may have 28 MiB.
+    """A document, with exactly one of `content`, `contentBase64` and `url`. The body may have
+    28 MiB.
 
     Exactly one of these must be there: `name` with `content`, or `name` with
     `contentBase64`, or `url`.
     """
 
     name: NotRequired[str]
-    """Of a `url` it may be left out. Of a path the last part counts."""
+    """Optional with `url`. Only the last part of a path is used."""
 
     content: NotRequired[str]
     """Text, at most 20 MiB in UTF-8."""
@@ -974,18 +973,18 @@ class NewDocument(TypedDict):
     """Any content in base64, at most 20 MiB."""
 
     url: NotRequired[Url]
-    """Where to fetch it: an address that begins with https:// or http://"""
+    """An address that begins with https:// or http://"""
 
     mimeType: NotRequired[str]
-    """What it is said to be, such as `application/pdf`. What the content is counts more."""
+    """The type claimed by the sender, such as `application/pdf`. The content takes precedence."""
 
     metadata: NotRequired[Metadata | None]
 
 
 class DocumentChange(TypedDict):
-    """What to change of a document. Of `content`, `contentBase64` and another `url` there may
-    be one. Read-only fields may come back as they were read, also those that workers have
-    changed since.
+    """Changes to a document. At most one of `content`, `contentBase64` and another `url` is
+    allowed. Read-only fields may be sent back as they were read, even if workers have
+    changed them since.
     """
 
     name: NotRequired[str]
@@ -994,10 +993,10 @@ class DocumentChange(TypedDict):
     url: NotRequired[str | None]
 
     mimeType: NotRequired[str]
-    """With a content."""
+    """Only with new content."""
 
     metadata: NotRequired[Metadata | None]
-    """All of it."""
+    """Replaces all of the metadata."""
 
     id: NotRequired[DocumentId]
     bytes: NotRequired[int]
@@ -1017,8 +1016,8 @@ class DocumentChange(TypedDict):
 
 
 class DocumentForm(TypedDict):
-    """A form with files: 64 parts at most, of which up to 20 are files (with PUT one). The
-    name of a file is its document's.
+    """A form with files: at most 64 parts, of which up to 20 are files (1 with PUT). A file's
+    name becomes its document's name.
     """
 
     file: list[Bytes]
@@ -1028,91 +1027,95 @@ class DocumentForm(TypedDict):
 
 
 class Passage(TypedDict):
-    """A piece of a document: what searches find and answers cite."""
+    """A piece of a document: the unit of search results and citations."""
 
     documentId: DocumentId
 
     name: str
-    """Of the document."""
+    """The document's name."""
 
     chunk: int
     """Its number in the document, from 0."""
 
     page: int | None
-    """From 1; null when the format has no pages."""
+    """From 1; null if the format has no pages."""
 
     headings: list[str]
-    """Above it, the outermost first."""
+    """The headings above it, the outermost first."""
 
     text: str
 
     startIndex: int
-    """Its first character in the text of its page, or of the document when that has no pages."""
+    """Index of its first character in the text of its page, or of the document if that has no
+    pages.
+    """
 
     endIndex: int
-    """The first character behind it."""
+    """Index after its last character."""
 
     box: list[float] | None
-    """Where it stands on its page: left, top, right, bottom in points from the upper left
-    corner; null when the format has no such places.
+    """Its rectangle on the page: left, top, right, bottom in points from the upper left
+    corner; null if the format has no positions.
     """
 
 
 class Found(TypedDict):
-    """A passage that was found."""
+    """A search result."""
 
     documentId: DocumentId
 
     name: str
-    """Of the document."""
+    """The document's name."""
 
     chunk: int
     """Its number in the document, from 0."""
 
     page: int | None
-    """From 1; null when the format has no pages."""
+    """From 1; null if the format has no pages."""
 
     headings: list[str]
-    """Above it, the outermost first."""
+    """The headings above it, the outermost first."""
 
     text: str
 
     startIndex: int
-    """Its first character in the text of its page, or of the document when that has no pages."""
+    """Index of its first character in the text of its page, or of the document if that has no
+    pages.
+    """
 
     endIndex: int
-    """The first character behind it."""
+    """Index after its last character."""
 
     box: list[float] | None
-    """Where it stands on its page: left, top, right, bottom in points from the upper left
-    corner; null when the format has no such places.
+    """Its rectangle on the page: left, top, right, bottom in points from the upper left
+    corner; null if the format has no positions.
     """
 
     score: float
-    """The best comes first. Scores of two searches do not compare."""
+    """Higher is better. Scores of different searches are not comparable."""
 
     matchedBy: list[Literal["text", "trigram", "vector"]]
-    """What found it."""
+    """The search methods that found it."""
 
 
 class FoundList(TypedDict):
-    """What was found, the best first; `data` is empty when nothing was."""
+    """Search results, best first; `data` is empty if there are none."""
 
     data: list[Found]
 
     hasMore: Literal[False]
-    """There is never more."""
+    """Always false."""
 
     nextCursor: None
 
     without: NotRequired[list[str]]
-    """Left out unless something failed. What could not be searched by: `vector` when the
-    embeddings service did not answer.
+    """Search methods that failed; absent if none did. `vector`: the embeddings service did not
+    answer.
     """
 
 
 class DocumentPage(TypedDict):
-    """What stands on a page of a document."""
+    """The text of a document's page."""
 
     documentId: DocumentId
     name: str
@@ -1120,16 +1123,16 @@ class DocumentPage(TypedDict):
     pages: int | None
 
     text: str
-    """Of the whole page, or up to where its 500th passage ends."""
+    """The whole page, or its text up to the end of its 500th passage."""
 
     passages: list[Passage]
 
     truncated: NotRequired[bool]
-    """There, and true, when the page has more."""
+    """True if the page has more text, else absent."""
 
 
 class DocumentPassages(TypedDict):
-    """Passages of a document that follow each other."""
+    """Consecutive passages of a document."""
 
     documentId: DocumentId
     name: str
@@ -1137,37 +1140,37 @@ class DocumentPassages(TypedDict):
 
 
 JsonOriginal: TypeAlias = Any
-"""The original of a document that is JSON: whatever it holds."""
+"""The original of a JSON document: any content."""
 
 
 FallbackModels: TypeAlias = list[str]
-"""Models that are asked in this order when `model` cannot answer: it is not available, out of
-quota, too slow or broken. None of them is `model` itself.
+"""Models to try in this order if `model` is unavailable, out of quota, too slow or broken.
+None may be `model` itself.
 """
 
 
 Approval: TypeAlias = Literal["never", "unsafe", "always"]
-"""Before which calls of the tool a person is asked: none (`never`, the default), those whose
-side effect is `unsafe`, or each (`always`).
+"""Which calls of the tool need a person's approval: none (`never`, the default), those with
+the side effect `unsafe`, or all (`always`).
 """
 
 
 class Switch(TypedDict):
-    """A tool without options of its own."""
+    """A tool without other options."""
 
     enabled: bool
     approval: NotRequired[Approval]
 
 
 KeepFiles: TypeAlias = bool
-"""The working folder lasts: each call finds the files that calls of the same session have left
-before, for as long as their runs are kept. Without it a call finds only those that it
-names. Unless given: `false`.
+"""Keeps the working folder: each call finds the files of earlier calls in the same session,
+while their runs are kept. Without it a call finds only the files that it names. Unless
+given: `false`.
 """
 
 
 class CodeExecution(TypedDict):
-    """Python programs that the agent writes, each in a fresh sandbox without a network."""
+    """Python programs written by the agent; each runs in a new sandbox without a network."""
 
     enabled: bool
     approval: NotRequired[Approval]
@@ -1175,18 +1178,18 @@ class CodeExecution(TypedDict):
 
 
 DocumentIds: TypeAlias = list[DocumentId] | None
-"""The documents to search in; null, or left out of a new agent: all. An empty list is refused."""
+"""The documents to search; null or omitted in a new agent: all. An empty list is rejected."""
 
 
 DocumentsHave: TypeAlias = dict[str, str] | None
-"""What the documents must have, all of it; null, or left out of a new agent: whatever they
-have. An empty object is refused.
+"""Metadata that the documents must have, all of it; null or omitted in a new agent: any. An
+empty object is rejected.
 """
 
 
 class ToolsKnowledge(TypedDict):
-    """Search in the organization's documents: in all of them, unless `documentIds` lists some
-    or `metadata` says what they must have.
+    """Search in the organization's documents: all of them, or those selected by `documentIds`
+    or `metadata`.
     """
 
     enabled: bool
@@ -1200,38 +1203,38 @@ ToolName: TypeAlias = str
 
 
 EndpointName: TypeAlias = ToolName
-"""What the model knows the endpoint by. The names of built-in tools are taken."""
+"""The endpoint's name for the model. Names of built-in tools are reserved."""
 
 
 UrlTemplate: TypeAlias = str
-"""An address that begins with https:// or http://. `{name}` in its path or query stands for
-the argument of that name; scheme, host and port are fixed.
+"""An address that begins with https:// or http://. `{name}` in its path or query is replaced
+by the argument of that name; scheme, host and port are fixed.
 """
 
 
 SecretHeaders: TypeAlias = dict[str, str]
-"""Headers by name. Their values are secrets: encrypted, and read back as `"***"`, which also
-keeps them in a change.
+"""Headers by name. Their values are stored encrypted and read back as `"***"`; sending `"***"`
+keeps them.
 """
 
 
 class EndpointInputSchema(TypedDict):
-    """A JSON Schema of the arguments, 16,384 bytes at most. It describes every variable of the
-    address; without one the variables are required texts.
+    """A JSON Schema of the arguments, at most 16,384 bytes. It must describe every variable of
+    the address. Default: the variables as required texts.
     """
 
     type: Literal["object"]
 
 
 SideEffect: TypeAlias = Literal["none", "idempotent", "unsafe"]
-"""What repeating a call would do: nothing (`none`), nothing with the same key (`idempotent`),
-something again (`unsafe`).
+"""The effect of repeating a call: nothing (`none`), nothing with the same key (`idempotent`),
+or a second effect (`unsafe`).
 """
 
 
 SigningSecret: TypeAlias = str
-"""Requests are signed with it as Standard Webhooks has it: `whsec_` and base64 of 24 to 64
-bytes. A secret: encrypted, and read back as `"***"`, which also keeps it in a change.
+"""Signs requests by the Standard Webhooks specification: `whsec_` and base64 of 24 to 64
+bytes. It is stored encrypted and read back as `"***"`; sending `"***"` keeps it.
 """
 
 
@@ -1245,8 +1248,8 @@ class Endpoint(TypedDict):
     headers: NotRequired[SecretHeaders]
 
     inputSchema: NotRequired[EndpointInputSchema | dict[str, Any]]
-    """A JSON Schema of the arguments, 16,384 bytes at most. It describes every variable of the
-    address; without one the variables are required texts.
+    """A JSON Schema of the arguments, at most 16,384 bytes. It must describe every variable of
+    the address. Default: the variables as required texts.
     """
 
     sideEffect: SideEffect
@@ -1256,7 +1259,7 @@ class Endpoint(TypedDict):
 
 
 class ToolsHttpRequest(TypedDict):
-    """Calls of the listed HTTP endpoints."""
+    """Calls to the listed HTTP endpoints."""
 
     enabled: bool
     approval: NotRequired[Approval]
@@ -1271,9 +1274,7 @@ class McpServer(TypedDict):
     headers: NotRequired[SecretHeaders]
 
     sideEffect: NotRequired[SideEffect]
-    """Of each of its tools; what a server says of itself is not believed. `unsafe` unless
-    given.
-    """
+    """Applies to each of its tools, whatever the server declares. Default `unsafe`."""
 
 
 class ToolsMcp(TypedDict):
@@ -1292,18 +1293,18 @@ class ToolsVoice(TypedDict):
 
 
 class Tools(TypedDict):
-    """The tools of an agent. One that was never named is absent."""
+    """The tools of an agent. A tool that was never set is absent."""
 
     webSearch: NotRequired[Switch]
     codeExecution: NotRequired[CodeExecution]
 
     knowledge: NotRequired[ToolsKnowledge]
-    """Search in the organization's documents: in all of them, unless `documentIds` lists some
-    or `metadata` says what they must have.
+    """Search in the organization's documents: all of them, or those selected by `documentIds`
+    or `metadata`.
     """
 
     httpRequest: NotRequired[ToolsHttpRequest]
-    """Calls of the listed HTTP endpoints."""
+    """Calls to the listed HTTP endpoints."""
 
     mcp: NotRequired[ToolsMcp]
     """The tools of remote MCP servers."""
@@ -1313,14 +1314,14 @@ class Tools(TypedDict):
 
 
 AllowedCallers: TypeAlias = list[Literal["user", "system"]]
-"""Who may run the agent: people (`user`), and schedulers and services by run-automation
+"""Who may run the agent: people (`user`), and schedulers and services through run-automation
 (`system`).
 """
 
 
 Origins: TypeAlias = list[str]
-"""Origins exactly as browsers send them, such as `https://www.example.com`: in lower case,
-names of other letters as `xn--…`, without the scheme's own port. There are no patterns.
+"""Origins exactly as browsers send them, such as `https://www.example.com`: lower case,
+non-ASCII names as `xn--…`, without the scheme's default port. Patterns are not supported.
 """
 
 
@@ -1331,7 +1332,7 @@ class Widget(TypedDict):
     allowedOrigins: Origins
 
     identitySecret: NotRequired[Literal["***"]]
-    """There is one. It is never shown."""
+    """Whether a secret is set; it is never shown."""
 
 
 class Agent(TypedDict):
@@ -1345,7 +1346,7 @@ class Agent(TypedDict):
     """The agent's instructions."""
 
     model: str
-    """`provider/model`, `offline` or `offline/echo`. The service's default is shown by its
+    """`provider/model`, `offline` or `offline/echo`. The service's default appears under its
     name.
     """
 
@@ -1355,7 +1356,7 @@ class Agent(TypedDict):
     widget: Widget
 
     version: int
-    """Counts the changes."""
+    """Increases with each change."""
 
     createdAt: Time
     updatedAt: Time
@@ -1374,14 +1375,14 @@ Model: TypeAlias = str
 
 
 class SwitchChange(TypedDict):
-    """A tool without options of its own."""
+    """A tool without other options."""
 
     enabled: NotRequired[bool]
     approval: NotRequired[Approval | None]
 
 
 class CodeExecutionChange(TypedDict):
-    """Python programs that the agent writes, each in a fresh sandbox without a network."""
+    """Python programs written by the agent; each runs in a new sandbox without a network."""
 
     enabled: NotRequired[bool]
     approval: NotRequired[Approval | None]
@@ -1389,8 +1390,8 @@ class CodeExecutionChange(TypedDict):
 
 
 class ToolsChangeKnowledge(TypedDict):
-    """Search in the organization's documents: in all of them, unless `documentIds` lists some
-    or `metadata` says what they must have.
+    """Search in the organization's documents: all of them, or those selected by `documentIds`
+    or `metadata`.
     """
 
     enabled: NotRequired[bool]
@@ -1400,8 +1401,8 @@ class ToolsChangeKnowledge(TypedDict):
 
 
 class EndpointChangeInputSchema(TypedDict):
-    """A JSON Schema of the arguments, 16,384 bytes at most. It describes every variable of the
-    address; without one the variables are required texts.
+    """A JSON Schema of the arguments, at most 16,384 bytes. It must describe every variable of
+    the address. Default: the variables as required texts.
     """
 
     type: Literal["object"]
@@ -1417,8 +1418,8 @@ class EndpointChange(TypedDict):
     headers: NotRequired[SecretHeaders]
 
     inputSchema: NotRequired[EndpointChangeInputSchema | dict[str, Any]]
-    """A JSON Schema of the arguments, 16,384 bytes at most. It describes every variable of the
-    address; without one the variables are required texts.
+    """A JSON Schema of the arguments, at most 16,384 bytes. It must describe every variable of
+    the address. Default: the variables as required texts.
     """
 
     sideEffect: NotRequired[SideEffect]
@@ -1428,7 +1429,7 @@ class EndpointChange(TypedDict):
 
 
 class ToolsChangeHttpRequest(TypedDict):
-    """Calls of the listed HTTP endpoints."""
+    """Calls to the listed HTTP endpoints."""
 
     enabled: NotRequired[bool]
     approval: NotRequired[Approval | None]
@@ -1451,20 +1452,20 @@ class ToolsChangeVoice(TypedDict):
 
 
 class ToolsChange(TypedDict):
-    """Tools to set. An option left out keeps its value; a tool that the agent does not have
-    yet needs `enabled`; null removes a tool.
+    """Tools to set. An omitted option keeps its value; a tool that the agent does not have yet
+    needs `enabled`; null removes a tool.
     """
 
     webSearch: NotRequired[SwitchChange | None]
     codeExecution: NotRequired[CodeExecutionChange | None]
 
     knowledge: NotRequired[ToolsChangeKnowledge | None]
-    """Search in the organization's documents: in all of them, unless `documentIds` lists some
-    or `metadata` says what they must have.
+    """Search in the organization's documents: all of them, or those selected by `documentIds`
+    or `metadata`.
     """
 
     httpRequest: NotRequired[ToolsChangeHttpRequest | None]
-    """Calls of the listed HTTP endpoints."""
+    """Calls to the listed HTTP endpoints."""
 
     mcp: NotRequired[ToolsChangeMcp | None]
     """The tools of remote MCP servers."""
@@ -1480,13 +1481,13 @@ class WidgetChange(TypedDict):
     allowedOrigins: NotRequired[Origins]
 
     identitySecret: NotRequired[str | Literal["***"] | None]
-    """What your server signs visitors with: 16 to 256 characters, encrypted, and read back as
-    `"***"`, which also keeps it in a change. Null removes it.
+    """The secret that your server signs visitors with: 16 to 256 characters. It is stored
+    encrypted and read back as `"***"`; sending `"***"` keeps it. Null removes it.
     """
 
 
 class NewAgent(TypedDict):
-    """An agent to create. From a template, what is left out comes from it.
+    """An agent to create. With a template, omitted fields come from the template.
 
     At least one of these must be there: `name` with `systemPrompt`, or `templateId`.
     """
@@ -1509,8 +1510,8 @@ class NewAgent(TypedDict):
 
 
 class AgentChange(TypedDict):
-    """What is to change of an agent. A field left out keeps its value, null sets an optional
-    one to its default. Read-only fields may come back as they were read.
+    """Changes to an agent. An omitted field keeps its value, null resets an optional one to
+    its default. Read-only fields may be sent back as they were read.
     """
 
     name: NotRequired[Name]
@@ -1523,7 +1524,7 @@ class AgentChange(TypedDict):
     widget: NotRequired[WidgetChange | None]
 
     version: NotRequired[int]
-    """Change the agent only if this is its version."""
+    """Change the agent only if it has this version."""
 
     id: NotRequired[AgentId]
 
@@ -1535,10 +1536,10 @@ class AgentChange(TypedDict):
 
 
 class SignedVisitor(TypedDict):
-    """A visitor whom the site knows."""
+    """A visitor known to the site."""
 
     id: str
-    """What the site calls the visitor, in printable characters."""
+    """The site's id for the visitor, in printable characters."""
 
     signature: str
     """HMAC-SHA256 of the agent's id, a line feed and `id` under the agent's identity secret,
@@ -1547,15 +1548,13 @@ class SignedVisitor(TypedDict):
 
 
 class NewWidgetSession(TypedDict):
-    """Who begins a session with which agent."""
+    """A request for a visitor's session."""
 
     agentId: str
     """The agent that the page embeds."""
 
     visitor: NotRequired[str | SignedVisitor]
-    """The `visitor` of an earlier answer, or whom the site has signed. Left out: a new
-    visitor.
-    """
+    """The `visitor` of an earlier answer, or the site's signed id. Omit it for a new visitor."""
 
 
 class WidgetSessionAgent(TypedDict):
@@ -1572,7 +1571,7 @@ class WidgetSession(TypedDict):
     expiresAt: Time
 
     visitor: str
-    """Keep it in the browser; it stands for the visitor and for nobody else."""
+    """Identifies the visitor; keep it in the browser."""
 
     agent: WidgetSessionAgent
 
@@ -1581,13 +1580,13 @@ class OpenApiImport(TypedDict):
     """Operations of an OpenAPI 3 document to add to an agent's endpoints."""
 
     document: dict[str, Any] | str
-    """The document: as an object, or as a text in JSON or YAML."""
+    """The document, as an object or as a JSON or YAML text."""
 
     operations: NotRequired[list[str]]
-    """Which to import, each by its `operationId` or as `METHOD /path`; all unless given."""
+    """The operations to import, each as its `operationId` or as `METHOD /path`; default: all."""
 
     serverUrl: NotRequired[Url]
-    """Where the service is, instead of what the document says."""
+    """The service's address; overrides the document's."""
 
     headers: NotRequired[SecretHeaders]
     """Sent with every imported endpoint, such as a credential."""
@@ -1595,7 +1594,7 @@ class OpenApiImport(TypedDict):
     approval: NotRequired[Approval | None]
 
     version: NotRequired[int]
-    """Change the agent only if this is its version."""
+    """Change the agent only if it has this version."""
 
 
 class ImportedEndpointsSkippedItem(TypedDict):
@@ -1604,15 +1603,15 @@ class ImportedEndpointsSkippedItem(TypedDict):
 
 
 class ImportedEndpoints(TypedDict):
-    """What came of an import."""
+    """The result of an import."""
 
     agent: Agent
 
     imported: list[EndpointName]
-    """The names of the endpoints."""
+    """The names of the imported endpoints."""
 
     skipped: list[ImportedEndpointsSkippedItem]
-    """Operations that cannot be endpoints."""
+    """Operations that cannot be imported."""
 
 
 class Template(TypedDict):
@@ -1624,7 +1623,7 @@ class Template(TypedDict):
     tools: Tools
 
     suggestedMessages: list[str]
-    """What people may begin with."""
+    """Messages to start a chat with."""
 
 
 class TemplateList(TypedDict):
@@ -1641,14 +1640,14 @@ class ChatMessage(TypedDict):
     sessionId: SessionId
 
     message: str
-    """What the person says. It may be as long as the body."""
+    """The person's message, limited only by the size of the body."""
 
     stream: NotRequired[bool]
     """Answer with server-sent events. Unless given: `false`."""
 
 
 class AutomationTriggerInput(TypedDict):
-    """`message` is the text given to the agent; all else is passed to it as data."""
+    """`message` is the text for the agent; all other keys are passed to it as data."""
 
     message: str
 
@@ -1660,16 +1659,16 @@ class AutomationTrigger(TypedDict):
     """The agent to run."""
 
     input: AutomationTriggerInput | dict[str, Any]
-    """`message` is the text given to the agent; all else is passed to it as data."""
+    """`message` is the text for the agent; all other keys are passed to it as data."""
 
     idempotencyKey: NotRequired[str]
     """The caller's name for this run."""
 
     ttlOverride: NotRequired[int]
-    """Seconds that the result is kept after its end; never less than the default of 86400."""
+    """Seconds to keep the result after the run finishes; at least the default of 86400."""
 
     sessionId: NotRequired[SessionId]
-    """Go on with this session. Each run has its own unless given."""
+    """The session to continue. Default: a new session for each run."""
 
 
 RunStatus: TypeAlias = Literal[
@@ -1681,9 +1680,9 @@ RunStatus: TypeAlias = Literal[
     "cancelled",
     "timed_out",
 ]
-"""`queued` → `running` → one of `completed`, `failed`, `cancelled`, `timed_out`, which never
-change. `running` may fall back to `queued` when a worker is lost, and may pause as
-`requires_action`, until a person decides.
+"""`queued` → `running` → one of `completed`, `failed`, `cancelled`, `timed_out`, which are
+final. `running` returns to `queued` if a worker is lost, and pauses as `requires_action`
+until a person decides.
 """
 
 
@@ -1691,10 +1690,10 @@ class Trigger(TypedDict):
     """What started the run."""
 
     type: str
-    """`chat`, or what `x-trigger-type` said."""
+    """`chat`, or the value of `x-trigger-type`."""
 
     automationId: str | None
-    """What `x-automation-id` said."""
+    """The value of `x-automation-id`."""
 
 
 class RunOutput(TypedDict):
@@ -1704,54 +1703,54 @@ class RunOutput(TypedDict):
 
 
 class Citation(TypedDict):
-    """Ties a place in the answer to the words that support it."""
+    """Ties a part of the answer to the source text that supports it."""
 
     id: int
-    """The number that the answer shows, as in `[1]`."""
+    """The number in the answer, as in `[1]`."""
 
     type: str
-    """Such as `web` or `document`."""
+    """For example `web` or `document`."""
 
     title: str
     url: str
 
     citedText: str
-    """Words of the source as they stand in it."""
+    """The quoted words, exactly as in the source."""
 
     startIndex: int
-    """First character of the supported words in the answer."""
+    """Index of the first supported character in the answer."""
 
     endIndex: int
-    """First character behind it."""
+    """Index after the last supported character."""
 
     documentId: str | None
     page: int | None
 
     sourceId: NotRequired[str | None]
-    """The text that was read, for `GET /api/sources`; null when none is kept, absent in runs
-    of earlier versions.
+    """The stored source text, for `GET /api/sources`; null if none is kept, absent in runs of
+    earlier versions.
     """
 
 
 class ToolCall(TypedDict):
-    """One use of a tool."""
+    """One call of a tool."""
 
     id: str
     name: str
     status: Literal["running", "completed", "failed"]
 
     input: Any
-    """What the tool was given. `codeExecution`: `code`, and `files`, the names or ids of files
+    """The call's input. For `codeExecution`: `code`, and `files`, the names or ids of files
     that the program needs.
     """
 
     output: Any
-    """What it gave; null while it runs. `codeExecution`: `CodeOutput`, also of a program that
-    failed.
+    """The call's result; null while it is running. For `codeExecution`: `CodeOutput`, also if
+    the program failed.
     """
 
     durationMs: int
-    """Milliseconds."""
+    """The duration in milliseconds."""
 
 
 class Usage(TypedDict):
@@ -1761,27 +1760,27 @@ class Usage(TypedDict):
     outputTokens: int
 
     costMicros: int
-    """Millionths of the currency of the price table."""
+    """The cost, in millionths of the price table's currency."""
 
     model: str
 
 
 RunErrorCode: TypeAlias = Literal[
-    # There is no such model here, or its provider is not set up.
+    # The model does not exist here, or its provider is not configured.
     "model_not_available",
-    # The provider failed or could not be reached until the run's deadline.
+    # The provider failed or was unreachable until the run's deadline.
     "model_unavailable",
-    # The provider asked to come back later until the run's deadline.
+    # The provider's rate limit was exceeded until the run's deadline.
     "model_rate_limited",
     # The model did not answer in time until the run's deadline.
     "model_timeout",
-    # The model's answer broke off.
+    # The model's answer was interrupted.
     "model_truncated",
-    # The provider refuses the request, the credentials or the answer.
+    # The provider rejected the request or the credentials, or gave an unusable answer.
     "model_rejected",
-    # The service's account at the provider is used up.
+    # The service's account at the provider has no credit or quota left.
     "model_quota_exceeded",
-    # The message does not fit the model.
+    # The message exceeds the model's context.
     "context_too_long",
     # The run made too many model calls.
     "turn_limit",
@@ -1789,36 +1788,36 @@ RunErrorCode: TypeAlias = Literal[
     "token_limit",
     # The run cost too much.
     "cost_limit",
-    # A budget of the organization, of the agent, of the API key or of the automation is used up, or
-    # has no room for another call. The message names it.
+    # A budget of the organization, agent, API key or automation is used up, or has no room for
+    # another call. The message names the budget.
     "budget_exceeded",
-    # The run handled too much text, or its run object would be too large (`RUN_MAX_BYTES`).
+    # The run's text or its run object is too large (`RUN_MAX_BYTES`).
     "byte_limit",
-    # The run made more tool calls than it may.
+    # The run made too many tool calls.
     "tool_call_limit",
     # Too many runs of the organization wait for a person.
     "action_limit",
-    # Nobody decided in 24 hours what the run waited for.
+    # The required action had no decision within 24 hours.
     "action_expired",
-    # A person ended the run, for nobody knew whether a call had been carried out.
+    # A person abandoned the run, because the outcome of a call was unknown.
     "outcome_unknown_abandoned",
-    # A tool could not be reached until the run's deadline.
+    # A tool was unreachable until the run's deadline.
     "tool_unavailable",
-    # The recorded steps of the run do not fit together.
+    # The recorded steps of the run are inconsistent.
     "journal_unreadable",
-    # The agent was deleted, or stopped allowing this kind of caller, before the run began.
+    # The agent was deleted, or no longer allowed this kind of caller, before the run started.
     "caller_not_allowed",
-    # Five workers died carrying the run out.
+    # Five workers died while executing the run.
     "worker_lost",
-    # The run did not end before its deadline (`timed_out`).
+    # The run did not finish before its deadline (`timed_out`).
     "deadline_exceeded",
-    # A server that the service needs could not be reached.
+    # A required server was unreachable.
     "unavailable",
-    # A fault of the service.
+    # Internal error.
     "internal",
 ]
-"""A run that failed for good is answered with 200 and `status` `failed`: the request was
-carried out, the agent was not successful. More codes may come.
+"""A run that failed permanently is answered with 200 and `status` `failed`: the request
+succeeded, the agent did not. More codes may be added.
 """
 
 
@@ -1830,11 +1829,11 @@ class RunError(TypedDict):
 
 
 class RequiredAction(TypedDict):
-    """What a person must decide before the run goes on."""
+    """The decision that the run needs before it continues."""
 
     kind: Literal["approval", "unknown_outcome"]
-    """`approval`: may the call be made? `unknown_outcome`: it may have been made, and its
-    answer is lost.
+    """`approval`: whether the call may be made. `unknown_outcome`: the call may have been
+    made, and its result is lost.
     """
 
     toolCallId: str
@@ -1843,10 +1842,10 @@ class RequiredAction(TypedDict):
     """The tool."""
 
     input: Any
-    """What the tool is given."""
+    """The call's input."""
 
     expiresAt: Time
-    """Unanswered until then the run fails."""
+    """The run fails if there is no decision until then."""
 
 
 class Run(TypedDict):
@@ -1865,7 +1864,7 @@ class Run(TypedDict):
     trigger: Trigger
 
     message: str | None
-    """The answer; null before there is one."""
+    """The answer; null until there is one."""
 
     output: RunOutput | None
     """The answer as data."""
@@ -1877,21 +1876,23 @@ class Run(TypedDict):
     usage: Usage
 
     error: RunError | None
-    """Why the run failed; null when it did not."""
+    """Why the run failed; null if it did not."""
 
     requiredAction: NotRequired[RequiredAction]
-    """What a person must decide before the run goes on; absent unless it is `requires_action`."""
+    """The decision that the run needs before it continues; present only if the status is
+    `requires_action`.
+    """
 
     citationsRemoved: NotRequired[int]
-    """Citations that the model wrote and that did not hold or came after the first 500; absent
-    when there are none.
+    """Citations removed from the answer: not found in their source, or after the first 500.
+    Absent if none.
     """
 
     omittedTurns: NotRequired[int]
-    """Older turns of the session that did not fit the model; absent when all did."""
+    """Older turns of the session omitted because the model's context was full; absent if none."""
 
     attempts: int
-    """How often a worker began the run."""
+    """How often a worker has started the run."""
 
     idempotencyKey: str | None
     createdAt: Time
@@ -1899,23 +1900,23 @@ class Run(TypedDict):
     finishedAt: MaybeTime
 
     expiresAt: MaybeTime
-    """Until when the result is kept; null while it is not known or without end."""
+    """When the result expires; null if not known yet or never."""
 
 
 class Source(TypedDict):
-    """A text that a run has read, as it was then."""
+    """A text that a run read, as it was then."""
 
     id: SourceId
     url: str
     title: str
 
     language: str
-    """Its language as BCP 47 has it; empty when it is not known."""
+    """A BCP 47 tag; empty if unknown."""
 
     text: str
 
     characters: int
-    """Of the text."""
+    """The text's length."""
 
     truncated: bool
     """The page had more text than is kept."""
@@ -1939,27 +1940,27 @@ class RunFile(TypedDict):
 
 
 class CodeOutput(TypedDict):
-    """What a program of `codeExecution` gave. What is empty may be absent."""
+    """The result of a `codeExecution` program. Empty fields may be absent."""
 
     stdout: NotRequired[str]
-    """What it printed. Of much the beginning and the end, and the whole is a file."""
+    """Its standard output. Long output is truncated in the middle, and the whole is a file."""
 
     stderr: NotRequired[str]
-    """The same of its error output."""
+    """Its standard error, truncated like `stdout`."""
 
     value: NotRequired[str]
     """The value of its last expression, as Python's `repr` writes it."""
 
     error: NotRequired[str]
-    """Why it failed: the traceback in its own lines, or which limit it met. Absent when it did
-    not.
+    """Why it failed: the traceback within the program, or the limit that it exceeded. Absent
+    if it did not fail.
     """
 
     limit: NotRequired[str]
-    """Which limit it met; absent when it met none."""
+    """The limit that it exceeded; absent if none."""
 
     note: NotRequired[str]
-    """What else there is to know."""
+    """Further information."""
 
     files: NotRequired[list[RunFile]]
     """The files that it made."""
@@ -1969,21 +1970,21 @@ class CodeOutput(TypedDict):
 
 
 class ToolCallSummary(TypedDict):
-    """One use of a tool, without its input and output."""
+    """One call of a tool, without input and output."""
 
     name: str
     status: Literal["running", "completed", "failed"]
 
     durationMs: int
-    """Milliseconds."""
+    """The duration in milliseconds."""
 
 
 class RequiredActionSummary(TypedDict):
-    """What a person must decide before the run goes on."""
+    """The decision that the run needs before it continues."""
 
     kind: Literal["approval", "unknown_outcome"]
-    """`approval`: may the call be made? `unknown_outcome`: it may have been made, and its
-    answer is lost.
+    """`approval`: whether the call may be made. `unknown_outcome`: the call may have been
+    made, and its result is lost.
     """
 
     toolCallId: str
@@ -1992,17 +1993,17 @@ class RequiredActionSummary(TypedDict):
     """The tool."""
 
     input: Any
-    """What the tool is given; null with `inputCut`."""
+    """The call's input; null with `inputCut`."""
 
     inputCut: NotRequired[Literal[True]]
-    """The input has more than 2,000 bytes and is left out; absent when it is there."""
+    """True if the input has more than 2,000 bytes and is omitted, else absent."""
 
     expiresAt: Time
-    """Unanswered until then the run fails."""
+    """The run fails if there is no decision until then."""
 
 
 class RunSummary(TypedDict):
-    """A run as lists show it. `GET /api/runs?id=` gives the whole."""
+    """A run as shown in lists. `GET /api/runs?id=` returns all of it."""
 
     id: RunId
     status: RunStatus
@@ -2017,38 +2018,40 @@ class RunSummary(TypedDict):
     trigger: Trigger
 
     message: str | None
-    """The first 500 characters of the answer; null before there is one."""
+    """The first 500 characters of the answer; null until there is one."""
 
     messageCut: NotRequired[Literal[True]]
-    """The answer has more than 500 characters; absent when `message` is all of it."""
+    """True if the answer has more than 500 characters, else absent."""
 
     citations: int
     """How many citations the answer has."""
 
     toolCalls: list[ToolCallSummary]
-    """The tool calls, at most the first 128."""
+    """The first 128 tool calls."""
 
     toolCallsCut: NotRequired[Literal[True]]
-    """There are more than 128 tool calls; absent when `toolCalls` are all of them."""
+    """True if there are more than 128 tool calls, else absent."""
 
     usage: Usage
 
     error: RunError | None
-    """Why the run failed; null when it did not."""
+    """Why the run failed; null if it did not."""
 
     requiredAction: NotRequired[RequiredActionSummary]
-    """What a person must decide before the run goes on; absent unless it is `requires_action`."""
+    """The decision that the run needs before it continues; present only if the status is
+    `requires_action`.
+    """
 
     citationsRemoved: NotRequired[int]
-    """Citations that the model wrote and that did not hold or came after the first 500; absent
-    when there are none.
+    """Citations removed from the answer: not found in their source, or after the first 500.
+    Absent if none.
     """
 
     omittedTurns: NotRequired[int]
-    """Older turns of the session that did not fit the model; absent when all did."""
+    """Older turns of the session omitted because the model's context was full; absent if none."""
 
     attempts: int
-    """How often a worker began the run."""
+    """How often a worker has started the run."""
 
     idempotencyKey: str | None
     createdAt: Time
@@ -2056,11 +2059,11 @@ class RunSummary(TypedDict):
     finishedAt: MaybeTime
 
     expiresAt: MaybeTime
-    """Until when the result is kept; null while it is not known or without end."""
+    """When the result expires; null if not known yet or never."""
 
 
 class RunList(TypedDict):
-    """A page of runs in short."""
+    """A page of run summaries."""
 
     data: list[RunSummary]
     hasMore: HasMore
@@ -2069,8 +2072,8 @@ class RunList(TypedDict):
 
 class ChangeEvent(TypedDict):
     """One server-sent event: the lines `event:` and `data:`, and an empty line. `ready` comes
-    first; `runs`, `documents` and `notifications` say that things of that kind are to be
-    read again. Later releases may tell of more kinds.
+    first; `runs`, `documents` and `notifications` mean that resources of that kind have
+    changed. More kinds may be added.
     """
 
     event: Literal["ready", "runs", "documents", "notifications"]
@@ -2080,69 +2083,67 @@ class ChangeEvent(TypedDict):
 
 
 SpanKind: TypeAlias = Literal["queue", "attempt", "turn", "tool", "wait"]
-"""`queue`: waiting for a worker. `attempt`: a worker carried the run out. Within attempts
+"""`queue`: waits for a worker. `attempt`: a worker executes the run. Within an attempt,
 `turn`: a call of the model, and `tool`: a call of a tool. `wait`: for a person, between two
 attempts.
 """
 
 
 class Span(TypedDict):
-    """A part of a run's time. Turns and tools lie within their attempt; of one attempt only
+    """A part of a run's time. Turns and tools are inside their attempt; within an attempt only
     tools overlap.
     """
 
     kind: SpanKind
 
     name: str
-    """Of a tool, and of a wait for leave to call it, the tool's."""
+    """For a tool, or a wait for its approval: the tool's name."""
 
     attempt: int
-    """The attempt's number; of a queue that of the attempt behind it, of a wait that of the
-    one before.
-    """
+    """The attempt's number. For a queue: the next attempt; for a wait: the previous one."""
 
     status: Literal["completed", "failed", "running", "waiting", "lost"]
-    """`running` and `waiting` go on. What is `lost` went with its worker, and nobody saw how
-    it ended.
+    """`running` and `waiting` are in progress. `lost` ended with its worker, and its outcome
+    is unknown.
     """
 
     startedAt: Time
     finishedAt: MaybeTime
 
     toolCallId: NotRequired[str]
-    """Of a tool or a wait."""
+    """For a tool or a wait."""
 
     model: NotRequired[str]
-    """Of a turn that was answered, as are the next three."""
+    """For an answered turn, like the next three fields."""
 
     inputTokens: NotRequired[int]
     outputTokens: NotRequired[int]
     costMicros: NotRequired[int]
 
     message: NotRequired[str]
-    """Why it ended as it did; of a wait the decision, or what is asked."""
+    """Why it ended; for a wait, the decision or the question."""
 
 
 class TimelineInput(TypedDict):
-    """What was asked."""
+    """The run's input."""
 
     message: str
 
     data: NotRequired[dict[str, Any]]
-    """The further keys of an automation's input."""
+    """The other keys of an automation's input."""
 
 
 class Timeline(TypedDict):
-    """Where the time of a run went."""
+    """Where a run's time went."""
 
     runId: RunId
     status: RunStatus
 
     input: TimelineInput
-    """What was asked."""
+    """The run's input."""
 
     spans: list[Span]
-    """By their beginning."""
+    """Sorted by start."""
 
 
 class AutomationLastRun(TypedDict):
@@ -2154,11 +2155,11 @@ class AutomationLastRun(TypedDict):
     finishedAt: MaybeTime
 
     kept: bool
-    """False once its retention is over: then the run cannot be read any more."""
+    """False after the run has expired: then it cannot be read any more."""
 
 
 class Automation(TypedDict):
-    """A name under which runs were triggered, as its newest run shows it."""
+    """A name under which runs were triggered, with its newest run."""
 
     id: str
     """The caller's name for it."""
@@ -2182,12 +2183,12 @@ class AutomationList(TypedDict):
 
 
 class UsageInterval(TypedDict):
-    """What the runs came to that were accepted in an interval."""
+    """Usage of the runs accepted in an interval."""
 
     startsAt: Time
 
     runs: int
-    """Accepted, and also those that go on, which nothing else here counts."""
+    """Accepted runs. This includes runs in progress, which the other counts do not."""
 
     completed: int
     failed: int
@@ -2197,31 +2198,31 @@ class UsageInterval(TypedDict):
     outputTokens: int
 
     costMicros: int
-    """In millionths of the price table's currency."""
+    """The cost, in millionths of the price table's currency."""
 
     sandboxSeconds: float
-    """That their calls of codeExecution took, to the millisecond."""
+    """The duration of `codeExecution` calls, to the millisecond."""
 
     p50Ms: int | None
-    """Half of the runs that have ended took about this long at most; null when none has."""
+    """The median duration of finished runs, estimated; null if there is none."""
 
     p95Ms: int | None
-    """Of a hundred runs that have ended 95 took about this long at most; null when none has."""
+    """The 95th percentile of the duration of finished runs, estimated; null if there is none."""
 
 
 class UsageGroup(TypedDict):
-    """What the runs of one agent or template came to, by one API key or of one automation. How
-    long they took is not counted: `p50Ms` and `p95Ms` are null.
+    """Usage of the runs of one agent or template, API key or automation. Durations are not
+    counted: `p50Ms` and `p95Ms` are null.
     """
 
     id: str | None
-    """Null: runs that entered by no key, or of no automation; or all others."""
+    """Null for runs without an API key or automation, and for the group of all others."""
 
     others: bool
-    """All that are not shown by themselves."""
+    """True for the group of all others."""
 
     runs: int
-    """Accepted, and also those that go on, which nothing else here counts."""
+    """Accepted runs. This includes runs in progress, which the other counts do not."""
 
     completed: int
     failed: int
@@ -2231,23 +2232,23 @@ class UsageGroup(TypedDict):
     outputTokens: int
 
     costMicros: int
-    """In millionths of the price table's currency."""
+    """The cost, in millionths of the price table's currency."""
 
     sandboxSeconds: float
-    """That their calls of codeExecution took, to the millisecond."""
+    """The duration of `codeExecution` calls, to the millisecond."""
 
     p50Ms: int | None
-    """Half of the runs that have ended took about this long at most; null when none has."""
+    """The median duration of finished runs, estimated; null if there is none."""
 
     p95Ms: int | None
-    """Of a hundred runs that have ended 95 took about this long at most; null when none has."""
+    """The 95th percentile of the duration of finished runs, estimated; null if there is none."""
 
 
 class UsageReportTotals(TypedDict):
-    """All together."""
+    """The sums over all intervals."""
 
     runs: int
-    """Accepted, and also those that go on, which nothing else here counts."""
+    """Accepted runs. This includes runs in progress, which the other counts do not."""
 
     completed: int
     failed: int
@@ -2257,16 +2258,16 @@ class UsageReportTotals(TypedDict):
     outputTokens: int
 
     costMicros: int
-    """In millionths of the price table's currency."""
+    """The cost, in millionths of the price table's currency."""
 
     sandboxSeconds: float
-    """That their calls of codeExecution took, to the millisecond."""
+    """The duration of `codeExecution` calls, to the millisecond."""
 
     p50Ms: int | None
-    """Half of the runs that have ended took about this long at most; null when none has."""
+    """The median duration of finished runs, estimated; null if there is none."""
 
     p95Ms: int | None
-    """Of a hundred runs that have ended 95 took about this long at most; null when none has."""
+    """The 95th percentile of the duration of finished runs, estimated; null if there is none."""
 
 
 UsageReport = TypedDict(
@@ -2276,42 +2277,42 @@ UsageReport = TypedDict(
         "from": Time,
         "to": Time,
         "data": list[UsageInterval],
-        # With `by`: the most expensive one first.
+        # With `by`: the most expensive group first.
         "groups": NotRequired[list[UsageGroup]],
-        # All together.
+        # The sums over all intervals.
         "totals": UsageReportTotals,
     },
 )
-"""What runs came to, interval by interval, from the beginning of the first one until `to`."""
+"""Usage of runs by interval, from the start of the first interval until `to`."""
 
 
 BudgetScope: TypeAlias = Literal["organization", "agent", "key", "automation"]
-"""Whose runs a budget counts."""
+"""The runs that a budget counts."""
 
 
 BudgetMetric: TypeAlias = Literal["costMicros", "tokens", "runs", "sandboxSeconds"]
 """`costMicros`: millionths of the price table's currency. `tokens`: input and output together.
-`runs`: accepted ones. `sandboxSeconds`: that code ran.
+`runs`: accepted runs. `sandboxSeconds`: run time of code.
 """
 
 
 BudgetPeriod: TypeAlias = Literal["day", "month"]
-"""A day or a month, by UTC."""
+"""A day or a month, in UTC."""
 
 
 BudgetLimit: TypeAlias = int
-"""0: nothing may run."""
+"""0: no run is allowed."""
 
 
 class Budget(TypedDict):
-    """A cap on what runs use in a period."""
+    """A cap on the usage of runs in a period."""
 
     id: BudgetId
     scope: BudgetScope
 
     subjectId: str | None
-    """The agent, the API key or the automation whose runs it counts; null for the
-    organization. A key that is rotated is followed by the new one.
+    """The agent, API key or automation whose runs are counted; null for the organization. If a
+    key is rotated, the new key takes its place.
     """
 
     metric: BudgetMetric
@@ -2319,10 +2320,10 @@ class Budget(TypedDict):
     limit: BudgetLimit
 
     used: int
-    """In the period that is under way."""
+    """Usage in the current period."""
 
     reserved: int
-    """For calls that are being made, beside what is used."""
+    """Reserved for calls in progress, in addition to `used`."""
 
     resetsAt: Time
     createdAt: Time
@@ -2343,8 +2344,8 @@ class NewBudget(TypedDict):
     scope: BudgetScope
 
     subjectId: NotRequired[str]
-    """An agent or an API key of the organization, or the name of an automation; with the scope
-    `organization` left out.
+    """An agent or an API key of the organization, or the name of an automation; omit it with
+    the scope `organization`.
     """
 
     metric: BudgetMetric
@@ -2353,8 +2354,8 @@ class NewBudget(TypedDict):
 
 
 class BudgetChange(TypedDict):
-    """A change of a budget: of its limit. All else is read-only, and may come back as it was
-    read.
+    """A change of a budget's limit. Other fields are read-only and may be sent back as they
+    were read.
     """
 
     limit: NotRequired[BudgetLimit]
@@ -2371,7 +2372,7 @@ class BudgetChange(TypedDict):
 
 
 EventId: TypeAlias = str
-"""`<fence>.<n>`; rises within a run."""
+"""`<fence>.<n>`; increases within a run."""
 
 
 class RunCreatedEventData(TypedDict):
@@ -2397,7 +2398,7 @@ class RunStartedEventData(TypedDict):
 
 
 class RunStartedEvent(TypedDict):
-    """A worker began."""
+    """A worker started the run."""
 
     id: Literal["1.1"]
     event: Literal["run.started"]
@@ -2410,8 +2411,8 @@ class RunRestartedEventData(TypedDict):
 
 
 class RunRestartedEvent(TypedDict):
-    """Another worker took over after `afterStep` recorded steps. What was streamed before is
-    void and comes again.
+    """Another worker took over after `afterStep` recorded steps. Discard the text streamed so
+    far; it is sent again.
     """
 
     id: EventId
@@ -2438,7 +2439,7 @@ class ToolEventData(TypedDict):
 
 
 class ToolEvent(TypedDict):
-    """A tool is being used, or was."""
+    """A tool call started or finished."""
 
     id: EventId
     event: Literal["tool.started", "tool.completed"]
@@ -2464,8 +2465,8 @@ class RequiresActionEventData(TypedDict):
 
 
 class RequiresActionEvent(TypedDict):
-    """The run waits for a person. The stream goes on: with `run.restarted` once it was
-    decided.
+    """The run waits for a person. The stream stays open and continues with `run.restarted`
+    after the decision.
     """
 
     id: EventId
@@ -2479,7 +2480,7 @@ class RunEndedEventData(TypedDict):
 
 
 class RunEndedEvent(TypedDict):
-    """The run has ended; `run` is the run as reading it gives. Always the last event."""
+    """The run has finished; `run` is the run as `GET` returns it. Always the last event."""
 
     id: EventId
     event: Literal["run.completed", "run.failed", "run.cancelled", "run.timed_out"]
@@ -2497,7 +2498,7 @@ RunEvent: TypeAlias = (
     | RunEndedEvent
 )
 """One server-sent event: the lines `id:`, `event:` and `data:`, the last a JSON object on one
-line, and an empty line. The last one of a run has the name of its end.
+line, and an empty line. The last event of a run is named after its outcome.
 """
 
 
@@ -2524,8 +2525,8 @@ class AiSdkEventData2(TypedDict):
 
 
 class AiSdkEvent(TypedDict):
-    """One chunk of the AI SDK's UI message stream, version 1; behind the last one comes
-    `[DONE]`. The ids are those of the run's events.
+    """One chunk of the AI SDK's UI message stream, version 1; `[DONE]` follows the last one.
+    The ids are those of the run's events.
     """
 
     id: NotRequired[EventId]
@@ -2566,9 +2567,9 @@ class AiSdkChatMessagesItem(TypedDict):
 
 
 class AiSdkChat(TypedDict):
-    """With `format=ai-sdk`: what the AI SDK's transport sends. `id` is the session, and the
-    text of the last message, which must be the user's, the message; the session has the
-    others already. Fields that are not known are passed over.
+    """With `format=ai-sdk`: the request of the AI SDK's transport. `id` is the session. The
+    text of the last message, which must be the user's, is the message; the session already
+    contains the others. Unknown fields are ignored.
     """
 
     id: SessionId
@@ -2580,9 +2581,9 @@ class AgUiInputMessagesItem(TypedDict):
 
 
 class AgUiInput(TypedDict):
-    """With `format=ag-ui`: AG-UI's RunAgentInput. `threadId` is the session, and the content
-    of the last message, which must be the user's, the message; the session has the others
-    already. `state` and `forwardedProps` are passed over.
+    """With `format=ag-ui`: AG-UI's RunAgentInput. `threadId` is the session. The content of
+    the last message, which must be the user's, is the message; the session already contains
+    the others. `state` and `forwardedProps` are ignored.
     """
 
     threadId: SessionId
@@ -2590,7 +2591,7 @@ class AgUiInput(TypedDict):
     messages: list[AgUiInputMessagesItem | dict[str, Any]]
 
     tools: NotRequired[list[Any]]
-    """Tools of the client cannot be called: an agent has its own."""
+    """Client tools are not supported: an agent uses its own tools."""
 
     context: NotRequired[list[Any]]
     resume: NotRequired[list[Any]]
@@ -2622,14 +2623,14 @@ class McpMessage(TypedDict):
 
 
 class McpEvent(TypedDict):
-    """A server-sent event: a notification of progress, or the answer, which is the last one."""
+    """A server-sent event: a progress notification, or the answer, which is the last event."""
 
     event: Literal["message"]
     data: McpMessage
 
 
 class Session(TypedDict):
-    """A chat's messages belong together by it."""
+    """Groups the messages of a chat."""
 
     id: SessionId
 
@@ -2640,14 +2641,14 @@ class Session(TypedDict):
     """The template; null for an agent."""
 
     principal: str
-    """Whose it is: a user, a key (the first one of those that replaced each other), `system`,
-    or `system:` and a member.
+    """The owner: a user, a key (the first of a chain of rotated keys), `system`, or `system:`
+    and a member.
     """
 
     createdAt: Time
 
     runs: int
-    """How many runs it has."""
+    """The number of its runs."""
 
 
 class SessionList(TypedDict):
@@ -2659,7 +2660,7 @@ class SessionList(TypedDict):
 
 
 class Message(TypedDict):
-    """What a person or an agent said in a session."""
+    """A message of a person or an agent in a session."""
 
     id: MessageId
     role: Literal["user", "assistant"]
@@ -2670,13 +2671,13 @@ class Message(TypedDict):
     citations: NotRequired[list[Citation]]
 
     contentCut: NotRequired[Literal[True]]
-    """The turn alone has more than 8 MiB: `content` is its beginning, without citations. The
-    run has all of the answer.
+    """True if the turn alone has more than 8 MiB: `content` is its beginning, without
+    citations. The run has the whole answer.
     """
 
     interrupted: NotRequired[Literal[True]]
-    """Of an answer that was spoken and not heard to its end: `content` is what was heard. The
-    run has all of it.
+    """True if a spoken answer was interrupted: `content` is the part that was played. The run
+    has the whole answer.
     """
 
 
@@ -2692,30 +2693,30 @@ class SessionWithMessages(TypedDict):
     """The template; null for an agent."""
 
     principal: str
-    """Whose it is: a user, a key (the first one of those that replaced each other), `system`,
-    or `system:` and a member.
+    """The owner: a user, a key (the first of a chain of rotated keys), `system`, or `system:`
+    and a member.
     """
 
     createdAt: Time
 
     runs: int
-    """How many runs it has."""
+    """The number of its runs."""
 
     messages: list[Message]
     """Oldest first."""
 
     hasMore: bool
-    """There are older turns."""
+    """Whether there are older turns."""
 
     nextCursor: NextCursor
 
 
 EndpointId: TypeAlias = str
-"""Names an endpoint of notifications."""
+"""The id of a notification endpoint."""
 
 
 NotificationId: TypeAlias = str
-"""Names a notification."""
+"""The id of a notification."""
 
 
 NotificationEvent: TypeAlias = Literal[
@@ -2725,44 +2726,44 @@ NotificationEvent: TypeAlias = Literal[
     "knowledge.ready",
     "knowledge.failed",
 ]
-"""`run.completed`: a run has its answer. `run.failed`: it failed, or took too long.
+"""`run.completed`: a run has its answer. `run.failed`: it failed or timed out.
 `run.requires_action`: it waits for a person. `knowledge.ready` and `knowledge.failed`: a
-document was read, or could not be.
+document was processed, or could not be.
 """
 
 
 class NotificationEndpoint(TypedDict):
-    """Where an organization is told of events."""
+    """An address that receives an organization's events."""
 
     id: EndpointId
 
     url: str
-    """Where it is told."""
+    """The address that receives the events."""
 
     description: str
 
     events: list[NotificationEvent]
-    """What it is told of."""
+    """The events to send."""
 
     agentId: str | None
-    """The agent of whose runs it is told; null: of all runs."""
+    """Only events of this agent's runs; null for all runs."""
 
     enabled: bool
-    """False: nothing is noted for it and nothing sent."""
+    """False: events are neither queued nor sent."""
 
     disabledReason: str | None
-    """Why the service disabled it; null when it did not."""
+    """Why the service disabled it; null if it did not."""
 
     disabledAt: MaybeTime
 
     secret: str
-    """`whsec_` and base64 in the answer that it was made in, else `***`."""
+    """`whsec_` and base64 in the answer that created it, else `***`."""
 
     previousSecretUntil: MaybeTime
-    """Until when the secret before signs as well."""
+    """Requests are also signed with the previous secret until then."""
 
     failures: int
-    """Attempts in a row that failed."""
+    """Consecutive failed attempts."""
 
     lastSuccessAt: MaybeTime
     createdAt: Time
@@ -2781,7 +2782,7 @@ class NewNotificationEndpoint(TypedDict):
     """An endpoint to create."""
 
     url: str
-    """An `https://` address on the public internet, unless the operator has opened others.
+    """An `https://` address on the public internet, unless the operator has allowed others.
     Redirects are not followed.
     """
 
@@ -2789,7 +2790,7 @@ class NewNotificationEndpoint(TypedDict):
     events: list[NotificationEvent]
 
     agentId: NotRequired[str | None]
-    """An agent of the organization, of whose runs alone it is told; null or left out: of all
+    """An agent of the organization: only events of its runs are sent. Null or omitted: all
     runs.
     """
 
@@ -2798,12 +2799,12 @@ class NewNotificationEndpoint(TypedDict):
 
 
 class NotificationEndpointChange(TypedDict):
-    """A change of an endpoint: what is left out stays. Read-only fields may come back as they
-    were read.
+    """Changes to an endpoint: omitted fields keep their value. Read-only fields may be sent
+    back as they were read.
     """
 
     url: NotRequired[str]
-    """An `https://` address on the public internet, unless the operator has opened others.
+    """An `https://` address on the public internet, unless the operator has allowed others.
     Redirects are not followed.
     """
 
@@ -2811,7 +2812,7 @@ class NotificationEndpointChange(TypedDict):
     events: NotRequired[list[NotificationEvent]]
 
     agentId: NotRequired[str | None]
-    """An agent of the organization, of whose runs alone it is told; null or left out: of all
+    """An agent of the organization: only events of its runs are sent. Null or omitted: all
     runs.
     """
 
@@ -2830,31 +2831,31 @@ class NotificationEndpointChange(TypedDict):
 
 
 NotificationStatus: TypeAlias = Literal["pending", "delivered", "failed"]
-"""`pending`: to be sent, at `nextAttemptAt`. `delivered`: the endpoint answered with 2xx.
-`failed`: given up.
+"""`pending`: sent at `nextAttemptAt`. `delivered`: the endpoint answered with 2xx. `failed`:
+all attempts failed.
 """
 
 
 class NotificationPayload(TypedDict):
-    """What an endpoint is sent, the same at every attempt; absent in lists, and when it is not
-    kept any more.
+    """The request body, the same in every attempt; absent in lists, and if it is no longer
+    kept.
     """
 
     type: str
     """The event."""
 
     timestamp: Time
-    """When it happened."""
+    """When the event happened."""
 
     data: dict[str, Any]
-    """The run as `GET /api/runs?id=…` gives it, the document as `GET /api/knowledge?id=…`
-    does, or of a `ping` the `endpointId`. A run of more than 256 KiB has tool calls without
-    `input` and `output`.
+    """The run as `GET /api/runs?id=…` returns it, the document as `GET /api/knowledge?id=…`
+    does, or for a `ping` the `endpointId`. For a run of more than 256 KiB, tool calls have
+    no `input` and `output`.
     """
 
 
 class NotificationMessage(TypedDict):
-    """An event on its way to an endpoint."""
+    """One event sent to one endpoint."""
 
     id: NotificationId
     """The `webhook-id` of every attempt."""
@@ -2868,7 +2869,7 @@ class NotificationMessage(TypedDict):
     attempts: int
 
     responseStatus: int | None
-    """What the endpoint answered last; null when it did not."""
+    """The endpoint's last HTTP status; null if it did not answer."""
 
     error: str | None
     """Why the last attempt failed."""
@@ -2876,7 +2877,7 @@ class NotificationMessage(TypedDict):
     nextAttemptAt: MaybeTime
 
     createdAt: Time
-    """When it happened."""
+    """When the event happened."""
 
     deliveredAt: MaybeTime
     payload: NotRequired[NotificationPayload]
@@ -2891,8 +2892,8 @@ class NotificationMessageList(TypedDict):
 
 
 KeyScope: TypeAlias = Literal["organization", "user"]
-"""`organization`: acts as an admin of it. `user`: acts as its owner, in the organization that
-`x-organization-id` names.
+"""`organization`: acts as an admin of it. `user`: acts as its owner, in the organization given
+by `x-organization-id`.
 """
 
 
@@ -2904,10 +2905,10 @@ class Key(TypedDict):
     scope: KeyScope
 
     prefix: str
-    """How the key begins."""
+    """The first characters of the key."""
 
     lastFour: str
-    """How the key ends."""
+    """The last four characters of the key."""
 
     createdAt: Time
     expiresAt: MaybeTime
@@ -2930,17 +2931,17 @@ class KeyWithSecret(TypedDict):
     scope: KeyScope
 
     prefix: str
-    """How the key begins."""
+    """The first characters of the key."""
 
     lastFour: str
-    """How the key ends."""
+    """The last four characters of the key."""
 
     createdAt: Time
     expiresAt: MaybeTime
     lastUsedAt: MaybeTime
 
     key: str
-    """What to send in `x-api-key`."""
+    """The value for `x-api-key`."""
 
 
 class NewKey(TypedDict):
@@ -2950,18 +2951,18 @@ class NewKey(TypedDict):
     scope: KeyScope
 
     expiresAt: NotRequired[str | None]
-    """An RFC 3339 instant in the future; never unless given."""
+    """An RFC 3339 time in the future; default: never."""
 
 
 class KeyRotation(TypedDict):
     """How to rotate a key."""
 
     overlapSeconds: NotRequired[int]
-    """Seconds that the old key stays good. Unless given: `86400`."""
+    """Seconds for which the old key stays valid. Unless given: `86400`."""
 
 
 class Organization(TypedDict):
-    """Everything but a person belongs to exactly one."""
+    """An organization. Every resource except users belongs to exactly one."""
 
     id: OrganizationId
     name: str
@@ -2987,64 +2988,64 @@ class MembershipList(TypedDict):
 
 class LimitsRatesItem(TypedDict):
     name: str
-    """As `RateLimit-Policy` names it."""
+    """The name in `RateLimit-Policy`."""
 
     requests: int
-    """In a window. 0: none are let through."""
+    """Requests per window; 0: none are allowed."""
 
     windowSeconds: int
 
     per: Literal["credential", "user", "organization", "address", "visitor", "agent"]
-    """What has a count of its own."""
+    """The unit that requests are counted for."""
 
 
 class LimitsDocuments(TypedDict):
-    """Of the organization."""
+    """Document quotas of the organization."""
 
     count: int
 
     most: int | None
-    """`null`: no limit."""
+    """The maximum; `null`: unlimited."""
 
     bytes: int
-    """Of the originals together, as they were sent."""
+    """The total size of the originals."""
 
     bytesMost: int | None
-    """`null`: no limit."""
+    """The maximum; `null`: unlimited."""
 
 
 class LimitsStreams(TypedDict):
-    """That may be open at each instance of the service."""
+    """Maximum number of simultaneous streams per instance of the service."""
 
     perCredential: int
     perOrganization: int
 
 
 class LimitsVoice(TypedDict):
-    """Voice connections that may be open at each instance of the service."""
+    """Maximum number of simultaneous voice connections per instance of the service."""
 
     perOrganization: int
 
 
 class LimitsRun(TypedDict):
     deadlineSeconds: int
-    """Time from acceptance in which a run must end."""
+    """Seconds from acceptance until a run times out."""
 
 
 class Limits(TypedDict):
-    """What an organization may use, and what of it is used."""
+    """An organization's limits and usage."""
 
     rates: list[LimitsRatesItem]
-    """Limits of requests."""
+    """Rate limits."""
 
     documents: LimitsDocuments
-    """Of the organization."""
+    """Document quotas of the organization."""
 
     streams: LimitsStreams
-    """That may be open at each instance of the service."""
+    """Maximum number of simultaneous streams per instance of the service."""
 
     voice: LimitsVoice
-    """Voice connections that may be open at each instance of the service."""
+    """Maximum number of simultaneous voice connections per instance of the service."""
 
     run: LimitsRun
 
@@ -3056,7 +3057,7 @@ class OrganizationName(TypedDict):
 
 
 class OrganizationChange(TypedDict):
-    """What is to change of an organization. Read-only fields may come back as they were read."""
+    """Changes to an organization. Read-only fields may be sent back as they were read."""
 
     name: NotRequired[Name]
     id: NotRequired[OrganizationId]
@@ -3069,13 +3070,13 @@ class OrganizationChange(TypedDict):
 
 
 class Member(TypedDict):
-    """Somebody who belongs to the organization, or is invited to."""
+    """A member of the organization, or an invited person."""
 
     id: UserId | InvitationId
     email: Email
 
     name: str | None
-    """Null while invited."""
+    """Null for an invitation."""
 
     role: Role
     status: Literal["active", "invited"]
@@ -3091,7 +3092,7 @@ class MemberList(TypedDict):
 
 
 class NewMember(TypedDict):
-    """Whom to invite, or whose role to change."""
+    """The person to invite, or the member whose role to change."""
 
     email: Email
     role: Role
@@ -3114,14 +3115,14 @@ class Invitation(TypedDict):
 
 
 class InvitingOrganization(TypedDict):
-    """An organization as somebody who is invited sees it."""
+    """An organization as an invited person sees it."""
 
     id: OrganizationId
     name: str
 
 
 class OwnInvitation(TypedDict):
-    """An invitation to the address of the person who reads it."""
+    """An invitation to the caller's address."""
 
     id: InvitationId
     organization: InvitingOrganization
@@ -3130,7 +3131,7 @@ class OwnInvitation(TypedDict):
 
 
 class OwnInvitationList(TypedDict):
-    """A page of invitations to one's address."""
+    """A page of invitations to the caller's address."""
 
     data: list[OwnInvitation]
     hasMore: HasMore
@@ -3138,7 +3139,7 @@ class OwnInvitationList(TypedDict):
 
 
 class AnsweredInvitation(TypedDict):
-    """What became of an invitation."""
+    """The outcome of an invitation."""
 
     id: InvitationId
     organization: InvitingOrganization
@@ -3192,7 +3193,7 @@ class Acceptance(TypedDict):
     name: NotRequired[Name]
 
     password: NotRequired[str]
-    """The password of an account of the address, or a new person's choice."""
+    """The password of the account with that address, or a new person's new password."""
 
 
 class PasswordReset(TypedDict):
@@ -3211,7 +3212,7 @@ class Login(TypedDict):
     organization: Organization
 
     token: str
-    """What to send as `Authorization: Bearer …`; the cookie holds the same."""
+    """The value for `Authorization: Bearer …`; the cookie contains the same."""
 
     expiresAt: Time
 
@@ -3223,14 +3224,14 @@ class CallerViewCaller(TypedDict):
     """Absent for an organization's key."""
 
     keyId: NotRequired[KeyId]
-    """Absent unless a key was used."""
+    """Absent without an API key."""
 
     organizationId: OrganizationId
     role: Role
 
 
 class CallerView(TypedDict):
-    """The caller as the service sees it."""
+    """The caller, as the service identified it."""
 
     caller: CallerViewCaller
 
@@ -3245,11 +3246,11 @@ class CallerView(TypedDict):
     organization: Organization
 
     organizations: list[Membership]
-    """Where the caller may act."""
+    """The organizations that the caller may act in."""
 
 
 class LoginSession(TypedDict):
-    """Where a person is logged in."""
+    """A login of a person."""
 
     id: LoginSessionId
     createdAt: Time
@@ -3257,13 +3258,13 @@ class LoginSession(TypedDict):
     expiresAt: Time
 
     current: bool
-    """The session of this request."""
+    """Whether it is the session of this request."""
 
     userAgent: str
-    """What the browser or program called itself at login."""
+    """The browser or program used at login."""
 
     address: str
-    """Where the login came from."""
+    """The client address at login."""
 
 
 class LoginSessionList(TypedDict):
@@ -3282,13 +3283,13 @@ class Deleted(TypedDict):
 
 
 class Health(TypedDict):
-    """The process lives."""
+    """The process is alive."""
 
     status: Literal["ok"]
 
 
 class Readiness(TypedDict):
-    """Whether requests should be sent here."""
+    """Whether the instance accepts requests."""
 
     status: Literal["ready", "not ready", "draining"]
     checks: dict[str, Literal["ok", "failing", "timeout"]]
@@ -3303,108 +3304,105 @@ class OpenApiDocument(TypedDict):
 
 
 ErrorCode: TypeAlias = Literal[
-    # Body, query or headers are not as they must be. `errors` names each field at fault, all of
-    # them at once.
+    # The body, query or headers are invalid. `errors` names every faulty field.
     "invalid_request",
     # A user's API key needs the header `x-organization-id`.
     "organization_required",
-    # Two explicit credentials came in one request.
+    # The request has two explicit credentials.
     "conflicting_credentials",
-    # No credential, or one that is unknown, revoked, expired or malformed. At login: the address or
+    # The credential is missing, unknown, revoked, expired or malformed. At login: the address or
     # the password is wrong.
     "unauthenticated",
-    # run-automation and MCP take API keys only.
+    # run-automation and MCP accept API keys only.
     "api_key_required",
     # The caller's role or membership does not allow this, a page of another origin sent the
-    # request, or an agent has no widget for the page.
+    # request, or the agent has no widget for the page.
     "permission_denied",
     # The agent's `allowedCallers` lacks this kind of caller.
     "caller_not_allowed",
     # Demo mode lists templates and chats with them, nothing else.
     "demo_restricted",
-    # run-automation was called from a browser.
+    # A browser called run-automation.
     "server_to_server_only",
-    # An organization's key came with another organization's id.
+    # An organization's key was sent with another organization's id.
     "organization_mismatch",
-    # There is nothing by this id for this caller: it is another organization's, was deleted, or
+    # The caller has no resource with this id: it belongs to another organization, was deleted, or
     # never existed.
     "not_found",
-    # The header `Allow` lists the methods that the path has.
+    # The path does not support the method; the header `Allow` lists those that it supports.
     "method_not_allowed",
-    # The agent was changed meanwhile, or the run's action was decided otherwise: read it again.
+    # The agent has changed since, or the run's action has a different decision: read it again.
     "version_conflict",
-    # There is one like it already, there are as many as there may be, it is being deleted, or the
-    # hook is disabled. `detail` says which.
+    # A resource like this exists, a limit is reached, the resource is being deleted, or the hook is
+    # disabled. `detail` says which.
     "conflict",
-    # `If-Match` does not name the version that is there: read it again.
+    # `If-Match` does not match the current version: read it again.
     "precondition_failed",
     # The address has an account.
     "email_taken",
-    # An organization keeps an owner.
+    # An organization must keep an owner.
     "last_owner",
-    # A person keeps an organization.
+    # A person must keep an organization.
     "last_organization",
-    # Another document of the organization was sent with this content, or is fetched from this
-    # address. `detail` names it. What addresses give is not compared: two that give the same
-    # content are two documents.
+    # Another document of the organization has this content or this `url`; `detail` names it.
+    # Fetched content is not compared: two addresses with the same content are two documents.
     "document_exists",
     # The run, or the run of this idempotency key, was erased by its organization.
     "erased",
-    # The body is larger than this endpoint takes.
+    # The body exceeds this endpoint's limit.
     "payload_too_large",
     # A body must be `application/json`, in UTF-8 and not compressed.
     "unsupported_media_type",
-    # The file has no bytes in the range that was asked for. `Content-Range` says how many it has.
+    # The file has no bytes in the requested range. `Content-Range` gives its size.
     "range_not_satisfiable",
     # The idempotency key was used for another request.
     "idempotency_key_reused",
-    # `/v1/realtime` is a WebSocket: the request must be an upgrade to one, of version 13 of its
-    # protocol.
+    # `/v1/realtime` is a WebSocket: the request must be an upgrade, with version 13.
     "upgrade_required",
-    # Too many requests in this minute. `Retry-After` says when to try again.
+    # Too many requests in this minute. `Retry-After` gives the seconds to wait.
     "rate_limited",
-    # A budget of the organization, of the agent, of the API key or of the automation, or that of
-    # the demo, is used up for now. `detail` names it, and `Retry-After` says when it begins anew.
+    # A budget of the organization, agent, API key, automation or demo is used up for now. `detail`
+    # names it, and `Retry-After` gives the seconds until its next period.
     "budget_exceeded",
-    # A fault of the service. `requestId` finds it in its log.
+    # Internal error. Search the service's log for `requestId`.
     "internal",
-    # Too many runs wait. Nothing was accepted; replays still answer.
+    # Too many runs are queued. Nothing was accepted; replays still answer.
     "overloaded",
-    # A server that the service needs cannot be reached. Nothing was accepted.
+    # A required server is unreachable. Nothing was accepted.
     "unavailable",
 ]
-"""Stable. `x-status` and `x-retryable` of each say with which status it comes and whether the
-same request may succeed later.
+"""Stable. `x-status` gives the status of each code, and `x-retryable` whether the same request
+may succeed later.
 """
 
 
 FieldErrorCode: TypeAlias = Literal[
-    # It is missing; of a header, also that it is empty.
+    # The field is missing, or the header is empty.
     "required",
-    # There is no such field.
+    # The field does not exist.
     "unknown_field",
-    # It was given twice.
+    # The field occurs twice.
     "duplicate",
-    # It contradicts another field.
+    # The field contradicts another field.
     "conflict",
-    # It has the wrong type.
+    # The value has the wrong type.
     "invalid_type",
-    # It is not one of the values that are possible.
+    # The value is not one of the allowed values.
     "invalid_value",
     # The body is not JSON, or not UTF-8.
     "invalid_json",
-    # It has too many characters or entries.
+    # The value has too many characters or entries.
     "too_long",
-    # It has too few characters or entries.
+    # The value has too few characters or entries.
     "too_short",
-    # It is nested too deeply.
+    # The value is nested too deeply.
     "too_deep",
 ]
-"""What is wrong with a field."""
+"""The kind of fault."""
 
 
 class FieldError(TypedDict):
-    """One thing wrong with one field."""
+    """One fault of one field."""
 
     field: str
     """The path of the field in the body, such as `tools.mcp.servers[0].url`, or the name of a
@@ -3416,10 +3414,10 @@ class FieldError(TypedDict):
 
 
 class Problem(TypedDict):
-    """An error, as RFC 9457 has it."""
+    """An error as defined by RFC 9457."""
 
     type: str
-    """Where the code is explained: `/docs/errors#<code>`."""
+    """A link to the code's explanation: `/docs/errors#<code>`."""
 
     title: str
     """The code in words."""
@@ -3428,7 +3426,7 @@ class Problem(TypedDict):
     """The HTTP status."""
 
     detail: str
-    """What is wrong, for people."""
+    """A description for people."""
 
     instance: str
     """The path of the request."""
@@ -3436,18 +3434,18 @@ class Problem(TypedDict):
     code: ErrorCode
 
     requestId: str
-    """Finds the request in the service's log."""
+    """Identifies the request in the service's log."""
 
     retryable: bool
-    """The same request may succeed later."""
+    """Whether the same request may succeed later."""
 
     errors: list[FieldError]
-    """Each field at fault, all of them at once."""
+    """Every faulty field."""
 
 
 class OpenAiErrorError(TypedDict):
     message: str
-    """For people; names every field at fault."""
+    """A description for people; names every faulty field."""
 
     type: Literal[
         "authentication_error",
@@ -3460,15 +3458,15 @@ class OpenAiErrorError(TypedDict):
     ]
 
     param: str | None
-    """The first field at fault."""
+    """The first faulty field."""
 
     code: str
-    """Stable."""
+    """A stable code."""
 
 
 class OpenAiError(TypedDict):
     """An error in OpenAI's shape. `code` is stable: one of [all codes](/docs/errors),
-    `invalid_api_key` for `unauthenticated`, or one of this API's own: `model_not_found`,
+    `invalid_api_key` for `unauthenticated`, or one specific to this API: `model_not_found`,
     `unsupported_parameter`, `previous_response_not_found`, `requires_action`,
     `stream_restarted`, `voice_not_enabled`.
     """
@@ -3480,26 +3478,24 @@ class OpenAiSecretLife(TypedDict):
     """When a client secret expires."""
 
     anchor: NotRequired[Literal["created_at"] | None]
-    """What the time is counted from."""
+    """The start of the lifetime."""
 
     seconds: NotRequired[int | None]
-    """Unless it is given 600."""
+    """Default 600."""
 
 
 class OpenAiRealtimeSession(TypedDict):
     """A session's settings, as in the event `session.update`."""
 
     type: NotRequired[Literal["realtime"] | None]
-    """What kind of session."""
+    """The kind of session."""
 
     model: str
-    """The agent or template, by its id."""
+    """The id of the agent or template."""
 
 
 class OpenAiClientSecretRequest(TypedDict):
-    """What a client secret is for, and for how long. Fields that are not known are passed
-    over.
-    """
+    """The session and the lifetime of a client secret. Unknown fields are ignored."""
 
     expires_after: NotRequired[OpenAiSecretLife | dict[str, Any] | None]
     """When it expires."""
@@ -3514,25 +3510,25 @@ class OpenAiClientSecret(TypedDict):
     """The secret, to be sent as a bearer token or subprotocol."""
 
     expires_at: int
-    """In seconds of Unix time."""
+    """In Unix seconds."""
 
     session: dict[str, Any]
-    """The session as its connections begin with it, as in the event `session.created`."""
+    """The initial session of its connections, as in the event `session.created`."""
 
 
 class OpenAiModel(TypedDict):
     """An agent or a template as a model."""
 
     id: str
-    """What to send as `model`."""
+    """The value for `model`."""
 
     object: Literal["model"]
 
     created: int
-    """In seconds of Unix time; 0 of a template."""
+    """In Unix seconds; 0 for a template."""
 
     owned_by: str
-    """The organization; `parley` of a template."""
+    """The organization; `parley` for a template."""
 
     name: str
     """The agent's name."""
@@ -3552,31 +3548,31 @@ class OpenAiContent3Item(TypedDict):
 
 
 OpenAiContent: TypeAlias = str | list[OpenAiContent3Item | dict[str, Any]] | None
-"""What a message says: a text, or parts that are texts."""
+"""The content of a message: a text, or parts that are texts."""
 
 
 class OpenAiMessage(TypedDict):
-    """One message of a conversation. Agents call their own tools: messages of tools are
-    refused.
+    """One message of a conversation. Agents call their own tools, so tool messages are
+    rejected.
     """
 
     role: Literal["system", "developer", "user", "assistant"]
     content: NotRequired[OpenAiContent]
 
     name: NotRequired[str]
-    """Has no effect."""
+    """Ignored."""
 
 
 class OpenAiCompletionRequestStream_options(TypedDict):
     include_usage: NotRequired[bool | None]
-    """Tell at the end what was used."""
+    """End the stream with a chunk that contains the usage."""
 
 
 class OpenAiCompletionRequestMetadata(TypedDict):
-    """`session_id` names the session; the rest is yours."""
+    """`session_id` is the session's id; other keys are free for your use."""
 
     session_id: NotRequired[str | None]
-    """Names the session."""
+    """The session's id."""
 
 
 class OpenAiCompletionRequestResponse_format(TypedDict):
@@ -3584,31 +3580,31 @@ class OpenAiCompletionRequestResponse_format(TypedDict):
 
 
 class OpenAiCompletionRequest(TypedDict):
-    """A conversation to answer. Fields that are not here are passed over, among them
-    `temperature`, `top_p`, `max_tokens` and `seed`: the agent's configuration decides.
+    """A conversation to answer. Fields not listed here are ignored, among them `temperature`,
+    `top_p`, `max_tokens` and `seed`: the agent's configuration decides.
     """
 
     model: str
     """The id of an agent or a template."""
 
     messages: list[OpenAiMessage | dict[str, Any]]
-    """The last one must be the user's. It may be as long as the body."""
+    """The last message must be the user's. Its length is limited only by the body's."""
 
     stream: NotRequired[bool | None]
-    """Answer with chunks as the agent tells them."""
+    """Stream the answer in chunks."""
 
     stream_options: NotRequired[OpenAiCompletionRequestStream_options | dict[str, Any] | None]
 
     user: NotRequired[str | None]
-    """Names the session, unless `metadata.session_id` does."""
+    """The session's id, unless `metadata.session_id` is given."""
 
     metadata: NotRequired[OpenAiCompletionRequestMetadata | dict[str, Any] | None]
-    """`session_id` names the session; the rest is yours."""
+    """`session_id` is the session's id; other keys are free for your use."""
 
     n: NotRequired[Literal[1] | None]
 
     tools: NotRequired[list[Any] | None]
-    """None: agents have their own."""
+    """Must be empty: agents use their own tools."""
 
     functions: NotRequired[list[Any] | None]
     tool_choice: NotRequired[Literal["none", "auto"] | None]
@@ -3645,13 +3641,13 @@ class OpenAiAnnotation2(TypedDict):
 
 
 OpenAiAnnotation: TypeAlias = OpenAiAnnotation1 | OpenAiAnnotation2
-"""A citation. The words of the answer from `start_index` up to `end_index`, in Unicode code
-points, are supported by a page or a document.
+"""A citation: a page or document supports the text from `start_index` to `end_index`, in
+Unicode code points.
 """
 
 
 class OpenAiUsage(TypedDict):
-    """What a run consumed, in tokens."""
+    """The run's usage, in tokens."""
 
     prompt_tokens: int
     completion_tokens: int
@@ -3659,7 +3655,7 @@ class OpenAiUsage(TypedDict):
 
 
 class OpenAiRunNames(TypedDict):
-    """The run and the session behind an answer, an addition to the protocol."""
+    """The run and session of an answer; an addition to OpenAI's API."""
 
     runId: RunId
     sessionId: SessionId
@@ -3683,7 +3679,7 @@ class OpenAiCompletion(TypedDict):
     """An answer."""
 
     id: str
-    """`chatcmpl-` and what follows `run_` in the run's id."""
+    """`chatcmpl-` followed by the run's id without `run_`."""
 
     object: Literal["chat.completion"]
     created: int
@@ -3715,15 +3711,15 @@ class OpenAiChunk(TypedDict):
     model: str
 
     choices: list[OpenAiChunkChoicesItem]
-    """One; none in the chunk that tells what was used."""
+    """One choice; none in the chunk with the usage."""
 
     usage: NotRequired[OpenAiUsage | None]
     parley: NotRequired[OpenAiRunNames]
 
 
 class OpenAiChunkEvent(TypedDict):
-    """One server-sent event: the line `data:` and an empty line. The last one is `[DONE]`, or
-    an error: then the stream has no answer.
+    """One server-sent event: the line `data:` and an empty line. The last event is `[DONE]`,
+    or an error, after which there is no answer.
     """
 
     data: OpenAiChunk | Literal["[DONE]"] | OpenAiError
@@ -3762,7 +3758,7 @@ class OpenAiResponseRequestText(TypedDict):
 
 
 class OpenAiResponseRequest(TypedDict):
-    """What to answer. Fields that are not here are passed over, among them `temperature`,
+    """A request for a response. Fields not listed here are ignored, among them `temperature`,
     `top_p`, `max_output_tokens`, `reasoning` and `store`: the agent's configuration
     decides.
     """
@@ -3771,39 +3767,41 @@ class OpenAiResponseRequest(TypedDict):
     """The id of an agent or a template."""
 
     input: str | list[OpenAiInputItem | dict[str, Any]]
-    """A text of the user's, or items: messages, and items of earlier responses, which are
-    passed over. The last message must be the user's. It may be as long as the body.
+    """The user's text, or items: messages, and items of earlier responses, which are ignored.
+    The last message must be the user's. Its length is limited only by the body's.
     """
 
     instructions: NotRequired[str | None]
-    """Appended to the agent's own prompt; with the messages of `system` and `developer` at
-    most 32,000 characters.
+    """Appended to the agent's prompt; at most 32,000 characters together with the messages of
+    `system` and `developer`.
     """
 
     stream: NotRequired[bool | None]
-    """Answer with events as the agent tells them."""
+    """Stream the answer as events."""
 
     background: NotRequired[bool | None]
-    """Answer at once, with the response as it stands."""
+    """Answer immediately with the current state."""
 
     conversation: NotRequired[str | OpenAiResponseRequestConversation3 | dict[str, Any] | None]
-    """Names the session."""
+    """The session's id."""
 
     previous_response_id: NotRequired[str | None]
-    """Goes on in the session of this response, which must be the same caller's with the same
-    model; unless `conversation` names one.
+    """Continue in the session of this response, unless `conversation` is given. The response
+    must have the same caller and model.
     """
 
     metadata: NotRequired[dict[str, str] | None]
-    """`session_id` names the session, unless one of those before does; the rest is yours, and
-    the answer repeats it.
+    """`session_id` is the session's id, unless `conversation` or `previous_response_id` is
+    given. Other keys are free for your use, and the answer repeats them.
     """
 
     user: NotRequired[str | None]
-    """Names the session, unless one of those before does."""
+    """The session's id, unless `conversation`, `previous_response_id` or `metadata.session_id`
+    is given.
+    """
 
     tools: NotRequired[list[Any] | None]
-    """None: agents have their own."""
+    """Must be empty: agents use their own tools."""
 
     tool_choice: NotRequired[Literal["none", "auto"] | None]
     text: NotRequired[OpenAiResponseRequestText | dict[str, Any] | None]
@@ -3832,8 +3830,8 @@ class OpenAiTextAnnotation2(TypedDict):
 
 
 OpenAiTextAnnotation: TypeAlias = OpenAiTextAnnotation1 | OpenAiTextAnnotation2
-"""A citation: a page that supports the text from `start_index` up to `end_index`, or a
-document that supports what stands before `index`; in Unicode code points.
+"""A citation, in Unicode code points: a page that supports the text from `start_index` to
+`end_index`, or a document that supports the text before `index`.
 """
 
 
@@ -3892,7 +3890,7 @@ class OpenAiItem4(TypedDict):
     code: str
 
     container_id: str
-    """The session: its files are there for each call."""
+    """The session; each call finds its files."""
 
     outputs: list[OpenAiItem4OutputsItem] | None
 
@@ -3905,18 +3903,18 @@ class OpenAiItem5(TypedDict):
     name: str
 
     arguments: str
-    """JSON."""
+    """JSON text."""
 
     output: str | None
-    """JSON."""
+    """JSON text."""
 
     error: str | None
     approval_request_id: None
 
 
 OpenAiItem: TypeAlias = OpenAiItem1 | OpenAiItem2 | OpenAiItem3 | OpenAiItem4 | OpenAiItem5
-"""The message, or a call of a tool: `webSearch`, `codeExecution` and `knowledge` are the
-protocol's own tools, all others are `mcp_call`s of the server `parley`.
+"""The message, or a tool call: `webSearch`, `codeExecution` and `knowledge` map to OpenAI's
+own tools, all others are `mcp_call` items of the server `parley`.
 """
 
 
@@ -3942,7 +3940,7 @@ class OpenAiResponseUsageOutput_tokens_details(TypedDict):
 
 
 class OpenAiResponseUsage(TypedDict):
-    """What a run consumed, in tokens."""
+    """The run's usage, in tokens."""
 
     input_tokens: int
     input_tokens_details: OpenAiResponseUsageInput_tokens_details
@@ -3955,7 +3953,7 @@ class OpenAiResponse(TypedDict):
     """A run as a response."""
 
     id: str
-    """`resp_` and what follows `run_` in the run's id."""
+    """`resp_` followed by the run's id without `run_`."""
 
     object: Literal["response"]
     created_at: int
@@ -3973,9 +3971,7 @@ class OpenAiResponse(TypedDict):
     model: str
 
     output: list[OpenAiItem]
-    """The calls of tools in their order, and the message; of a stream in the order in which
-    they began.
-    """
+    """The tool calls in their order, and the message; in a stream, in order of their start."""
 
     parallel_tool_calls: Literal[True]
     previous_response_id: str | None
@@ -4038,13 +4034,13 @@ class OpenAiResponseEventData(TypedDict):
     logprobs: NotRequired[list[Any]]
 
     message: NotRequired[str]
-    """Of an error."""
+    """In an `error` event."""
 
     param: NotRequired[str | None]
-    """Of an error."""
+    """In an `error` event."""
 
     error: NotRequired[OpenAiErrorError]
-    """The error once more, in the form in which the protocol's clients raise it."""
+    """The same error, in the form that OpenAI's clients raise."""
 
 
 class OpenAiResponseEvent(TypedDict):
@@ -4053,44 +4049,45 @@ class OpenAiResponseEvent(TypedDict):
     """
 
     event: str
-    """The type."""
+    """The event's type."""
 
     data: OpenAiResponseEventData
 
 
 class GetAgentsQuery(TypedDict):
-    """The query of `GET /api/agents`: List agents, or read one."""
+    """The query of `GET /api/agents`: List agents, or get one."""
 
     id: NotRequired[AgentId]
-    """Give this agent instead of a list."""
+    """Return this agent instead of a list."""
 
     q: NotRequired[str]
-    """Only agents with this text in their name; case does not matter."""
+    """Only agents whose name contains this text, ignoring case."""
 
     limit: NotRequired[int]
-    """Entries of a page. Unless given: `20`."""
+    """Entries per page. Unless given: `20`."""
 
     cursor: NotRequired[str]
-    """The `nextCursor` of the page before."""
+    """The `nextCursor` of the previous page."""
 
 
 GetAgentsHeaders = TypedDict(
     "GetAgentsHeaders",
     {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
-        # The `ETag`s of versions that may be changed, or `*`; 412 when the agent is at another one.
+        # Change the agent only if its current version is one of these `ETag`s, or `*`; otherwise
+        # 412.
         "If-Match": NotRequired[str],
-        # The `ETag` of what the client has; 304 when the agent is at that version.
+        # The `ETag` of the client's copy; 304 if the agent still has that version.
         "If-None-Match": NotRequired[str],
     },
 )
-"""The headers of `GET /api/agents`: List agents, or read one."""
+"""The headers of `GET /api/agents`: List agents, or get one."""
 
 
 GetAgentsAnswer: TypeAlias = AgentList | Agent
-"""What `GET /api/agents` answers: List agents, or read one."""
+"""What `GET /api/agents` answers: List agents, or get one."""
 
 
 class PostAgentsQuery(TypedDict):
@@ -4099,7 +4096,7 @@ class PostAgentsQuery(TypedDict):
     """
 
     action: NotRequired[Literal["chat", "import-openapi"]]
-    """`chat` or `import-openapi`, or left out to create an agent."""
+    """`chat` or `import-openapi`; omit it to create an agent."""
 
     id: NotRequired[AgentId]
     """With `action`: the agent to chat with, or to import into."""
@@ -4108,26 +4105,26 @@ class PostAgentsQuery(TypedDict):
     """With `action=chat`: the template to chat with."""
 
     format: NotRequired[Literal["ai-sdk", "ag-ui"]]
-    """With `id`: the events in the protocol of a library for user interfaces, `ai-sdk` (the UI
-    message stream of the AI SDK) or `ag-ui` (AG-UI), which also makes the answer a stream.
-    The header `Accept: text/event-stream;profile=ai-sdk` does the same.
+    """With `id`: streams the events in the protocol of a UI library, `ai-sdk` (the UI message
+    stream of the AI SDK) or `ag-ui` (AG-UI). The header `Accept:
+    text/event-stream;profile=ai-sdk` does the same.
     """
 
 
 PostAgentsHeaders = TypedDict(
     "PostAgentsHeaders",
     {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
-        # 1 to 255 characters of the caller's choice, none of them hidden, and not only white space.
-        # The same key and payload give the same caller the same run.
+        # 1 to 255 characters chosen by the caller, no invisible ones and not only white space. The
+        # same key and payload give the same caller the same run.
         "Idempotency-Key": NotRequired[str],
-        # `wait=N` waits N seconds for the end of the run (55 at most and unless given),
-        # `respond-async` not at all.
+        # `wait=N` waits N seconds for the run to finish (default and maximum 55); `respond-async`
+        # does not wait.
         "Prefer": NotRequired[str],
-        # With `action=import-openapi`: the `ETag`s of versions that may be changed, or `*`; 412
-        # when the agent is at another one. A chat ignores it.
+        # With `action=import-openapi`: change the agent only if its current version is one of these
+        # `ETag`s, or `*`; otherwise 412. A chat ignores it.
         "If-Match": NotRequired[str],
     },
 )
@@ -4159,7 +4156,7 @@ PostAgentsEvent: TypeAlias = RunEvent | AiSdkEvent | AgUiEvent
 
 
 class PutAgentsQuery(TypedDict):
-    """The query of `PUT /api/agents`: Change an agent."""
+    """The query of `PUT /api/agents`: Update an agent."""
 
     id: AgentId
     """The agent."""
@@ -4168,22 +4165,23 @@ class PutAgentsQuery(TypedDict):
 PutAgentsHeaders = TypedDict(
     "PutAgentsHeaders",
     {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
-        # The `ETag`s of versions that may be changed, or `*`; 412 when the agent is at another one.
+        # Change the agent only if its current version is one of these `ETag`s, or `*`; otherwise
+        # 412.
         "If-Match": NotRequired[str],
     },
 )
-"""The headers of `PUT /api/agents`: Change an agent."""
+"""The headers of `PUT /api/agents`: Update an agent."""
 
 
 PutAgentsBody: TypeAlias = AgentChange
-"""The body of `PUT /api/agents`: Change an agent."""
+"""The body of `PUT /api/agents`: Update an agent."""
 
 
 PutAgentsAnswer: TypeAlias = Agent
-"""What `PUT /api/agents` answers: Change an agent."""
+"""What `PUT /api/agents` answers: Update an agent."""
 
 
 class DeleteAgentsQuery(TypedDict):
@@ -4196,10 +4194,11 @@ class DeleteAgentsQuery(TypedDict):
 DeleteAgentsHeaders = TypedDict(
     "DeleteAgentsHeaders",
     {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
-        # The `ETag`s of versions that may be changed, or `*`; 412 when the agent is at another one.
+        # Change the agent only if its current version is one of these `ETag`s, or `*`; otherwise
+        # 412.
         "If-Match": NotRequired[str],
     },
 )
@@ -4211,53 +4210,53 @@ DeleteAgentsAnswer: TypeAlias = Deleted
 
 
 class CreateWidgetSessionHeaders(TypedDict):
-    """The headers of `POST /api/widget/sessions`: Begin a visitor's session."""
+    """The headers of `POST /api/widget/sessions`: Start a visitor's session."""
 
     Origin: str
     """The origin of the page. Browsers set it."""
 
 
 CreateWidgetSessionBody: TypeAlias = NewWidgetSession
-"""The body of `POST /api/widget/sessions`: Begin a visitor's session."""
+"""The body of `POST /api/widget/sessions`: Start a visitor's session."""
 
 
 CreateWidgetSessionAnswer: TypeAlias = WidgetSession
-"""What `POST /api/widget/sessions` answers: Begin a visitor's session."""
+"""What `POST /api/widget/sessions` answers: Start a visitor's session."""
 
 
 class GetTemplatesQuery(TypedDict):
-    """The query of `GET /api/agents/templates`: List templates."""
+    """The query of `GET /api/agents/templates`: List templates, or get one."""
 
     id: NotRequired[TemplateId]
-    """Give this template instead of a list."""
+    """Return this template instead of a list."""
 
     limit: NotRequired[int]
-    """Entries of a page. Unless given: `20`."""
+    """Entries per page. Unless given: `20`."""
 
     cursor: NotRequired[str]
-    """The `nextCursor` of the page before."""
+    """The `nextCursor` of the previous page."""
 
 
 GetTemplatesAnswer: TypeAlias = TemplateList | Template
-"""What `GET /api/agents/templates` answers: List templates."""
+"""What `GET /api/agents/templates` answers: List templates, or get one."""
 
 
 RunAutomationHeaders = TypedDict(
     "RunAutomationHeaders",
     {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
-        # What kind of trigger calls. Unless given: `"api"`.
+        # The kind of trigger. Unless given: `"api"`.
         "x-trigger-type": NotRequired[str],
-        # The caller's name for the automation: 1 to 128 printable characters, and not only white
-        # space. Runs can be listed by it.
+        # The caller's name for the automation: 1 to 128 printable characters, not only white space.
+        # Runs can be listed by it.
         "x-automation-id": NotRequired[str],
-        # 1 to 255 characters of the caller's choice, none of them hidden, and not only white space.
-        # The same key and payload give the same caller the same run.
+        # 1 to 255 characters chosen by the caller, no invisible ones and not only white space. The
+        # same key and payload give the same caller the same run.
         "Idempotency-Key": NotRequired[str],
-        # `wait=N` waits N seconds for the end of the run (55 at most and unless given),
-        # `respond-async` not at all.
+        # `wait=N` waits N seconds for the run to finish (default and maximum 55); `respond-async`
+        # does not wait.
         "Prefer": NotRequired[str],
     },
 )
@@ -4273,38 +4272,38 @@ RunAutomationAnswer: TypeAlias = Run
 
 
 class GetHooksQuery(TypedDict):
-    """The query of `GET /api/hooks`: List hooks, or read one."""
+    """The query of `GET /api/hooks`: List hooks, or get one."""
 
     id: NotRequired[HookId]
-    """Give this hook instead of a list."""
+    """Return this hook instead of a list."""
 
     limit: NotRequired[int]
-    """Entries of a page. Unless given: `20`."""
+    """Entries per page. Unless given: `20`."""
 
     cursor: NotRequired[str]
-    """The `nextCursor` of the page before."""
+    """The `nextCursor` of the previous page."""
 
 
 GetHooksHeaders = TypedDict(
     "GetHooksHeaders",
     {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
     },
 )
-"""The headers of `GET /api/hooks`: List hooks, or read one."""
+"""The headers of `GET /api/hooks`: List hooks, or get one."""
 
 
 GetHooksAnswer: TypeAlias = HookList | Hook
-"""What `GET /api/hooks` answers: List hooks, or read one."""
+"""What `GET /api/hooks` answers: List hooks, or get one."""
 
 
 class PostHooksQuery(TypedDict):
     """The query of `POST /api/hooks`: Create a hook, rotate its secret, or send a test."""
 
     action: NotRequired[Literal["rotate", "test"]]
-    """`rotate`, `test`, or left out to create a hook."""
+    """`rotate` or `test`; omit it to create a hook."""
 
     id: NotRequired[HookId]
     """With `action`: the hook."""
@@ -4313,8 +4312,8 @@ class PostHooksQuery(TypedDict):
 PostHooksHeaders = TypedDict(
     "PostHooksHeaders",
     {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
     },
 )
@@ -4330,7 +4329,7 @@ PostHooksAnswer: TypeAlias = Hook | TakenDelivery
 
 
 class PutHooksQuery(TypedDict):
-    """The query of `PUT /api/hooks`: Change a hook."""
+    """The query of `PUT /api/hooks`: Update a hook."""
 
     id: HookId
     """The hook."""
@@ -4339,20 +4338,20 @@ class PutHooksQuery(TypedDict):
 PutHooksHeaders = TypedDict(
     "PutHooksHeaders",
     {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
     },
 )
-"""The headers of `PUT /api/hooks`: Change a hook."""
+"""The headers of `PUT /api/hooks`: Update a hook."""
 
 
 PutHooksBody: TypeAlias = HookChange
-"""The body of `PUT /api/hooks`: Change a hook."""
+"""The body of `PUT /api/hooks`: Update a hook."""
 
 
 PutHooksAnswer: TypeAlias = Hook
-"""What `PUT /api/hooks` answers: Change a hook."""
+"""What `PUT /api/hooks` answers: Update a hook."""
 
 
 class DeleteHooksQuery(TypedDict):
@@ -4365,8 +4364,8 @@ class DeleteHooksQuery(TypedDict):
 DeleteHooksHeaders = TypedDict(
     "DeleteHooksHeaders",
     {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
     },
 )
@@ -4378,49 +4377,49 @@ DeleteHooksAnswer: TypeAlias = Deleted
 
 
 class GetDeliveriesQuery(TypedDict):
-    """The query of `GET /api/hooks/deliveries`: List deliveries, or read one."""
+    """The query of `GET /api/hooks/deliveries`: List deliveries, or get one."""
 
     hookId: NotRequired[HookId]
-    """Only deliveries to this hook. With `id` it is needed where several hooks have a delivery
-    of that id.
+    """Only deliveries to this hook. Required with `id` if several hooks have a delivery with
+    that id.
     """
 
     id: NotRequired[str]
-    """Give this delivery instead of a list."""
+    """Return this delivery instead of a list."""
 
     status: NotRequired[DeliveryStatus]
-    """Only deliveries of which this became."""
+    """Only deliveries with this status."""
 
     runId: NotRequired[RunId]
-    """Only deliveries that this run stands for."""
+    """Only deliveries that belong to this run."""
 
     limit: NotRequired[int]
-    """Entries of a page. Unless given: `20`."""
+    """Entries per page. Unless given: `20`."""
 
     cursor: NotRequired[str]
-    """The `nextCursor` of the page before."""
+    """The `nextCursor` of the previous page."""
 
 
 GetDeliveriesHeaders = TypedDict(
     "GetDeliveriesHeaders",
     {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
     },
 )
-"""The headers of `GET /api/hooks/deliveries`: List deliveries, or read one."""
+"""The headers of `GET /api/hooks/deliveries`: List deliveries, or get one."""
 
 
 GetDeliveriesAnswer: TypeAlias = DeliveryList | DeliveryWithBody
-"""What `GET /api/hooks/deliveries` answers: List deliveries, or read one."""
+"""What `GET /api/hooks/deliveries` answers: List deliveries, or get one."""
 
 
 class PostDeliveriesQuery(TypedDict):
     """The query of `POST /api/hooks/deliveries`: Deliver again."""
 
     action: Literal["redeliver"]
-    """What to do with it."""
+    """What to do with the delivery."""
 
     hookId: HookId
     """The hook."""
@@ -4432,8 +4431,8 @@ class PostDeliveriesQuery(TypedDict):
 PostDeliveriesHeaders = TypedDict(
     "PostDeliveriesHeaders",
     {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
     },
 )
@@ -4445,8 +4444,8 @@ PostDeliveriesAnswer: TypeAlias = TakenDelivery
 
 
 class ReceiveDeliveryPath(TypedDict):
-    """The variables of the path of `POST /api/hooks/receive/{id}`: Where sources send their
-    deliveries.
+    """The variables of the path of `POST /api/hooks/receive/{id}`: Receive a source's
+    delivery.
     """
 
     id: str
@@ -4456,54 +4455,54 @@ class ReceiveDeliveryPath(TypedDict):
 ReceiveDeliveryHeaders = TypedDict(
     "ReceiveDeliveryHeaders",
     {
-        # Of hooks of GitHub's: the event. Other sources have headers of their own.
+        # For GitHub hooks: the event. Other sources use other headers.
         "X-GitHub-Event": NotRequired[str],
-        # Of hooks of GitHub's: the delivery's id.
+        # For GitHub hooks: the delivery's id.
         "X-GitHub-Delivery": NotRequired[str],
-        # Of hooks of GitHub's: `sha256=` and the body's HMAC-SHA256 by the secret, hexadecimal.
+        # For GitHub hooks: `sha256=` and the hexadecimal HMAC-SHA256 of the body under the secret.
         "X-Hub-Signature-256": NotRequired[str],
     },
 )
-"""The headers of `POST /api/hooks/receive/{id}`: Where sources send their deliveries."""
+"""The headers of `POST /api/hooks/receive/{id}`: Receive a source's delivery."""
 
 
 ReceiveDeliveryBody: TypeAlias = Any
-"""The body of `POST /api/hooks/receive/{id}`: Where sources send their deliveries."""
+"""The body of `POST /api/hooks/receive/{id}`: Receive a source's delivery."""
 
 
 class ReceiveDeliveryAnswer1(TypedDict):
-    """As the source expects it."""
+    """In the source's format."""
 
     ok: NotRequired[bool]
     challenge: NotRequired[str]
 
 
 ReceiveDeliveryAnswer: TypeAlias = ReceiveDeliveryAnswer1 | TakenDelivery
-"""What `POST /api/hooks/receive/{id}` answers: Where sources send their deliveries."""
+"""What `POST /api/hooks/receive/{id}` answers: Receive a source's delivery."""
 
 
 class GetRunsQuery(TypedDict):
-    """The query of `GET /api/runs`: List runs, read one, wait for its end, watch it, or see
-    where its time went.
+    """The query of `GET /api/runs`: List runs, get one, wait for it, stream it, or get its
+    timeline.
     """
 
     id: NotRequired[RunId]
-    """Give this run instead of a list."""
+    """Return this run instead of a list."""
 
     wait: NotRequired[int]
-    """With `id`: seconds to wait for the end, 55 at most."""
+    """With `id`: seconds to wait for the run to finish, at most 55."""
 
     stream: NotRequired[Literal["1", "true"]]
-    """With `id`: `1` or `true` gives server-sent events."""
+    """With `id`: `1` or `true` returns server-sent events."""
 
     format: NotRequired[Literal["ai-sdk", "ag-ui"]]
-    """With `id`: the events in the protocol of a library for user interfaces, `ai-sdk` (the UI
-    message stream of the AI SDK) or `ag-ui` (AG-UI), which also makes the answer a stream.
-    The header `Accept: text/event-stream;profile=ai-sdk` does the same.
+    """With `id`: streams the events in the protocol of a UI library, `ai-sdk` (the UI message
+    stream of the AI SDK) or `ag-ui` (AG-UI). The header `Accept:
+    text/event-stream;profile=ai-sdk` does the same.
     """
 
     timeline: NotRequired[Literal["1", "true"]]
-    """With `id`: `1` or `true` gives the run's timeline; not with `wait` or `stream`."""
+    """With `id`: `1` or `true` returns the run's timeline. Not with `wait` or `stream`."""
 
     agentId: NotRequired[str]
     """Only runs of this agent."""
@@ -4518,30 +4517,30 @@ class GetRunsQuery(TypedDict):
     """Only runs in this state."""
 
     limit: NotRequired[int]
-    """Entries of a page. Unless given: `20`."""
+    """Entries per page. Unless given: `20`."""
 
     cursor: NotRequired[str]
-    """The `nextCursor` of the page before."""
+    """The `nextCursor` of the previous page."""
 
 
 GetRunsHeaders = TypedDict(
     "GetRunsHeaders",
     {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
-        # With `stream`: the id of the last event that the client has.
+        # With `stream`: the id of the last event that the client received.
         "Last-Event-ID": NotRequired[str],
     },
 )
-"""The headers of `GET /api/runs`: List runs, read one, wait for its end, watch it, or see
-where its time went.
+"""The headers of `GET /api/runs`: List runs, get one, wait for it, stream it, or get its
+timeline.
 """
 
 
 GetRunsAnswer: TypeAlias = RunList | Run | Timeline
-"""What `GET /api/runs` answers: List runs, read one, wait for its end, watch it, or see where
-its time went.
+"""What `GET /api/runs` answers: List runs, get one, wait for it, stream it, or get its
+timeline.
 """
 
 
@@ -4550,42 +4549,44 @@ GetRunsEvent: TypeAlias = RunEvent | AiSdkEvent | AgUiEvent
 
 
 class PostRunsQuery(TypedDict):
-    """The query of `POST /api/runs`: Cancel a run, or decide what it may do."""
+    """The query of `POST /api/runs`: Cancel a run, or decide its required action."""
 
     id: RunId
     """The run."""
 
     action: Literal["cancel", "approve", "deny", "happened", "resend", "abandon"]
-    """What to do with it."""
+    """What to do with the delivery."""
 
     toolCallId: NotRequired[str]
-    """With a decision: the call that it is about."""
+    """With a decision: the call to decide."""
 
 
 PostRunsHeaders = TypedDict(
     "PostRunsHeaders",
     {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
     },
 )
-"""The headers of `POST /api/runs`: Cancel a run, or decide what it may do."""
+"""The headers of `POST /api/runs`: Cancel a run, or decide its required action."""
 
 
 PostRunsAnswer: TypeAlias = Run
-"""What `POST /api/runs` answers: Cancel a run, or decide what it may do."""
+"""What `POST /api/runs` answers: Cancel a run, or decide its required action."""
 
 
 GetEventsHeaders = TypedDict(
     "GetEventsHeaders",
     {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
     },
 )
-"""The headers of `GET /api/events`: Hear that runs, documents or notifications have changed."""
+"""The headers of `GET /api/events`: Get notified of changes to runs, documents or
+notifications.
+"""
 
 
 GetEventsEvent: TypeAlias = ChangeEvent
@@ -4596,20 +4597,20 @@ class GetAutomationsQuery(TypedDict):
     """The query of `GET /api/automations`: List the organization's automations."""
 
     id: NotRequired[str]
-    """Give this automation instead of a list."""
+    """Return this automation instead of a list."""
 
     limit: NotRequired[int]
-    """Entries of a page. Unless given: `20`."""
+    """Entries per page. Unless given: `20`."""
 
     cursor: NotRequired[str]
-    """The `nextCursor` of the page before."""
+    """The `nextCursor` of the previous page."""
 
 
 GetAutomationsHeaders = TypedDict(
     "GetAutomationsHeaders",
     {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
     },
 )
@@ -4621,16 +4622,16 @@ GetAutomationsAnswer: TypeAlias = AutomationList | Automation
 
 
 class GetUsageQuery(TypedDict):
-    """The query of `GET /api/usage`: Count what the organization's runs came to."""
+    """The query of `GET /api/usage`: Get usage: runs, tokens, costs and latencies."""
 
     days: NotRequired[int]
-    """How far back. Unless given: `7`."""
+    """The number of days. Unless given: `7`."""
 
     agentId: NotRequired[str]
     """Only runs of this agent."""
 
     keyId: NotRequired[str]
-    """Only runs that entered by this API key."""
+    """Only runs that this API key started."""
 
     automationId: NotRequired[str]
     """Only runs of this automation."""
@@ -4642,51 +4643,51 @@ class GetUsageQuery(TypedDict):
 GetUsageHeaders = TypedDict(
     "GetUsageHeaders",
     {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
     },
 )
-"""The headers of `GET /api/usage`: Count what the organization's runs came to."""
+"""The headers of `GET /api/usage`: Get usage: runs, tokens, costs and latencies."""
 
 
 GetUsageAnswer: TypeAlias = UsageReport
-"""What `GET /api/usage` answers: Count what the organization's runs came to."""
+"""What `GET /api/usage` answers: Get usage: runs, tokens, costs and latencies."""
 
 
 class GetBudgetsQuery(TypedDict):
-    """The query of `GET /api/budgets`: List budgets, or read one."""
+    """The query of `GET /api/budgets`: List budgets, or get one."""
 
     id: NotRequired[BudgetId]
-    """Read this one; left out: list."""
+    """The budget; omit it to list budgets."""
 
     limit: NotRequired[int]
-    """Entries of a page. Unless given: `20`."""
+    """Entries per page. Unless given: `20`."""
 
     cursor: NotRequired[str]
-    """The `nextCursor` of the page before."""
+    """The `nextCursor` of the previous page."""
 
 
 GetBudgetsHeaders = TypedDict(
     "GetBudgetsHeaders",
     {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
     },
 )
-"""The headers of `GET /api/budgets`: List budgets, or read one."""
+"""The headers of `GET /api/budgets`: List budgets, or get one."""
 
 
 GetBudgetsAnswer: TypeAlias = BudgetList | Budget
-"""What `GET /api/budgets` answers: List budgets, or read one."""
+"""What `GET /api/budgets` answers: List budgets, or get one."""
 
 
 PostBudgetsHeaders = TypedDict(
     "PostBudgetsHeaders",
     {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
     },
 )
@@ -4711,8 +4712,8 @@ class PutBudgetsQuery(TypedDict):
 PutBudgetsHeaders = TypedDict(
     "PutBudgetsHeaders",
     {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
     },
 )
@@ -4737,8 +4738,8 @@ class DeleteBudgetsQuery(TypedDict):
 DeleteBudgetsHeaders = TypedDict(
     "DeleteBudgetsHeaders",
     {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
     },
 )
@@ -4750,7 +4751,7 @@ DeleteBudgetsAnswer: TypeAlias = Deleted
 
 
 class GetSourcesQuery(TypedDict):
-    """The query of `GET /api/sources`: Read a text that an answer cites."""
+    """The query of `GET /api/sources`: Get a text that an answer cites."""
 
     id: SourceId
     """The `sourceId` of a citation."""
@@ -4759,20 +4760,20 @@ class GetSourcesQuery(TypedDict):
 GetSourcesHeaders = TypedDict(
     "GetSourcesHeaders",
     {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
     },
 )
-"""The headers of `GET /api/sources`: Read a text that an answer cites."""
+"""The headers of `GET /api/sources`: Get a text that an answer cites."""
 
 
 GetSourcesAnswer: TypeAlias = Source
-"""What `GET /api/sources` answers: Read a text that an answer cites."""
+"""What `GET /api/sources` answers: Get a text that an answer cites."""
 
 
 class GetFilesQuery(TypedDict):
-    """The query of `GET /api/files`: Read a file that a run has made."""
+    """The query of `GET /api/files`: Download a file that a run made."""
 
     id: FileId
     """The `id` of a file in `output.files` of a tool call."""
@@ -4781,80 +4782,80 @@ class GetFilesQuery(TypedDict):
 GetFilesHeaders = TypedDict(
     "GetFilesHeaders",
     {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
         # One range of bytes, such as `bytes=1048576-`.
         "Range": NotRequired[str],
-        # With `Range`: the `ETag` of what the client has; of another content the whole is sent.
+        # With `Range`: the `ETag` of the client's copy. If the content is different, all of it is
+        # sent.
         "If-Range": NotRequired[str],
-        # The `ETag` of what the client has.
+        # The `ETag` of the client's copy.
         "If-None-Match": NotRequired[str],
     },
 )
-"""The headers of `GET /api/files`: Read a file that a run has made."""
+"""The headers of `GET /api/files`: Download a file that a run made."""
 
 
 GetFilesAnswer: TypeAlias = Bytes
-"""What `GET /api/files` answers: Read a file that a run has made."""
+"""What `GET /api/files` answers: Download a file that a run made."""
 
 
 class GetKnowledgeQuery(TypedDict):
-    """The query of `GET /api/knowledge`: List documents, read one, or search them."""
+    """The query of `GET /api/knowledge`: List documents, get one, or search them."""
 
     id: NotRequired[DocumentId]
     """The document."""
 
     content: NotRequired[Literal["1", "true"]]
-    """With `id`: `1` for the original."""
+    """With `id`: `1` returns the original."""
 
     page: NotRequired[int]
     """With `id`: a page, from 1."""
 
     chunk: NotRequired[int]
-    """With `id`: a passage by its number, from 0, and those before and behind it."""
+    """With `id`: a passage by its number, from 0, with the passages around it."""
 
     q: NotRequired[str]
-    """In a list: what the name contains."""
+    """In a list: text that the name contains."""
 
     status: NotRequired[DocumentStatus]
-    """In a list: where documents stand."""
+    """In a list: the status."""
 
     query: NotRequired[str]
-    """What to look for."""
+    """The text to search for."""
 
     documentId: NotRequired[DocumentId]
-    """With `query`: one of the documents to look in; may come 100 times."""
+    """With `query`: search in this document; repeatable up to 100 times."""
 
     metadata: NotRequired[str]
-    """With `query`: `name:value` that documents must have; may come 20 times, and all of it
-    counts.
+    """With `query`: a `name:value` pair that documents must have; repeatable up to 20 times,
+    all must match.
     """
 
     limit: NotRequired[int]
-    """Entries of a page; with `query` passages, 50 at most, 10 unless given. Unless given:
-    `20`.
-    """
+    """Entries per page. With `query`: passages, at most 50 (default 10). Unless given: `20`."""
 
     cursor: NotRequired[str]
-    """The `nextCursor` of the page before."""
+    """The `nextCursor` of the previous page."""
 
 
 GetKnowledgeHeaders = TypedDict(
     "GetKnowledgeHeaders",
     {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
         # With `content`: one range of bytes, such as `bytes=1048576-`.
         "Range": NotRequired[str],
-        # With `Range`: the `ETag` of what the client has; of another content the whole is sent.
+        # With `Range`: the `ETag` of the client's copy. If the content is different, all of it is
+        # sent.
         "If-Range": NotRequired[str],
-        # With `content`: the `ETag` of what the client has.
+        # With `content`: the `ETag` of the client's copy.
         "If-None-Match": NotRequired[str],
     },
 )
-"""The headers of `GET /api/knowledge`: List documents, read one, or search them."""
+"""The headers of `GET /api/knowledge`: List documents, get one, or search them."""
 
 
 GetKnowledgeAnswer: TypeAlias = (
@@ -4865,14 +4866,14 @@ GetKnowledgeAnswer: TypeAlias = (
     | DocumentPassages
     | FoundList
 )
-"""What `GET /api/knowledge` answers: List documents, read one, or search them."""
+"""What `GET /api/knowledge` answers: List documents, get one, or search them."""
 
 
 class PostKnowledgeQuery(TypedDict):
-    """The query of `POST /api/knowledge`: Add documents, or have one read again."""
+    """The query of `POST /api/knowledge`: Add documents, or process one again."""
 
     action: NotRequired[Literal["retry"]]
-    """`retry`, or left out to add documents."""
+    """`retry`; omit it to add documents."""
 
     id: NotRequired[DocumentId]
     """With `action=retry`: the document."""
@@ -4881,24 +4882,24 @@ class PostKnowledgeQuery(TypedDict):
 PostKnowledgeHeaders = TypedDict(
     "PostKnowledgeHeaders",
     {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
     },
 )
-"""The headers of `POST /api/knowledge`: Add documents, or have one read again."""
+"""The headers of `POST /api/knowledge`: Add documents, or process one again."""
 
 
 PostKnowledgeBody: TypeAlias = NewDocument | DocumentForm
-"""The body of `POST /api/knowledge`: Add documents, or have one read again."""
+"""The body of `POST /api/knowledge`: Add documents, or process one again."""
 
 
 PostKnowledgeAnswer: TypeAlias = Document | DocumentBatch
-"""What `POST /api/knowledge` answers: Add documents, or have one read again."""
+"""What `POST /api/knowledge` answers: Add documents, or process one again."""
 
 
 class PutKnowledgeQuery(TypedDict):
-    """The query of `PUT /api/knowledge`: Change a document."""
+    """The query of `PUT /api/knowledge`: Update a document."""
 
     id: DocumentId
     """The document."""
@@ -4907,20 +4908,20 @@ class PutKnowledgeQuery(TypedDict):
 PutKnowledgeHeaders = TypedDict(
     "PutKnowledgeHeaders",
     {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
     },
 )
-"""The headers of `PUT /api/knowledge`: Change a document."""
+"""The headers of `PUT /api/knowledge`: Update a document."""
 
 
 PutKnowledgeBody: TypeAlias = DocumentChange | DocumentForm
-"""The body of `PUT /api/knowledge`: Change a document."""
+"""The body of `PUT /api/knowledge`: Update a document."""
 
 
 PutKnowledgeAnswer: TypeAlias = Document
-"""What `PUT /api/knowledge` answers: Change a document."""
+"""What `PUT /api/knowledge` answers: Update a document."""
 
 
 class DeleteKnowledgeQuery(TypedDict):
@@ -4933,8 +4934,8 @@ class DeleteKnowledgeQuery(TypedDict):
 DeleteKnowledgeHeaders = TypedDict(
     "DeleteKnowledgeHeaders",
     {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
     },
 )
@@ -4946,31 +4947,31 @@ DeleteKnowledgeAnswer: TypeAlias = Deleted
 
 
 class GetNotificationsQuery(TypedDict):
-    """The query of `GET /api/notifications`: List endpoints of notifications, or read one."""
+    """The query of `GET /api/notifications`: List notification endpoints, or get one."""
 
     id: NotRequired[EndpointId]
-    """Read this one; left out: list."""
+    """The budget; omit it to list budgets."""
 
     limit: NotRequired[int]
-    """Entries of a page. Unless given: `20`."""
+    """Entries per page. Unless given: `20`."""
 
     cursor: NotRequired[str]
-    """The `nextCursor` of the page before."""
+    """The `nextCursor` of the previous page."""
 
 
 GetNotificationsHeaders = TypedDict(
     "GetNotificationsHeaders",
     {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
     },
 )
-"""The headers of `GET /api/notifications`: List endpoints of notifications, or read one."""
+"""The headers of `GET /api/notifications`: List notification endpoints, or get one."""
 
 
 GetNotificationsAnswer: TypeAlias = NotificationEndpointList | NotificationEndpoint
-"""What `GET /api/notifications` answers: List endpoints of notifications, or read one."""
+"""What `GET /api/notifications` answers: List notification endpoints, or get one."""
 
 
 class PostNotificationsQuery(TypedDict):
@@ -4979,7 +4980,7 @@ class PostNotificationsQuery(TypedDict):
     """
 
     action: NotRequired[Literal["rotate", "test"]]
-    """`rotate` or `test`, or left out to create an endpoint."""
+    """`rotate` or `test`; omit it to create an endpoint."""
 
     id: NotRequired[EndpointId]
     """With `action`: the endpoint."""
@@ -4988,8 +4989,8 @@ class PostNotificationsQuery(TypedDict):
 PostNotificationsHeaders = TypedDict(
     "PostNotificationsHeaders",
     {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
     },
 )
@@ -5005,7 +5006,7 @@ PostNotificationsAnswer: TypeAlias = NotificationEndpoint | NotificationMessage
 
 
 class PutNotificationsQuery(TypedDict):
-    """The query of `PUT /api/notifications`: Change an endpoint."""
+    """The query of `PUT /api/notifications`: Update an endpoint."""
 
     id: EndpointId
     """The endpoint."""
@@ -5014,20 +5015,20 @@ class PutNotificationsQuery(TypedDict):
 PutNotificationsHeaders = TypedDict(
     "PutNotificationsHeaders",
     {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
     },
 )
-"""The headers of `PUT /api/notifications`: Change an endpoint."""
+"""The headers of `PUT /api/notifications`: Update an endpoint."""
 
 
 PutNotificationsBody: TypeAlias = NotificationEndpointChange
-"""The body of `PUT /api/notifications`: Change an endpoint."""
+"""The body of `PUT /api/notifications`: Update an endpoint."""
 
 
 PutNotificationsAnswer: TypeAlias = NotificationEndpoint
-"""What `PUT /api/notifications` answers: Change an endpoint."""
+"""What `PUT /api/notifications` answers: Update an endpoint."""
 
 
 class DeleteNotificationsQuery(TypedDict):
@@ -5040,8 +5041,8 @@ class DeleteNotificationsQuery(TypedDict):
 DeleteNotificationsHeaders = TypedDict(
     "DeleteNotificationsHeaders",
     {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
     },
 )
@@ -5053,50 +5054,44 @@ DeleteNotificationsAnswer: TypeAlias = Deleted
 
 
 class GetNotificationMessagesQuery(TypedDict):
-    """The query of `GET /api/notifications/messages`: List what endpoints were told, or read
-    one message.
-    """
+    """The query of `GET /api/notifications/messages`: List messages to endpoints, or get one."""
 
     id: NotRequired[NotificationId]
-    """Read this one; left out: list."""
+    """The budget; omit it to list budgets."""
 
     endpointId: NotRequired[str]
-    """Only of this endpoint."""
+    """Only messages to this endpoint."""
 
     status: NotRequired[NotificationStatus]
-    """Only in this state."""
+    """Only messages with this status."""
 
     limit: NotRequired[int]
-    """Entries of a page. Unless given: `20`."""
+    """Entries per page. Unless given: `20`."""
 
     cursor: NotRequired[str]
-    """The `nextCursor` of the page before."""
+    """The `nextCursor` of the previous page."""
 
 
 GetNotificationMessagesHeaders = TypedDict(
     "GetNotificationMessagesHeaders",
     {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
     },
 )
-"""The headers of `GET /api/notifications/messages`: List what endpoints were told, or read one
-message.
-"""
+"""The headers of `GET /api/notifications/messages`: List messages to endpoints, or get one."""
 
 
 GetNotificationMessagesAnswer: TypeAlias = NotificationMessageList | NotificationMessage
-"""What `GET /api/notifications/messages` answers: List what endpoints were told, or read one
-message.
-"""
+"""What `GET /api/notifications/messages` answers: List messages to endpoints, or get one."""
 
 
 class PostNotificationMessagesQuery(TypedDict):
     """The query of `POST /api/notifications/messages`: Send a message again."""
 
     action: Literal["resend"]
-    """What to do."""
+    """What to do with the message."""
 
     id: NotificationId
     """The message."""
@@ -5105,8 +5100,8 @@ class PostNotificationMessagesQuery(TypedDict):
 PostNotificationMessagesHeaders = TypedDict(
     "PostNotificationMessagesHeaders",
     {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
     },
 )
@@ -5118,40 +5113,42 @@ PostNotificationMessagesAnswer: TypeAlias = NotificationMessage
 
 
 class GetSessionsQuery(TypedDict):
-    """The query of `GET /api/sessions`: List sessions, or read one with its messages."""
+    """The query of `GET /api/sessions`: List sessions, or get one with its messages."""
 
     id: NotRequired[SessionId]
-    """The session, by the id that its client chose."""
+    """The session id that the client chose."""
 
     agentId: NotRequired[AgentId]
-    """With `id`: its agent."""
+    """With `id`: the session's agent."""
 
     templateId: NotRequired[TemplateId]
-    """With `id`: its template."""
+    """With `id`: the session's template."""
 
     principal: NotRequired[str]
-    """Whose sessions: for admins, or for one's own automations."""
+    """The principal whose sessions are returned: for admins, or for the caller's own
+    automations.
+    """
 
     limit: NotRequired[int]
-    """Entries of a page. Unless given: `20`."""
+    """Entries per page. Unless given: `20`."""
 
     cursor: NotRequired[str]
-    """The `nextCursor` of the page before."""
+    """The `nextCursor` of the previous page."""
 
 
 GetSessionsHeaders = TypedDict(
     "GetSessionsHeaders",
     {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
     },
 )
-"""The headers of `GET /api/sessions`: List sessions, or read one with its messages."""
+"""The headers of `GET /api/sessions`: List sessions, or get one with its messages."""
 
 
 GetSessionsAnswer: TypeAlias = SessionList | SessionWithMessages
-"""What `GET /api/sessions` answers: List sessions, or read one with its messages."""
+"""What `GET /api/sessions` answers: List sessions, or get one with its messages."""
 
 
 class DeleteSessionsQuery(TypedDict):
@@ -5161,20 +5158,20 @@ class DeleteSessionsQuery(TypedDict):
     """The session."""
 
     agentId: NotRequired[AgentId]
-    """Its agent."""
+    """The session's agent."""
 
     templateId: NotRequired[TemplateId]
-    """Its template."""
+    """The session's template."""
 
     principal: NotRequired[str]
-    """For admins: whose session, when it is not their own."""
+    """For admins: the principal whose session is erased, if it is not their own."""
 
 
 DeleteSessionsHeaders = TypedDict(
     "DeleteSessionsHeaders",
     {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
     },
 )
@@ -5189,20 +5186,20 @@ class GetKeysQuery(TypedDict):
     """The query of `GET /api/keys`: List API keys."""
 
     id: NotRequired[KeyId]
-    """Give this key instead of a list."""
+    """Return this key instead of a list."""
 
     limit: NotRequired[int]
-    """Entries of a page. Unless given: `20`."""
+    """Entries per page. Unless given: `20`."""
 
     cursor: NotRequired[str]
-    """The `nextCursor` of the page before."""
+    """The `nextCursor` of the previous page."""
 
 
 GetKeysHeaders = TypedDict(
     "GetKeysHeaders",
     {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
     },
 )
@@ -5217,7 +5214,7 @@ class PostKeysQuery(TypedDict):
     """The query of `POST /api/keys`: Create an API key, or rotate one."""
 
     action: NotRequired[Literal["rotate"]]
-    """`rotate`, or left out to create a key."""
+    """`rotate`; omit it to create a key."""
 
     id: NotRequired[KeyId]
     """With `action=rotate`: the key to replace."""
@@ -5226,8 +5223,8 @@ class PostKeysQuery(TypedDict):
 PostKeysHeaders = TypedDict(
     "PostKeysHeaders",
     {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
     },
 )
@@ -5252,8 +5249,8 @@ class DeleteKeysQuery(TypedDict):
 DeleteKeysHeaders = TypedDict(
     "DeleteKeysHeaders",
     {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
     },
 )
@@ -5265,38 +5262,38 @@ DeleteKeysAnswer: TypeAlias = Deleted
 
 
 class GetOrganizationsQuery(TypedDict):
-    """The query of `GET /api/organizations`: List the caller's organizations, or read one."""
+    """The query of `GET /api/organizations`: List the caller's organizations, or get one."""
 
     id: NotRequired[OrganizationId]
-    """Give this organization instead of a list."""
+    """Return this organization instead of a list."""
 
     limit: NotRequired[int]
-    """Entries of a page. Unless given: `20`."""
+    """Entries per page. Unless given: `20`."""
 
     cursor: NotRequired[str]
-    """The `nextCursor` of the page before."""
+    """The `nextCursor` of the previous page."""
 
 
 GetOrganizationsHeaders = TypedDict(
     "GetOrganizationsHeaders",
     {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
     },
 )
-"""The headers of `GET /api/organizations`: List the caller's organizations, or read one."""
+"""The headers of `GET /api/organizations`: List the caller's organizations, or get one."""
 
 
 GetOrganizationsAnswer: TypeAlias = MembershipList | Membership
-"""What `GET /api/organizations` answers: List the caller's organizations, or read one."""
+"""What `GET /api/organizations` answers: List the caller's organizations, or get one."""
 
 
 PostOrganizationsHeaders = TypedDict(
     "PostOrganizationsHeaders",
     {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
     },
 )
@@ -5321,8 +5318,8 @@ class PutOrganizationsQuery(TypedDict):
 PutOrganizationsHeaders = TypedDict(
     "PutOrganizationsHeaders",
     {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
     },
 )
@@ -5340,36 +5337,36 @@ PutOrganizationsAnswer: TypeAlias = Membership
 GetLimitsHeaders = TypedDict(
     "GetLimitsHeaders",
     {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
     },
 )
-"""The headers of `GET /api/organizations/limits`: Read what the organization may use."""
+"""The headers of `GET /api/organizations/limits`: Get the organization's limits."""
 
 
 GetLimitsAnswer: TypeAlias = Limits
-"""What `GET /api/organizations/limits` answers: Read what the organization may use."""
+"""What `GET /api/organizations/limits` answers: Get the organization's limits."""
 
 
 class GetMembersQuery(TypedDict):
     """The query of `GET /api/organizations/members`: List members and invitations."""
 
     id: NotRequired[UserId | InvitationId]
-    """Give this member or invitation instead of a list."""
+    """Return this member or invitation instead of a list."""
 
     limit: NotRequired[int]
-    """Entries of a page. Unless given: `20`."""
+    """Entries per page. Unless given: `20`."""
 
     cursor: NotRequired[str]
-    """The `nextCursor` of the page before."""
+    """The `nextCursor` of the previous page."""
 
 
 GetMembersHeaders = TypedDict(
     "GetMembersHeaders",
     {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
     },
 )
@@ -5381,12 +5378,12 @@ GetMembersAnswer: TypeAlias = MemberList | Member
 
 
 class PostMembersQuery(TypedDict):
-    """The query of `POST /api/organizations/members`: Add or invite somebody, or make a link
-    to reset a password.
+    """The query of `POST /api/organizations/members`: Invite a member, change a role, or
+    create a password reset link.
     """
 
     action: NotRequired[Literal["reset"]]
-    """`reset`, or left out to invite or to change a role."""
+    """`reset`; omit it to invite or to change a role."""
 
     id: NotRequired[UserId]
     """With `action=reset`: the member."""
@@ -5395,25 +5392,25 @@ class PostMembersQuery(TypedDict):
 PostMembersHeaders = TypedDict(
     "PostMembersHeaders",
     {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
     },
 )
-"""The headers of `POST /api/organizations/members`: Add or invite somebody, or make a link to
-reset a password.
+"""The headers of `POST /api/organizations/members`: Invite a member, change a role, or create
+a password reset link.
 """
 
 
 PostMembersBody: TypeAlias = NewMember
-"""The body of `POST /api/organizations/members`: Add or invite somebody, or make a link to
-reset a password.
+"""The body of `POST /api/organizations/members`: Invite a member, change a role, or create a
+password reset link.
 """
 
 
 PostMembersAnswer: TypeAlias = Member | Invitation | ResetLink
-"""What `POST /api/organizations/members` answers: Add or invite somebody, or make a link to
-reset a password.
+"""What `POST /api/organizations/members` answers: Invite a member, change a role, or create a
+password reset link.
 """
 
 
@@ -5429,8 +5426,8 @@ class DeleteMembersQuery(TypedDict):
 DeleteMembersHeaders = TypedDict(
     "DeleteMembersHeaders",
     {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
     },
 )
@@ -5480,36 +5477,36 @@ ResetPasswordAnswer: TypeAlias = Login
 GetSessionHeaders = TypedDict(
     "GetSessionHeaders",
     {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
     },
 )
-"""The headers of `GET /api/auth/session`: Who the service takes you for."""
+"""The headers of `GET /api/auth/session`: Get the caller."""
 
 
 GetSessionAnswer: TypeAlias = CallerView
-"""What `GET /api/auth/session` answers: Who the service takes you for."""
+"""What `GET /api/auth/session` answers: Get the caller."""
 
 
 class GetLoginSessionsQuery(TypedDict):
     """The query of `GET /api/auth/sessions`: List login sessions."""
 
     id: NotRequired[LoginSessionId]
-    """Give this login session instead of a list."""
+    """Return this login session instead of a list."""
 
     limit: NotRequired[int]
-    """Entries of a page. Unless given: `20`."""
+    """Entries per page. Unless given: `20`."""
 
     cursor: NotRequired[str]
-    """The `nextCursor` of the page before."""
+    """The `nextCursor` of the previous page."""
 
 
 GetLoginSessionsHeaders = TypedDict(
     "GetLoginSessionsHeaders",
     {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
     },
 )
@@ -5530,8 +5527,8 @@ class DeleteLoginSessionsQuery(TypedDict):
 DeleteLoginSessionsHeaders = TypedDict(
     "DeleteLoginSessionsHeaders",
     {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
     },
 )
@@ -5546,20 +5543,20 @@ class GetOwnInvitationsQuery(TypedDict):
     """The query of `GET /api/auth/invitations`: List invitations to your address."""
 
     id: NotRequired[InvitationId]
-    """Give this invitation instead of a list."""
+    """Return this invitation instead of a list."""
 
     limit: NotRequired[int]
-    """Entries of a page. Unless given: `20`."""
+    """Entries per page. Unless given: `20`."""
 
     cursor: NotRequired[str]
-    """The `nextCursor` of the page before."""
+    """The `nextCursor` of the previous page."""
 
 
 GetOwnInvitationsHeaders = TypedDict(
     "GetOwnInvitationsHeaders",
     {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
     },
 )
@@ -5579,14 +5576,14 @@ class AnswerInvitationQuery(TypedDict):
     """The invitation."""
 
     action: Literal["accept", "decline"]
-    """What to do."""
+    """What to do with the message."""
 
 
 AnswerInvitationHeaders = TypedDict(
     "AnswerInvitationHeaders",
     {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
     },
 )
@@ -5609,8 +5606,8 @@ class LogOutQuery(TypedDict):
 LogOutHeaders = TypedDict(
     "LogOutHeaders",
     {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
     },
 )
@@ -5618,35 +5615,35 @@ LogOutHeaders = TypedDict(
 
 
 class BeginOidcQuery(TypedDict):
-    """The query of `GET /api/auth/oidc`: Log in at an identity provider."""
+    """The query of `GET /api/auth/oidc`: Log in with an identity provider."""
 
     next: NotRequired[str]
-    """The path of this site to come back to; `/dashboard` unless given."""
+    """The path of this site to return to; default `/dashboard`."""
 
     takeover: NotRequired[Literal["1"]]
-    """`1` makes an account of the person's own where another account has their address without
-    proof. That one keeps what it has, its password included.
+    """`1` creates a new account if another account has the person's address without proof. The
+    other account keeps its data and its password.
     """
 
 
 class FinishOidcQuery(TypedDict):
-    """The query of `GET /api/auth/oidc/callback`: Come back from the identity provider."""
+    """The query of `GET /api/auth/oidc/callback`: Return from the identity provider."""
 
     state: NotRequired[str]
-    """As it was sent to the provider."""
+    """The state sent to the provider."""
 
     code: NotRequired[str]
-    """The provider's code."""
+    """The provider's authorization code."""
 
     error: NotRequired[str]
-    """Why the provider refused."""
+    """The provider's error."""
 
 
 ListModelsHeaders = TypedDict(
     "ListModelsHeaders",
     {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
     },
 )
@@ -5658,7 +5655,7 @@ ListModelsAnswer: TypeAlias = OpenAiModelList
 
 
 class GetModelPath(TypedDict):
-    """The variables of the path of `GET /v1/models/{id}`: Read a model."""
+    """The variables of the path of `GET /v1/models/{id}`: Get a model."""
 
     id: str
     """An agent or a template."""
@@ -5667,38 +5664,38 @@ class GetModelPath(TypedDict):
 GetModelHeaders = TypedDict(
     "GetModelHeaders",
     {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
     },
 )
-"""The headers of `GET /v1/models/{id}`: Read a model."""
+"""The headers of `GET /v1/models/{id}`: Get a model."""
 
 
 GetModelAnswer: TypeAlias = OpenAiModel
-"""What `GET /v1/models/{id}` answers: Read a model."""
+"""What `GET /v1/models/{id}` answers: Get a model."""
 
 
 CreateCompletionHeaders = TypedDict(
     "CreateCompletionHeaders",
     {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
-        # 1 to 255 characters of the caller's choice, none of them hidden, and not only white space.
-        # The same key and payload give the same caller the same run.
+        # 1 to 255 characters chosen by the caller, no invisible ones and not only white space. The
+        # same key and payload give the same caller the same run.
         "Idempotency-Key": NotRequired[str],
     },
 )
-"""The headers of `POST /v1/chat/completions`: Answer a conversation."""
+"""The headers of `POST /v1/chat/completions`: Create a chat completion."""
 
 
 CreateCompletionBody: TypeAlias = OpenAiCompletionRequest | dict[str, Any]
-"""The body of `POST /v1/chat/completions`: Answer a conversation."""
+"""The body of `POST /v1/chat/completions`: Create a chat completion."""
 
 
 CreateCompletionAnswer: TypeAlias = OpenAiCompletion
-"""What `POST /v1/chat/completions` answers: Answer a conversation."""
+"""What `POST /v1/chat/completions` answers: Create a chat completion."""
 
 
 CreateCompletionEvent: TypeAlias = OpenAiChunkEvent
@@ -5708,23 +5705,23 @@ CreateCompletionEvent: TypeAlias = OpenAiChunkEvent
 CreateResponseHeaders = TypedDict(
     "CreateResponseHeaders",
     {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
-        # 1 to 255 characters of the caller's choice, none of them hidden, and not only white space.
-        # The same key and payload give the same caller the same run.
+        # 1 to 255 characters chosen by the caller, no invisible ones and not only white space. The
+        # same key and payload give the same caller the same run.
         "Idempotency-Key": NotRequired[str],
     },
 )
-"""The headers of `POST /v1/responses`: Answer, with what the agent did."""
+"""The headers of `POST /v1/responses`: Create a response."""
 
 
 CreateResponseBody: TypeAlias = OpenAiResponseRequest | dict[str, Any]
-"""The body of `POST /v1/responses`: Answer, with what the agent did."""
+"""The body of `POST /v1/responses`: Create a response."""
 
 
 CreateResponseAnswer: TypeAlias = OpenAiResponse
-"""What `POST /v1/responses` answers: Answer, with what the agent did."""
+"""What `POST /v1/responses` answers: Create a response."""
 
 
 CreateResponseEvent: TypeAlias = OpenAiResponseEvent
@@ -5732,51 +5729,51 @@ CreateResponseEvent: TypeAlias = OpenAiResponseEvent
 
 
 class GetResponsePath(TypedDict):
-    """The variables of the path of `GET /v1/responses/{id}`: Read a response."""
+    """The variables of the path of `GET /v1/responses/{id}`: Get a response."""
 
     id: str
-    """Of a response: `resp_` and what follows `run_` in its run's id."""
+    """The id of a response: `resp_` followed by the run's id without `run_`."""
 
 
 class GetResponseQuery(TypedDict):
-    """The query of `GET /v1/responses/{id}`: Read a response."""
+    """The query of `GET /v1/responses/{id}`: Get a response."""
 
     stream: NotRequired[Literal["false"]]
-    """There are no events here."""
+    """Streaming is not supported here."""
 
 
 GetResponseHeaders = TypedDict(
     "GetResponseHeaders",
     {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
     },
 )
-"""The headers of `GET /v1/responses/{id}`: Read a response."""
+"""The headers of `GET /v1/responses/{id}`: Get a response."""
 
 
 GetResponseAnswer: TypeAlias = OpenAiResponse
-"""What `GET /v1/responses/{id}` answers: Read a response."""
+"""What `GET /v1/responses/{id}` answers: Get a response."""
 
 
 class ConnectRealtimeQuery(TypedDict):
-    """The query of `GET /v1/realtime`: Talk with an agent."""
+    """The query of `GET /v1/realtime`: Open a voice connection."""
 
     model: NotRequired[str]
-    """The agent or template, by its id. A client secret names it by itself."""
+    """The id of the agent or template. A client secret already names it."""
 
     session_id: NotRequired[SessionId]
-    """The session to go on with, or to begin. Without one the connection has a session of its
-    own, whose runs are kept for 30 days. With a client secret: its own, or none.
+    """The session to continue or start. Without it the connection gets a new session, whose
+    runs are kept for 30 days. With a client secret: its session, or none.
     """
 
 
 ConnectRealtimeHeaders = TypedDict(
     "ConnectRealtimeHeaders",
     {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
         # `Upgrade`.
         "Connection": NotRequired[str],
@@ -5784,52 +5781,52 @@ ConnectRealtimeHeaders = TypedDict(
         "Upgrade": NotRequired[str],
         # `13`.
         "Sec-WebSocket-Version": NotRequired[str],
-        # 16 random bytes, as the protocol has it.
+        # 16 random bytes, as RFC 6455 requires.
         "Sec-WebSocket-Key": NotRequired[str],
-        # When there is one: `realtime`, and of browsers `openai-insecure-api-key.…`;
-        # `openai-organization.…` stands for `x-organization-id`.
+        # Subprotocols, if any: `realtime`, and for browsers `openai-insecure-api-key.…`;
+        # `openai-organization.…` replaces `x-organization-id`.
         "Sec-WebSocket-Protocol": NotRequired[str],
     },
 )
-"""The headers of `GET /v1/realtime`: Talk with an agent."""
+"""The headers of `GET /v1/realtime`: Open a voice connection."""
 
 
 class CreateClientSecretQuery(TypedDict):
-    """The query of `POST /v1/realtime/client_secrets`: Make a client secret."""
+    """The query of `POST /v1/realtime/client_secrets`: Create a client secret."""
 
     session_id: NotRequired[SessionId]
-    """The session that it is for. Without one it has a session of its own, whose runs are kept
-    for 30 days.
+    """The session of the secret. Without it a new session is used, whose runs are kept for 30
+    days.
     """
 
 
 CreateClientSecretHeaders = TypedDict(
     "CreateClientSecretHeaders",
     {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
     },
 )
-"""The headers of `POST /v1/realtime/client_secrets`: Make a client secret."""
+"""The headers of `POST /v1/realtime/client_secrets`: Create a client secret."""
 
 
 CreateClientSecretBody: TypeAlias = OpenAiClientSecretRequest | dict[str, Any]
-"""The body of `POST /v1/realtime/client_secrets`: Make a client secret."""
+"""The body of `POST /v1/realtime/client_secrets`: Create a client secret."""
 
 
 CreateClientSecretAnswer: TypeAlias = OpenAiClientSecret
-"""What `POST /v1/realtime/client_secrets` answers: Make a client secret."""
+"""What `POST /v1/realtime/client_secrets` answers: Create a client secret."""
 
 
 PostMcpHeaders = TypedDict(
     "PostMcpHeaders",
     {
-        # The organization to act in. A user's key must name it, a login session may, an
-        # organization's key may name its own.
+        # The organization to act in. Required with a user's key, optional with a login session; an
+        # organization's key may only name its own organization.
         "x-organization-id": NotRequired[OrganizationId],
-        # 1 to 255 characters of the caller's choice, none of them hidden, and not only white space.
-        # The same key and payload give the same caller the same run.
+        # 1 to 255 characters chosen by the caller, no invisible ones and not only white space. The
+        # same key and payload give the same caller the same run.
         "Idempotency-Key": NotRequired[str],
     },
 )
@@ -5849,38 +5846,38 @@ PostMcpEvent: TypeAlias = McpEvent
 
 
 HealthzAnswer: TypeAlias = Health
-"""What `GET /healthz` answers: Is the process alive."""
+"""What `GET /healthz` answers: Check that the process is alive."""
 
 
 ReadyzAnswer: TypeAlias = Readiness
-"""What `GET /readyz` answers: Should requests be sent here."""
+"""What `GET /readyz` answers: Check that the instance accepts requests."""
 
 
 MetricsAnswer: TypeAlias = str
-"""What `GET /metrics` answers: Metrics for Prometheus."""
+"""What `GET /metrics` answers: Get Prometheus metrics."""
 
 
 OpenapiHeaders = TypedDict(
     "OpenapiHeaders",
     {
-        # The `ETag` of the document that the client has: 304 when it is still the one.
+        # The `ETag` of the client's copy; 304 if it is current.
         "If-None-Match": NotRequired[str],
     },
 )
-"""The headers of `GET /openapi.json`: This document."""
+"""The headers of `GET /openapi.json`: Get this document."""
 
 
 OpenapiAnswer: TypeAlias = OpenApiDocument | dict[str, Any]
-"""What `GET /openapi.json` answers: This document."""
+"""What `GET /openapi.json` answers: Get this document."""
 
 
 DocsAnswer: TypeAlias = str
-"""What `GET /docs` answers: This document for people."""
+"""What `GET /docs` answers: Get this document as a web page."""
 
 
 DocsErrorsAnswer: TypeAlias = str
-"""What `GET /docs/errors` answers: All error codes."""
+"""What `GET /docs/errors` answers: List all error codes."""
 
 
 LlmsAnswer: TypeAlias = str
-"""What `GET /llms.txt` answers: This service for language models."""
+"""What `GET /llms.txt` answers: Get a description of this service for language models."""

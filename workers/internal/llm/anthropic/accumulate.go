@@ -12,8 +12,9 @@ import (
 	"parley/workers/internal/llm/remote"
 )
 
-// accumulator puts decoded events together. The SDK has one too, but it turns arguments that are no JSON into an empty
-// object, which would then be carried out, and does not tell a block that ended from one that was cut.
+// accumulator assembles the events of a stream. The SDK's accumulator converts invalid arguments
+// to an empty object, which would then be executed, and does not distinguish finished blocks from
+// truncated ones.
 type accumulator struct {
 	text   strings.Builder
 	blocks []*block
@@ -23,25 +24,26 @@ type accumulator struct {
 	output tokens
 }
 
-// tokens is a count that the provider may not have given.
+// tokens is a count that the provider may not have sent.
 type tokens struct {
-	n    int64
-	said bool
+	n     int64
+	known bool
 }
 
-// block is a piece of content on its way.
+// block is a piece of content in progress.
 type block struct {
 	index    int64
 	kind     string
 	ended    bool
 	id, name string
-	whole    string // arguments that came with the block's start
+	whole    string // arguments sent with the block's start
 	args     strings.Builder
 	thoughts strings.Builder
 	sealed   thinkingBlock // signature or data
 }
 
-// Kinds of blocks that matter here; all others are of tools that the provider carries out and nobody asked for.
+// Kinds of blocks that are processed. Others belong to the provider's own tools, which are never
+// enabled.
 const (
 	kindText     = "text"
 	kindThinking = "thinking"
@@ -49,7 +51,7 @@ const (
 	kindToolUse  = "tool_use"
 )
 
-// add takes one event in and emits its text.
+// add processes one event and emits its text.
 func (a *accumulator) add(event sdk.MessageStreamEventUnion, emit func(llm.Delta)) error {
 	switch event.Type {
 	case "message_start":
@@ -75,14 +77,14 @@ func (a *accumulator) add(event sdk.MessageStreamEventUnion, emit func(llm.Delta
 	return nil
 }
 
-// addUsage counts what was read from a cache or written into one as input too.
-func (a *accumulator) addUsage(said bool, u sdk.Usage) {
-	if said && u.JSON.InputTokens.Valid() {
+// addUsage sets the input tokens, including those read from and written to the cache.
+func (a *accumulator) addUsage(known bool, u sdk.Usage) {
+	if known && u.JSON.InputTokens.Valid() {
 		a.input = tokens{max(u.InputTokens, 0) + max(u.CacheCreationInputTokens, 0) + max(u.CacheReadInputTokens, 0), true}
 	}
 }
 
-// addDeltaUsage takes the totals so far: the output's, and the input's where it is said again.
+// addDeltaUsage sets the output tokens so far, and the input tokens if they are sent again.
 func (a *accumulator) addDeltaUsage(u sdk.MessageDeltaUsage) {
 	if u.JSON.OutputTokens.Valid() {
 		a.output = tokens{max(u.OutputTokens, 0), true}
@@ -93,11 +95,13 @@ func (a *accumulator) addDeltaUsage(u sdk.MessageDeltaUsage) {
 	}
 }
 
+// start begins a block.
 func (a *accumulator) start(event sdk.MessageStreamEventUnion, emit func(llm.Delta)) error {
 	content := event.ContentBlock
 	if a.block(event.Index) != nil {
-		return llm.NewError(llm.KindBadResponse, fmt.Errorf("block %d begins twice", event.Index))
+		return llm.NewError(llm.KindBadResponse, fmt.Errorf("block %d starts twice", event.Index))
 	}
+
 	b := &block{index: event.Index, kind: content.Type}
 	a.blocks = append(a.blocks, b)
 	switch content.Type {
@@ -120,6 +124,7 @@ func (a *accumulator) start(event sdk.MessageStreamEventUnion, emit func(llm.Del
 	return nil
 }
 
+// delta appends a piece to an open block.
 func (a *accumulator) delta(b *block, d sdk.MessageStreamEventUnionDelta, emit func(llm.Delta)) {
 	switch d.Type {
 	case "text_delta":
@@ -140,7 +145,7 @@ func (a *accumulator) addText(text string, emit func(llm.Delta)) {
 	}
 }
 
-// block finds a block by its index; those that are open are the newest.
+// block returns a block by its index. Open blocks are the newest.
 func (a *accumulator) block(index int64) *block {
 	for _, b := range slices.Backward(a.blocks) {
 		if b.index == index {
@@ -150,13 +155,14 @@ func (a *accumulator) block(index int64) *block {
 	return nil
 }
 
-// response gives the complete answer; it is called once a stop reason has come.
+// response returns the complete answer. It must be called after a stop reason arrived.
 func (a *accumulator) response(model string, req llm.Request) (llm.Response, error) {
 	r := llm.Response{Text: a.text.String(), Model: model}
 	var err error
 	if r.StopReason, err = a.stopReason(); err != nil {
 		return llm.Response{}, err
 	}
+
 	var thoughts []thinkingBlock
 	for _, b := range a.blocks {
 		switch {
@@ -171,6 +177,7 @@ func (a *accumulator) response(model string, req llm.Request) (llm.Response, err
 			thoughts = append(thoughts, b.sealed)
 		}
 	}
+
 	r.Thinking = writeThinking(model, thoughts)
 	r.Usage = a.usage(req, &r)
 	return r, nil
@@ -183,12 +190,12 @@ func (b *block) arguments() string {
 	return b.whole
 }
 
-// stopReason says how a message ended; an error means that there is no answer to hand out.
+// stopReason returns the stop reason, or an error if the message is not an answer.
 func (a *accumulator) stopReason() (llm.StopReason, error) {
 	switch a.stop {
 	case sdk.StopReasonRefusal:
 		return "", llm.NewError(llm.KindFiltered, nil)
-	case sdk.StopReasonPauseTurn: // it pauses for tools of the provider's own, which nobody asked for
+	case sdk.StopReasonPauseTurn: // paused for the provider's own tools, which are never enabled
 		return "", llm.NewError(llm.KindTruncated, errors.New("the turn was paused"))
 	case sdk.StopReasonModelContextWindowExceeded:
 		if a.text.Len() == 0 {
@@ -198,17 +205,20 @@ func (a *accumulator) stopReason() (llm.StopReason, error) {
 	case sdk.StopReasonMaxTokens:
 		return a.cut()
 	case sdk.StopReasonEndTurn, sdk.StopReasonStopSequence, sdk.StopReasonToolUse:
-	default: // what it means is not known, so neither is whether a call in it is whole
+	default: // unknown reason: a call may be incomplete
 		if a.calls > 0 {
-			return "", llm.NewError(llm.KindBadResponse, errors.New("tool call under a stop reason that is not known"))
+			return "", llm.NewError(llm.KindBadResponse, errors.New("tool call with an unknown stop reason"))
 		}
 	}
+
 	if a.calls > 0 {
 		return llm.StopToolCalls, nil
 	}
 	return llm.StopEnd, nil
 }
 
+// cut returns the stop reason of a truncated message, or an error if the message contains tool
+// calls.
 func (a *accumulator) cut() (llm.StopReason, error) {
 	if a.calls > 0 {
 		return "", remote.ErrCutCall()
@@ -216,19 +226,21 @@ func (a *accumulator) cut() (llm.StopReason, error) {
 	return llm.StopLength, nil
 }
 
-// usage gives what the provider counted, and an estimate of what it did not.
+// usage returns the provider's counts, with estimates for missing ones.
 func (a *accumulator) usage(req llm.Request, r *llm.Response) llm.Usage {
 	u := llm.Usage{InputTokens: a.input.n, OutputTokens: a.output.n}
-	if a.input.said && a.output.said {
+	if a.input.known && a.output.known {
 		return u
 	}
+
 	estimate := remote.EstimateUsage(req, r)
-	if !a.input.said {
+	if !a.input.known {
 		u.InputTokens = estimate.InputTokens
 	}
-	if !a.output.said {
+	if !a.output.known {
 		u.OutputTokens = estimate.OutputTokens
 	}
+
 	u.Estimated = true
 	return u
 }

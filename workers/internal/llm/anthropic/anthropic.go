@@ -11,21 +11,22 @@ import (
 	"parley/workers/internal/llm/remote"
 )
 
-// officialURL is Anthropic's own address, used when the settings name none.
+// officialURL is Anthropic's own address, the default.
 const officialURL = "https://api.anthropic.com/"
 
-// Config sets up a provider; the zero values of all but APIKey and BaseURL mean the defaults.
+// Config configures a Provider. Zero values of fields other than APIKey and BaseURL mean the
+// defaults.
 type Config struct {
-	APIKey        string // may be empty for servers that ask for none
-	BaseURL       string // what "v1/messages" follows; empty is Anthropic itself
+	APIKey        string // may be empty for servers that require none
+	BaseURL       string // address before "v1/messages"; empty means Anthropic itself
 	Limits        remote.Limits
-	ContextTokens int   // of every model; 0 goes by the model's name
-	ResponseBytes int64 // cap on one answer on the wire
-	// Dial opens connections; nil dials TCP. Tests pass one end of a pipe.
+	ContextTokens int   // context size of every model; 0: depends on the model's name
+	ResponseBytes int64 // maximum size of an answer on the wire
+	// Dial opens connections; nil dials TCP. Tests use pipes.
 	Dial remote.Dial
 }
 
-// Provider makes models of one server; safe for concurrent use.
+// Provider returns models of one server. It is safe for concurrent use.
 type Provider struct {
 	messages sdk.MessageService
 	client   *http.Client
@@ -34,22 +35,26 @@ type Provider struct {
 	official bool
 }
 
-// New makes the provider of a server; it fails if BaseURL is not an http(s) address without credentials.
+// New returns the provider of a server. It fails if BaseURL is not an http(s) address without
+// credentials.
 func New(cfg Config) (*Provider, error) {
 	base, err := remote.BaseURL(cfg.BaseURL, officialURL)
 	if err != nil {
 		return nil, err
 	}
+
 	limits := cfg.Limits.WithDefaults()
 	client := remote.NewClient(cfg.Dial, limits, cfg.ResponseBytes)
-	// The service is made directly, not through sdk.NewClient, which reads keys, addresses, profiles and extra headers
-	// from the environment; spans would be written as the environment says, prompts included.
+	// The service is created directly, because sdk.NewClient reads keys, addresses, profiles and
+	// headers from the environment. OpenTelemetry is disabled, because the environment could
+	// enable spans with prompts.
 	options := []option.RequestOption{
 		option.WithBaseURL(base),
 		option.WithMaxRetries(0),
 		option.WithHTTPClient(client),
 		option.WithoutOpenTelemetry(),
 	}
+
 	if cfg.APIKey != "" {
 		options = append(options, option.WithAPIKey(cfg.APIKey))
 	}
@@ -59,10 +64,11 @@ func New(cfg Config) (*Provider, error) {
 	}, nil
 }
 
-// Close ends idle connections; models in use go on.
+// Close closes idle connections. Calls in flight continue.
 func (p *Provider) Close() { p.client.CloseIdleConnections() }
 
-// Model binds a model of the server by its own name, such as "claude-sonnet-5-5"; whether it exists shows at its first call.
+// Model returns a model by the server's name for it, such as "claude-sonnet-5-5". An unknown name
+// fails at the first call.
 func (p *Provider) Model(name string) (llm.Model, error) {
 	if !remote.ModelName(name) {
 		return nil, llm.UnknownModel("anthropic/" + name)
@@ -83,7 +89,7 @@ type Model struct {
 	info     llm.Info
 }
 
-// Info names the model as "anthropic/" and the server's name for it.
+// Info returns the model's name: "anthropic/" and the server's name for it.
 func (m *Model) Info() llm.Info { return m.info }
 
 // Stream makes one Messages call and streams its answer; see [llm.Model].
@@ -105,7 +111,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 	}
 	var acc accumulator
 	for watch.Resume(); stream.Next(); watch.Resume() {
-		watch.Pause() // the caller's time is not the provider's
+		watch.Pause() // the caller's time does not count
 		if err := acc.add(stream.Current(), emit); err != nil {
 			return llm.Response{}, err
 		}

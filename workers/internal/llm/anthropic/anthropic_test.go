@@ -22,7 +22,7 @@ func say(text string) llm.Request {
 
 func ignore(llm.Delta) {}
 
-// against makes a model of the server that a handler makes.
+// against returns a model of a server with this handler.
 func against(t *testing.T, h http.Handler) llm.Model {
 	t.Helper()
 	server := httptest.NewServer(h)
@@ -43,7 +43,7 @@ type textBlock struct {
 	Text string `json:"text"`
 }
 
-// sent is a request's body, as the protocol has it.
+// sent is a request's body.
 type sent struct {
 	Model     string      `json:"model"`
 	MaxTokens int64       `json:"max_tokens"`
@@ -68,7 +68,7 @@ type sent struct {
 	Thinking json.RawMessage   `json:"thinking"`
 }
 
-// shape writes out roles and blocks.
+// shape formats roles and kinds of blocks.
 func (s sent) shape() string {
 	var b strings.Builder
 	for _, m := range s.Messages {
@@ -105,7 +105,7 @@ func send(t *testing.T, model string, req llm.Request) sent {
 	return s
 }
 
-// TestWire looks at what is sent, as the server reads it.
+// TestWire checks requests as the server receives them.
 func TestWire(t *testing.T) {
 	t.Parallel()
 	req := llmtest.Request()
@@ -144,7 +144,8 @@ func TestWire(t *testing.T) {
 	}
 }
 
-// TestAnyPromptIsSent gives what other providers' models and callers leave behind; the stub refuses what the API does.
+// TestAnyPromptIsSent uses prompts left by other providers' models and by callers. The stub
+// rejects what the API rejects.
 func TestAnyPromptIsSent(t *testing.T) {
 	t.Parallel()
 	result := func(id string) llm.Message {
@@ -178,7 +179,7 @@ func TestAnyPromptIsSent(t *testing.T) {
 	}
 }
 
-// TestThinkingGoesBack sends an answer's thoughts to the model that had them, and to no other.
+// TestThinkingGoesBack: an answer's thinking is sent to the model that wrote it, and to no other.
 func TestThinkingGoesBack(t *testing.T) {
 	t.Parallel()
 	recorded := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -240,12 +241,12 @@ func TestSizes(t *testing.T) {
 		req := say("hi")
 		req.MaxTokens = tt.asked
 		if got := send(t, tt.model, req); got.MaxTokens != tt.limit {
-			t.Errorf("%s asked for %d: %d", tt.model, tt.asked, got.MaxTokens)
+			t.Errorf("%s with limit %d: %d", tt.model, tt.asked, got.MaxTokens)
 		}
 	}
 }
 
-// TestScript plays a model with a mind of its own.
+// TestScript uses a scripted server.
 func TestScript(t *testing.T) {
 	t.Parallel()
 	stub := anthropicstub.New()

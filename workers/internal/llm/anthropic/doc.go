@@ -1,17 +1,14 @@
-// Package anthropic is the model interface over Anthropic's Messages API and servers that speak it. Requests,
-// decoding and the event stream are anthropic-sdk-go's; this package adds what a service needs around it.
+// Package anthropic implements the model interface with Anthropic's Messages API, for Anthropic
+// and compatible servers. anthropic-sdk-go encodes requests and decodes the event stream. This
+// package adds:
 //
-//   - Time limits, a cap on the answer's size, and nothing from the environment: package remote's, which draws them.
-//     A stop reason completes the answer. A ping is a keep-alive and no chunk.
-//
-//   - One answer or an error: a stream without a stop reason is llm.KindTruncated, and of a message that was cut,
-//     paused or stopped for its length no tool call is handed out.
-//
-//   - No retries: the SDK's own are off, the turn loop decides.
-//
-//   - What a model thinks is not part of its answer. It travels as [llm.Message.Thinking], unread, back to the same
-//     model, which may refuse the result of a tool without it.
-//
-//   - What the protocol asks of a prompt: results of tools in one message right behind the calls, ids and names of
-//     its own alphabet, no empty texts, a limit for the answer.
+//   - Time limits, a limit on the answer's size, and independence of the environment, from
+//     package remote. A stop reason completes the answer. A ping is a keep-alive, not a chunk.
+//   - Complete answers: a stream without a stop reason is llm.KindTruncated. Tool calls of a
+//     truncated or paused message are never returned.
+//   - No retries: those of the SDK are disabled, because the turn loop decides.
+//   - Thinking: it is not part of the answer. It is stored as [llm.Message.Thinking] and sent
+//     back to the same model, which may reject a tool result without it.
+//   - The protocol's rules for prompts: tool results in one message directly after the calls,
+//     restricted characters in ids and names, no empty texts, a limit for the answer.
 package anthropic

@@ -12,10 +12,10 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// statusOverloaded is the provider's own status for too much traffic.
+// statusOverloaded is the provider's status for overload.
 const statusOverloaded = 529
 
-// fromStatus classifies an HTTP error answer by its status and what its body says.
+// fromStatus classifies an HTTP error response by its status and body.
 func fromStatus(status int, body []byte) *llm.Error {
 	kind, message := readDetail(body)
 	e := llm.NewError(kindFor(status, kind, message), fmt.Errorf("status %d from provider", status))
@@ -25,7 +25,7 @@ func fromStatus(status int, body []byte) *llm.Error {
 	return e
 }
 
-// fromEvent classifies an error that came as an event inside the stream, nil for any other.
+// fromEvent classifies an error event inside the stream. It returns nil for any other error.
 func fromEvent(err error) *llm.Error {
 	var event *sdk.Error
 	if !errors.As(err, &event) {
@@ -35,7 +35,7 @@ func fromEvent(err error) *llm.Error {
 	return llm.NewError(kindFor(statusFor(kind), kind, message), errors.New("error event in stream"))
 }
 
-// statusFor gives the status that an error inside a stream would have come with.
+// statusFor returns the status that corresponds to an error inside a stream.
 func statusFor(kind string) int {
 	switch kind {
 	case "invalid_request_error":
@@ -61,6 +61,8 @@ func statusFor(kind string) int {
 	}
 }
 
+// kindFor returns the kind of a failure. kind and message are the provider's, message in lower
+// case.
 func kindFor(status int, kind, message string) llm.Kind {
 	switch {
 	case status == http.StatusPaymentRequired, status == http.StatusBadRequest && isQuota(message):
@@ -84,12 +86,12 @@ func kindFor(status int, kind, message string) llm.Kind {
 	}
 }
 
-// isQuota knows the words of refusals that come as plain invalid requests.
+// isQuota recognizes quota errors that are sent as invalid requests.
 func isQuota(message string) bool {
 	return strings.Contains(message, "credit balance") || strings.Contains(message, "usage limits")
 }
 
-// isContextLength does the same for prompts that do not fit, with the answer or without.
+// isContextLength recognizes prompts that are too long, with or without the answer.
 func isContextLength(message string) bool {
 	return strings.Contains(message, "prompt is too long") || strings.Contains(message, "exceed context limit") ||
 		strings.Contains(message, "context window")
@@ -103,10 +105,11 @@ type detail struct {
 	} `json:"error"`
 }
 
+// readDetail returns the type and the lower-case message of an error body.
 func readDetail(body []byte) (kind, message string) {
 	var d detail
 	if json.Unmarshal(body, &d) != nil {
-		return "", "" // of what is no error object nothing is known
+		return "", "" // not an error object
 	}
 	return d.Error.Type, strings.ToLower(d.Error.Message)
 }

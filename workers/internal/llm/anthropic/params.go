@@ -15,31 +15,34 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// noText stands for a message without text: the protocol refuses empty ones, and a turn must not vanish.
+// noText replaces empty texts, which the protocol rejects.
 const noText = "(no text)"
 
-// params turns a request into the parameters of a Messages call.
+// params converts a request to the parameters of a Messages call.
 func (m *Model) params(req llm.Request) (sdk.MessageNewParams, error) {
 	p := sdk.MessageNewParams{Model: m.name, MaxTokens: m.size.maxTokens(req.MaxTokens)}
 	if strings.TrimSpace(req.System) != "" {
 		p.System = []sdk.TextBlockParam{{Text: req.System}}
 	}
 	if m.size.adaptive {
-		// Such a model thinks anyhow. Shown, its thoughts are chunks, so that silence still means a stall.
+		// Such a model thinks in any case. Summaries make its thoughts chunks, so that silence
+		// still means a stall.
 		p.Thinking.OfAdaptive = &sdk.ThinkingConfigAdaptiveParam{Display: sdk.ThinkingConfigAdaptiveDisplaySummarized}
 	}
+
 	for _, message := range req.Messages {
 		role, blocks, err := m.blocks(message)
 		if err != nil {
 			return p, err
 		}
-		// All results of a turn's calls must stand in one message, and roles should alternate.
+		// All results of a turn must be in one message, and roles should alternate.
 		if last := len(p.Messages) - 1; last >= 0 && p.Messages[last].Role == role {
 			p.Messages[last].Content = append(p.Messages[last].Content, blocks...)
 			continue
 		}
 		p.Messages = append(p.Messages, sdk.MessageParam{Role: role, Content: blocks})
 	}
+
 	for _, spec := range req.Tools {
 		tool, err := newTool(spec, m.provider.official)
 		if err != nil {
@@ -50,7 +53,7 @@ func (m *Model) params(req llm.Request) (sdk.MessageNewParams, error) {
 	return p, nil
 }
 
-// blocks gives a message's content and whose it is; the results of tools are the user's.
+// blocks returns a message's role and content. Tool results have the user's role.
 func (m *Model) blocks(message llm.Message) (sdk.MessageParamRole, []sdk.ContentBlockParamUnion, error) {
 	switch {
 	case message.Role == llm.RoleUser:
@@ -66,6 +69,7 @@ func (m *Model) blocks(message llm.Message) (sdk.MessageParamRole, []sdk.Content
 	}
 }
 
+// assistantBlocks returns the content of an assistant message: thinking, text, tool calls.
 func (m *Model) assistantBlocks(message llm.Message) []sdk.ContentBlockParamUnion {
 	blocks := readThinking(message.Thinking, m.info.Name)
 	if strings.TrimSpace(message.Text) != "" || len(message.ToolCalls) == 0 {
@@ -74,7 +78,7 @@ func (m *Model) assistantBlocks(message llm.Message) []sdk.ContentBlockParamUnio
 	for _, call := range message.ToolCalls {
 		args := call.Arguments
 		if args == nil {
-			args = json.RawMessage("{}") // the protocol knows objects only, so malformed arguments stay here
+			args = json.RawMessage("{}") // the protocol allows only objects, so malformed arguments are not sent
 		}
 		blocks = append(blocks, sdk.NewToolUseBlock(callID(call.ID), args, toolName(call.Name)))
 	}
@@ -93,7 +97,7 @@ var (
 	unnamable  = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
 )
 
-// callID gives an id that the protocol accepts: those of calls that another provider's model made may not be.
+// callID returns an id that the protocol accepts. Ids of another provider's calls may be invalid.
 func callID(id string) string {
 	if acceptedID.MatchString(id) {
 		return id
@@ -102,7 +106,7 @@ func callID(id string) string {
 	return "call_" + hex.EncodeToString(sum[:12])
 }
 
-// toolName does the same for the name of a tool that some model invented.
+// toolName returns a tool name that the protocol accepts. A model may have invented the name.
 func toolName(name string) string {
 	if name == "" {
 		return "_"
@@ -111,8 +115,8 @@ func toolName(name string) string {
 	return name[:min(len(name), 64)]
 }
 
-// newTool offers a tool. Anthropic itself is asked to send arguments as they are written: it otherwise holds a long
-// one back until it is complete, which cannot be told from a stall.
+// newTool describes a tool. eager asks Anthropic's service to send arguments as they are written.
+// It otherwise holds back long arguments until they are complete, which looks like a stall.
 func newTool(spec llm.ToolSpec, eager bool) (sdk.ToolUnionParam, error) {
 	schema, err := inputSchema(spec.Schema)
 	if err != nil {
@@ -128,8 +132,9 @@ func newTool(spec llm.ToolSpec, eager bool) (sdk.ToolUnionParam, error) {
 	return sdk.ToolUnionParam{OfTool: t}, nil
 }
 
-// inputSchema gives a schema in the form that the protocol takes: of type object, and without alternatives at its top,
-// which it refuses. Whoever carries the call out checks the arguments against the whole schema.
+// inputSchema converts a schema to the form that the protocol accepts: of type object, without
+// alternatives at its top level. The arguments are validated against the whole schema when the
+// call is executed.
 func inputSchema(raw json.RawMessage) (json.RawMessage, error) {
 	schema := map[string]json.RawMessage{}
 	if len(raw) > 0 {
@@ -137,12 +142,13 @@ func inputSchema(raw json.RawMessage) (json.RawMessage, error) {
 			return nil, err
 		}
 		if schema == nil {
-			return nil, errors.New("null is no schema")
+			return nil, errors.New("null is not a schema")
 		}
 	}
+
 	schema["type"] = json.RawMessage(`"object"`)
 	for _, key := range []string{"oneOf", "anyOf", "allOf"} {
 		delete(schema, key)
 	}
-	return json.Marshal(schema) // inner values keep their numbers and order as they were written
+	return json.Marshal(schema) // inner values keep their numbers and order
 }

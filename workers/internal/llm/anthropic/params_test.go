@@ -8,7 +8,8 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// TestArgumentsComeAsTheyAreWritten looks at what only Anthropic itself is asked for.
+// TestArgumentsComeAsTheyAreWritten checks an option that is sent only to Anthropic's own
+// service.
 func TestArgumentsComeAsTheyAreWritten(t *testing.T) {
 	t.Parallel()
 	for eager, want := range map[bool]string{

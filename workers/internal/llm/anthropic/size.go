@@ -2,22 +2,22 @@ package anthropic
 
 import "strings"
 
-// size is what a model can read and write, in tokens.
+// size is the size of a model's context and output in tokens.
 type size struct {
 	context  int
-	output   int64 // at most; 0 is unknown
-	adaptive bool  // thinks as it sees fit unless told otherwise, and may be asked to show it
+	output   int64 // maximum; 0 if unknown
+	adaptive bool  // decides itself when to think, and can show its thoughts
 }
 
-// usualOutput is what an answer may have unless something else is asked for: more cannot be written in the time that
-// a call has.
+// usualOutput is the default output limit. A longer answer does not fit into the time limit of a
+// call.
 const usualOutput = 32_000
 
-// unknownOutput is the same for models of which nothing is known: the least of those in use.
+// unknownOutput is the default output limit of unknown models: the smallest of current models.
 const unknownOutput = 8_192
 
-// sizeFor goes by the published sizes of model families, the longest prefix first; the turn loop shortens the prompt
-// if the server still finds it too long.
+// sizeFor returns the published size of a model family, by the first matching prefix. If the
+// server still finds a prompt too long, the turn loop shortens it.
 func sizeFor(name string) size {
 	sizes := []struct {
 		prefix string
@@ -36,6 +36,7 @@ func sizeFor(name string) size {
 		{"claude-mythos-5", size{context: 1_000_000, output: 128_000, adaptive: true}},
 		{"claude-", size{context: 200_000, output: 64_000}},
 	}
+
 	for _, s := range sizes {
 		if strings.HasPrefix(name, s.prefix) {
 			return s.size
@@ -44,8 +45,8 @@ func sizeFor(name string) size {
 	return size{context: 32_000}
 }
 
-// maxTokens gives the limit for an answer that may have asked tokens, 0 for as many as is usual: the protocol wants
-// one, and refuses more than the model has.
+// maxTokens returns the output limit to send. asked is the requested limit, or 0 for the default.
+// The protocol requires a limit and rejects one above the model's.
 func (s size) maxTokens(asked int64) int64 {
 	switch {
 	case asked > 0 && s.output > 0:

@@ -8,21 +8,22 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// thinking is what llm.Message.Thinking holds of a model here: its blocks, to be given back to it unchanged.
+// thinking is the content of llm.Message.Thinking: blocks that are sent back to the model
+// unchanged.
 type thinking struct {
 	Model  string          `json:"model"`
 	Blocks []thinkingBlock `json:"blocks"`
 }
 
-// thinkingBlock is one block: thoughts with their signature, or sealed data.
+// thinkingBlock is one block: a thought with its signature, or redacted data.
 type thinkingBlock struct {
 	Thinking  string `json:"thinking,omitempty"`
 	Signature string `json:"signature,omitempty"`
 	Redacted  string `json:"redacted,omitempty"`
 }
 
-// writeThinking gives the blocks of an answer, nil if it has none. Thoughts that cannot be stored as they are, are
-// left out together: a changed one is refused, a missing one is not.
+// writeThinking returns the stored form of an answer's blocks, or nil. It returns nil, too, if
+// storage would change the blocks: the provider rejects changed blocks, but accepts missing ones.
 func writeThinking(model string, blocks []thinkingBlock) json.RawMessage {
 	if len(blocks) == 0 {
 		return nil
@@ -38,12 +39,13 @@ func writeThinking(model string, blocks []thinkingBlock) json.RawMessage {
 	return b
 }
 
-// readThinking gives the blocks that a model may be sent: its own.
+// readThinking returns the stored blocks if model wrote them.
 func readThinking(raw json.RawMessage, model string) []sdk.ContentBlockParamUnion {
 	var t thinking
 	if len(raw) == 0 || json.Unmarshal(raw, &t) != nil || t.Model != model {
 		return nil
 	}
+
 	blocks := make([]sdk.ContentBlockParamUnion, 0, len(t.Blocks)+1)
 	for _, b := range t.Blocks {
 		if b.Redacted != "" {

@@ -13,30 +13,31 @@ import (
 )
 
 const (
-	faults   = 5                // in a row open a breaker
-	openTime = 10 * time.Second // before a call is let through again
-	// probeTime is when to come back while that call is under way: longer than any retry in place waits.
+	maxFaults = 5                // consecutive faults that open a breaker
+	openTime  = 10 * time.Second // delay before the next call is let through
+	// probeTime is the retry delay while that call is in flight: longer than the delay of a retry
+	// in place.
 	probeTime = 2 * time.Second
-	// maxCircuits bounds how many models are watched; their names are the callers' choice.
+	// maxCircuits bounds the number of breakers, because callers choose model names.
 	maxCircuits = 1024
 )
 
 // errUnsettled is the outcome of a call that panicked.
 var errUnsettled = llm.NewError(llm.KindUnavailable, errors.New("the call did not return"))
 
-// Provider makes models behind breakers; safe for concurrent use.
+// Provider wraps the models of another provider with breakers. It is safe for concurrent use.
 type Provider struct {
 	next     llm.Provider
 	mu       sync.Mutex
 	circuits map[string]*circuit
 }
 
-// New puts breakers before a provider's models.
+// New returns a Provider that wraps next.
 func New(next llm.Provider) *Provider {
 	return &Provider{next: next, circuits: make(map[string]*circuit)}
 }
 
-// Model gives a model of the provider; all models of a name share one breaker.
+// Model returns a model of the provider. Models of the same name share one breaker.
 func (p *Provider) Model(name string) (llm.Model, error) {
 	m, err := p.next.Model(name)
 	if err != nil {
@@ -45,6 +46,7 @@ func (p *Provider) Model(name string) (llm.Model, error) {
 	return &model{Model: m, circuit: p.circuit(name)}, nil
 }
 
+// circuit returns the breaker of a model.
 func (p *Provider) circuit(name string) *circuit {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,7 +62,7 @@ func (p *Provider) circuit(name string) *circuit {
 	return c
 }
 
-// forget drops the breakers that know of no fault; when all do, any one.
+// forget drops the breakers without recent faults, or an arbitrary one if all have faults.
 func (p *Provider) forget() {
 	for name, c := range p.circuits {
 		if c.State() == gobreaker.StateClosed && c.Counts().ConsecutiveFailures == 0 {
@@ -85,9 +87,9 @@ func newCircuit(name string) *circuit {
 	c := &circuit{}
 	c.TwoStepCircuitBreaker = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		Name: name, MaxRequests: 1, Timeout: openTime,
-		ReadyToTrip:  func(n gobreaker.Counts) bool { return n.ConsecutiveFailures >= faults },
+		ReadyToTrip:  func(n gobreaker.Counts) bool { return n.ConsecutiveFailures >= maxFaults },
 		IsSuccessful: func(err error) bool { return !isFault(err) },
-		IsExcluded:   isSilent,
+		IsExcluded:   isExcluded,
 		OnStateChange: func(_ string, _, to gobreaker.State) {
 			if to == gobreaker.StateOpen {
 				now := time.Now()
@@ -98,7 +100,7 @@ func newCircuit(name string) *circuit {
 	return c
 }
 
-// isFault reports whether the provider is to blame, and time may cure it.
+// isFault reports a transient failure of the provider.
 func isFault(err error) bool {
 	var e *llm.Error
 	if !errors.As(err, &e) || !e.Retryable || e.Answering {
@@ -112,13 +114,13 @@ func isFault(err error) bool {
 	}
 }
 
-// isSilent reports whether an outcome says nothing of the provider: the caller gave up.
-func isSilent(err error) bool {
+// isExcluded reports an outcome that says nothing about the provider: the caller gave up.
+func isExcluded(err error) bool {
 	var e *llm.Error
 	return err != nil && !errors.As(err, &e)
 }
 
-// refusal is the error of a call that was kept away.
+// refusal returns the error of a call that the breaker rejects.
 func (c *circuit) refusal(cause error) *llm.Error {
 	e := llm.NewUnused(llm.KindUnavailable, cause)
 	e.RetryAfter = probeTime
@@ -128,32 +130,36 @@ func (c *circuit) refusal(cause error) *llm.Error {
 	return e
 }
 
-// model is a model behind its breaker.
+// model is a model with its breaker.
 type model struct {
 	llm.Model
 	circuit *circuit
 }
 
-// Stream makes a call if the breaker lets it; see [llm.Model].
+// Stream makes a call if the breaker allows it; see [llm.Model].
 func (m *model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) (llm.Response, error) {
 	if ctx.Err() != nil {
-		return m.Model.Stream(ctx, req, emit) // which says so in its own way
+		return m.Model.Stream(ctx, req, emit) // returns the context's error
 	}
-	settle, err := m.circuit.Allow()
+	report, err := m.circuit.Allow()
 	if err != nil {
 		return llm.Response{}, m.circuit.refusal(err)
 	}
+
 	var once sync.Once
 	outcome := error(errUnsettled)
-	defer func() { once.Do(func() { settle(outcome) }) }()
+	defer func() { once.Do(func() { report(outcome) }) }()
+
 	if m.circuit.State() == gobreaker.StateHalfOpen {
-		// An answer may take two minutes; that it has begun is enough to let the others through.
+		// An answer may take two minutes. Its first piece already closes the breaker for other
+		// calls.
 		next := emit
 		emit = func(d llm.Delta) {
-			once.Do(func() { settle(nil) })
+			once.Do(func() { report(nil) })
 			next(d)
 		}
 	}
+
 	res, err := m.Model.Stream(ctx, req, emit)
 	outcome = err
 	return res, err

@@ -16,7 +16,7 @@ import (
 	"parley/workers/internal/llm/scripted"
 )
 
-// provider gives one model for each name.
+// provider returns one model for each name.
 type provider map[string]llm.Model
 
 func (p provider) Model(name string) (llm.Model, error) {
@@ -26,7 +26,7 @@ func (p provider) Model(name string) (llm.Model, error) {
 	return nil, llm.UnknownModel(name)
 }
 
-// failing fails as its error says until that is nil, and counts.
+// failing fails with its error unless that is nil, and counts its calls.
 type failing struct {
 	err   error
 	calls int
@@ -132,21 +132,21 @@ func TestOneProbeAtATime(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			_, _ = guarded.Stream(ctx, llm.Request{}, func(llm.Delta) {}) // it ends when the caller gives up
+			_, _ = guarded.Stream(ctx, llm.Request{}, func(llm.Delta) {}) // ends when the caller cancels
 		}
 		silent, giveUp := context.WithCancel(t.Context())
 		go probe(silent)
 		synctest.Wait()
 		if e := call(t, p, "m"); e == nil || e.RetryAfter != 2*time.Second || len(m.Requests()) != 6 {
-			t.Errorf("beside a probe: %+v after %d calls", e, len(m.Requests()))
+			t.Errorf("during a probe: %+v after %d calls", e, len(m.Requests()))
 		}
-		giveUp() // which says nothing of the provider: the next call is a probe again
+		giveUp() // says nothing about the provider: the next call is a probe again
 		synctest.Wait()
 		begun, stop := context.WithCancel(t.Context())
 		go probe(begun)
 		synctest.Wait()
 		if e := call(t, p, "m"); e != nil {
-			t.Errorf("beside a probe that is being answered: %+v", e)
+			t.Errorf("during the answer to a probe: %+v", e)
 		}
 		stop()
 		synctest.Wait()
@@ -227,7 +227,7 @@ func TestAPanicCounts(t *testing.T) {
 	}
 }
 
-// every gives a model for any name.
+// every returns a model for any name.
 type every struct{}
 
 func (every) Model(string) (llm.Model, error) { return offline.Echo{}, nil }

@@ -1,4 +1,4 @@
 package breaker
 
-// Circuits counts the breakers that are kept.
+// Circuits returns the number of breakers.
 func Circuits(p *Provider) int { return len(p.circuits) }

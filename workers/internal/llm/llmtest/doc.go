@@ -1,3 +1,3 @@
-// Package llmtest holds every implementation of llm.Model to the same rules; each one's
-// tests call [Run] with a way to make it.
+// Package llmtest contains the common tests of all implementations of llm.Model. Each
+// implementation's tests call [Run].
 package llmtest

@@ -12,20 +12,21 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// promptly is how soon a cancelled call has to return on the slowest machine.
+// promptly is the time within which a canceled call must return, even on a slow machine.
 const promptly = 5 * time.Second
 
 // Subject is an implementation under test.
 type Subject struct {
-	// New makes a model that answers any question with some text and no tool calls.
+	// New returns a model that answers any question with text and without tool calls.
 	New func(t *testing.T) llm.Model
-	// Deterministic promises the same answer for the same request.
+	// Deterministic states that equal requests have equal answers.
 	Deterministic bool
-	// NewSlow makes one that emits something and then waits until it is cancelled; nil if the model never waits.
+	// NewSlow returns a model that emits text and then waits until it is canceled. It is nil if
+	// the model never waits.
 	NewSlow func(t *testing.T) llm.Model
 }
 
-// Run checks a subject against the rules of [llm.Model].
+// Run tests a subject against the rules of [llm.Model].
 func Run(t *testing.T, s Subject) {
 	t.Helper()
 	t.Run("deltas put together are the text", s.deltas)
@@ -38,7 +39,8 @@ func Run(t *testing.T, s Subject) {
 	t.Run("the request is left as it was", s.requestUntouched)
 }
 
-// Request gives a prompt with history, tool results and data: all that a model must be able to read.
+// Request returns a prompt with history, tool results and data: everything that a model must
+// support.
 func Request() llm.Request {
 	return llm.Request{
 		System: "You answer briefly.",
@@ -119,7 +121,7 @@ func (s Subject) cancelStreaming(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	out := call(ctx, s.New(t), func(int) { cancel() })
-	// An answer that was complete by then may still be given; a part of one may not.
+	// An answer that was already complete may be returned, but never a part of one.
 	if out.err == nil && strings.Join(out.deltas, "") != out.res.Text {
 		t.Errorf("part of an answer: %q of %q", out.deltas, out.res.Text)
 	}
@@ -131,7 +133,7 @@ func (s Subject) cancelStreaming(t *testing.T) {
 func (s Subject) cancelWaiting(t *testing.T) {
 	t.Parallel()
 	if s.NewSlow == nil {
-		return // this model never waits, so there is nothing to interrupt
+		return // this model never waits, so nothing can be interrupted
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
@@ -149,7 +151,7 @@ func (s Subject) cancelWaiting(t *testing.T) {
 func (s Subject) deterministic(t *testing.T) {
 	t.Parallel()
 	if !s.Deterministic {
-		return // promised by some models only
+		return // only some models are deterministic
 	}
 	m := s.New(t)
 	first, second := call(t.Context(), m, nil), call(t.Context(), m, nil)
@@ -183,7 +185,7 @@ func (s Subject) requestUntouched(t *testing.T) {
 	}
 }
 
-// render writes out all that a request points to.
+// render formats everything that a request refers to.
 func render(req llm.Request) string {
 	var b strings.Builder
 	for _, m := range req.Messages {

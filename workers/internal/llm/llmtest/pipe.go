@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// Serve runs a server over net.Pipe and gives the way to dial it, so that waiting on either side counts as waiting in
-// a synctest bubble. What dials it must be closed before the test ends.
+// Serve runs a server over net.Pipe and returns the function that dials it. With pipes, waiting
+// on either side counts as durably blocked in a synctest bubble. Clients must be closed before
+// the test ends.
 func Serve(t *testing.T, handler http.Handler) func(ctx context.Context, network, address string) (net.Conn, error) {
 	t.Helper()
 	listener := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
@@ -24,7 +25,7 @@ type pipes struct {
 	done  chan struct{}
 }
 
-// Accept gives the server's end of the next connection.
+// Accept returns the server's end of the next connection.
 func (p *pipes) Accept() (net.Conn, error) {
 	select {
 	case c := <-p.conns:
@@ -34,10 +35,10 @@ func (p *pipes) Accept() (net.Conn, error) {
 	}
 }
 
-// Close ends the listener.
+// Close closes the listener.
 func (p *pipes) Close() error { close(p.done); return nil }
 
-// Addr gives no address.
+// Addr returns an empty address.
 func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
 func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {

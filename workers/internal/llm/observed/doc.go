@@ -1,3 +1,4 @@
-// Package observed shows operators what models are asked: each call is counted and timed by its provider, and is a span of the
-// run's trace, after OpenTelemetry's conventions for generative models. Prompts and answers are in neither, unless that is asked for.
+// Package observed records model calls in metrics and traces. It counts and times each call by
+// provider, and adds a span to the run's trace according to OpenTelemetry's conventions for
+// generative AI. Spans contain prompts and answers only if that is enabled.
 package observed

@@ -13,7 +13,7 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// Observer observes the calls of a process's models.
+// Observer observes the model calls of a process.
 type Observer struct {
 	content bool
 	calls   *prometheus.CounterVec
@@ -22,7 +22,7 @@ type Observer struct {
 	tokens  *prometheus.CounterVec
 }
 
-// New makes an observer. content has prompts and answers put into spans.
+// New returns an Observer. content enables prompts and answers in spans.
 func New(registry prometheus.Registerer, content bool) (*Observer, error) {
 	seconds := []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30, 60, 120}
 	o := &Observer{
@@ -31,7 +31,7 @@ func New(registry prometheus.Registerer, content bool) (*Observer, error) {
 			Name: "parley_model_calls_total", Help: "Model calls, by provider and outcome: completed, stopped or the kind of failure.",
 		}, []string{"provider", "outcome"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "parley_model_call_seconds", Help: "Time that answered model calls took, by provider.", Buckets: seconds,
+			Name: "parley_model_call_seconds", Help: "Duration of answered model calls, by provider.", Buckets: seconds,
 		}, []string{"provider"}),
 		first: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "parley_model_first_token_seconds", Help: "Time from a model call to the first piece of its text, by provider.",
@@ -41,6 +41,7 @@ func New(registry prometheus.Registerer, content bool) (*Observer, error) {
 			Name: "parley_model_tokens_total", Help: "Tokens of answered model calls, by provider and direction.",
 		}, []string{"provider", "direction"}),
 	}
+
 	for _, c := range []prometheus.Collector{o.calls, o.seconds, o.first, o.tokens} {
 		if err := registry.Register(c); err != nil {
 			return nil, fmt.Errorf("registering metrics: %w", err)
@@ -49,9 +50,9 @@ func New(registry prometheus.Registerer, content bool) (*Observer, error) {
 	return o, nil
 }
 
-// Provider gives the models of a provider, observed under its name.
+// Provider returns a provider whose models are observed. name is its name in metrics.
 func (o *Observer) Provider(name string, p llm.Provider) llm.Provider {
-	o.calls.WithLabelValues(name, "completed") // shown as none, before there is any
+	o.calls.WithLabelValues(name, "completed") // so that the series begin at 0
 	o.seconds.WithLabelValues(name)
 	o.first.WithLabelValues(name)
 	o.tokens.WithLabelValues(name, "input")
@@ -65,7 +66,7 @@ type provider struct {
 	name     string
 }
 
-// Model makes a model whose calls are observed.
+// Model returns a model whose calls are observed.
 func (p *provider) Model(name string) (llm.Model, error) {
 	m, err := p.Provider.Model(name)
 	if err != nil {
@@ -78,10 +79,10 @@ type model struct {
 	llm.Model
 	observer *Observer
 	provider string
-	name     string // as its provider knows it
+	name     string // the provider's name for the model
 }
 
-// Stream makes a call.
+// Stream makes a call and records it.
 func (m *model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) (llm.Response, error) {
 	began, first := time.Now(), time.Duration(0)
 	ctx, span := tracing.Child(ctx, tracing.Client, "chat", m.name)
@@ -93,18 +94,20 @@ func (m *model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 		}
 		emit(d)
 	})
+
 	outcome := outcomeFor(ctx, err)
 	m.observer.calls.WithLabelValues(m.provider, outcome).Inc()
 	if err != nil {
 		span.Fail(outcome)
 		return res, err
 	}
+
 	m.observer.answered(m.provider, time.Since(began), first, res.Usage)
 	m.end(span, res)
 	return res, nil
 }
 
-// outcomeFor says in a word how a call went.
+// outcomeFor returns the value of the label "outcome".
 func outcomeFor(ctx context.Context, err error) string {
 	var failed *llm.Error
 	switch {
@@ -119,6 +122,7 @@ func outcomeFor(ctx context.Context, err error) string {
 	}
 }
 
+// answered records the metrics of an answered call. first is the time to the first text, or 0.
 func (o *Observer) answered(provider string, took, first time.Duration, used llm.Usage) {
 	o.seconds.WithLabelValues(provider).Observe(took.Seconds())
 	if first > 0 {

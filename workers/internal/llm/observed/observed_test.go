@@ -14,13 +14,13 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// one is a provider of one model, which answers, or fails when its name says so.
+// one is a provider of one model. It fails if the model's name says so.
 type one struct{ name string }
 
-// Model gives the model.
+// Model returns the model.
 func (one) Model(name string) (llm.Model, error) { return one{name}, nil }
 
-// Info describes it.
+// Info describes the model.
 func (o one) Info() llm.Info { return llm.Info{Name: "stub/" + o.name} }
 
 // Stream answers.
@@ -35,7 +35,7 @@ func (o one) Stream(_ context.Context, _ llm.Request, emit func(llm.Delta)) (llm
 	}, nil
 }
 
-// ask makes a call under a span, and gives what was recorded of it.
+// ask makes a call under a span and returns the recorded span.
 func ask(t *testing.T, o *Observer, name string) sdk.ReadOnlySpan {
 	t.Helper()
 	recorder := tracetest.NewSpanRecorder()
@@ -56,7 +56,7 @@ func ask(t *testing.T, o *Observer, name string) sdk.ReadOnlySpan {
 	return recorder.Ended()[0]
 }
 
-// attributes writes a span's attributes as JSON.
+// attributes returns a span's attributes as JSON.
 func attributes(t *testing.T, span sdk.ReadOnlySpan) string {
 	t.Helper()
 	values := map[string]any{}
@@ -100,7 +100,7 @@ func TestCallsAreCountedAndTraced(t *testing.T) {
 	}
 }
 
-// TestContentIsTracedOnRequest shows what the setting adds, in the conventions' form.
+// TestContentIsTracedOnRequest tests the attributes that the setting adds.
 func TestContentIsTracedOnRequest(t *testing.T) {
 	t.Parallel()
 	o, err := New(prometheus.NewRegistry(), true)

@@ -7,7 +7,7 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// begin says what is asked.
+// begin adds the attributes of the request.
 func (m *model) begin(span tracing.Span, req llm.Request) {
 	if !span.On() {
 		return
@@ -24,7 +24,7 @@ func (m *model) begin(span tracing.Span, req llm.Request) {
 	}
 }
 
-// end says what came of it.
+// end adds the attributes of the response.
 func (m *model) end(span tracing.Span, res llm.Response) {
 	if !span.On() {
 		return
@@ -40,10 +40,10 @@ func (m *model) end(span tracing.Span, res llm.Response) {
 	}
 }
 
-// finish has the conventions' words for reasons to stop.
+// finish maps stop reasons to the conventions' finish reasons.
 var finish = map[llm.StopReason]string{llm.StopEnd: "stop", llm.StopToolCalls: "tool_call", llm.StopLength: "length"}
 
-// message and part are how the conventions write a conversation.
+// message and part are the conventions' JSON form of a conversation.
 type message struct {
 	Role         string `json:"role"`
 	Parts        []part `json:"parts"`
@@ -75,6 +75,7 @@ func parts(m llm.Message) []part {
 	if len(m.Data) > 0 {
 		list = append(list, part{Type: "text", Content: string(m.Data)})
 	}
+
 	for _, c := range m.ToolCalls {
 		list = append(list, part{Type: "tool_call", ID: c.ID, Name: c.Name, Arguments: c.Arguments})
 	}
@@ -84,7 +85,7 @@ func parts(m llm.Message) []part {
 	return list
 }
 
-// written is a value as JSON; what cannot be written is left out of the span.
+// written returns a value as JSON, or "" if it cannot be marshaled.
 func written(v any) string {
 	raw, err := json.Marshal(v)
 	if err != nil {

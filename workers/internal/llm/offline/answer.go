@@ -13,27 +13,30 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// Bounds of what an answer quotes, in characters but for the number of sources.
+// Limits of quotations in an answer: the number of sources, and lengths in characters.
 const (
 	quotedSources = 3
 	quotedText    = 300
 	quotedOutput  = 2000
 )
 
-// answer writes the answer to a prompt, from the results of tools if there are any.
+// answer returns the answer to a prompt, from tool results if there are any.
 func (p prompt) answer() string {
 	if len(p.results) > 0 {
 		parts := append([]string{fromResults(p.results, p.message)}, p.lacks...)
 		return strings.Join(append(parts, p.withoutProgram()...), "\n\n")
 	}
+
 	if len(p.lacks) > 0 {
 		return strings.Join(p.lacks, "\n")
 	}
+
 	for _, rule := range []func() string{p.help, p.pleasantry, p.arithmetic, p.fromMemory, p.fromData, p.fromInstructions} {
 		if text := rule(); text != "" {
 			return text
 		}
 	}
+
 	runs := find(p.tools, toolCode) >= 0
 	switch {
 	case runs && isQuestion(p.message):
@@ -42,6 +45,7 @@ func (p prompt) answer() string {
 		return fmt.Sprintf("You asked: “%s”. I have no tool and no note that answers this, and without a language model I do not guess.",
 			excerpt(p.message, quotedText))
 	}
+
 	read := fmt.Sprintf("I have read your message (%d words): “%s”.", countWords(p.message), excerpt(p.message, quotedText))
 	if runs {
 		return read + " " + noProgram
@@ -49,11 +53,11 @@ func (p prompt) answer() string {
 	return read
 }
 
-// noProgram says what code is run without a language model.
+// noProgram says which code can run without a language model.
 const noProgram = "Without a language model I write no program for this. I run a ```python block that you send, and I compute and plot " +
 	"what I understand, such as “the mean of 3, 4 and 8” or “the squares of 1 to 10”."
 
-// withoutProgram gives what can be calculated here, where a program was to do it and failed.
+// withoutProgram returns a calculation's result if the program for it failed.
 func (p prompt) withoutProgram() []string {
 	failed := slices.ContainsFunc(p.results, func(r llm.ToolResult) bool { return r.Failed && plain(r.Name) == toolCode })
 	if text := p.arithmetic(); failed && text != "" && !codeBlock.MatchString(p.message) {
@@ -67,7 +71,7 @@ var helping = regexp.MustCompile(`(?i)^\s*(?:(?:hi|hello|hey)\b[\s,!.]*)?(?:plea
 
 func (p prompt) asksForHelp() bool { return helping.MatchString(p.message) }
 
-// help says what the agent can do: its tools, each with the first sentence of its description.
+// help lists the tools, each with the first sentence of its description.
 func (p prompt) help() string {
 	if !p.asksForHelp() {
 		return ""
@@ -75,6 +79,7 @@ func (p prompt) help() string {
 	if len(p.tools) == 0 {
 		return "I have no tools. I can calculate, and find what was said earlier in this session."
 	}
+
 	var b strings.Builder
 	b.WriteString("I can use these tools:\n")
 	for _, t := range p.tools {
@@ -91,6 +96,7 @@ var (
 	thanking = regexp.MustCompile(`(?i)^\s*(?:thanks|thank you|cheers)\b[\s,!.\pL]{0,20}$`)
 )
 
+// pleasantry answers a greeting or thanks.
 func (p prompt) pleasantry() string {
 	switch {
 	case greeting.MatchString(p.message):
@@ -102,11 +108,13 @@ func (p prompt) pleasantry() string {
 	}
 }
 
+// arithmetic answers a calculation.
 func (p prompt) arithmetic() string {
 	expression, ok := findExpression(p.message)
 	if !ok {
 		return ""
 	}
+
 	value, exact, err := calculate(expression)
 	switch {
 	case errors.Is(err, errZero):
@@ -120,7 +128,8 @@ func (p prompt) arithmetic() string {
 	}
 }
 
-// fromData names what was sent along, and the value of a key that the message asks for.
+// fromData lists the data sent with the message, or returns the value of a key that the message
+// mentions.
 func (p prompt) fromData() string {
 	var data map[string]json.RawMessage
 	if len(p.data) == 0 || json.Unmarshal(p.data, &data) != nil || len(data) == 0 {
@@ -131,6 +140,7 @@ func (p prompt) fromData() string {
 		keys = append(keys, k)
 	}
 	slices.Sort(keys)
+
 	for _, k := range keys {
 		if len(k) > 1 && mentions(p.message, k) {
 			return fmt.Sprintf("The data sent along says %s is %s.", k, excerpt(compact(data[k]), quotedText))
@@ -140,12 +150,12 @@ func (p prompt) fromData() string {
 		excerpt(p.message, quotedText), excerpt(strings.Join(keys, ", "), quotedText))
 }
 
-// fromInstructions looks for a fact among the system prompt's sentences; orders to the agent are none.
+// fromInstructions searches the system prompt for a fact. Commands to the agent are not facts.
 func (p prompt) fromInstructions() string {
 	if !isQuestion(p.message) {
 		return ""
 	}
-	sentence, score := bestSentence(p.system, ask(p.message), func(s string) bool { return !isOrder(s) })
+	sentence, score := bestSentence(p.system, parseQuestion(p.message), func(s string) bool { return !isOrder(s) })
 	if score < 2 {
 		return ""
 	}
@@ -164,12 +174,12 @@ func compact(raw json.RawMessage) string {
 	return b.String()
 }
 
-// fenced makes a text fit between code fences.
+// fenced returns a text for a code fence, without fences inside it.
 func fenced(text string) string {
 	return excerpt(strings.ReplaceAll(strings.TrimRight(text, "\n"), "```", "'''"), quotedOutput)
 }
 
-// excerpt trims a text to so many characters, and shows where it was cut.
+// excerpt truncates a text to n characters and marks the truncation.
 func excerpt(text string, n int) string {
 	text = strings.TrimSpace(text)
 	if short := clip(text, n); short != text {
@@ -178,7 +188,7 @@ func excerpt(text string, n int) string {
 	return text
 }
 
-// clip gives at most so many characters of a text, up to the end of a word if one is near.
+// clip truncates a text to n characters, at the end of a word if one is near.
 func clip(text string, n int) string {
 	if utf8.RuneCountInString(text) <= n {
 		return text

@@ -8,9 +8,9 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// schema is what is understood of a JSON Schema.
+// schema is the supported part of a JSON Schema.
 type schema struct {
-	Type       json.RawMessage   `json:"type"` // a word or a list of them
+	Type       json.RawMessage   `json:"type"` // a string or an array of strings
 	Enum       []json.RawMessage `json:"enum"`
 	Const      json.RawMessage   `json:"const"`
 	Default    json.RawMessage   `json:"default"`
@@ -21,12 +21,13 @@ type schema struct {
 	AnyOf      []schema          `json:"anyOf"`
 }
 
-// kind gives the type that a value should have, "string" where nothing is said.
+// kind returns the type of values, by default "string".
 func (s schema) kind() string {
 	var one string
 	if json.Unmarshal(s.Type, &one) == nil && one != "" {
 		return one
 	}
+
 	var list []string
 	if json.Unmarshal(s.Type, &list) == nil {
 		for _, kind := range list {
@@ -35,13 +36,15 @@ func (s schema) kind() string {
 			}
 		}
 	}
+
 	if len(s.Properties) > 0 {
 		return "object"
 	}
 	return "string"
 }
 
-// plain gives the first alternative that is not null, for schemas that are nothing but alternatives.
+// plain returns the first alternative other than null if the schema consists only of
+// alternatives.
 func (s schema) plain() schema {
 	if len(s.Type) > 0 || len(s.Enum) > 0 {
 		return s
@@ -57,12 +60,13 @@ func (s schema) plain() schema {
 func schemaFor(t llm.ToolSpec) schema {
 	var s schema
 	if json.Unmarshal(t.Schema, &s) != nil {
-		return schema{} // a schema that is not understood asks for nothing
+		return schema{} // an invalid schema requires nothing
 	}
 	return s
 }
 
-// textProperty names the argument that takes the text: the usual one, or the first required text there is.
+// textProperty returns the name of the argument for the text: usual, or the first required
+// string.
 func textProperty(t llm.ToolSpec, usual string) string {
 	s := schemaFor(t)
 	if _, ok := s.Properties[usual]; ok {
@@ -76,8 +80,9 @@ func textProperty(t llm.ToolSpec, usual string) string {
 	return usual
 }
 
-// arguments returns the arguments that a message gives a named tool, and the required ones that it does not give: those of a JSON
-// object in it, those that it says by name, and those that leave no choice. Nothing is guessed: a call may not be undone.
+// arguments returns the arguments for a tool in its part of a message, and the names of missing
+// required ones. It uses a JSON object, values given by name, and values that the schema
+// determines. It never guesses, because a call may be irreversible.
 func arguments(t llm.ToolSpec, passage string) (args map[string]any, missing []string) {
 	s := schemaFor(t)
 	args, rest := jsonIn(passage)
@@ -86,15 +91,17 @@ func arguments(t llm.ToolSpec, passage string) (args map[string]any, missing []s
 			args[name] = value
 		}
 	}
-	for _, name := range lacking(s, args) {
-		if value, ok := fixed(s.Properties[name].plain(), 0); ok {
+
+	for _, name := range missingArguments(s, args) {
+		if value, ok := onlyValue(s.Properties[name].plain(), 0); ok {
 			args[name] = value
 		}
 	}
-	return args, lacking(s, args)
+	return args, missingArguments(s, args)
 }
 
-func lacking(s schema, args map[string]any) []string {
+// missingArguments returns the required arguments that are missing.
+func missingArguments(s schema, args map[string]any) []string {
 	var missing []string
 	for _, name := range s.Required {
 		if _, given := args[name]; !given {
@@ -104,27 +111,30 @@ func lacking(s schema, args map[string]any) []string {
 	return missing
 }
 
-// maxNesting bounds how deep objects go that leave no choice.
+// maxNesting bounds the depth of objects that fixed builds.
 const maxNesting = 4
 
-// fixed gives the value that a schema settles: its constant, its default, its only choice, an object of such values.
-func fixed(s schema, depth int) (any, bool) {
+// onlyValue returns the value that a schema determines: its constant, its default, its only choice,
+// or an object of such values.
+func onlyValue(s schema, depth int) (any, bool) {
 	settled := []json.RawMessage{s.Const, s.Default}
 	if len(s.Enum) == 1 {
 		settled = append(settled, s.Enum[0])
 	}
+
 	for _, raw := range settled {
 		var value any
 		if len(raw) > 0 && json.Unmarshal(raw, &value) == nil && value != nil {
 			return value, true
 		}
 	}
+
 	if s.kind() != "object" || len(s.Required) == 0 || depth == maxNesting {
 		return nil, false
 	}
 	inner := map[string]any{}
 	for _, name := range s.Required {
-		value, ok := fixed(s.Properties[name].plain(), depth+1)
+		value, ok := onlyValue(s.Properties[name].plain(), depth+1)
 		if !ok {
 			return nil, false
 		}
@@ -133,17 +143,19 @@ func fixed(s schema, depth int) (any, bool) {
 	return inner, true
 }
 
-// lack says what a tool needs that the message does not give, and how to give it.
+// lack says which arguments of a tool are missing and how to give them.
 func lack(t llm.ToolSpec, missing []string) string {
 	s := schemaFor(t)
 	quoted := make([]string, len(missing))
 	for i, name := range missing {
 		quoted[i] = `"` + name + `"`
 	}
+
 	list, it := quoted[0], "it"
 	if last := len(quoted) - 1; last > 0 {
 		list, it = strings.Join(quoted[:last], ", ")+" and "+quoted[last], "them"
 	}
+
 	for _, name := range missing {
 		if s.Properties[name].plain().kind() == "object" {
 			return fmt.Sprintf("%s needs %s: write %s as a JSON object, {%q: {…}}.", t.Name, list, it, name)
@@ -152,10 +164,10 @@ func lack(t llm.ToolSpec, missing []string) string {
 	return fmt.Sprintf("%s needs %s: write %s as %s: value.", t.Name, list, it, missing[0])
 }
 
-// maxObjects bounds how many braces are tried for an object: each costs a reading.
+// maxObjects bounds the number of braces at which jsonIn tries to parse an object.
 const maxObjects = 32
 
-// jsonIn gives the first JSON object that a message contains, or an empty one, and the text around it.
+// jsonIn returns the first JSON object in a message, or an empty one, and the text around it.
 func jsonIn(message string) (args map[string]any, rest string) {
 	from := 0
 	for range maxObjects {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Bounds that keep a calculation small, whatever is asked.
+// Limits that keep any calculation small.
 const (
 	maxExponent   = 256
 	maxExpression = 200
@@ -20,10 +20,11 @@ var (
 	errZero     = errors.New("division by zero")
 	errTooLarge = errors.New("too large")
 
-	// A calculation: numbers and brackets with an operator between at least two of them.
+	// A calculation: numbers and brackets with at least one operator between two of them.
 	calculation = regexp.MustCompile(`[-(\s]*\d[\d.()\s+*/^×÷−-]*[+*/^×÷−-][\d.()\s+*/^×÷−-]*\d[)\s]*`)
-	// A sign that means a calculation wherever it stands. A bare - or / does not: dates, phone
-	// numbers, ranges and 24/7 have them, so they count between spaces or in a message of their own.
+	// Signs that always mean a calculation. A bare - or / does not, because it occurs in dates,
+	// phone numbers, ranges and 24/7. It counts between spaces, or if the message contains
+	// nothing else.
 	certain = regexp.MustCompile(`[+*×÷^]|\s[-−/]\s`)
 	date    = regexp.MustCompile(`^\d+([-/.])\d+[-/.]\d+$`)
 	leadIn  = regexp.MustCompile(`(?i)^(?:please\s+)?(?:what(?:'s|\s+is)|how much is|calculate|compute|evaluate)\s+`)
@@ -43,17 +44,20 @@ var (
 	signs     = strings.NewReplacer("×", "*", "÷", "/", "−", "-")
 )
 
-// findExpression gives the calculation in a text in the signs + - * / ^ ( ), if there is one that can be carried out.
+// findExpression returns the calculation in a text with the signs + - * / ^ ( ), if it can be
+// evaluated.
 func findExpression(text string) (string, bool) {
 	text = inSigns(text)
 	found := strings.TrimSpace(calculation.FindString(text))
 	if found == "" || len(found) > maxExpression {
 		return "", false
 	}
+
 	alone := strings.Trim(leadIn.ReplaceAllString(strings.TrimSpace(text), ""), " =?.\n\t") == found
 	if !certain.MatchString(found) && (!alone || date.MatchString(found)) {
 		return "", false
 	}
+
 	expression := signs.Replace(found)
 	if _, err := evaluate(expression); errors.Is(err, errNoNumber) {
 		return "", false
@@ -61,7 +65,7 @@ func findExpression(text string) (string, bool) {
 	return expression, true
 }
 
-// inSigns writes a calculation in words with signs, and numbers without signs between their thousands.
+// inSigns replaces words in a calculation by signs, and removes thousands separators.
 func inSigns(text string) string {
 	for _, s := range spelled {
 		text = s.words.ReplaceAllString(text, s.sign)
@@ -70,7 +74,8 @@ func inSigns(text string) string {
 	return thousands.ReplaceAllStringFunc(text, func(n string) string { return strings.ReplaceAll(n, ",", "") })
 }
 
-// calculate gives the value of an expression as text, and whether it is exact; else it has ten digits behind the point.
+// calculate returns the value of an expression as text, and whether that is exact. Otherwise the
+// text has at most ten decimal places.
 func calculate(expression string) (value string, exact bool, err error) {
 	v, err := evaluate(expression)
 	if err != nil {
@@ -84,6 +89,8 @@ func calculate(expression string) (value string, exact bool, err error) {
 	return value, back != nil && back.Cmp(v) == 0, nil
 }
 
+// evaluate returns the exact value of an expression. Its errors are errNoNumber, errZero and
+// errTooLarge.
 func evaluate(expression string) (*big.Rat, error) {
 	p := &parser{rest: expression}
 	v, err := p.sum()
@@ -96,13 +103,13 @@ func evaluate(expression string) (*big.Rat, error) {
 	return v, nil
 }
 
-// parser reads sums of products of powers of numbers, in exact fractions.
+// parser parses sums of products of powers of numbers. It calculates with exact fractions.
 type parser struct {
 	rest  string
 	depth int
 }
 
-// peek skips space and gives the next sign, 0 at the end.
+// peek skips space and returns the next byte, or 0 at the end.
 func (p *parser) peek() byte {
 	p.rest = strings.TrimLeft(p.rest, " \t\r\n")
 	if p.rest == "" {
@@ -115,12 +122,13 @@ func (p *parser) sum() (*big.Rat, error) { return p.chain("+-", p.product) }
 
 func (p *parser) product() (*big.Rat, error) { return p.chain("*/", p.signed) }
 
-// chain reads operands joined by operators of one rank, from left to right.
+// chain evaluates operands joined by operators of equal precedence, from left to right.
 func (p *parser) chain(operators string, operand func() (*big.Rat, error)) (*big.Rat, error) {
 	v, err := operand()
 	if err != nil {
 		return nil, err
 	}
+
 	for op := p.peek(); op != 0 && strings.IndexByte(operators, op) >= 0; op = p.peek() {
 		p.rest = p.rest[1:]
 		next, err := operand()
@@ -134,6 +142,7 @@ func (p *parser) chain(operators string, operand func() (*big.Rat, error)) (*big
 	return v, nil
 }
 
+// apply calculates one operation within maxBits.
 func apply(op byte, a, b *big.Rat) (*big.Rat, error) {
 	v := new(big.Rat)
 	switch {
@@ -148,13 +157,14 @@ func apply(op byte, a, b *big.Rat) (*big.Rat, error) {
 	default:
 		v.Sub(a, b)
 	}
+
 	if v.Num().BitLen() > maxBits || v.Denom().BitLen() > maxBits {
 		return nil, errTooLarge
 	}
 	return v, nil
 }
 
-// signed reads an optional minus, which binds less than a power: -2^2 is -4.
+// signed parses an optional minus. It has lower precedence than a power: -2^2 is -4.
 func (p *parser) signed() (*big.Rat, error) {
 	if p.peek() != '-' {
 		return p.power()
@@ -170,11 +180,13 @@ func (p *parser) signed() (*big.Rat, error) {
 	return v.Neg(v), nil
 }
 
+// power parses a number with an optional exponent.
 func (p *parser) power() (*big.Rat, error) {
 	base, err := p.number()
 	if err != nil || p.peek() != '^' {
 		return base, err
 	}
+
 	p.rest = p.rest[1:]
 	exponent, err := p.signed()
 	if err != nil {
@@ -183,6 +195,7 @@ func (p *parser) power() (*big.Rat, error) {
 	if !exponent.IsInt() || exponent.Num().CmpAbs(big.NewInt(maxExponent)) > 0 {
 		return nil, errTooLarge
 	}
+
 	n := exponent.Num().Int64()
 	if n < 0 {
 		if base.Sign() == 0 {
@@ -190,6 +203,7 @@ func (p *parser) power() (*big.Rat, error) {
 		}
 		base, n = new(big.Rat).Inv(base), -n
 	}
+
 	v := big.NewRat(1, 1)
 	for range n {
 		if v, err = apply('*', v, base); err != nil {
@@ -199,6 +213,7 @@ func (p *parser) power() (*big.Rat, error) {
 	return v, nil
 }
 
+// number parses a number or an expression in parentheses.
 func (p *parser) number() (*big.Rat, error) {
 	if p.peek() == '(' {
 		if p.depth++; p.depth > maxDepth {
@@ -215,14 +230,17 @@ func (p *parser) number() (*big.Rat, error) {
 		p.rest = p.rest[1:]
 		return v, nil
 	}
+
 	end := strings.IndexFunc(p.rest, func(r rune) bool { return r != '.' && (r < '0' || r > '9') })
 	if end < 0 {
 		end = len(p.rest)
 	}
+
 	v, ok := new(big.Rat).SetString(p.rest[:end])
 	if !ok {
 		return nil, errNoNumber
 	}
+
 	p.rest = p.rest[end:]
 	return v, nil
 }

@@ -12,7 +12,7 @@ import (
 
 var (
 	codeBlock = regexp.MustCompile("(?s)```([^\\s`]*)[^\n`]*\n(.*?)```")
-	// The marks of blocks that are run; what is not marked is tried.
+	// Languages of blocks that are executed. Blocks without a language are executed, too.
 	inThisLanguage = setFor("python python3 py py3 ipython")
 
 	saidFiles    = regexp.MustCompile(`(?i)(?:^|[\s,;({])["']?files?["']?\s*[:=]\s*(\[[^\]\n]*\]|[^\n]+)`)
@@ -24,10 +24,11 @@ var (
 // blocks are the code blocks of a message.
 type blocks struct {
 	any    bool
-	code   string   // of those that are Python, one after the other
-	others []string // what the others are marked as, each once
+	code   string   // concatenated Python blocks
+	others []string // languages of the other blocks, without duplicates
 }
 
+// readBlocks collects the code blocks of a message.
 func readBlocks(message string) (b blocks) {
 	for _, m := range codeBlock.FindAllStringSubmatch(message, -1) {
 		b.any = true
@@ -46,7 +47,7 @@ func readBlocks(message string) (b blocks) {
 	return b
 }
 
-// notRun says which blocks are not run, "" if there are none.
+// notRun says which blocks are not executed; "" if there are none.
 func (b blocks) notRun() string {
 	if len(b.others) == 0 {
 		return ""
@@ -55,8 +56,8 @@ func (b blocks) notRun() string {
 	return fmt.Sprintf("What is marked as %s was not run: I run Python alone. Mark it as python if it is that.", marks)
 }
 
-// filesFor gives the files that a message names outside of its code blocks for a tool that takes files: those that it says to be
-// files, and documents wherever it names one by its id.
+// filesFor returns the files that a message names outside of its code blocks, if the tool accepts
+// files: those after "files:", and documents whose ids the message contains.
 func filesFor(t llm.ToolSpec, message string) (files []string) {
 	if _, takes := schemaFor(t).Properties["files"]; !takes {
 		return nil
@@ -68,7 +69,8 @@ func filesFor(t llm.ToolSpec, message string) (files []string) {
 	return distinct(append(files, aDocument.FindAllString(message, -1)...))
 }
 
-// fileNames reads "a.csv, b.csv", "`a.csv` and b.csv.", "["a.csv"]". With what cannot be a name it ends.
+// fileNames parses "a.csv, b.csv", "`a.csv` and b.csv." or "["a.csv"]". It stops at text that
+// cannot be a name.
 func fileNames(text string) (names []string) {
 	if json.Unmarshal([]byte(text), &names) == nil {
 		return names

@@ -8,7 +8,7 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// codeOutput is what a program has come to.
+// codeOutput is the output of codeExecution.
 type codeOutput struct {
 	Error  string     `json:"error"`
 	Stdout string     `json:"stdout"`
@@ -25,8 +25,8 @@ type codeFile struct {
 	Bytes    int64  `json:"bytes"`
 }
 
-// ofProgram reads the output of a program that was run; false for what never got there.
-func ofProgram(r llm.ToolResult) (codeOutput, bool) {
+// programOutput parses the output of an executed program. It returns false if none was executed.
+func programOutput(r llm.ToolResult) (codeOutput, bool) {
 	var out codeOutput
 	var object map[string]json.RawMessage
 	if plain(r.Name) != toolCode || json.Unmarshal(r.Output, &object) != nil || object["stdout"] == nil {
@@ -35,16 +35,16 @@ func ofProgram(r llm.ToolResult) (codeOutput, bool) {
 	return out, json.Unmarshal(r.Output, &out) == nil
 }
 
-// codeReport says what a program printed and left, or why it failed.
+// codeReport describes a program's output and files, or its error.
 func codeReport(name string, failed bool, out codeOutput) string {
 	var parts []string
 	printed := strings.TrimSpace(strings.TrimRight(out.Stdout, "\n") + "\n" + strings.TrimRight(out.Stderr, "\n"))
 	switch {
 	case failed:
 		text := strings.TrimRight(out.Error, "\n ")
-		parts = append(parts, fmt.Sprintf("%s failed: %s", name, excerpt(unfenced.Replace(inALine(text, out.Limit != "")), quotedText)))
+		parts = append(parts, fmt.Sprintf("%s failed: %s", name, excerpt(unfenced.Replace(errorLine(text, out.Limit != "")), quotedText)))
 		if sentence, rest, more := strings.Cut(text, "\n"); more {
-			if out.Limit != "" && sentence != "" { // said already
+			if out.Limit != "" && sentence != "" { // already contained in the first part
 				text = rest
 			}
 			parts = append(parts, block(text))
@@ -57,13 +57,14 @@ func codeReport(name string, failed bool, out codeOutput) string {
 	case out.Value == "":
 		parts = append(parts, name+" answered, and said nothing.")
 	}
+
 	if out.Value != "" {
 		parts = append(parts, "The value of the last expression:", block(out.Value))
 	}
 	return strings.Join(append(parts, out.left("")...), "\n\n")
 }
 
-// block shows a text as it is, with the space that lines begin with.
+// block formats a text as a code block and keeps the indent of its lines.
 func block(text string) string {
 	text = strings.ReplaceAll(strings.Trim(text, "\n"), "```", "'''")
 	if short := clip(text, quotedOutput); short != strings.TrimSpace(text) && short != text {
@@ -72,8 +73,9 @@ func block(text string) string {
 	return "```\n" + text + "\n```"
 }
 
-// inALine gives the line of an error that names it: the last of a traceback, the first of what was ended by a limit.
-func inALine(text string, limit bool) string {
+// errorLine returns the line that names an error: the last line of a traceback, or the first if a
+// limit ended the program.
+func errorLine(text string, limit bool) string {
 	lines := strings.Split(text, "\n")
 	if limit {
 		return lines[0]
@@ -81,7 +83,7 @@ func inALine(text string, limit bool) string {
 	return lines[len(lines)-1]
 }
 
-// left names the files that a program has left, but for one that is told of already, and says what there is to note.
+// left lists the files that a program created, except the file named told, and its notes.
 func (o codeOutput) left(told string) []string {
 	var names, parts []string
 	for _, f := range o.Files {
@@ -89,12 +91,14 @@ func (o codeOutput) left(told string) []string {
 			names = append(names, fmt.Sprintf("`%s` (%s, %s)", unfenced.Replace(excerpt(f.Name, quotedText)), unfenced.Replace(f.MIMEType), inBytes(f.Bytes)))
 		}
 	}
+
 	switch {
 	case len(names) == 1:
 		parts = append(parts, "It left the file "+names[0]+".")
 	case len(names) > 1:
 		parts = append(parts, "It left the files "+excerpt(strings.Join(names, ", "), quotedOutput)+".")
 	}
+
 	if o.Note != "" {
 		parts = append(parts, excerpt(unfenced.Replace(o.Note), quotedText))
 	}
@@ -108,7 +112,7 @@ func inBytes(n int64) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// has reports whether a program has left a file.
+// has reports whether a program created a file.
 func (o codeOutput) has(name string) bool {
 	for _, f := range o.Files {
 		if f.Name == name {

@@ -8,19 +8,19 @@ import (
 
 const (
 	maxComputed = 2000       // bytes of a message that is read as a computation
-	plotFile    = "plot.png" // where a plot goes
+	plotFile    = "plot.png" // name of the plot's file
 )
 
-// computation is what a message asks a program to compute: numbers, or statistics of them.
+// computation is a computation that a message requests: a list of numbers, or statistics of them.
 type computation struct {
 	title      string // of the numbers
-	numbers    string // Python for a list
-	at         string // Python for the positions of the numbers in a plot
+	numbers    string // Python expression for a list
+	at         string // Python expression for the x positions in a plot
 	statistics []string
 	plot       bool
 }
 
-// statistics are the Python of what can be computed of numbers.
+// statistics maps names of statistics to Python expressions.
 var statistics = map[string]string{
 	"sum": "sum(numbers)", "total": "sum(numbers)", "product": "math.prod(numbers)", "count": "len(numbers)",
 	"mean": "statistics.mean(numbers)", "average": "statistics.mean(numbers)", "median": "statistics.median(numbers)",
@@ -39,12 +39,13 @@ var (
 	listing   = regexp.MustCompile(`(?i),? and |, `)
 )
 
-// compute reads a message that is a computation and nothing else, such as "the mean of 3, 4 and 8" or "Compute the squares of 1 to 10
-// and plot it".
+// compute parses a message that consists of a computation, such as "the mean of 3, 4 and 8" or
+// "Compute the squares of 1 to 10 and plot it".
 func compute(message string) (c computation, ok bool) {
 	if len(message) > maxComputed {
 		return c, false
 	}
+
 	text := strings.TrimRight(strings.Join(strings.Fields(message), " "), " .!?")
 	if at := plotLast.FindStringIndex(text); at != nil {
 		c.plot, text = true, text[:at[0]]
@@ -52,6 +53,7 @@ func compute(message string) (c computation, ok bool) {
 	if lead := plotFirst.FindString(text); lead != "" {
 		c.plot, text = true, text[len(lead):]
 	}
+
 	text = strings.TrimPrefix(asking.ReplaceAllString(text, ""), "the ")
 	if m := ofNumbers.FindStringSubmatch(text); m != nil {
 		for _, name := range listing.Split(strings.ToLower(m[1]), -1) {
@@ -59,6 +61,7 @@ func compute(message string) (c computation, ok bool) {
 		}
 		text = m[2]
 	}
+
 	if m := span.FindStringSubmatch(text); m != nil {
 		c.readSpan(strings.ToLower(m[1]), normal(m[2]), normal(m[3]))
 		return c, true
@@ -66,7 +69,7 @@ func compute(message string) (c computation, ok bool) {
 	return c, c.readList(text) && (c.plot || len(c.statistics) > 0)
 }
 
-// readSpan makes the numbers those of a kind from one to another.
+// readSpan sets the numbers to a range, or to its squares or cubes.
 func (c *computation) readSpan(kind, from, to string) {
 	c.at = "range(" + from + ", " + to + " + 1)"
 	c.numbers = "[n" + map[string]string{"squares": "**2", "cubes": "**3"}[kind] + " for n in " + c.at + "]"
@@ -75,7 +78,8 @@ func (c *computation) readSpan(kind, from, to string) {
 	}
 }
 
-// readList reads two numbers or more. A comma without a space is refused: it may be of thousands, or of a fraction.
+// readList parses a list of at least two numbers. It rejects a comma without a space, which may
+// be a thousands or decimal separator.
 func (c *computation) readList(text string) bool {
 	list := listing.Split(text, -1)
 	for i, item := range list {
@@ -89,7 +93,7 @@ func (c *computation) readList(text string) bool {
 	return len(list) > 1
 }
 
-// program writes the computation as Python.
+// program returns the computation as Python.
 func (c *computation) program() string {
 	code := "numbers = " + c.numbers + "\n"
 	for _, name := range c.statistics {
@@ -98,6 +102,7 @@ func (c *computation) program() string {
 	if len(c.statistics) == 0 {
 		code += `print(", ".join(map(str, numbers)))` + "\n"
 	}
+
 	for _, module := range []string{"statistics", "math"} {
 		if strings.Contains(code, module+".") {
 			code = "import " + module + "\n" + code
@@ -118,13 +123,15 @@ else:
 `
 }
 
-// report says what the program's results are, from what it printed; "" when that is something else.
+// report describes the results that the program printed. It returns "" for unexpected output.
 func (c *computation) report(out codeOutput) string {
 	lines := strings.Split(strings.TrimRight(out.Stdout, "\n"), "\n")
+
 	results := max(len(c.statistics), 1)
 	if len(lines) < results || lines[0] == "" {
 		return ""
 	}
+
 	var parts []string
 	for n, line := range lines {
 		line = excerpt(line, quotedText)
@@ -132,7 +139,7 @@ func (c *computation) report(out codeOutput) string {
 		case n < len(c.statistics):
 			name := c.statistics[n]
 			if name == "standard deviation" || name == "variance" {
-				name = "sample " + name // there are two of them
+				name = "sample " + name // to distinguish it from the population's
 			}
 			line = fmt.Sprintf("The %s of %s is %s.", name, c.title, line)
 		case n == 0 && strings.HasPrefix(c.title, "the "):
@@ -140,6 +147,7 @@ func (c *computation) report(out codeOutput) string {
 		}
 		parts = append(parts, line)
 	}
+
 	if c.plot && out.has(plotFile) {
 		parts = append(parts, "The plot is in the file "+plotFile+".")
 		return strings.Join(append(parts, out.left(plotFile)...), "\n\n")
@@ -147,7 +155,8 @@ func (c *computation) report(out codeOutput) string {
 	return strings.Join(append(parts, out.left("")...), "\n\n")
 }
 
-// computed reports the results of the computation that a message asks for; "" if it asks for none, or the program printed something else.
+// computed describes the results of the computation in a message. It returns "" if there is none,
+// or the program printed something else.
 func computed(message string, out codeOutput) string {
 	c, ok := compute(message)
 	if !ok || codeBlock.MatchString(message) {

@@ -10,7 +10,7 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// program gives the code that a message has run, or the answer.
+// program returns the code that the model runs for a message, or the answer.
 func program(t *testing.T, message string) string {
 	t.Helper()
 	tools := []llm.ToolSpec{{Name: "codeExecution", Schema: json.RawMessage(`{"properties":{"code":{"type":"string"}},"required":["code"]}`)}}
@@ -65,7 +65,7 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// TestNothingIsComputedThatIsNotSaid has messages that look like computations and leave something open.
+// TestNothingIsComputedThatIsNotSaid uses messages that look like computations but are ambiguous.
 func TestNothingIsComputedThatIsNotSaid(t *testing.T) {
 	t.Parallel()
 	for _, message := range []string{
@@ -83,7 +83,8 @@ func TestNothingIsComputedThatIsNotSaid(t *testing.T) {
 	}
 }
 
-// TestAnotherToolComputes: what names a tool is that tool's, and where no program can be run, nothing else is different.
+// TestAnotherToolComputes: a message that names another tool uses only that tool. Without
+// codeExecution nothing else changes.
 func TestAnotherToolComputes(t *testing.T) {
 	t.Parallel()
 	if got := asked(t, tools(), "sum of a: 3 and b: 4"); got != `sum {"a":3,"b":4}` {
@@ -133,7 +134,7 @@ func TestFilesOfABlock(t *testing.T) {
 	}
 }
 
-// TestBlocksOfOtherLanguages are no programs, and may be what another tool is given.
+// TestBlocksOfOtherLanguages: such blocks are not executed, but another tool may receive them.
 func TestBlocksOfOtherLanguages(t *testing.T) {
 	t.Parallel()
 	if got := asked(t, tools(), "crm_findOrder\n```json\n{\"id\": 7}\n```"); got != `crm_findOrder {"id":7}` {

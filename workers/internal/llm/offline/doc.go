@@ -1,36 +1,50 @@
-// Package offline holds the models that need no provider and no key, so that the whole
-// service can be used, tested and benched without one.
+// Package offline contains models that need no provider and no key, so that the whole service can
+// be used, tested and benchmarked without one.
 //
-//   - "offline" follows fixed rules and says so in the first answer of a session. It
-//     knows no language and no facts. It asks for the tools that fit and answers from
-//     their results:
+// "offline" follows fixed rules and says so in the first answer of a session. It understands no
+// language and knows no facts. It requests the tools that fit and answers from their results:
 //
-//     user message ─┬─ names a tool ──────────► that tool ───────────┐
-//     .             ├─ code, computation, plot ► codeExecution ──────┤
-//     .             ├─ question, short topic ──► knowledge, webSearch ┤
-//     .             └─ no tool fits ──────────────────────────────────┴─► answer
+//	user message ─┬─ names a tool ──────────► that tool ───────────┐
+//	              ├─ code, computation, plot ► codeExecution ──────┤
+//	              ├─ question, short topic ──► knowledge, webSearch ┤
+//	              └─ no tool fits ──────────────────────────────────┴─► answer
 //
-//     A tool (an endpoint of httpRequest, a tool of an MCP server) is named by its name, or by all words of it.
-//     Its arguments are the JSON object in the message, and what it says by name: "id: 7", "id = 7". Nothing is guessed: a
-//     tool that lacks something is not called, and the answer says what it needs.
-//     Tools are asked for once a message, all at the same time. What their sources say is stated in the sources' own
-//     words, with a marker behind each sentence; a tool that failed, that a person refused, or that found nothing is
-//     named. Of documents, a passage counts that has the words asked for, whatever their language and however they are
-//     inflected: of two both, of up to four all but one, of more three in five, with all names and numbers and the longest
-//     word among them. When none has, the answer says that the documents do not say this; when none of those that have tells
-//     the date or the number asked for, that they do not say it plainly. Without tools it does simple arithmetic, finds what
-//     was said earlier in the session, looks for the answer among its instructions and the data sent along, and otherwise
-//     says that it cannot answer.
+// Tools:
 //
-//     Where code can be run, it has the Python blocks of a message run as they are, with the files that "files: a.csv, b.csv"
-//     outside of them names and with documents whose ids stand there. It writes a program for a calculation, and for "the sum
-//     (product, count, mean, median, minimum, maximum, standard deviation, variance) of" a list of numbers or of "the numbers
-//     (squares, cubes) from 1 to 10", or these numbers themselves. "… and plot it", or "plot" before it, plots the numbers. The
-//     answer is what the program printed and left, or the error that ended it.
+//   - A message names a tool (an endpoint of httpRequest, a tool of an MCP server) by its name,
+//     or by all words of its name.
+//   - Its arguments are the JSON object in the message, and values given by name: "id: 7", "id =
+//     7". Nothing is guessed. If a required argument is missing, the tool is not called, and the
+//     answer says what it needs.
+//   - The model requests tools once for a message, all together.
 //
-//   - "offline/echo" answers "echo: " and the message, exactly and at once.
+// Answers:
 //
-// Both give the same answer to the same request. Their token is a whitespace-separated
-// word: of the whole prompt and the answer for "offline", of the message and the answer
-// for "offline/echo", which reads nothing else.
+//   - Statements of sources are quoted in the sources' words, with a marker after each sentence.
+//   - The answer names tools that failed, that a person rejected, or that found nothing.
+//   - A passage of a document counts if it contains enough of the words of the question, whatever
+//     their language and inflection: both of two, all but one of up to four, three in five of
+//     more. All names and numbers and the longest word must be among them.
+//   - If no passage counts, the answer says that the documents do not say this. If passages count
+//     but none contains the date or number that the question asks for, it says that they do not
+//     say it plainly.
+//   - Without tools, the model does simple arithmetic, and looks for an answer in the session,
+//     its instructions and the data sent with the message. Otherwise it says that it cannot
+//     answer.
+//
+// Code, if codeExecution is available:
+//
+//   - Python blocks of a message run unchanged, with the files that "files: a.csv, b.csv" outside
+//     of them names, and with documents whose ids are there.
+//   - The model writes a program for a calculation, and for "the sum (product, count, mean,
+//     median, minimum, maximum, standard deviation, variance) of" a list of numbers or of "the
+//     numbers (squares, cubes) from 1 to 10", or for these numbers themselves. "… and plot it",
+//     or "plot" before it, plots the numbers.
+//   - The answer contains the program's output and files, or the error that ended it.
+//
+// "offline/echo" answers "echo: " and the message.
+//
+// Both give the same answer to the same request. Their tokens are whitespace-separated words: of
+// the whole prompt and the answer for "offline", of the message and the answer for
+// "offline/echo", which reads nothing else.
 package offline

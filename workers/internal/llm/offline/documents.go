@@ -7,18 +7,20 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// typeDocument is what sources are that are passages of documents.
+// typeDocument is the type of sources that are passages of documents.
 const typeDocument = "document"
 
-// notSaid is the answer where documents were searched and say nothing of what was asked.
+// notSaid is the answer if the searched documents do not contain an answer.
 const notSaid = "The documents do not say this."
 
-// notPlainly goes before what comes nearest where documents have the words asked for, but not the date or the number.
+// notPlainly precedes the best passages if they contain the words of the question, but not the
+// date or number that it asks for.
 const notPlainly = "The documents do not say this plainly."
 
-// fromDocuments says so when documents were searched and do not say what was asked.
-func fromDocuments(results []llm.ToolResult, asked asked) string {
-	asked = asked.ofDocuments()
+// fromDocuments returns notSaid or notPlainly if documents were searched and do not answer the
+// question, and "" otherwise.
+func fromDocuments(results []llm.ToolResult, q question) string {
+	q = q.ofDocuments()
 	searched, near := false, false
 	for _, r := range results {
 		if r.Failed || plain(r.Name) != toolKnowledge {
@@ -26,15 +28,16 @@ func fromDocuments(results []llm.ToolResult, asked asked) string {
 		}
 		searched = true
 		for _, s := range r.Sources {
-			if !asked.saidBy(s) {
+			if !q.answeredBy(s) {
 				continue
 			}
-			if !asked.expects() || asked.has(s.CitedText) {
+			if !q.expects() || q.has(s.CitedText) {
 				return ""
 			}
 			near = true
 		}
 	}
+
 	switch {
 	case near:
 		return notPlainly
@@ -44,20 +47,20 @@ func fromDocuments(results []llm.ToolResult, asked asked) string {
 	return ""
 }
 
-// ofDocuments asks the same of documents, where what has not the words asked for is no answer: the search gives its best, however
-// little that has to do with the question.
-func (a asked) ofDocuments() asked {
-	if a.wanted == nil {
-		a.wanted = want(a.message)
+// ofDocuments returns the question for documents. Their passages must contain the words of the
+// question, because a search returns its best results, however irrelevant.
+func (q question) ofDocuments() question {
+	if q.wanted == nil {
+		q.wanted = want(q.message)
 	}
-	return a
+	return q
 }
 
-// saidBy reports whether a passage can be an answer.
-func (a asked) saidBy(s domain.Citation) bool {
+// answeredBy reports whether a passage may contain the answer.
+func (q question) answeredBy(s domain.Citation) bool {
 	if strings.TrimSpace(s.CitedText) == "" {
 		return false
 	}
-	_, enough := a.wanted.in(s.Title+"\n"+s.CitedText, languageFor(s.CitedText))
+	_, enough := q.wanted.in(s.Title+"\n"+s.CitedText, languageFor(s.CitedText))
 	return enough
 }

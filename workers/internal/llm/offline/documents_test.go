@@ -15,7 +15,7 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// passage is a source of a document, on a page or in a chunk.
+// passage returns a source in a document, on a page or without one.
 func passage(id int, document string, page int, text string) domain.Citation {
 	c := domain.Citation{ID: id, Type: "document", Title: document + ".pdf", URL: "/api/knowledge?id=doc_" + document, CitedText: text}
 	documentID := "doc_" + document
@@ -32,13 +32,13 @@ func knows(sources ...domain.Citation) llm.ToolResult {
 
 var nothingKnown = gave("knowledge", `{"results":[],"note":"No passage of the documents has to do with this."}`)
 
-// documentScenes are questions to documents, with whether they say it.
-func documentScenes() map[string]struct {
-	scene
+// documentCases are questions to documents, and whether the documents answer them.
+func documentCases() map[string]struct {
+	testCase
 	said bool
 } {
 	type one = struct {
-		scene
+		testCase
 		said bool
 	}
 	zeppelin := knows(passage(1, "plan", 2, "Paint the hangar first. Launch the zeppelin in October. The zeppelin's crew is twelve."))
@@ -47,45 +47,45 @@ func documentScenes() map[string]struct {
 	crc := "Checksums use 32-bit or 64-bit generating polynomials over a range of bytes."
 	ladders := "All ladders are inspected every 90 days.[3] Damaged ones are tagged \"out of use\". The inspector signs the log."
 	return map[string]one{
-		"documents": {scene{"How often are the ladders inspected?", []llm.ToolResult{knows(
+		"documents": {testCase{"How often are the ladders inspected?", []llm.ToolResult{knows(
 			passage(1, "safety", 7, ladders), passage(2, "safety", 2, "Helmets are worn on site."),
 		)}}, true},
-		"documents_table": {scene{"What is the torque of the flange?", []llm.ToolResult{knows(
+		"documents_table": {testCase{"What is the torque of the flange?", []llm.ToolResult{knows(
 			passage(1, "gearbox", 3, "Part | Torque\nFlange | 12 Nm\nHousing | 40 Nm"),
 		)}}, true},
-		"documents_chinese": {scene{"保修期是多久？", []llm.ToolResult{knows(passage(1, "手册", 0, "本产品的保修期为两年。请保留发票。"))}}, true},
-		"documents_two": {scene{"When was the warehouse opened?", []llm.ToolResult{knows(
+		"documents_chinese": {testCase{"保修期是多久？", []llm.ToolResult{knows(passage(1, "手册", 0, "本产品的保修期为两年。请保留发票。"))}}, true},
+		"documents_two": {testCase{"When was the warehouse opened?", []llm.ToolResult{knows(
 			passage(1, "history", 1, "The warehouse in Kiel was opened in 1998."), passage(2, "brochure", 0, "Our warehouse: opened in 1998 by the mayor."),
 		)}}, true},
-		"documents_capital":   {scene{"What is the capital of Mongolia?", []llm.ToolResult{knows(passage(1, "names", 3, escape), passage(2, "crypt", 4, cipher))}}, false},
-		"documents_poems":     {scene{"Who wrote the generator of poems?", []llm.ToolResult{knows(passage(1, "crypt", 4, cipher), passage(2, "names", 3, escape))}}, false},
-		"documents_deleted":   {scene{"What is the range of the lighthouse of Skerryvore?", []llm.ToolResult{knows(passage(1, "crc", 9, crc))}}, false},
-		"documents_range":     {scene{"What is the range of the lighthouse?", []llm.ToolResult{knows(passage(1, "crc", 9, crc), passage(2, "lights", 1, "Light is fast. The lighthouse has a range of 18 miles."))}}, true},
-		"documents_month":     {scene{"When will the zeppelin be launched?", []llm.ToolResult{zeppelin}}, true},
-		"documents_who":       {scene{"Who opened the warehouse?", []llm.ToolResult{knows(passage(1, "history", 1, "The warehouse was opened twice. The warehouse was opened by Ada Kern."))}}, true},
-		"documents_german":    {scene{"Wie lange ist die Garantie der Lampe?", []llm.ToolResult{knows(passage(1, "handbuch", 2, "Die Lampe ist rot. Für Lampen gilt eine Garantie von zwei Jahren."))}}, true},
-		"documents_german_no": {scene{"Was ist die Hauptstadt der Mongolei?", []llm.ToolResult{knows(passage(1, "handbuch", 2, "Die Lampe ist rot. Ein Hauptschalter ist an der Rückseite."))}}, false},
-		"documents_french":    {scene{"Quelle est la durée de la garantie ?", []llm.ToolResult{knows(passage(1, "guide", 2, "La garantie a une durée de deux ans. Gardez la facture."))}}, true},
-		"documents_french_no": {scene{"Quelle est la capitale de la Mongolie ?", []llm.ToolResult{knows(passage(1, "guide", 2, "Une lettre capitale commence le nom de la lampe."))}}, false},
-		"documents_russian":   {scene{"Какая гарантия на лампу?", []llm.ToolResult{knows(passage(1, "паспорт", 2, "Срок гарантии лампы - два года."))}}, true},
-		"documents_han_no":    {scene{"蒙古的首都是什么？", []llm.ToolResult{knows(passage(1, "手册", 0, "本产品的保修期为两年。首先请保留发票。"))}}, false},
-		"documents_han":       {scene{"蒙古的首都是什么？", []llm.ToolResult{knows(passage(1, "手册", 0, "乌兰巴托是蒙古国的首都。"))}}, true},
-		"documents_code":      {scene{"What does ERR-4021 mean?", []llm.ToolResult{knows(passage(1, "errors", 1, "ERR-4022: the disk is slow."), passage(2, "errors", 2, "ERR-4021: the disk is full."))}}, true},
-		"documents_none":      {scene{"Who is the CEO?", []llm.ToolResult{nothingKnown}}, false},
-		"documents_silent":    {scene{"What is the warranty period of the gearbox?", []llm.ToolResult{knows(passage(1, "gearbox", 3, "The gearbox is red."))}}, false},
-		"documents_date":      {scene{"When was the warehouse opened?", []llm.ToolResult{knows(passage(1, "history", 1, "The warehouse was opened by the mayor."))}}, false},
-		"documents_number":    {scene{"How many employees does the warehouse have?", []llm.ToolResult{knows(passage(1, "history", 1, "The warehouse has employees."))}}, false},
-		"documents_web": {scene{"When was the Zorbel Tower built?", []llm.ToolResult{
+		"documents_capital":   {testCase{"What is the capital of Mongolia?", []llm.ToolResult{knows(passage(1, "names", 3, escape), passage(2, "crypt", 4, cipher))}}, false},
+		"documents_poems":     {testCase{"Who wrote the generator of poems?", []llm.ToolResult{knows(passage(1, "crypt", 4, cipher), passage(2, "names", 3, escape))}}, false},
+		"documents_deleted":   {testCase{"What is the range of the lighthouse of Skerryvore?", []llm.ToolResult{knows(passage(1, "crc", 9, crc))}}, false},
+		"documents_range":     {testCase{"What is the range of the lighthouse?", []llm.ToolResult{knows(passage(1, "crc", 9, crc), passage(2, "lights", 1, "Light is fast. The lighthouse has a range of 18 miles."))}}, true},
+		"documents_month":     {testCase{"When will the zeppelin be launched?", []llm.ToolResult{zeppelin}}, true},
+		"documents_who":       {testCase{"Who opened the warehouse?", []llm.ToolResult{knows(passage(1, "history", 1, "The warehouse was opened twice. The warehouse was opened by Ada Kern."))}}, true},
+		"documents_german":    {testCase{"Wie lange ist die Garantie der Lampe?", []llm.ToolResult{knows(passage(1, "handbuch", 2, "Die Lampe ist rot. Für Lampen gilt eine Garantie von zwei Jahren."))}}, true},
+		"documents_german_no": {testCase{"Was ist die Hauptstadt der Mongolei?", []llm.ToolResult{knows(passage(1, "handbuch", 2, "Die Lampe ist rot. Ein Hauptschalter ist an der Rückseite."))}}, false},
+		"documents_french":    {testCase{"Quelle est la durée de la garantie ?", []llm.ToolResult{knows(passage(1, "guide", 2, "La garantie a une durée de deux ans. Gardez la facture."))}}, true},
+		"documents_french_no": {testCase{"Quelle est la capitale de la Mongolie ?", []llm.ToolResult{knows(passage(1, "guide", 2, "Une lettre capitale commence le nom de la lampe."))}}, false},
+		"documents_russian":   {testCase{"Какая гарантия на лампу?", []llm.ToolResult{knows(passage(1, "паспорт", 2, "Срок гарантии лампы - два года."))}}, true},
+		"documents_han_no":    {testCase{"蒙古的首都是什么？", []llm.ToolResult{knows(passage(1, "手册", 0, "本产品的保修期为两年。首先请保留发票。"))}}, false},
+		"documents_han":       {testCase{"蒙古的首都是什么？", []llm.ToolResult{knows(passage(1, "手册", 0, "乌兰巴托是蒙古国的首都。"))}}, true},
+		"documents_code":      {testCase{"What does ERR-4021 mean?", []llm.ToolResult{knows(passage(1, "errors", 1, "ERR-4022: the disk is slow."), passage(2, "errors", 2, "ERR-4021: the disk is full."))}}, true},
+		"documents_none":      {testCase{"Who is the CEO?", []llm.ToolResult{nothingKnown}}, false},
+		"documents_silent":    {testCase{"What is the warranty period of the gearbox?", []llm.ToolResult{knows(passage(1, "gearbox", 3, "The gearbox is red."))}}, false},
+		"documents_date":      {testCase{"When was the warehouse opened?", []llm.ToolResult{knows(passage(1, "history", 1, "The warehouse was opened by the mayor."))}}, false},
+		"documents_number":    {testCase{"How many employees does the warehouse have?", []llm.ToolResult{knows(passage(1, "history", 1, "The warehouse has employees."))}}, false},
+		"documents_web": {testCase{"When was the Zorbel Tower built?", []llm.ToolResult{
 			nothingKnown, found(source(1, "Zorbel", "The Zorbel Tower was built in 1912.")),
 		}}, false},
-		"documents_failed": {scene{"Who is the CEO?", []llm.ToolResult{failed("knowledge", "The documents cannot be searched at the moment.")}}, true},
+		"documents_failed": {testCase{"Who is the CEO?", []llm.ToolResult{failed("knowledge", "Document search is temporarily unavailable.")}}, true},
 	}
 }
 
 func TestAnswersFromDocuments(t *testing.T) {
 	t.Parallel()
-	for name, s := range documentScenes() {
-		got := answerTo(t, s.scene) + "\n"
+	for name, s := range documentCases() {
+		got := answerTo(t, s.testCase) + "\n"
 		if strings.Contains(got, "The documents do not say") == s.said {
 			t.Errorf("%s: %s", name, got)
 		}
@@ -101,7 +101,7 @@ func TestAnswersFromDocuments(t *testing.T) {
 	}
 }
 
-// TestDatesOfDocuments: what tells when is a date, however it is written; what does not is told apart.
+// TestDatesOfDocuments: dates are recognized in any format, and other texts are not dates.
 func TestDatesOfDocuments(t *testing.T) {
 	t.Parallel()
 	for when, plainly := range map[string]bool{
@@ -109,14 +109,14 @@ func TestDatesOfDocuments(t *testing.T) {
 		"on May 5": true, "in May": true, "on 2026-10-01": true, "on 12 March": true, "in Q3": true, "two days after the storm": true, "every morning": true,
 		"by hand": false, "as it may be": false, "with 300 people": false, "at the end": false, "to march on": false,
 	} {
-		got := answerTo(t, scene{"When will the zeppelin be launched?", []llm.ToolResult{knows(passage(1, "plan", 2, "Launch the zeppelin "+when+"."))}})
+		got := answerTo(t, testCase{"When will the zeppelin be launched?", []llm.ToolResult{knows(passage(1, "plan", 2, "Launch the zeppelin "+when+"."))}})
 		if strings.Contains(got, "do not say this plainly") == plainly || !strings.Contains(got, "zeppelin "+when) {
 			t.Errorf("%s: %s", when, got)
 		}
 	}
 }
 
-// knowledge is a tool that finds what it was made with.
+// knowledge is a tool that returns fixed sources.
 type knowledge struct {
 	sources []domain.Citation
 	asked   []string
@@ -132,8 +132,9 @@ func (k *knowledge) Call(_ context.Context, call tool.Call) (tool.Result, error)
 	return tool.Result{Output: json.RawMessage(`{"results":[]}`), Sources: k.sources}, nil
 }
 
-// TestCitationsOfDocuments has the turn loop carry a question out: what comes out cites document and page, with words that stand
-// there and the place in the answer that they support. The same holds of a second answer in the session.
+// TestCitationsOfDocuments runs a question with the turn loop. Citations name document and page,
+// quote words of the document, and refer to the supported words of the answer. The same is true
+// of a second answer in the session.
 func TestCitationsOfDocuments(t *testing.T) {
 	t.Parallel()
 	page7 := "Ladders are inspected every 90 days. Damaged ones are tagged."
@@ -151,7 +152,7 @@ func TestCitationsOfDocuments(t *testing.T) {
 			}
 		})
 		if err != nil || len(out.Citations) != 1 || len(told) != 1 || out.CitationsRemoved != 0 {
-			t.Fatalf("%v, %+v, %d told, %d removed", err, out.Citations, len(told), out.CitationsRemoved)
+			t.Fatalf("%v, %+v, %d events, %d removed", err, out.Citations, len(told), out.CitationsRemoved)
 		}
 		c := out.Citations[0]
 		if supported := string([]rune(out.Text)[c.StartIndex:c.EndIndex]); supported != "Ladders are inspected every 90 days." {
@@ -168,11 +169,11 @@ func TestCitationsOfDocuments(t *testing.T) {
 		in.History = append(in.History, out.Turn)
 	}
 	if len(k.asked) != 2 || k.asked[0] != `{"query":"How often are ladders inspected?"}` {
-		t.Errorf("asked %s", k.asked)
+		t.Errorf("queries %s", k.asked)
 	}
 }
 
-// TestForgedCitationsOfDocuments: what stands in a passage cites nothing, whatever it looks like.
+// TestForgedCitationsOfDocuments: markers inside a passage cite nothing.
 func TestForgedCitationsOfDocuments(t *testing.T) {
 	t.Parallel()
 	k := &knowledge{sources: []domain.Citation{

@@ -30,14 +30,14 @@ func failed(name, message string) llm.ToolResult {
 	return llm.ToolResult{Name: name, Output: []byte(`{"error":"` + message + `"}`), Failed: true}
 }
 
-// scene is a question and what the tools gave for it.
-type scene struct {
+// testCase is a question and the tool results for it.
+type testCase struct {
 	message string
 	results []llm.ToolResult
 }
 
-func scenes() map[string]scene {
-	return map[string]scene{
+func testCases() map[string]testCase {
+	return map[string]testCase{
 		"sources": {"How high is the tower?", []llm.ToolResult{
 			gave("knowledge", `[]`),
 			found(
@@ -56,7 +56,7 @@ func scenes() map[string]scene {
 			gave("codeExecution", `{"stdout":"6\nThere is no plot: matplotlib is not installed.\n","stderr":"","files":[]}`),
 		}},
 		"plot_not_kept": {"compute the total of 1, 2 and 3 and plot it", []llm.ToolResult{
-			gave("codeExecution", `{"stdout":"6\n","stderr":"","files":[],"leftOut":["plot.png"],"note":"No file was kept: the session's or the organization's files take up all the space that they may."}`),
+			gave("codeExecution", `{"stdout":"6\n","stderr":"","files":[],"leftOut":["plot.png"],"note":"No file was kept: the file quota of the session or the organization is exceeded."}`),
 		}},
 		"computed_limit": {"compute the total of the squares from 1 to 999999999", []llm.ToolResult{{
 			Name: "codeExecution", Failed: true,
@@ -113,7 +113,7 @@ func scenes() map[string]scene {
 		"nothing_found": {"Who was it?", []llm.ToolResult{gave("knowledge", `[]`), gave("webSearch", `{"query":"q","results":[]}`)}},
 		"unavailable":   {"Who was it?", []llm.ToolResult{failed("webSearch", "The tool webSearch is not available at the moment.")}},
 		"refused":       {"charge the card", []llm.ToolResult{failed("charge", "A person refused this call; it was not made.")}},
-		"happened":      {"charge the card", []llm.ToolResult{gave("charge", `{"note":"A person confirmed that this call was carried out. Its answer is not known."}`)}},
+		"happened":      {"charge the card", []llm.ToolResult{gave("charge", `{"note":"A person confirmed that this call was executed. Its result is unknown."}`)}},
 		"endpoint":      {"weather", []llm.ToolResult{gave("weather", `{"status":200,"contentType":"application/json","body":{"c":21, "f": 70}}`)}},
 		"endpoint_text": {"weather", []llm.ToolResult{gave("weather", `{"status":200,"contentType":"text/plain","body":"sunny `+"```"+`"}`)}},
 		"endpoint_error": {"weather", []llm.ToolResult{
@@ -126,12 +126,12 @@ func scenes() map[string]scene {
 	}
 }
 
-func answerTo(t *testing.T, s scene) string {
+func answerTo(t *testing.T, s testCase) string {
 	t.Helper()
 	return answerWith(t, tools(), s)
 }
 
-func answerWith(t *testing.T, tools []llm.ToolSpec, s scene) string {
+func answerWith(t *testing.T, tools []llm.ToolSpec, s testCase) string {
 	t.Helper()
 	req := llm.Request{Tools: tools, Messages: []llm.Message{{Role: llm.RoleUser, Text: s.message}, {Role: llm.RoleAssistant}}}
 	for i := range s.results {
@@ -147,7 +147,7 @@ func answerWith(t *testing.T, tools []llm.ToolSpec, s scene) string {
 
 func TestAnswersFromResults(t *testing.T) {
 	t.Parallel()
-	for name, s := range scenes() {
+	for name, s := range testCases() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := answerTo(t, s) + "\n"
@@ -168,12 +168,12 @@ func TestAnswersFromResults(t *testing.T) {
 	}
 }
 
-// TestQuotesStandInTheirSources reads the markers as the turn loop does.
+// TestQuotesStandInTheirSources parses the markers like the turn loop.
 func TestQuotesStandInTheirSources(t *testing.T) {
 	t.Parallel()
 	marker := regexp.MustCompile(`\[(\d+) "([^"]*)"\]`)
 	quotes := 0
-	for name, s := range scenes() {
+	for name, s := range testCases() {
 		texts := map[string]string{}
 		for _, r := range s.results {
 			for _, source := range r.Sources {
@@ -183,7 +183,7 @@ func TestQuotesStandInTheirSources(t *testing.T) {
 		for _, m := range marker.FindAllStringSubmatch(answerTo(t, s), -1) {
 			quotes++
 			if !strings.Contains(texts[m[1]], m[2]) {
-				t.Errorf("%s: %q does not stand in source %s", name, m[2], m[1])
+				t.Errorf("%s: %q is not in source %s", name, m[2], m[1])
 			}
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"parley/workers/internal/llm/offline"
 )
 
-// TestLargeInputsAreReadOnce holds the rules to time that grows with the input and no faster.
+// TestLargeInputsAreReadOnce checks that the rules take linear time.
 func TestLargeInputsAreReadOnce(t *testing.T) {
 	t.Parallel()
 	long := func(s string) string { return strings.Repeat(s, 16_000/len(s)) }
@@ -29,13 +29,14 @@ func TestLargeInputsAreReadOnce(t *testing.T) {
 		if _, err := (offline.Model{}).Stream(t.Context(), req, func(llm.Delta) {}); err != nil {
 			t.Fatal(err)
 		}
-		if took := time.Since(began); took > 10*time.Second { // it takes a fraction of a second; squares of 16,000 take minutes
+		if took := time.Since(began); took > 10*time.Second { // linear rules take a fraction of a second; quadratic ones take minutes for 16,000
 			t.Errorf("%.20q took %v", message, took)
 		}
 	}
 }
 
-// The rules read the beginning of a message: one of 2 MiB costs no more than one of 32,000 characters.
+// The rules read only the beginning of a message: one of 2 MiB costs no more than one of 32,000
+// characters.
 func TestTheRulesReadTheBeginningOfAMessage(t *testing.T) {
 	t.Parallel()
 	answer := func(message string) string {

@@ -10,7 +10,8 @@ import (
 )
 
 var (
-	// "my name is Ada", "the code word is heron": what a session may be asked about later.
+	// Statements that a session may be asked about later: "my name is Ada", "the code word is
+	// heron".
 	stated  = regexp.MustCompile(`(?i)\b(my|our|the)\s+([\pL][\pL\pN '-]{0,40}?)\s+(?:is|are|was)\s+([^.!?\n]{1,120})`)
 	recalls = regexp.MustCompile(`(?i)\b(?:what|who|where|when|which)(?:'s|\s+is|\s+are|\s+was|\s+were)\s+(?:my|our|the|your)\s+([\pL][\pL\pN '-]{0,40}?)\s*\??\s*$`)
 	quotes  = regexp.MustCompile(`(?i)\bwhat\s+(?:did|have|had)\s+i\s+(?:just\s+|first\s+)?(?:say|said|ask|asked|tell|told|write|written)\b`)
@@ -18,13 +19,13 @@ var (
 	reminds = regexp.MustCompile(`(?i)\b(?:what\b.*\bremember|do you remember|can you recall)\b`)
 )
 
-// remembers reports whether the session itself answers the message, so that no tool needs to.
+// remembers reports whether the session contains the answer, so that no tool is needed.
 func (p prompt) remembers() bool {
 	asks := quotes.MatchString(p.message) || recalls.MatchString(p.message) || reminds.MatchString(p.message)
 	return asks && p.fromMemory() != ""
 }
 
-// fromMemory answers from what was said in the session, or notes what is being said.
+// fromMemory answers from earlier messages of the session, or acknowledges a statement.
 func (p prompt) fromMemory() string {
 	switch {
 	case quotes.MatchString(p.message):
@@ -36,6 +37,7 @@ func (p prompt) fromMemory() string {
 	case isQuestion(p.message):
 		return ""
 	}
+
 	if m := stated.FindStringSubmatch(p.message); m != nil {
 		return fmt.Sprintf("Noted: %s %s is %s.", yours(m[1]), m[2], strings.TrimSpace(m[3]))
 	}
@@ -45,7 +47,8 @@ func (p prompt) fromMemory() string {
 	return ""
 }
 
-// quoteEarlier gives the caller's message before this one, or the first one if that is asked for.
+// quoteEarlier quotes the caller's last message before this one, or the first if the caller asks
+// for it.
 func (p prompt) quoteEarlier() string {
 	first := mentions(p.message, "first")
 	said := ""
@@ -54,6 +57,7 @@ func (p prompt) quoteEarlier() string {
 			said = m.Text
 		}
 	}
+
 	switch {
 	case said == "":
 		return "This is the first message of yours that I can see in this session."
@@ -64,7 +68,7 @@ func (p prompt) quoteEarlier() string {
 	}
 }
 
-// recallStated gives what the session last said of a subject; "" lets other rules look for it.
+// recallStated returns the session's last statement about a subject; "" lets other rules search.
 func (p prompt) recallStated(subject string) string {
 	for _, v := range slices.Backward(p.earlier) {
 		if v.Role != llm.RoleUser {
@@ -80,6 +84,7 @@ func (p prompt) recallStated(subject string) string {
 	return ""
 }
 
+// recallKept quotes the last text that the caller asked to remember.
 func (p prompt) recallKept() string {
 	for _, v := range slices.Backward(p.earlier) {
 		if v.Role != llm.RoleUser || reminds.MatchString(v.Text) {
@@ -92,7 +97,7 @@ func (p prompt) recallKept() string {
 	return "I see nothing in this session that I was asked to remember."
 }
 
-// yours turns the speaker's word for a thing into the listener's.
+// yours converts a possessive from the speaker's view to the listener's.
 func yours(word string) string {
 	switch strings.ToLower(word) {
 	case "my", "our":

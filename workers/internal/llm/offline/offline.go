@@ -12,16 +12,16 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// contextTokens is what the offline models claim to be able to read; nothing in them depends on it.
+// contextTokens is the declared context size of the offline models. It has no effect on them.
 const contextTokens = 100_000
 
-// notice opens the first answer of a session.
+// notice begins the first answer of a session.
 const notice = "(Offline model: fixed rules, no language model.)\n\n"
 
-// Provider makes the offline models: "" is offline itself, "echo" the echo.
+// Provider returns the offline models: "" is offline itself, "echo" is the echo.
 type Provider struct{}
 
-// Model gives the model of a name, or an error of llm.KindUnknownModel.
+// Model returns the model of a name, or an error of llm.KindUnknownModel.
 func (Provider) Model(name string) (llm.Model, error) {
 	switch name {
 	case "":
@@ -33,13 +33,14 @@ func (Provider) Model(name string) (llm.Model, error) {
 	}
 }
 
-// Echo answers "echo: " and the last user message in one piece; its token is a word of the message and of the answer.
+// Echo answers "echo: " and the last user message in one piece. Its tokens are the words of the
+// message and the answer.
 type Echo struct{}
 
-// Info names the model "offline/echo".
+// Info returns the name "offline/echo".
 func (Echo) Info() llm.Info { return llm.Info{Name: "offline/echo", ContextTokens: contextTokens} }
 
-// Stream answers at once; see [llm.Model].
+// Stream answers immediately; see [llm.Model].
 func (Echo) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) (llm.Response, error) {
 	if err := ctx.Err(); err != nil {
 		return llm.Response{}, fmt.Errorf("echoing: %w", err)
@@ -48,6 +49,7 @@ func (Echo) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) (
 	if i := lastUser(req.Messages); i >= 0 {
 		message = req.Messages[i].Text
 	}
+
 	text := "echo: " + message
 	emit(llm.Delta{Text: text})
 	words := countWords(message)
@@ -60,22 +62,24 @@ func (Echo) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) (
 // Model is the offline model.
 type Model struct{}
 
-// Info names the model "offline".
+// Info returns the name "offline".
 func (Model) Info() llm.Info { return llm.Info{Name: "offline", ContextTokens: contextTokens} }
 
-// Stream asks for tools or answers, by rule; see [llm.Model].
+// Stream requests tools or answers; see [llm.Model].
 func (Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) (llm.Response, error) {
 	if err := ctx.Err(); err != nil {
 		return llm.Response{}, fmt.Errorf("answering offline: %w", err)
 	}
+
 	p := read(req)
 	res := llm.Response{Model: "offline", StopReason: llm.StopEnd, Usage: llm.Usage{InputTokens: promptWords(req)}}
 	if !p.remembers() && !p.asksForHelp() {
 		res.ToolCalls, p.lacks = p.plan()
 	}
 	if len(p.results) > 0 {
-		res.ToolCalls = nil // tools are asked for once a message
+		res.ToolCalls = nil // tools are requested once for a message
 	}
+
 	if len(res.ToolCalls) > 0 {
 		for i := range res.ToolCalls {
 			res.ToolCalls[i].ID = "call_" + strconv.Itoa(i+1)
@@ -84,6 +88,7 @@ func (Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) 
 		res.StopReason = llm.StopToolCalls
 		return res, nil
 	}
+
 	res.Text = p.answer()
 	if req.SessionStart {
 		res.Text = notice + res.Text
@@ -92,17 +97,18 @@ func (Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) 
 	return res, emitWords(ctx, res.Text, emit)
 }
 
-// prompt is a request taken apart.
+// prompt is the parsed form of a request.
 type prompt struct {
 	system  string
-	earlier []llm.Message // before the message to answer
+	earlier []llm.Message // messages before the one to answer
 	message string
 	data    []byte
 	tools   []llm.ToolSpec
-	lacks   []string         // what tools need that the message does not give
-	results []llm.ToolResult // of tools asked for because of the message
+	lacks   []string         // sentences about missing arguments of tools
+	results []llm.ToolResult // results of the tools requested for the message
 }
 
+// read parses a request. The last user message is the message to answer.
 func read(req llm.Request) prompt {
 	p := prompt{system: req.System, tools: req.Tools}
 	i := lastUser(req.Messages)
@@ -118,10 +124,11 @@ func read(req llm.Request) prompt {
 	return p
 }
 
-// messageRead is how many characters of a message the rules read: each rule costs time for every character.
+// messageRead is the number of characters of a message that are examined, because each rule takes
+// time for every character.
 const messageRead = 32_000
 
-// beginning returns what the rules read of a message.
+// beginning returns the examined part of a message.
 func beginning(message string) string {
 	n := 0
 	for at := range message {
@@ -141,7 +148,7 @@ func lastUser(messages []llm.Message) int {
 	return -1
 }
 
-// emitWords streams a text word by word, each with the space that follows it.
+// emitWords streams a text word by word, each with the space after it.
 func emitWords(ctx context.Context, text string, emit func(llm.Delta)) error {
 	for text != "" {
 		if err := ctx.Err(); err != nil {
@@ -154,7 +161,7 @@ func emitWords(ctx context.Context, text string, emit func(llm.Delta)) error {
 	return nil
 }
 
-// wordLength gives the bytes of the space and word that a text begins with, up to the next word.
+// wordLength returns the number of bytes up to the second word of a text.
 func wordLength(text string) int {
 	inWord := false
 	afterWord := false
@@ -172,6 +179,7 @@ func wordLength(text string) int {
 	return len(text)
 }
 
+// promptWords counts the words of the whole prompt.
 func promptWords(req llm.Request) int64 {
 	n := countWords(req.System)
 	for _, m := range req.Messages {
@@ -189,7 +197,7 @@ func promptWords(req llm.Request) int64 {
 	return n
 }
 
-// countWords counts whitespace-separated words without making any.
+// countWords counts whitespace-separated words without allocating them.
 func countWords(s string) int64 {
 	var n int64
 	inWord := false
@@ -208,8 +216,8 @@ func countWords(s string) int64 {
 	return n
 }
 
-// words gives the lower-case words of a text that carry meaning. Scripts that write words without space between them
-// give pairs of characters instead.
+// words returns the lower-case words of a text except stop words. In scripts without spaces it
+// returns pairs of characters instead.
 func words(text string) []string {
 	fields := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r)

@@ -14,18 +14,18 @@ import (
 var questioning = regexp.MustCompile(`(?i)^(?:please\s+)?(?:who|whom|whose|what|when|where|which|why|how|is|are|was|were|do|does|did|can|could|` +
 	`will|would|should|has|have|search|find|look up|tell me|explain|describe|summari[sz]e|list|compare)\b`)
 
-// maxQuery bounds a search, in characters.
+// maxQuery bounds a search query, in characters.
 const maxQuery = 400
 
-// The tools with a use of their own, by plain name; every other tool is an endpoint to be named.
+// Tools with special rules, by plain name. Every other tool must be named in the message.
 const (
 	toolKnowledge = "knowledge"
 	toolWebSearch = "websearch"
 	toolCode      = "codeexecution"
 )
 
-// plan gives the calls that fit a message, in the order of the package's drawing, and says what tools lack that the
-// message names without giving what they require: those are not called.
+// plan returns the calls for a message, in the order of the drawing in the package comment. lacks
+// contains sentences about named tools with missing arguments, which are not called.
 func (p prompt) plan() (calls []llm.ToolCall, lacks []string) {
 	tools, spoken := named(p.tools, p.message)
 	for i, t := range tools {
@@ -38,6 +38,7 @@ func (p prompt) plan() (calls []llm.ToolCall, lacks []string) {
 		}
 		calls = append(calls, newCall(t, args))
 	}
+
 	programs := find(p.tools, toolCode)
 	code, lack := codeFor(p.message, programs >= 0 && len(calls)+len(lacks) == 0)
 	if lack != "" {
@@ -46,12 +47,15 @@ func (p prompt) plan() (calls []llm.ToolCall, lacks []string) {
 	if code != "" && programs >= 0 {
 		calls = append(calls, codeCall(p.tools[programs], code, p.message))
 	}
+
 	if code != "" || lack != "" {
 		return calls, lacks
 	}
+
 	if len(calls) > 0 || !p.searches(len(lacks) > 0) {
 		return calls, lacks
 	}
+
 	for _, name := range []string{toolKnowledge, toolWebSearch} {
 		if i := find(p.tools, name); i >= 0 {
 			calls = append(calls, newCall(p.tools[i], map[string]any{textProperty(p.tools[i], "query"): query(p.message, name)}))
@@ -60,8 +64,8 @@ func (p prompt) plan() (calls []llm.ToolCall, lacks []string) {
 	return calls, lacks
 }
 
-// searches reports whether a message is one to search for. What names a tool that lacks something may hold what is
-// for that tool alone, and is searched for only if it plainly asks.
+// searches reports whether a message should be searched for. If it names a tool with missing
+// arguments, its text may be intended for that tool only, so it must end with a question mark.
 func (p prompt) searches(lacks bool) bool {
 	if lacks {
 		return asks.MatchString(p.message)
@@ -71,23 +75,25 @@ func (p prompt) searches(lacks bool) bool {
 
 var (
 	asks = regexp.MustCompile(`[?？؟]\s*$`)
-	// No topic begins like this: what tells to do something, or is said in passing.
+	// First words of messages that are not topics: commands and remarks.
 	noTopic = setFor(`yes no ok okay bye goodbye welcome sorry great good fine cool nice stop go start continue wait use run call send
  make create delete remove update write add set open close cancel refund book buy order pay show give remember help test hello hi hey
  thanks cheers let come read know never always check translate try say`)
 	inTopic = setFor(`a an at for in my of on our the to`)
-	// What a message says to the agent rather than to the search.
+	// Words at the beginning of a message that are addressed to the agent rather than to the
+	// search.
 	preamble = regexp.MustCompile(`(?i)^(?:please|(?:search|look|browse)(?:\s+(?:on|in))?\s+(?:the\s+)?(?:web|internet)(?:\s+(?:for|about))?|` +
 		`search\s+for|look\s+up|google)(?:[\s,:]+|$)`)
 )
 
-// The longest bare topic, in words, and in characters for scripts that put no space between them.
+// Maximum length of a topic, in words, and in characters for scripts without spaces between
+// words.
 const (
 	topicWords = 5
 	topicRunes = 40
 )
 
-// isTopic reports whether a message is nothing but a few words to look up, such as a name.
+// isTopic reports whether a message is only a few words to look up, such as a name.
 func (p prompt) isTopic() bool {
 	fields := strings.Fields(p.message)
 	if len(p.data) > 0 || len(fields) == 0 || len(fields) > topicWords || utf8.RuneCountInString(p.message) > topicRunes ||
@@ -102,7 +108,8 @@ func (p prompt) isTopic() bool {
 	return len(words(p.message)) > 0 && strings.ContainsFunc(p.message, unicode.IsLetter)
 }
 
-// query gives what to search for, no longer than search tools take: the message, for the web without what is none of it.
+// query returns the search query for a message, at most maxQuery characters. For the web it omits
+// words that are addressed to the agent.
 func query(message, tool string) string {
 	text := strings.Join(strings.Fields(message), " ")
 	if tool == toolWebSearch {
@@ -118,14 +125,14 @@ func query(message, tool string) string {
 }
 
 func newCall(t llm.ToolSpec, args map[string]any) llm.ToolCall {
-	b, err := json.Marshal(args) // map keys come sorted: the same call every time
+	b, err := json.Marshal(args) // map keys are sorted, so equal calls are identical
 	if err != nil {
 		return llm.ToolCall{Name: t.Name, Arguments: json.RawMessage("{}")}
 	}
 	return llm.ToolCall{Name: t.Name, Arguments: b}
 }
 
-// plain folds a tool's name so that webSearch, web_search and web-search are one.
+// plain normalizes a tool's name: webSearch, web_search and web-search are equal.
 func plain(name string) string {
 	return strings.ToLower(strings.NewReplacer("_", "", "-", "", ".", "").Replace(name))
 }
@@ -140,8 +147,9 @@ func isQuestion(message string) bool {
 		questioning.MatchString(message)
 }
 
-// codeFor gives Python for a message with code blocks or a calculation, and where a program can be run for any computation
-// that is understood, "" for any other; and says what of the message is not run.
+// codeFor returns Python for a message with code blocks or a calculation, or "". If runs reports
+// that programs can be executed, it supports every computation that compute understands. lack is
+// a sentence about blocks that are not executed.
 func codeFor(message string, runs bool) (code, lack string) {
 	if b := readBlocks(message); b.any {
 		if runs {
@@ -149,18 +157,21 @@ func codeFor(message string, runs bool) (code, lack string) {
 		}
 		return b.code, lack
 	}
+
 	if runs {
 		if c, ok := compute(message); ok {
 			return c.program(), ""
 		}
 	}
+
 	if e, ok := findExpression(message); ok {
 		return "print(" + strings.ReplaceAll(e, "^", "**") + ")\n", ""
 	}
 	return "", ""
 }
 
-// codeCall has a program run, with the files that the message names beside a code block.
+// codeCall returns the call that executes a program, with the files that the message names
+// outside of a code block.
 func codeCall(t llm.ToolSpec, code, message string) llm.ToolCall {
 	args := map[string]any{textProperty(t, "code"): code}
 	if files := filesFor(t, message); len(files) > 0 && codeBlock.MatchString(message) {
@@ -169,8 +180,10 @@ func codeCall(t llm.ToolSpec, code, message string) llm.ToolCall {
 	return newCall(t, args)
 }
 
-// named gives the tools that a message names, those with a use of their own apart, and what the message says to each:
-// by name, or else by all words of a name, where a name whose words are all in another's that is named too does not count.
+// named returns the tools that a message names, except those with special rules, and the part of
+// the message for each. If no tool is named exactly, a tool counts if the message contains all
+// words of its name. A tool whose words are a part of another matching tool's words does not
+// count.
 func named(tools []llm.ToolSpec, message string) (found []llm.ToolSpec, spoken []string) {
 	var exact, loose []llm.ToolSpec
 	said := setFor(strings.Join(nameWords(message), " "))
@@ -186,9 +199,11 @@ func named(tools []llm.ToolSpec, message string) (found []llm.ToolSpec, spoken [
 			loose = append(loose, t)
 		}
 	}
+
 	if len(exact) > 0 {
 		return exact, passages(exact, message, func(t llm.ToolSpec) []string { return []string{t.Name} })
 	}
+
 	loose = slices.DeleteFunc(slices.Clone(loose), func(t llm.ToolSpec) bool {
 		return slices.ContainsFunc(loose, func(o llm.ToolSpec) bool {
 			words := nameWords(o.Name)
@@ -198,15 +213,15 @@ func named(tools []llm.ToolSpec, message string) (found []llm.ToolSpec, spoken [
 	return loose, passages(loose, message, func(t llm.ToolSpec) []string { return ownWords(t, loose) })
 }
 
-// ownWords gives the words of a tool's name that are in no other's.
+// ownWords returns the words of a tool's name that no other name contains.
 func ownWords(t llm.ToolSpec, all []llm.ToolSpec) []string {
 	return slices.DeleteFunc(nameWords(t.Name), func(w string) bool {
 		return slices.ContainsFunc(all, func(o llm.ToolSpec) bool { return o.Name != t.Name && slices.Contains(nameWords(o.Name), w) })
 	})
 }
 
-// passages takes a message that names several tools apart, so that none is called with what is said to another: each
-// has what stands from its name to the next one's.
+// passages divides a message that names several tools, so that no tool receives text for another.
+// Each gets the text from its name to the next name.
 func passages(tools []llm.ToolSpec, message string, names func(llm.ToolSpec) []string) []string {
 	spoken := make([]string, len(tools))
 	if len(tools) == 1 {
@@ -223,6 +238,7 @@ func passages(tools []llm.ToolSpec, message string, names func(llm.ToolSpec) []s
 		}
 	}
 	slices.SortFunc(all, func(a, b mention) int { return a.at - b.at })
+
 	parts := make([][]string, len(tools))
 	for i, m := range all {
 		end := len(message)
@@ -231,6 +247,7 @@ func passages(tools []llm.ToolSpec, message string, names func(llm.ToolSpec) []s
 		}
 		parts[m.tool] = append(parts[m.tool], message[m.at:end])
 	}
+
 	for i := range spoken {
 		spoken[i] = strings.Join(parts[i], "\n")
 	}
@@ -241,7 +258,8 @@ func containsAll(set map[string]bool, words []string) bool {
 	return len(words) > 0 && !slices.ContainsFunc(words, func(w string) bool { return !set[w] })
 }
 
-// nameWords takes a name, or a text with names in it, apart where its writing does: crm_findOrder is crm, find, order.
+// nameWords splits a name, or a text with names, into words: crm_findOrder becomes crm, find,
+// order.
 func nameWords(s string) []string {
 	var words []string
 	begin, last := -1, rune(0)
@@ -251,6 +269,7 @@ func nameWords(s string) []string {
 		}
 		begin = -1
 	}
+
 	for i, r := range s {
 		switch {
 		case !unicode.IsLetter(r) && !unicode.IsDigit(r):
@@ -263,11 +282,12 @@ func nameWords(s string) []string {
 		}
 		last = r
 	}
+
 	end(len(s))
 	return words
 }
 
-// mentions reports whether a name stands in a text as a word of its own, in any case.
+// mentions reports whether a text contains a name as a separate word, in any case.
 func mentions(text, name string) bool {
 	return regexp.MustCompile(`(?i)(?:^|[^\pL\pN_-])` + regexp.QuoteMeta(name) + `(?:$|[^\pL\pN_-])`).MatchString(text)
 }

@@ -19,22 +19,24 @@ var (
 	joining  = regexp.MustCompile(`(?i)\s+(?:and|with|,)\s*$`)
 )
 
-// label is an argument's name with a colon or an equals sign; its value begins at to.
+// label is an argument's name with a colon or an equals sign. Its value begins at offset to.
 type label struct {
 	name     string
 	from, to int
 }
 
-// labelledValues returns the values that a text gives arguments by name: "id: 7, note = late". It leaves out a name with two values.
+// labelledValues returns the arguments that a text gives by name: "id: 7, note = late". It omits
+// arguments with two different values.
 func labelledValues(text string, s schema) map[string]any {
 	values := map[string]any{}
 	twice := map[string]bool{}
 	all := labels(text, s)
 	end := 0
 	for i, l := range all {
-		if l.from < end { // within the value of another
+		if l.from < end { // inside another value
 			continue
 		}
+
 		limit := len(text)
 		for _, next := range all[i+1:] {
 			if next.from >= l.to {
@@ -42,9 +44,11 @@ func labelledValues(text string, s schema) map[string]any {
 				break
 			}
 		}
+
 		of := s.Properties[l.name].plain()
 		raw, n := valueFor(l.name, text[l.to:], limit-l.to, of)
 		end = l.to + n
+
 		value, ok := convert(raw, of)
 		if before, given := values[l.name]; ok && given && !reflect.DeepEqual(before, value) {
 			twice[l.name] = true
@@ -59,10 +63,11 @@ func labelledValues(text string, s schema) map[string]any {
 	return values
 }
 
+// labels returns the argument names with a colon or equals sign in a text, in order.
 func labels(text string, s schema) []label {
 	var found []label
 	for name := range s.Properties {
-		for _, at := range occurrences(text, spoken(name)) {
+		for _, at := range occurrences(text, namePattern(name)) {
 			if sign := labelled.FindString(text[at[1]:]); sign != "" {
 				found = append(found, label{name, at[0], at[1] + len(sign)})
 			}
@@ -74,7 +79,8 @@ func labels(text string, s schema) []label {
 	return found
 }
 
-// valueFor reads the value that a text begins with, up to the limit unless it is in quotes, and returns its length with them.
+// valueFor returns the value at the beginning of a text and its length, including quotes. An
+// unquoted value ends at limit.
 func valueFor(name, text string, limit int, s schema) (value string, n int) {
 	if inside, n := quoted(text); n > 0 && s.kind() != "array" {
 		return inside, n
@@ -84,6 +90,7 @@ func valueFor(name, text string, limit int, s schema) (value string, n int) {
 		line, _, _ := strings.Cut(raw, "\n")
 		return line, len(line)
 	}
+
 	if at := valueEnd.FindStringIndex(raw); at != nil {
 		raw = raw[:at[0]]
 	}
@@ -94,7 +101,7 @@ func valueFor(name, text string, limit int, s schema) (value string, n int) {
 	return strings.TrimSpace(joining.ReplaceAllString(raw+" ", "")), len(raw)
 }
 
-// convert reads a value as its schema has it; false if it cannot be one.
+// convert parses a value according to its schema. It returns false if the value is invalid.
 func convert(text string, s schema) (any, bool) {
 	text = strings.TrimSpace(text)
 	for _, raw := range s.Enum {
@@ -106,6 +113,7 @@ func convert(text string, s schema) (any, bool) {
 			return value, true
 		}
 	}
+
 	switch kind := s.kind(); {
 	case len(s.Enum) > 0, kind == "object":
 		return nil, false
@@ -121,6 +129,7 @@ func convert(text string, s schema) (any, bool) {
 	}
 }
 
+// numeral parses a number, also with thousands separators, a currency sign or a percent sign.
 func numeral(text string, whole bool) (any, bool) {
 	text = strings.Trim(text, "$€£%+")
 	if grouped.MatchString(text) {
@@ -132,7 +141,7 @@ func numeral(text string, whole bool) (any, bool) {
 	return json.Number(normal(text)), true
 }
 
-// normal writes a number as JSON has it, without leading zeros.
+// normal writes a number in JSON's form, without leading zeros.
 func normal(n string) string {
 	sign := ""
 	if strings.HasPrefix(n, "-") {
@@ -145,12 +154,13 @@ func normal(n string) string {
 	return sign + n
 }
 
-// list reads values with commas between them.
+// list parses values separated by commas.
 func list(text string, s schema) (any, bool) {
 	items := schema{}
 	if s.Items != nil {
 		items = s.Items.plain()
 	}
+
 	text = joining.ReplaceAllString(text+" ", "")
 	values := []any{}
 	for field := range strings.SplitSeq(strings.Trim(text, "[] .;"), ",") {
@@ -165,7 +175,7 @@ func list(text string, s schema) (any, bool) {
 	return values, len(values) > 0
 }
 
-// occurrences gives where a pattern stands in a text as a word of its own, in any case.
+// occurrences returns the positions of a pattern in a text as a separate word, in any case.
 func occurrences(text, pattern string) [][]int {
 	found := regexp.MustCompile(`(?i)`+pattern).FindAllStringIndex(text, -1)
 	return slices.DeleteFunc(found, func(at []int) bool {
@@ -177,8 +187,9 @@ func occurrences(text, pattern string) [][]int {
 
 func inName(r rune) bool { return r == '_' || r == '-' || unicode.IsLetter(r) || unicode.IsDigit(r) }
 
-// spoken matches a name however its words are joined: orderId, order_id, "order id".
-func spoken(name string) string {
+// namePattern returns a pattern that matches a name however its words are joined: orderId,
+// order_id, "order id".
+func namePattern(name string) string {
 	words := nameWords(name)
 	for i, w := range words {
 		words[i] = regexp.QuoteMeta(w)
@@ -189,7 +200,7 @@ func spoken(name string) string {
 	return regexp.QuoteMeta(name) + "|" + strings.Join(words, `[\s_-]?`)
 }
 
-// firstWord gives the word that a text begins with, without the punctuation behind it; "" if only that is left.
+// firstWord returns the first word of a text without the punctuation after it, or "".
 func firstWord(text string) string {
 	text = strings.TrimLeft(text, " \t#")
 	if at := strings.IndexFunc(text, unicode.IsSpace); at >= 0 {
@@ -201,10 +212,11 @@ func firstWord(text string) string {
 	return strings.TrimRight(text, `.,;!?)"'`)
 }
 
-// quotePairs gives what closes each kind of quotes.
+// quotePairs maps opening quotes to closing ones.
 var quotePairs = map[rune]string{'"': `"`, '“': "”", '\'': "'", '`': "`"}
 
-// quoted gives the text in the quotes that a text begins with, and how far they go; 0 if there are none.
+// quoted returns the text in the quotes at the beginning of a text, and the length including
+// them; 0 if there are none.
 func quoted(text string) (inside string, n int) {
 	trimmed := strings.TrimLeft(text, " \t\n")
 	open, size := utf8.DecodeRuneInString(trimmed)

@@ -8,14 +8,16 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// fromResults answers from what the tools found: their sources with markers, else what each of them said.
+// fromResults answers from tool results: with sources and their markers, or with the tools'
+// output.
 func fromResults(results []llm.ToolResult, message string) string {
 	var parts []string
-	asked := ask(message)
-	if silent := fromDocuments(results, asked); silent != "" {
+	q := parseQuestion(message)
+	if silent := fromDocuments(results, q); silent != "" {
 		parts = append(parts, silent)
 	}
-	if found := fromSources(results, asked); found != "" {
+
+	if found := fromSources(results, q); found != "" {
 		parts = append(parts, found)
 	}
 	for _, r := range results {
@@ -26,8 +28,8 @@ func fromResults(results []llm.ToolResult, message string) string {
 	return strings.Join(parts, "\n\n")
 }
 
-// said is what is understood of a tool's output, whichever tool it is of.
-type said struct {
+// toolOutput is the supported part of any tool's output.
+type toolOutput struct {
 	Error     string          `json:"error"`
 	Note      string          `json:"note"`
 	Stdout    string          `json:"stdout"`
@@ -39,9 +41,9 @@ type said struct {
 	Truncated bool            `json:"truncated"`
 }
 
-// report says what became of a call that gave no sources.
+// report describes the outcome of a call without sources.
 func report(r llm.ToolResult, message string) string {
-	if program, ok := ofProgram(r); ok {
+	if program, ok := programOutput(r); ok {
 		if results := computed(message, program); results != "" && !r.Failed {
 			return results
 		}
@@ -50,11 +52,11 @@ func report(r llm.ToolResult, message string) string {
 	return plainReport(r)
 }
 
-// plainReport is report for a call of a tool of which nothing is known.
+// plainReport describes the outcome of a call of an unknown tool.
 func plainReport(r llm.ToolResult) string {
-	var out said
+	var out toolOutput
 	if json.Unmarshal(r.Output, &out) != nil {
-		out = said{} // no object, or none that is understood
+		out = toolOutput{} // not an object, or an unsupported one
 	}
 	switch {
 	case r.Failed && refused(out.Error):
@@ -68,6 +70,7 @@ func plainReport(r llm.ToolResult) string {
 	case out.Note != "" && out.Status == 0 && out.Text == "":
 		return fmt.Sprintf("%s: %s", r.Name, excerpt(out.Note, quotedText))
 	}
+
 	text := outputText(r.Output, out)
 	answered := r.Name + " answered"
 	if out.Status != 0 {
@@ -82,7 +85,7 @@ func plainReport(r llm.ToolResult) string {
 	return fmt.Sprintf("%s:\n\n```\n%s\n```", answered, fenced(text))
 }
 
-// refused reports whether a call failed because a person did not want it made.
+// refused reports whether a person rejected a call.
 func refused(reason string) bool {
 	return strings.Contains(reason, "person") && (strings.Contains(reason, "refused") || strings.Contains(reason, "denied"))
 }
@@ -91,9 +94,9 @@ func searches(r llm.ToolResult) bool {
 	return plain(r.Name) == toolKnowledge || plain(r.Name) == toolWebSearch
 }
 
-// outputText gives a tool's output for reading: a text as it is, what a program printed, what a server answered, else
-// the JSON.
-func outputText(output json.RawMessage, out said) string {
+// outputText returns a tool's output as text: a string itself, a program's output, a server's
+// response body, or else the JSON.
+func outputText(output json.RawMessage, out toolOutput) string {
 	var text string
 	if json.Unmarshal(output, &text) == nil {
 		return text
@@ -102,8 +105,9 @@ func outputText(output json.RawMessage, out said) string {
 		if len(out.Body) == 0 || string(out.Body) == "null" {
 			return ""
 		}
-		return outputText(out.Body, said{})
+		return outputText(out.Body, toolOutput{})
 	}
+
 	if printed := strings.TrimSpace(out.Stdout + "\n" + out.Stderr + "\n" + out.Text + "\n" + out.Error); printed != "" {
 		return printed
 	}

@@ -13,30 +13,30 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// statement is a sentence of a source, and who says it.
+// statement is a sentence of a source, with the markers of its sources.
 type statement struct {
-	text    string // as the answer has it
+	text    string // as written in the answer
 	markers string
 	score   int
 }
 
-// fromSources states what the sources say of what was asked: the sentences with the most of its words, each as it
-// stands in its source, in the source's own language, with the source's marker right behind it.
-func fromSources(results []llm.ToolResult, asked asked) string {
+// fromSources answers with the sentences of the sources that contain most words of the question.
+// Each sentence is quoted in its own language and followed by its source's marker.
+func fromSources(results []llm.ToolResult, q question) string {
 	var found []statement
 	for _, r := range results {
 		if r.Failed {
 			continue
 		}
 		for _, source := range r.Sources {
-			asked := asked
+			q := q
 			if source.Type == typeDocument {
-				if asked = asked.ofDocuments(); !asked.saidBy(source) {
+				if q = q.ofDocuments(); !q.answeredBy(source) {
 					continue
 				}
-				asked.language = languageFor(source.CitedText)
+				q.language = languageFor(source.CitedText)
 			}
-			s := state(source, asked)
+			s := state(source, q)
 			if i := slices.IndexFunc(found, func(o statement) bool { return o.text == s.text }); i >= 0 {
 				found[i].markers += strings.TrimSpace(s.markers)
 				continue
@@ -44,9 +44,11 @@ func fromSources(results []llm.ToolResult, asked asked) string {
 			found = append(found, s)
 		}
 	}
+
 	if len(found) == 0 {
 		return ""
 	}
+
 	slices.SortStableFunc(found, func(a, b statement) int { return b.score - a.score })
 	found = found[:min(len(found), quotedSources)]
 	var b strings.Builder
@@ -57,45 +59,46 @@ func fromSources(results []llm.ToolResult, asked asked) string {
 	return b.String()
 }
 
-// foreignMarkers are markers that a source brought along; in an answer they would cite something else.
+// foreignMarkers matches markers inside a source's text. In an answer they would cite something
+// else.
 var foreignMarkers = regexp.MustCompile(`\[\s*\d[^\]\n]*\]?`)
 
-// unquotable is what a marker's quote had better not hold.
+// unquotable lists characters that a marker's quote should not contain.
 const unquotable = "\"“”„«»[]`\n"
 
-// leastQuote is how many characters of a sentence are worth quoting, unless it has no more.
-const leastQuote = 4
+// minQuote is the minimum length of a quote in characters, unless the sentence is shorter.
+const minQuote = 4
 
-// state gives the sentence of a source that answers best.
-func state(s domain.Citation, asked asked) statement {
-	sentence, score := bestSentence(s.CitedText, asked, func(s string) bool { return withoutMarkers(s) != "" })
+// state returns the best sentence of a source.
+func state(s domain.Citation, q question) statement {
+	sentence, score := bestSentence(s.CitedText, q, func(s string) bool { return withoutMarkers(s) != "" })
 	text := withoutMarkers(sentence)
-	if text == "" { // a source that says nothing cannot be cited, only named
+	if text == "" { // an empty source cannot be cited, only named
 		return statement{text: excerpt(cmp.Or(withoutMarkers(s.Title), "Untitled"), quotedText), score: -1}
 	}
-	return statement{text: excerpt(text, quotedText), markers: " " + mark(s.ID, exact(sentence)), score: asked.weigh(sentence, score)}
+	return statement{text: excerpt(text, quotedText), markers: " " + mark(s.ID, exact(sentence)), score: q.weigh(sentence, score)}
 }
 
-// unfenced keeps a source's text from opening code.
+// unfenced prevents a source's text from opening code.
 var unfenced = strings.NewReplacer("`", "'")
 
 func withoutMarkers(text string) string {
 	text = strings.Join(strings.Fields(foreignMarkers.ReplaceAllString(text, "")), " ")
-	return strings.TrimLeft(unfenced.Replace(text), "~ ") // no code begins here: markers inside it would be text
+	return strings.TrimLeft(unfenced.Replace(text), "~ ") // code must not begin here: markers inside it would be text
 }
 
-// exact gives words of a sentence that stand in its source without a gap: all of it up to the first foreign marker
-// behind some words, no longer than what is shown of it.
+// exact returns words that occur in the source without a gap: the sentence up to the first
+// foreign marker, in the displayed length.
 func exact(sentence string) string {
 	for _, part := range foreignMarkers.Split(sentence, -1) {
-		if part = strings.TrimSpace(part); utf8.RuneCountInString(part) >= leastQuote || part == strings.TrimSpace(sentence) {
+		if part = strings.TrimSpace(part); utf8.RuneCountInString(part) >= minQuote || part == strings.TrimSpace(sentence) {
 			return clip(part, quotedText)
 		}
 	}
 	return ""
 }
 
-// mark writes a source's marker; without words that can be quoted, the number alone.
+// mark returns a source's marker. Without quotable words it is only the number.
 func mark(id int, quote string) string {
 	if quote == "" || strings.ContainsAny(quote, unquotable) {
 		return fmt.Sprintf("[%d]", id)
@@ -103,10 +106,10 @@ func mark(id int, quote string) string {
 	return fmt.Sprintf("[%d \"%s\"]", id, quote)
 }
 
-// sentenceEnd is what ends a sentence, whatever the script.
+// sentenceEnd matches the end of a sentence in any script.
 var sentenceEnd = regexp.MustCompile(`[.!?…]["”’»)]*(?:\[[^\]\n]*\])*(?:\s+|$)|[。！？｡][」』”]*|[؟۔।॥]\s*|\n+`)
 
-// cutSentence gives the sentence that a text begins with, and what follows it.
+// cutSentence returns the first sentence of a text, and the rest.
 func cutSentence(text string) (sentence, rest string) {
 	end := len(text)
 	if at := sentenceEnd.FindStringIndex(text); at != nil {
@@ -120,64 +123,68 @@ func firstSentence(text string) string {
 	return first
 }
 
-// asked is what a question asks for: its words, and the form that an answer is likely to have, if any.
-type asked struct {
+// question describes a question: its words, and the form that its answer likely has, if any.
+type question struct {
 	message string
 	words   map[string]bool
 	form    *regexp.Regexp
-	// When documents are asked, in place of the words.
+	// For documents, instead of words.
 	wanted   wanted
-	language string // of the passage at hand
+	language string // language of the current passage
 }
 
-func ask(message string) asked {
-	a := asked{message: message, words: make(map[string]bool)}
+// parseQuestion analyses a question.
+func parseQuestion(message string) question {
+	q := question{message: message, words: make(map[string]bool)}
 	for _, w := range words(message) {
-		a.words[w] = true
+		q.words[w] = true
 	}
+
 	switch {
 	case asksWhen.MatchString(message):
-		a.form = aDate
+		q.form = aDate
 	case asksSize.MatchString(message):
-		a.form = aNumber
+		q.form = aNumber
 	case asksWho.MatchString(message):
-		a.form = aPerson
+		q.form = aPerson
 	}
-	return a
+	return q
 }
 
-// expects reports whether it is told plainly enough whether a text has the form asked for; persons are not.
-func (a asked) expects() bool { return a.form != nil && a.form != aPerson }
+// expects reports whether the form can be recognized reliably. That is not the case for persons.
+func (q question) expects() bool { return q.form != nil && q.form != aPerson }
 
-// has reports whether a sentence has the form asked for; a year is no size, and a foreign marker's number neither.
-func (a asked) has(sentence string) bool {
-	if a.form == nil {
+// has reports whether a sentence contains the form. A year is not a size, and a foreign marker's
+// number does not count.
+func (q question) has(sentence string) bool {
+	if q.form == nil {
 		return false
 	}
 	sentence = foreignMarkers.ReplaceAllString(sentence, "")
-	if a.form == aNumber {
+
+	if q.form == aNumber {
 		sentence = aYear.ReplaceAllString(sentence, "")
 	}
-	return a.form.MatchString(sentence)
+	return q.form.MatchString(sentence)
 }
 
-// weigh makes the form asked for outweigh one word of a sentence that has so many. Of a document's table, a row with numbers comes
-// before the one that names the columns.
-func (a asked) weigh(sentence string, words int) int {
+// weigh returns the weight of a sentence with a number of matching words. The form weighs more
+// than one word. In a document's table, a row with numbers precedes the header row.
+func (q question) weigh(sentence string, words int) int {
 	switch {
-	case a.has(sentence) && a.expects():
+	case q.has(sentence) && q.expects():
 		return 2*words + 3
-	case a.has(sentence):
+	case q.has(sentence):
 		return 2*words + 1
-	case a.wanted != nil && strings.Contains(sentence, " | ") && strings.ContainsFunc(sentence, unicode.IsDigit):
+	case q.wanted != nil && strings.Contains(sentence, " | ") && strings.ContainsFunc(sentence, unicode.IsDigit):
 		return 2*words + 1
 	}
 	return 2 * words
 }
 
-// bestSentence gives the first sentence with the most of the words asked for, and how many it has;
-// the form asked for counts too.
-func bestSentence(text string, asked asked, allowed func(string) bool) (best string, score int) {
+// bestSentence returns the first sentence with the highest weight, and the number of its matching
+// words.
+func bestSentence(text string, q question, allowed func(string) bool) (best string, score int) {
 	score = -1
 	maximum := -1
 	for text != "" {
@@ -186,28 +193,28 @@ func bestSentence(text string, asked asked, allowed func(string) bool) (best str
 		if sentence == "" || (allowed != nil && !allowed(sentence)) {
 			continue
 		}
-		n := asked.count(sentence)
-		if weight := asked.weigh(sentence, n); weight > maximum {
+		n := q.count(sentence)
+		if weight := q.weigh(sentence, n); weight > maximum {
 			best, score, maximum = sentence, n, weight
 		}
 	}
 	return best, score
 }
 
-// count counts the words asked for that a sentence has.
-func (a asked) count(sentence string) int {
-	if a.wanted != nil {
-		n, _ := a.wanted.in(sentence, a.language)
+// count returns the number of words of the question that a sentence contains.
+func (q question) count(sentence string) int {
+	if q.wanted != nil {
+		n, _ := q.wanted.in(sentence, q.language)
 		return n
 	}
-	return overlap(words(sentence), a.words)
+	return overlap(words(sentence), q.words)
 }
 
-// overlap counts the different words of a sentence that are among those asked for.
-func overlap(have []string, asked map[string]bool) int {
+// overlap returns the number of different words that are in both lists.
+func overlap(have []string, among map[string]bool) int {
 	seen := map[string]bool{}
 	for _, w := range have {
-		if asked[w] {
+		if among[w] {
 			seen[w] = true
 		}
 	}

@@ -11,47 +11,50 @@ import (
 	"parley/workers/internal/analysis"
 )
 
-// wanted are the words of a question that a passage has to have.
-type wanted []wantedWord
+// wanted are the words of a question that a passage should contain.
+type wanted []requiredWord
 
-type wantedWord struct {
+type requiredWord struct {
 	text  string
-	forms []string // as it is found, whatever the language
-	must  bool     // without it nothing is an answer
+	forms []string // search terms in all languages
+	must  bool     // no answer lacks this word
 }
 
 var (
-	// How one asks in some languages; an answer has no such words.
+	// Phrases of questions in some languages, which answers do not contain.
 	asksMeasure = regexp.MustCompile(`(?i)\bhow\s+(?:many|much|often|soon|tall|high|long|old|far|big|large|deep|wide|heavy|fast)\b|` +
 		`\bwie\s*(?:viele?|hoch|lange?|oft|alt|weit|tief|schwer|breit)\b|\bcombien(?:\s+de\s+temps)?\b|\bcu[aá]nt[oa]s?(?:\s+tiempo)?\b|` +
 		`\bquant[oaie](?:\s+tempo)?\b|\bhoe\s*(?:veel|lang|hoog|vaak|oud|groot|ver)\b`)
 	idle = setFor(`say says said mean means meant name named called document documents describe explain list find search show know tell
 		according please happen happens kindly bitte heißt heisst`)
-	// Of scripts without spaces, the characters and pairs that ask or bind.
+	// In scripts without spaces: characters and pairs of question words and function words.
 	idleCharacters = `的是了在和有吗嗎呢什么麼多少几幾谁誰哪怎为為何候请請这這那个個吧啊我你他它们們会會`
 	idlePairs      = setFor(`무엇 엇입 입니 니까 습니 언제 얼마 어디 누구 인가 가요 나요`)
 	idleEndings    = `의는은을를에`
 )
 
-// want reads what a question wants: its words that are not only how one asks. Of names all, and the longest word, must be there.
+// want returns the words of a question, without those that only express a question. All names and
+// the longest word are required.
 func want(message string) wanted {
 	bare := asksMeasure.ReplaceAllString(asksWhen.ReplaceAllString(message, " "), " ")
 	names := analysis.Names(message)
 	all := analysis.Query(bare)
 	var list, others wanted
 	for _, w := range all {
-		one := wantedWord{text: w.Text, forms: w.Lexemes, must: names[w.Text]}
+		one := requiredWord{text: w.Text, forms: w.Lexemes, must: names[w.Text]}
 		if !one.must && (stopWords[w.Text] || idle[w.Text] || isIdlePair(w.Text)) {
 			others = append(others, one)
 			continue
 		}
 		list = append(list, one)
 	}
+
 	if len(list) == 0 {
-		list = others // there is nothing else to go by
+		list = others // there are no other words
 	}
+
 	if len(list) > 0 {
-		longest := slices.MaxFunc(list, func(a, b wantedWord) int { return cmp.Compare(a.length(), b.length()) })
+		longest := slices.MaxFunc(list, func(a, b requiredWord) int { return cmp.Compare(a.length(), b.length()) })
 		for i := range list {
 			list[i].must = list[i].must || list[i].text == longest.text && longest.length() > 2
 		}
@@ -59,9 +62,9 @@ func want(message string) wanted {
 	return list
 }
 
-func (w wantedWord) length() int { return utf8.RuneCountInString(w.text) }
+func (w requiredWord) length() int { return utf8.RuneCountInString(w.text) }
 
-// isIdlePair reports whether a pair of characters only asks or binds, or is part of something that does.
+// isIdlePair reports whether a pair of characters belongs to a question word or function word.
 func isIdlePair(pair string) bool {
 	if !strings.ContainsFunc(pair, isUnspaced) {
 		return false
@@ -71,8 +74,8 @@ func isIdlePair(pair string) bool {
 		strings.ContainsFunc(pair, func(r rune) bool { return unicode.Is(unicode.Hiragana, r) })
 }
 
-// in counts the words that a text in a language has, and reports whether these are enough for it to say something of what was asked: of two
-// words both, of up to four all but one, of more three in five.
+// in counts the words that a text contains, and reports whether these are enough for an answer:
+// both of two words, all but one of up to four, three in five of more.
 func (w wanted) in(text, language string) (n int, enough bool) {
 	have := terms(text, language)
 	enough = true
@@ -84,6 +87,7 @@ func (w wanted) in(text, language string) (n int, enough bool) {
 			enough = false
 		}
 	}
+
 	least := len(w)
 	switch {
 	case len(w) > 4:
@@ -94,10 +98,10 @@ func (w wanted) in(text, language string) (n int, enough bool) {
 	return n, enough && n >= least
 }
 
-// languageFor tells in what language words of a text are inflected.
+// languageFor returns the language of a text, by default "en".
 func languageFor(text string) string { return cmp.Or(analysis.Detect(text), "en") }
 
-// terms gives the words of a text, as they are and without what its language inflects them by.
+// terms returns the words of a text, as written and without inflection.
 func terms(text, language string) map[string]bool {
 	have := map[string]bool{}
 	for _, language := range []string{"", language} {
@@ -108,13 +112,13 @@ func terms(text, language string) map[string]bool {
 	return have
 }
 
-// in reports whether the word is among others, in whatever form.
-func (w wantedWord) in(have map[string]bool) bool {
+// in reports whether have contains the word in any form.
+func (w requiredWord) in(have map[string]bool) bool {
 	if slices.ContainsFunc(w.forms, func(f string) bool { return have[f] }) {
 		return true
 	}
 	if strings.ContainsFunc(w.text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) }) {
-		return false // numbers and codes have no forms
+		return false // numbers and codes are not inflected
 	}
 	for term := range have {
 		if sameWord(w.text, term) {
@@ -124,25 +128,28 @@ func (w wantedWord) in(have map[string]bool) bool {
 	return false
 }
 
-// leastCommon is how many characters forms of a word have in common at least.
-const leastCommon = 4
+// minCommon is the minimum number of characters that forms of a word have in common.
+const minCommon = 4
 
-// sameWord reports whether two words differ only in how they end, and little: by up to three characters, short ones by two.
+// sameWord reports whether two words differ only in their endings: by up to three characters,
+// short words by two.
 func sameWord(a, b string) bool {
-	if len(a) < leastCommon || len(b) < leastCommon || a[0] != b[0] {
-		return false // as most are
+	if len(a) < minCommon || len(b) < minCommon || a[0] != b[0] {
+		return false // most words
 	}
 	x, y := []rune(a), []rune(b)
 	if len(x) > len(y) {
 		x, y = y, x
 	}
+
 	common := 0
 	for common < len(x) && x[common] == y[common] {
 		common++
 	}
+
 	ending := 3
-	if len(x) <= leastCommon {
+	if len(x) <= minCommon {
 		ending = 2
 	}
-	return common >= max(leastCommon, len(y)-ending)
+	return common >= max(minCommon, len(y)-ending)
 }

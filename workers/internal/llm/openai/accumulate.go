@@ -10,15 +10,15 @@ import (
 	"parley/workers/internal/llm/remote"
 )
 
-// accumulator puts decoded chunks together. openai-go has one too, but it refuses streams
-// whose chunks differ in id, merges parallel calls of servers that number them all 0, and
-// hands out unfinished calls.
+// accumulator assembles the chunks of a stream. openai-go's accumulator rejects streams whose
+// chunks have different ids, merges parallel calls of servers that number them all 0, and returns
+// unfinished calls.
 type accumulator struct {
-	text   strings.Builder
-	calls  []partialCall
-	finish string
-	usage  llm.Usage
-	said   bool // the provider said the usage
+	text     strings.Builder
+	calls    []partialCall
+	finish   string
+	usage    llm.Usage
+	reported bool // the provider sent the usage
 }
 
 type partialCall struct {
@@ -27,20 +27,22 @@ type partialCall struct {
 	args     strings.Builder
 }
 
-// add takes one chunk in and emits its text; choices other than the first are not ours (n is 1).
+// add processes one chunk and emits its text. It ignores choices other than the first, because n
+// is 1.
 func (a *accumulator) add(chunk sdk.ChatCompletionChunk, emit func(llm.Delta)) error {
 	if chunk.JSON.Usage.Valid() {
-		a.said = true
+		a.reported = true
 		a.usage.InputTokens = max(chunk.Usage.PromptTokens, 0)
 		a.usage.OutputTokens = max(chunk.Usage.CompletionTokens, 0)
 	}
+
 	for i := range chunk.Choices {
 		choice := &chunk.Choices[i]
 		if choice.Index != 0 {
 			continue
 		}
 		a.addText(choice.Delta.Content, emit)
-		a.addText(choice.Delta.Refusal, emit) // a refusal is the answer, in the model's words
+		a.addText(choice.Delta.Refusal, emit) // a refusal is an answer in the model's words
 		for j := range choice.Delta.ToolCalls {
 			if err := a.addCall(&choice.Delta.ToolCalls[j]); err != nil {
 				return err
@@ -60,6 +62,7 @@ func (a *accumulator) addText(text string, emit func(llm.Delta)) {
 	}
 }
 
+// addCall adds a piece of a tool call.
 func (a *accumulator) addCall(d *sdk.ChatCompletionChunkChoiceDeltaToolCall) error {
 	call := a.call(d.Index, d.ID)
 	if call == nil {
@@ -69,17 +72,20 @@ func (a *accumulator) addCall(d *sdk.ChatCompletionChunkChoiceDeltaToolCall) err
 		a.calls = append(a.calls, partialCall{index: d.Index})
 		call = &a.calls[len(a.calls)-1]
 	}
+
 	if call.id == "" {
 		call.id = d.ID
 	}
 	if call.name != d.Function.Name { // some servers repeat the name in every chunk
 		call.name += d.Function.Name
 	}
+
 	call.args.WriteString(d.Function.Arguments)
 	return nil
 }
 
-// call finds the newest call that a piece belongs to; another id at the same index is another call.
+// call returns the newest call to which a piece belongs, or nil for a new call. A different id at
+// the same index means a different call.
 func (a *accumulator) call(index int64, id string) *partialCall {
 	for i := len(a.calls) - 1; i >= 0; i-- {
 		c := &a.calls[i]
@@ -94,7 +100,7 @@ func (a *accumulator) call(index int64, id string) *partialCall {
 	return nil
 }
 
-// response gives the complete answer; it is called once a finish_reason has come.
+// response returns the complete answer. It must be called after a finish_reason arrived.
 func (a *accumulator) response(model string, req llm.Request) (llm.Response, error) {
 	r := llm.Response{Text: a.text.String(), Model: model, StopReason: llm.StopEnd}
 	switch {
@@ -107,6 +113,7 @@ func (a *accumulator) response(model string, req llm.Request) (llm.Response, err
 	case len(a.calls) > 0:
 		r.StopReason = llm.StopToolCalls
 	}
+
 	for i := range a.calls {
 		c := &a.calls[i]
 		if c.name == "" {
@@ -114,8 +121,9 @@ func (a *accumulator) response(model string, req llm.Request) (llm.Response, err
 		}
 		r.ToolCalls = append(r.ToolCalls, llm.NewToolCall(llm.CleanText(c.id), llm.CleanText(c.name), c.args.String()))
 	}
+
 	r.Usage = a.usage
-	if !a.said {
+	if !a.reported {
 		r.Usage = remote.EstimateUsage(req, &r)
 	}
 	return r, nil

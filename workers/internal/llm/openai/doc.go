@@ -1,16 +1,12 @@
-// Package openai is the model interface over any server that speaks OpenAI's Chat
-// Completions: OpenAI itself, vLLM, Ollama, llama.cpp, gateways. Requests, decoding and
-// the event stream are openai-go's; this package adds what a service needs around it.
+// Package openai implements the model interface with OpenAI's Chat Completions API, for OpenAI
+// itself, vLLM, Ollama, llama.cpp and gateways. openai-go encodes requests and decodes the event
+// stream. This package adds:
 //
-//   - Time limits, a cap on the answer's size, and nothing from the environment: package
-//     remote's, which draws them. A finish_reason completes the answer; only the usage is
-//     still waited for then.
-//
-//   - One answer or an error: a stream without a finish_reason is llm.KindTruncated, and
-//     no tool call of it is handed out.
-//
-//   - No retries: openai-go's own are off, the turn loop decides.
-//
-//   - Differences between servers: absent usage is estimated, parallel tool calls that
-//     share an index are told apart by id, repeated names are not doubled.
+//   - Time limits, a limit on the answer's size, and independence of the environment, from
+//     package remote. A finish_reason completes the answer; after it only the usage is awaited.
+//   - Complete answers: a stream without a finish_reason is llm.KindTruncated, and its tool calls
+//     are never returned.
+//   - No retries: those of openai-go are disabled, because the turn loop decides.
+//   - Differences between servers: missing usage is estimated, parallel tool calls with equal
+//     indexes are distinguished by id, and repeated names are not doubled.
 package openai

@@ -13,10 +13,11 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// StatusError classifies an error answer of any of the protocol's services by its status and body.
+// StatusError classifies an error response of any service with this protocol by its status and
+// body.
 func StatusError(status int, body []byte) *llm.Error { return fromStatus(status, body) }
 
-// fromStatus classifies an HTTP error answer by its status and what its body says.
+// fromStatus classifies an HTTP error response by its status and body.
 func fromStatus(status int, body []byte) *llm.Error {
 	d := readDetail(body)
 	e := llm.NewError(kind(status, d.code(), d.Message), fmt.Errorf("status %d from provider", status))
@@ -26,12 +27,13 @@ func fromStatus(status int, body []byte) *llm.Error {
 	return e
 }
 
-// fromEvent classifies an error that came as an event inside the stream, nil for any other.
+// fromEvent classifies an error event inside the stream. It returns nil for any other error.
 func fromEvent(err error) *llm.Error {
 	var event *ssestream.StreamError
 	if !errors.As(err, &event) {
 		return nil
 	}
+
 	d := readDetail(event.Event.Data)
 	status, err := strconv.Atoi(d.word())
 	if err != nil {
@@ -45,12 +47,13 @@ func fromEvent(err error) *llm.Error {
 
 // detail is a provider's description of an error.
 type detail struct {
-	Code    json.RawMessage `json:"code"` // a word, or with some servers the status
+	Code    json.RawMessage `json:"code"` // a word, or the status on some servers
 	Type    string          `json:"type"`
 	Message string          `json:"message"`
 }
 
-// readDetail reads OpenAI's {"error":{…}} or a flat error object; of what is neither nothing is known.
+// readDetail parses OpenAI's {"error":{…}} or a flat error object. It returns an empty detail for
+// anything else.
 func readDetail(body []byte) detail {
 	var nested struct {
 		Error json.RawMessage `json:"error"`
@@ -67,9 +70,10 @@ func readDetail(body []byte) detail {
 
 func (d detail) word() string { return strings.Trim(string(d.Code), `"`) }
 
-// code gives code and type as one text to look for known words in.
+// code returns code and type as one text for the search for known words.
 func (d detail) code() string { return d.word() + " " + d.Type }
 
+// kind returns the kind of a failure.
 func kind(status int, code, message string) llm.Kind {
 	switch {
 	case strings.Contains(code, "insufficient_quota"):
@@ -93,7 +97,8 @@ func kind(status int, code, message string) llm.Kind {
 	}
 }
 
-// isContextLength knows OpenAI's code and the words of servers that have none (vLLM, llama.cpp).
+// isContextLength recognizes OpenAI's code and the messages of servers without a code (vLLM,
+// llama.cpp).
 func isContextLength(code, message string) bool {
 	if strings.Contains(code, "context_length") || strings.Contains(code, "exceed_context_size") {
 		return true

@@ -12,21 +12,22 @@ import (
 	"parley/workers/internal/llm/remote"
 )
 
-// officialURL is OpenAI's own address, used when the settings name none.
+// officialURL is OpenAI's own address, the default.
 const officialURL = "https://api.openai.com/v1/"
 
-// Config sets up a provider; the zero values of all but APIKey and BaseURL mean the defaults.
+// Config configures a Provider. Zero values of fields other than APIKey and BaseURL mean the
+// defaults.
 type Config struct {
-	APIKey        string // may be empty for servers that ask for none
-	BaseURL       string // up to and including "/v1"; empty is OpenAI itself
+	APIKey        string // may be empty for servers that require none
+	BaseURL       string // including "/v1"; empty means OpenAI itself
 	Limits        remote.Limits
-	ContextTokens int   // of every model; 0 goes by the model's name
-	ResponseBytes int64 // cap on one answer on the wire
-	// Dial opens connections; nil dials TCP. Tests pass one end of a pipe.
+	ContextTokens int   // context size of every model; 0: depends on the model's name
+	ResponseBytes int64 // maximum size of an answer on the wire
+	// Dial opens connections; nil dials TCP. Tests use pipes.
 	Dial remote.Dial
 }
 
-// Provider makes models of one server; safe for concurrent use.
+// Provider returns models of one server. It is safe for concurrent use.
 type Provider struct {
 	chat     sdk.ChatCompletionService
 	client   *http.Client
@@ -35,16 +36,18 @@ type Provider struct {
 	official bool
 }
 
-// New makes the provider of a server; it fails if BaseURL is not an http(s) address without credentials.
+// New returns the provider of a server. It fails if BaseURL is not an http(s) address without
+// credentials.
 func New(cfg Config) (*Provider, error) {
 	base, err := remote.BaseURL(cfg.BaseURL, officialURL)
 	if err != nil {
 		return nil, err
 	}
+
 	limits := cfg.Limits.WithDefaults()
 	client := remote.NewClient(cfg.Dial, limits, cfg.ResponseBytes)
-	// The service is made directly, not through sdk.NewClient, which reads keys, addresses
-	// and extra headers from the environment.
+	// The service is created directly, because sdk.NewClient reads keys, addresses and headers
+	// from the environment.
 	chat := sdk.NewChatCompletionService(
 		option.WithBaseURL(base),
 		option.WithAPIKey(cfg.APIKey),
@@ -54,10 +57,11 @@ func New(cfg Config) (*Provider, error) {
 	return &Provider{chat: chat, client: client, limits: limits, context: cfg.ContextTokens, official: base == officialURL}, nil
 }
 
-// Close ends idle connections; models in use go on.
+// Close closes idle connections. Calls in flight continue.
 func (p *Provider) Close() { p.client.CloseIdleConnections() }
 
-// Model binds a model of the server by its own name, such as "gpt-5-mini"; whether it exists shows at its first call.
+// Model returns a model by the server's name for it, such as "gpt-5-mini". An unknown name fails
+// at the first call.
 func (p *Provider) Model(name string) (llm.Model, error) {
 	if !remote.ModelName(name) {
 		return nil, llm.UnknownModel("openai/" + name)
@@ -76,7 +80,7 @@ type Model struct {
 	info     llm.Info
 }
 
-// Info names the model as "openai/" and the server's name for it.
+// Info returns the model's name: "openai/" and the server's name for it.
 func (m *Model) Info() llm.Info { return m.info }
 
 // Stream makes one Chat Completions call and streams its answer; see [llm.Model].
@@ -98,7 +102,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 	}
 	var acc accumulator
 	for watch.Resume(); stream.Next(); watch.Resume() {
-		watch.Pause() // the caller's time is not the provider's
+		watch.Pause() // the caller's time does not count
 		if err := acc.add(stream.Current(), emit); err != nil {
 			return llm.Response{}, err
 		}
@@ -114,9 +118,9 @@ func (m *Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 	return acc.response(m.info.Name, req)
 }
 
-// contextTokens goes by the families' published context sizes; a model that is not
-// listed gets what nearly every current one has, and the turn loop shortens the
-// prompt if the server still finds it too long.
+// contextTokens returns the published context size of a model family. Other models get a size
+// that almost every current model has. If the server still finds a prompt too long, the turn loop
+// shortens it.
 func contextTokens(name string) int {
 	sizes := []struct {
 		prefix string
@@ -132,6 +136,7 @@ func contextTokens(name string) int {
 		{"o3", 200_000},
 		{"o4", 200_000},
 	}
+
 	for _, s := range sizes {
 		if strings.HasPrefix(name, s.prefix) {
 			return s.tokens

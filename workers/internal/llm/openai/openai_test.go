@@ -14,7 +14,7 @@ import (
 	"parley/workers/internal/llm/openai"
 )
 
-// TestWire looks at what is sent, as the server reads it.
+// TestWire checks requests as the server receives them.
 func TestWire(t *testing.T) {
 	t.Parallel()
 	stub := openaistub.New()

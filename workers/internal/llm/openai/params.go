@@ -11,14 +11,15 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// newParams turns a request into Chat Completions parameters. Only OpenAI itself is sent
-// max_completion_tokens, which its newer models insist on and many other servers do not know.
+// newParams converts a request to Chat Completions parameters. Only OpenAI's own service gets
+// max_completion_tokens: its newer models require it, but many servers do not support it.
 func newParams(model string, req llm.Request, official bool) (sdk.ChatCompletionNewParams, error) {
 	p := sdk.ChatCompletionNewParams{
 		Model:         model,
 		Messages:      make([]sdk.ChatCompletionMessageParamUnion, 0, len(req.Messages)+1),
 		StreamOptions: sdk.ChatCompletionStreamOptionsParam{IncludeUsage: param.NewOpt(true)},
 	}
+
 	if req.System != "" {
 		p.Messages = append(p.Messages, sdk.SystemMessage(req.System))
 	}
@@ -29,6 +30,7 @@ func newParams(model string, req llm.Request, official bool) (sdk.ChatCompletion
 		}
 		p.Messages = append(p.Messages, message)
 	}
+
 	for _, spec := range req.Tools {
 		tool, err := newTool(spec)
 		if err != nil {
@@ -36,6 +38,7 @@ func newParams(model string, req llm.Request, official bool) (sdk.ChatCompletion
 		}
 		p.Tools = append(p.Tools, tool)
 	}
+
 	switch {
 	case req.MaxTokens <= 0:
 	case official:
@@ -59,15 +62,17 @@ func newMessage(m llm.Message) (sdk.ChatCompletionMessageParamUnion, error) {
 	}
 }
 
+// newAssistantMessage converts an assistant message with its tool calls.
 func newAssistantMessage(m llm.Message) sdk.ChatCompletionMessageParamUnion {
 	var a sdk.ChatCompletionAssistantMessageParam
 	if m.Text != "" || len(m.ToolCalls) == 0 {
 		a.Content.OfString = param.NewOpt(m.Text)
 	}
+
 	for _, call := range m.ToolCalls {
 		args := string(call.Arguments)
 		if args == "" {
-			args = "{}" // servers parse what they are sent back, so malformed arguments stay here
+			args = "{}" // servers parse these arguments, so malformed ones are not sent
 		}
 		a.ToolCalls = append(a.ToolCalls, sdk.ChatCompletionMessageToolCallUnionParam{
 			OfFunction: &sdk.ChatCompletionMessageFunctionToolCallParam{
@@ -79,13 +84,14 @@ func newAssistantMessage(m llm.Message) sdk.ChatCompletionMessageParamUnion {
 	return sdk.ChatCompletionMessageParamUnion{OfAssistant: &a}
 }
 
+// newTool describes a tool.
 func newTool(spec llm.ToolSpec) (sdk.ChatCompletionToolUnionParam, error) {
 	f := shared.FunctionDefinitionParam{Name: spec.Name}
 	if spec.Description != "" {
 		f.Description = param.NewOpt(spec.Description)
 	}
 	if len(spec.Schema) > 0 {
-		// Raw values keep the schema's numbers and inner order as they were written.
+		// Raw values keep the schema's numbers and inner order.
 		var schema map[string]json.RawMessage
 		if err := json.Unmarshal(spec.Schema, &schema); err != nil {
 			return sdk.ChatCompletionToolUnionParam{}, fmt.Errorf("reading schema of tool %s: %w", spec.Name, err)

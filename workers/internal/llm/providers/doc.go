@@ -1,3 +1,3 @@
-// Package providers wires the model providers that this service has into one
-// registry. It is the only place that knows all of them; the mains fill its Config.
+// Package providers creates the registry of all model providers. It is the only package that
+// imports all of them.
 package providers

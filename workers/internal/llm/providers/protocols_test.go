@@ -22,33 +22,34 @@ type stub interface {
 	Script(replies ...modelstub.Reply)
 }
 
-// protocol is how a provider talks to its server; every test of remote providers runs for each.
+// protocol is a provider's protocol. Every test of remote providers runs for each.
 type protocol struct {
-	name, base string // of the provider, and the path of its base address
-	model      string // of the recordings
+	name, base string // the provider's name, and the path of its base address
+	model      string // name in the recordings
 	endpoint   string
 	make       func(openai.Config) (llm.Provider, func(), error)
 	stub       func() stub
-	// Server-sent events of an answer: the first, one with the text "x", the last, and one that keeps the connection alive.
+	// Server-sent events of an answer: the first, one with the text "x", the last, and a
+	// keep-alive.
 	first, piece, last, alive string
 
-	environment map[string]string // that the SDK's own client reads
-	headers     []string          // that it would send
+	environment map[string]string // variables that the SDK's own client reads
+	headers     []string          // headers that it would send
 	faults      map[string]fault
 	answers     map[string]string // by recording
 	failures    map[string]failure
 	limited     []string // recordings of rate limits
-	schemas     []string // of no tool
+	schemas     []string // invalid schemas
 }
 
-// fault is what a directive of the stub leads to.
+// fault is the expected result of a directive to the stub.
 type fault struct {
 	kind      llm.Kind
 	retryable bool
 	unused    bool // for sure
 }
 
-// failure is what a recording leads to.
+// failure is the expected result of a recording.
 type failure struct {
 	kind      llm.Kind
 	retryable bool
@@ -56,7 +57,7 @@ type failure struct {
 
 func protocols() []*protocol { return []*protocol{overOpenAI(), overAnthropic()} }
 
-// new makes a model named m, or as it is called in the recordings.
+// new returns the model m, or the model of the recordings.
 func (p *protocol) new(t *testing.T, cfg openai.Config, name string) llm.Model {
 	t.Helper()
 	provider, closing, err := p.make(cfg)
@@ -71,7 +72,7 @@ func (p *protocol) new(t *testing.T, cfg openai.Config, name string) llm.Model {
 	return m
 }
 
-// against makes a model of the server that a handler makes.
+// against returns a model of a server with this handler.
 func (p *protocol) against(t *testing.T, h http.Handler) llm.Model {
 	t.Helper()
 	server := httptest.NewServer(h)

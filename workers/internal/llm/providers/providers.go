@@ -12,29 +12,29 @@ import (
 	"parley/workers/internal/llm/openai"
 )
 
-// What agents without a model get once a provider's own service can be used.
+// Default models if a provider's own service is configured.
 const (
 	openaiDefault    = "openai/gpt-5-mini"
 	anthropicDefault = "anthropic/" + sdk.ModelClaudeSonnet5_5
 )
 
-// Config names the settings that decide which models there are; all are optional.
+// Config contains the settings of the model providers. All are optional.
 type Config struct {
 	OpenAIAPIKey     string // OPENAI_API_KEY
-	OpenAIBaseURL    string // OPENAI_BASE_URL, up to and including "/v1"
+	OpenAIBaseURL    string // OPENAI_BASE_URL, including "/v1"
 	AnthropicAPIKey  string // ANTHROPIC_API_KEY
-	AnthropicBaseURL string // ANTHROPIC_BASE_URL, what "/v1/messages" follows
-	// DefaultModel is DEFAULT_MODEL. Empty means "openai/gpt-5-mini" with a key for OpenAI itself, else
-	// "anthropic/claude-sonnet-5-5" with one for Anthropic itself, else "offline": what another server calls its
-	// models cannot be guessed.
+	AnthropicBaseURL string // ANTHROPIC_BASE_URL, without "/v1/messages"
+	// DefaultModel is DEFAULT_MODEL. If it is empty, the default is "openai/gpt-5-mini" with a
+	// key for OpenAI's own service, else "anthropic/claude-sonnet-5-5" with a key for Anthropic's
+	// own service, else "offline". The model names of other servers are unknown.
 	DefaultModel string
-	// Around, when it is set, is put around each provider, by its name.
+	// Around, if not nil, wraps each provider.
 	Around func(name string, p llm.Provider) llm.Provider
 }
 
-// New makes the registry: "offline" and "offline/echo" always, "openai/…" and "anthropic/…" when a key or an address
-// is set for them, each of their models behind a breaker. It fails if a setting is malformed or the default model
-// does not exist.
+// New returns the registry. It always contains "offline" and "offline/echo". It contains
+// "openai/…" and "anthropic/…", with a breaker for each model, if a key or an address is set for
+// them. New fails if a setting is malformed or the default model does not exist.
 func New(cfg Config) (*llm.Registry, error) {
 	set := map[string]llm.Provider{"offline": offline.Provider{}}
 	if cfg.OpenAIAPIKey != "" || cfg.OpenAIBaseURL != "" {
@@ -44,6 +44,7 @@ func New(cfg Config) (*llm.Registry, error) {
 		}
 		set["openai"] = breaker.New(p)
 	}
+
 	if cfg.AnthropicAPIKey != "" || cfg.AnthropicBaseURL != "" {
 		p, err := anthropic.New(anthropic.Config{APIKey: cfg.AnthropicAPIKey, BaseURL: cfg.AnthropicBaseURL})
 		if err != nil {
@@ -51,6 +52,7 @@ func New(cfg Config) (*llm.Registry, error) {
 		}
 		set["anthropic"] = breaker.New(p)
 	}
+
 	if cfg.Around != nil {
 		for name, p := range set {
 			set[name] = cfg.Around(name, p)
@@ -59,6 +61,7 @@ func New(cfg Config) (*llm.Registry, error) {
 	return llm.NewRegistry(defaultModel(cfg), set, "openai", "anthropic")
 }
 
+// defaultModel returns the model of agents without one; see Config.DefaultModel.
 func defaultModel(cfg Config) string {
 	switch {
 	case cfg.DefaultModel != "":

@@ -83,7 +83,7 @@ func TestBadSettingsAreRefused(t *testing.T) {
 	}
 }
 
-// TestAFailingProviderIsLeftAlone has a breaker before each provider, and a fallback behind it.
+// TestAFailingProviderIsLeftAlone has a breaker for each provider, and a fallback.
 func TestAFailingProviderIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	stub := anthropicstub.New()

@@ -92,7 +92,7 @@ func TestBadRequestsAreNotSent(t *testing.T) {
 	}
 }
 
-// TestNothingFromTheEnvironment sets what the SDKs' own clients would read.
+// TestNothingFromTheEnvironment sets the variables that the SDKs' own clients read.
 func TestNothingFromTheEnvironment(t *testing.T) {
 	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
 	t.Setenv("http_proxy", "http://127.0.0.1:1")
@@ -114,7 +114,7 @@ func TestNothingFromTheEnvironment(t *testing.T) {
 			}
 		}
 
-		// A proxy would be dialled in the server's place.
+		// A proxy would be dialed instead of the server.
 		dialled := make(chan string, 1)
 		m := p.new(t, openai.Config{BaseURL: "http://model.test" + p.base, Dial: func(_ context.Context, _, address string) (net.Conn, error) {
 			dialled <- address
@@ -129,7 +129,7 @@ func TestNothingFromTheEnvironment(t *testing.T) {
 	}
 }
 
-// TestStubFaults tries the failures of a live server, and that none is retried here.
+// TestStubFaults tests failures of a live server, and that this layer retries none.
 func TestStubFaults(t *testing.T) {
 	t.Parallel()
 	for _, p := range protocols() {
@@ -213,13 +213,13 @@ func TestEndlessAnswer(t *testing.T) {
 	}
 }
 
-// piped makes a model of a server inside the test's bubble.
+// piped returns a model of a server inside the test's synctest bubble.
 func (p *protocol) piped(t *testing.T, handler http.Handler, limits remote.Limits) llm.Model {
 	t.Helper()
 	return p.new(t, openai.Config{BaseURL: "http://model.test" + p.base, Dial: llmtest.Serve(t, handler), Limits: limits}, "m")
 }
 
-// trickle sends one event first, and another now and again until the client leaves.
+// trickle sends one event first, and then others at intervals until the client leaves.
 func trickle(first, line string, every time.Duration) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -238,7 +238,7 @@ func trickle(first, line string, every time.Duration) http.HandlerFunc {
 	}
 }
 
-// TestLimits holds each limit to the clock, at its default.
+// TestLimits checks the time of each default limit.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	for _, p := range protocols() {
@@ -305,7 +305,7 @@ func TestConnectLimit(t *testing.T) {
 	}
 }
 
-// TestSlowReader lets the caller of emit take its time: the provider is not blamed for it.
+// TestSlowReader delays in emit: this time does not count for the provider.
 func TestSlowReader(t *testing.T) {
 	t.Parallel()
 	for _, p := range protocols() {
@@ -322,13 +322,13 @@ func TestSlowReader(t *testing.T) {
 	}
 }
 
-// one gives the same model whatever the name.
+// one is a provider that returns the same model for every name.
 type one struct{ model llm.Model }
 
 func (o one) Model(string) (llm.Model, error) { return o.model, nil }
 
-// TestLongAnswersOpenNoBreaker: how long an answer is to become is the prompt's wish, and how fast it is read the
-// caller's doing. Neither may take the model away from others.
+// TestLongAnswersOpenNoBreaker: the length of an answer depends on the prompt, and a caller may
+// read slowly. Neither may open the model's breaker.
 func TestLongAnswersOpenNoBreaker(t *testing.T) {
 	t.Parallel()
 	for _, p := range protocols() {
@@ -336,7 +336,7 @@ func TestLongAnswersOpenNoBreaker(t *testing.T) {
 			t.Parallel()
 			for name, tt := range map[string]struct {
 				serve http.Handler
-				read  time.Duration // a piece
+				read  time.Duration // time for a piece
 			}{
 				"written without end": {trickle(p.first, p.piece, 10*time.Second), 0},
 				"read slowly":         {p.stub(), 50 * time.Second},

@@ -14,7 +14,7 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// replay serves one recording as the answer to every request.
+// replay serves one recording as the response to every request.
 func (p *protocol) replay(t *testing.T, name string, header http.Header) llm.Model {
 	t.Helper()
 	body, err := os.ReadFile(filepath.Join("..", p.name, "testdata", name))
@@ -37,7 +37,7 @@ func question() llm.Request {
 	return llm.Request{System: "S", Messages: []llm.Message{{Role: llm.RoleUser, Text: "How high is it?"}}}
 }
 
-// summary writes an answer on one line.
+// summary formats an answer as one line.
 func summary(r llm.Response) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%q %s %d/%d", r.Text, r.StopReason, r.Usage.InputTokens, r.Usage.OutputTokens)
@@ -104,7 +104,7 @@ func TestReplayedFailures(t *testing.T) {
 					}
 					for cause := err; cause != nil; cause = errors.Unwrap(cause) {
 						if strings.Contains(cause.Error(), "leak") {
-							t.Errorf("shows what it must not: %v", cause)
+							t.Errorf("contains a secret: %v", cause)
 						}
 					}
 				})
@@ -113,7 +113,7 @@ func TestReplayedFailures(t *testing.T) {
 	}
 }
 
-// TestEveryRecordingIsReplayed keeps files from lying about unused.
+// TestEveryRecordingIsReplayed fails for unused files.
 func TestEveryRecordingIsReplayed(t *testing.T) {
 	t.Parallel()
 	for _, p := range protocols() {

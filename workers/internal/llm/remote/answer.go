@@ -6,23 +6,25 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// MaxToolCalls bounds the calls of one answer; no model asks for nearly as many.
+// MaxToolCalls bounds the calls in one answer. No model requests nearly as many.
 const MaxToolCalls = 128
 
-// ErrTooManyCalls says that an answer asks for more than MaxToolCalls.
+// ErrTooManyCalls returns the error for an answer with more than MaxToolCalls calls.
 func ErrTooManyCalls() *llm.Error {
 	return llm.NewError(llm.KindBadResponse, errors.New("too many tool calls in one answer"))
 }
 
-// ErrCutCall says that the output limit was reached inside a tool call: it must not be carried out.
+// ErrCutCall returns the error for a tool call that the output limit truncated. The call must not
+// be executed.
 func ErrCutCall() *llm.Error {
 	e := llm.NewError(llm.KindTruncated, errors.New("output limit inside a tool call"))
-	e.Retryable = false // the same limit would cut it again
+	e.Retryable = false // the same limit would truncate it again
 	e.Message = "The model reached its output limit in the middle of a tool call."
 	return e
 }
 
-// EstimateUsage stands in for the usage of servers that report none, so that caps on tokens still hold.
+// EstimateUsage estimates the usage for servers that report none, so that token limits still
+// apply.
 func EstimateUsage(req llm.Request, r *llm.Response) llm.Usage {
 	in := len(req.System)
 	for _, m := range req.Messages {

@@ -14,14 +14,14 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// defaultResponseBytes bounds one answer on the wire: far above any model's output limit, far below harm.
+// defaultResponseBytes bounds an answer on the wire, far above any model's output limit.
 const defaultResponseBytes = 8 << 20
 
 // Dial opens connections; nil dials TCP.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// NewClient makes the client of one provider; limits are complete, and responseBytes of 0 means 8 MiB. It follows no
-// redirect, which would take key and prompt along.
+// NewClient returns the HTTP client of one provider. limits must be complete; responseBytes of 0
+// means 8 MiB. The client follows no redirect, which would forward the key and the prompt.
 func NewClient(dial Dial, limits Limits, responseBytes int64) *http.Client {
 	if responseBytes <= 0 {
 		responseBytes = defaultResponseBytes
@@ -32,13 +32,13 @@ func NewClient(dial Dial, limits Limits, responseBytes int64) *http.Client {
 	}
 }
 
-// capped limits how much of a response is read: an endless one must not fill the memory.
+// capped limits the size of responses, so that an endless one does not fill the memory.
 type capped struct {
 	next  *http.Transport
 	limit int64
 }
 
-// RoundTrip makes the request and puts the limit on its body.
+// RoundTrip makes the request and limits its response body.
 func (c *capped) RoundTrip(req *http.Request) (*http.Response, error) {
 	res, err := c.next.RoundTrip(req)
 	if err != nil {
@@ -48,22 +48,23 @@ func (c *capped) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// CloseIdleConnections lets http.Client.CloseIdleConnections through.
+// CloseIdleConnections closes the idle connections of the wrapped transport.
 func (c *capped) CloseIdleConnections() { c.next.CloseIdleConnections() }
 
+// newTransport returns a transport without a proxy and with a limit for connections.
 func newTransport(dial Dial, limits Limits) *http.Transport {
 	if dial == nil {
 		dial = (&net.Dialer{KeepAlive: 30 * time.Second}).DialContext
 	}
-	// A dial outlives the request that it was made for, so that another can use the connection:
-	// it needs a limit of its own.
+	// A dial may outlive its request, because another request can use the connection. So it has a
+	// separate limit.
 	limited := func(ctx context.Context, network, address string) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(ctx, limits.Connect)
 		defer cancel()
 		return dial(ctx, network, address)
 	}
 	return &http.Transport{
-		Proxy:               nil, // none from the environment: it would see keys and prompts
+		Proxy:               nil, // no proxy from the environment: it would see keys and prompts
 		DialContext:         limited,
 		TLSHandshakeTimeout: limits.Connect,
 		ForceAttemptHTTP2:   true,
@@ -73,14 +74,15 @@ func newTransport(dial Dial, limits Limits) *http.Transport {
 	}
 }
 
-// BaseURL checks an address from the settings and ends it with a slash; empty is the provider's official one.
+// BaseURL validates an address from the settings and appends a slash if it lacks one. An empty
+// address means the official one.
 func BaseURL(raw, official string) (string, error) {
 	if raw == "" {
 		return official, nil
 	}
 	u, err := url.Parse(raw)
 	if err != nil {
-		return "", errors.New("parsing base URL: not a URL") // the cause would repeat it, credentials included
+		return "", errors.New("parsing base URL: not a URL") // the cause would contain it, including credentials
 	}
 	if (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return "", errors.New("checking base URL: want http(s)://host/path without credentials, query or fragment")
@@ -91,18 +93,19 @@ func BaseURL(raw, official string) (string, error) {
 	return u.String(), nil
 }
 
-// ModelName reports whether a name can be one at a server.
+// ModelName reports whether a name is possible on a server.
 func ModelName(name string) bool {
 	return name != "" && !strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f })
 }
 
-// CheckStream refuses answers that are no event stream: a redirect, or the web page of a wrong address.
+// CheckStream returns an error for responses that are not event streams: a redirect, or the web
+// page of a wrong address.
 func CheckStream(res *http.Response) error {
 	media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	if res.StatusCode == http.StatusOK && media != "text/html" && media != "application/json" {
 		return nil
 	}
 	e := llm.NewError(llm.KindBadResponse, fmt.Errorf("status %d with content type %q", res.StatusCode, media))
-	e.Retryable = false // an address that is wrong stays wrong
+	e.Retryable = false // a retry does not correct an address
 	return e
 }

@@ -14,28 +14,29 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// maxRetryAfter keeps an absurd Retry-After from overflowing; callers have shorter limits of their own.
+// maxRetryAfter prevents the overflow of an absurd Retry-After. Callers have shorter limits.
 const maxRetryAfter = 24 * time.Hour
 
-// maxErrorBody bounds, in bytes, what is read of an error answer; providers' own are below 1 KiB.
+// maxErrorBody is the number of bytes of an error response that are read. Providers send less
+// than 1 KiB.
 const maxErrorBody = 64 << 10
 
-// statusOverloaded is what some providers answer instead of 503.
+// statusOverloaded is sent by some providers instead of 503.
 const statusOverloaded = 529
 
-// Ended is a stream that ended without an answer.
+// Ended describes a stream that ended without an answer.
 type Ended struct {
-	Err      error          // the stream's own, may be nil
-	Response *http.Response // nil if there was none
-	Unsent   bool           // it is known that no part of the request was sent
-	// Status classifies an error answer by its status and body.
+	Err      error          // the stream's error; may be nil
+	Response *http.Response // nil if there was no response
+	Unsent   bool           // no part of the request was sent
+	// Status classifies an error response by its status and body.
 	Status func(status int, body []byte) *llm.Error
-	// Event classifies an error that came inside the stream; nil when Err is none such.
+	// Event classifies an error inside the stream. It returns nil for any other error.
 	Event func(err error) *llm.Error
 }
 
-// Failure says why: the caller's context, the call's own with its limits, the response and the stream's error are
-// asked in turn.
+// Failure returns the error of a stream that ended without an answer. It examines, in this order,
+// the caller's context, the time limits in callCtx, the response, and the stream's error.
 func Failure(ctx, callCtx context.Context, ended Ended) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("streaming from model: %w", ctx.Err())
@@ -45,18 +46,21 @@ func Failure(ctx, callCtx context.Context, ended Ended) error {
 	return e
 }
 
+// failure classifies a failure that the caller's context did not cause.
 func failure(callCtx context.Context, ended Ended) *llm.Error {
 	if limit := limitFor(callCtx); limit != nil {
 		e := llm.NewError(llm.KindTimeout, limit)
 		e.Answering = errors.Is(limit, errLong)
 		return e
 	}
+
 	res, err := ended.Response, ended.Err
 	if res != nil && res.StatusCode >= http.StatusBadRequest {
 		e := ended.Status(res.StatusCode, readError(res.Body))
-		e.RetryAfter, e.Unused = retryAfter(res.Header, time.Now()), refused(res.StatusCode) && e.Kind != llm.KindFiltered
+		e.RetryAfter, e.Unused = retryAfter(res.Header, time.Now()), notProcessed(res.StatusCode) && e.Kind != llm.KindFiltered
 		return e
 	}
+
 	if e := ended.Event(err); e != nil {
 		return e
 	}
@@ -72,14 +76,14 @@ func failure(callCtx context.Context, ended Ended) *llm.Error {
 		return llm.NewError(llm.KindTimeout, err)
 	case res == nil:
 		return llm.NewError(llm.KindUnavailable, err)
-	default: // the stream ended, cleanly or not, before the answer did
+	default: // the stream ended before the answer was complete
 		return llm.NewError(llm.KindTruncated, err)
 	}
 }
 
-// refused reports whether a status says that the provider did not take a request on. Behind others a model may have
-// worked, and so it may before a filter refuses what it reads.
-func refused(status int) bool {
+// notProcessed reports whether a status means that the provider did not process the request. With
+// other statuses a model may have worked, as before a filter rejected its output.
+func notProcessed(status int) bool {
 	switch status {
 	case http.StatusServiceUnavailable, statusOverloaded:
 		return true
@@ -90,17 +94,18 @@ func refused(status int) bool {
 	}
 }
 
-// readError reads an error answer's body. The SDKs have read it and put it back; their own errors would bring request
-// and key along.
+// readError reads the body of an error response. The SDKs have read it and put it back. Their own
+// errors would contain the request and the key.
 func readError(body io.Reader) []byte {
 	b, err := io.ReadAll(io.LimitReader(body, maxErrorBody))
 	if err != nil {
-		return nil // the status alone says enough
+		return nil // the status is enough
 	}
 	return b
 }
 
-// retryAfter reads Retry-After-Ms and Retry-After (seconds or a date); 0 when absent, past or unreadable.
+// retryAfter parses Retry-After-Ms and Retry-After (seconds or a date). It returns 0 if they are
+// missing, past or invalid.
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	d := time.Duration(0)
 	value := h.Get("Retry-After")
@@ -116,8 +121,9 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	return min(max(d, 0), maxRetryAfter)
 }
 
+// clampRetry converts seconds to a duration between 0 and maxRetryAfter.
 func clampRetry(seconds float64) time.Duration {
-	if !(seconds > 0) { // NaN included
+	if !(seconds > 0) { // includes NaN
 		return 0
 	}
 	if seconds >= maxRetryAfter.Seconds() {

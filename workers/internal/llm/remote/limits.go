@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// Limits bound the parts of a call; a zero field means its default.
+// Limits are the time limits of a call. A zero field means its default.
 type Limits struct {
-	Connect    time.Duration // to a connection, TLS included: 5 s
-	FirstToken time.Duration // from the start to the first chunk: 30 s
-	IdleChunk  time.Duration // between chunks: 30 s
-	Total      time.Duration // from the start to the end: 120 s
+	Connect    time.Duration // until a connection, including TLS; default 5 s
+	FirstToken time.Duration // from the start to the first chunk; default 30 s
+	IdleChunk  time.Duration // between chunks; default 30 s
+	Total      time.Duration // from the start to the end; default 120 s
 }
 
-// afterFinish is how long what follows a complete answer may still be waited for.
+// afterFinish is the time limit for the rest of the stream after a complete answer.
 const afterFinish = 2 * time.Second
 
-// WithDefaults fills in what is not set.
+// WithDefaults returns the limits with defaults for zero fields.
 func (l Limits) WithDefaults() Limits {
 	set := func(d *time.Duration, value time.Duration) {
 		if *d <= 0 {
@@ -33,7 +33,7 @@ func (l Limits) WithDefaults() Limits {
 	return l
 }
 
-// The limits, as causes of a cancelled request.
+// Limits as causes of a canceled request.
 var (
 	errConnect    = errors.New("no connection within the limit")
 	errFirstToken = errors.New("no first chunk within the limit")
@@ -42,8 +42,7 @@ var (
 	errLong       = errors.New("still being written at the limit")
 )
 
-// Watch cancels one request when one of its limits runs out. Its timers are the
-// runtime's own: no goroutine waits, however many requests are open.
+// Watch cancels a request when one of its limits is exceeded. It uses timers and no goroutine.
 type Watch struct {
 	cancel  context.CancelCauseFunc
 	limits  Limits
@@ -54,7 +53,7 @@ type Watch struct {
 	reached atomic.Bool // there was a connection
 }
 
-// StartWatch starts the clocks and gives the context to make the request with.
+// StartWatch starts the timers and returns the context for the request.
 func StartWatch(parent context.Context, limits Limits) (context.Context, *Watch) {
 	w := &Watch{limits: limits}
 	ctx, cancel := context.WithCancelCause(parent)
@@ -62,6 +61,7 @@ func StartWatch(parent context.Context, limits Limits) (context.Context, *Watch)
 	after := func(d time.Duration, cause error) *time.Timer {
 		return time.AfterFunc(d, func() { cancel(cause) })
 	}
+
 	w.connect = after(limits.Connect, errConnect)
 	w.total = time.AfterFunc(limits.Total, func() { cancel(w.overdue()) })
 	w.chunk = after(limits.FirstToken, errFirstToken)
@@ -73,10 +73,11 @@ func StartWatch(parent context.Context, limits Limits) (context.Context, *Watch)
 	}), w
 }
 
-// Unsent reports whether there was no connection to send the request on.
+// Unsent reports whether the request was not sent because there was no connection.
 func (w *Watch) Unsent() bool { return !w.reached.Load() }
 
-// Pause stops the clock on chunks when one has arrived; the first one is then past.
+// Pause stops the chunk timer after a chunk has arrived. After the first chunk, the timer uses
+// IdleChunk.
 func (w *Watch) Pause() {
 	w.chunk.Stop()
 	if w.begun.CompareAndSwap(false, true) {
@@ -85,15 +86,15 @@ func (w *Watch) Pause() {
 	}
 }
 
-// Resume starts the clock on the next chunk; before the first one it is already running.
+// Resume starts the timer for the next chunk. Before the first chunk it is already running.
 func (w *Watch) Resume() {
 	if w.begun.Load() {
 		w.chunk.Reset(w.limits.IdleChunk)
 	}
 }
 
-// overdue tells an answer that takes too long from none: how long one is to become is the prompt's wish, and how fast it
-// is read the caller's doing.
+// overdue returns the cause for the total limit. It distinguishes a long answer from no answer:
+// the length depends on the prompt, and the caller's reading speed can slow it down.
 func (w *Watch) overdue() error {
 	if w.begun.Load() {
 		return errLong
@@ -101,10 +102,10 @@ func (w *Watch) overdue() error {
 	return errTotal
 }
 
-// Finishing shortens the wait for what follows a complete answer.
+// Finishing shortens the limit for the rest of the stream after a complete answer.
 func (w *Watch) Finishing() { w.limits.IdleChunk = min(w.limits.IdleChunk, afterFinish) }
 
-// limitFor gives the limit that ended the request of a context, nil if none did.
+// limitFor returns the limit that canceled ctx, or nil.
 func limitFor(ctx context.Context) error {
 	for _, limit := range []error{errConnect, errFirstToken, errIdle, errTotal, errLong} {
 		if errors.Is(context.Cause(ctx), limit) {
@@ -114,7 +115,7 @@ func limitFor(ctx context.Context) error {
 	return nil
 }
 
-// Stop ends the watch and the request.
+// Stop stops the timers and cancels the request.
 func (w *Watch) Stop() {
 	w.connect.Stop()
 	w.total.Stop()

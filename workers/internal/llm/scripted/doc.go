@@ -1,3 +1,3 @@
-// Package scripted is a model that plays a script, for tests of what stands above
-// models: call by call the answer, the error, or a wait for the caller to give up.
+// Package scripted is a model for tests that plays a script: each call returns the next answer or
+// error, or waits until the caller cancels.
 package scripted

@@ -10,20 +10,20 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// ErrOver says that more calls were made than the script has.
-var ErrOver = errors.New("the script is over")
+// ErrOver reports a call after the end of the script.
+var ErrOver = errors.New("the script has no more answers")
 
-// Call is what one call of the model does.
+// Call is the behaviour of one model call.
 type Call struct {
-	Deltas    []string // emitted in order; together the text
+	Deltas    []string // emitted in order; concatenated they are the text
 	ToolCalls []llm.ToolCall
 	Usage     llm.Usage
-	Stop      llm.StopReason // empty: by whether there are tool calls
-	Err       error          // returned after the deltas, instead of an answer
-	Hang      bool           // after the deltas, wait until the context is done
+	Stop      llm.StopReason // default: depends on whether there are tool calls
+	Err       error          // returned after the deltas instead of an answer
+	Hang      bool           // wait for the context's end after the deltas
 }
 
-// Model plays its calls in order and then fails with ErrOver; safe for concurrent use.
+// Model plays its calls in order and then fails with ErrOver. It is safe for concurrent use.
 type Model struct {
 	name     string
 	mu       sync.Mutex
@@ -32,18 +32,18 @@ type Model struct {
 	last     bool
 }
 
-// New makes a model that plays these calls.
+// New returns a model that plays these calls.
 func New(name string, calls ...Call) *Model { return &Model{name: name, calls: calls} }
 
-// Forever makes a model that does the same at every call.
+// Forever returns a model that plays the same call every time.
 func Forever(name string, call Call) *Model {
 	return &Model{name: name, calls: []Call{call}, last: true}
 }
 
-// Info names the model; its context is 100,000 tokens.
+// Info returns the model's name and a context of 100,000 tokens.
 func (m *Model) Info() llm.Info { return llm.Info{Name: m.name, ContextTokens: 100_000} }
 
-// Requests gives every request so far, in order.
+// Requests returns all requests so far, in order.
 func (m *Model) Requests() []llm.Request {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -59,6 +59,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 	if err != nil {
 		return llm.Response{}, err
 	}
+
 	res := llm.Response{ToolCalls: slices.Clone(call.ToolCalls), Usage: call.Usage, Model: m.name, StopReason: call.Stop}
 	for _, text := range call.Deltas {
 		if err := ctx.Err(); err != nil {
@@ -67,6 +68,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 		res.Text += text
 		emit(llm.Delta{Text: text})
 	}
+
 	switch {
 	case call.Hang:
 		<-ctx.Done()
@@ -81,6 +83,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 	return res, nil
 }
 
+// next stores a request and returns the call to play.
 func (m *Model) next(req llm.Request) (Call, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

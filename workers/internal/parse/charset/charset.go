@@ -14,22 +14,23 @@ import (
 	"golang.org/x/text/encoding/unicode/utf32"
 )
 
-// sample is how much of a text the detectors look at, in bytes.
+// sample is the number of bytes that are examined for detection.
 const sample = 64 << 10
 
-// Decode gives a text as UTF-8 and the name of its encoding. A mark at its beginning counts more than what is valid UTF-8, and that
-// more than the encoding that is declared (by the content itself or its sender; "" for none), which counts more than a guess.
+// Decode converts a text to UTF-8 and returns the name of its encoding. In order of precedence,
+// it uses a byte order mark, valid UTF-8, the declared encoding ("" for none), and detection.
 func Decode(content []byte, declared string) (text, name string) {
 	if text, ok := Wide(content); ok {
 		return text, "utf-16"
 	}
 	content = bytes.TrimPrefix(content, []byte("\xEF\xBB\xBF"))
-	if escaped(content) {
+	if isISO2022JP(content) {
 		return decode(content, "iso-2022-jp")
 	}
-	if valid(content) {
+	if mostlyUTF8(content) {
 		return string(content), "utf-8"
 	}
+
 	if name := known(declared); name != "" && name != "utf-8" && name != "utf-16le" && name != "utf-16be" {
 		if text, name := decode(content, name); strings.Count(text, "\uFFFD")*50 <= len(text) {
 			return text, name
@@ -38,8 +39,9 @@ func Decode(content []byte, declared string) (text, name string) {
 	return decode(content, guess(content))
 }
 
-// valid reports UTF-8, though it may have a few bytes that are none: a text that was cut, or lines of another encoding in a log.
-func valid(content []byte) bool {
+// mostlyUTF8 reports UTF-8 text. A few invalid bytes are allowed, as in a truncated text or a log
+// with lines in another encoding.
+func mostlyUTF8(content []byte) bool {
 	if utf8.Valid(content) {
 		return true
 	}
@@ -57,13 +59,13 @@ func valid(content []byte) bool {
 	return wide > 20*broken
 }
 
-// escaped reports ISO-2022-JP, which is ASCII with escapes.
-func escaped(content []byte) bool {
+// isISO2022JP reports ISO-2022-JP, which is ASCII with escape sequences.
+func isISO2022JP(content []byte) bool {
 	return bytes.Contains(content, []byte("\x1b$B")) && bytes.Contains(content, []byte("\x1b(B")) ||
 		bytes.Contains(content, []byte("\x1b$@")) && bytes.Contains(content, []byte("\x1b(J"))
 }
 
-// known is the usual name of an encoding; "" when there is none of that name.
+// known returns the canonical name of an encoding, or "" if it is unknown.
 func known(label string) string {
 	e, name := charset.Lookup(strings.Trim(label, " \t\"'"))
 	if e == nil || name == "replacement" || name == "x-user-defined" {
@@ -72,30 +74,33 @@ func known(label string) string {
 	return name
 }
 
-// guess asks two detectors: the one knows more languages of Europe, the other the code pages of DOS.
+// guess uses two detectors: one covers more European languages, the other the DOS code pages.
 func guess(content []byte) string {
 	head := content
 	if len(head) > sample {
-		head = interesting(content)
+		head = nonASCIISample(content)
 	}
-	if thai(head) {
+	if isThai(head) {
 		return "windows-874"
 	}
 	best, err := icu.NewTextDetector().DetectBest(head)
 	if err == nil && best.Confidence >= 35 {
 		return superset(best.Charset)
 	}
+
 	if other := mozilla.Detect(head); other.Confidence >= 0.8 && known(other.Encoding) != "" {
 		return superset(other.Encoding)
 	}
+
 	if err == nil && best.Confidence >= 10 && known(best.Charset) != "" {
 		return superset(best.Charset)
 	}
 	return "windows-1252"
 }
 
-// thai reports the bytes of Thai, which both detectors take for Chinese when there are few: its marks stand on its letters.
-func thai(head []byte) bool {
+// isThai reports Thai text. Both detectors take a short Thai text for Chinese. Thai is recognized
+// because its vowel and tone marks follow letters.
+func isThai(head []byte) bool {
 	var count [4]int
 	astray := 0
 	before := none
@@ -107,11 +112,12 @@ func thai(head []byte) bool {
 		}
 		before = kind
 	}
+
 	high := count[letter] + count[mark]
 	return count[foreign] == 0 && high >= 10 && count[mark]*8 >= high && astray*50 <= count[mark]
 }
 
-// What a byte is in Thai.
+// Classes of bytes in Thai encodings.
 const (
 	none = iota
 	letter
@@ -119,7 +125,7 @@ const (
 	foreign
 )
 
-// thaiKind is what each byte is in Thai.
+// thaiKind maps each byte to its class.
 var thaiKind = func() (kinds [256]int) {
 	for c := range kinds {
 		switch {
@@ -136,14 +142,15 @@ var thaiKind = func() (kinds [256]int) {
 	return kinds
 }()
 
-// interesting is the piece of a long text that begins shortly before its first character beyond ASCII.
-func interesting(content []byte) []byte {
+// nonASCIISample returns the piece of a long text that begins shortly before its first non-ASCII
+// character.
+func nonASCIISample(content []byte) []byte {
 	at := bytes.IndexFunc(content, func(r rune) bool { return r >= utf8.RuneSelf })
 	from := max(at-1024, 0)
 	return content[from:min(from+sample, len(content))]
 }
 
-// superset is the encoding that has all of another's characters and is what is written in truth.
+// superset returns the encoding that includes another one and is usually meant by its name.
 func superset(name string) string {
 	switch strings.ToLower(name) {
 	case "iso-8859-1", "ascii", "us-ascii":
@@ -163,6 +170,7 @@ func superset(name string) string {
 	}
 }
 
+// decode decodes a text in a named encoding. An unknown name means windows-1252.
 func decode(content []byte, name string) (text, as string) {
 	e, as := charset.Lookup(name)
 	if e == nil {
@@ -175,7 +183,7 @@ func decode(content []byte, name string) (text, as string) {
 	return string(out), as
 }
 
-// Wide decodes UTF-16 and UTF-32, with a mark at their beginning or without.
+// Wide decodes UTF-16 and UTF-32, with or without a byte order mark.
 func Wide(content []byte) (string, bool) {
 	e := wide(content)
 	if e == nil {
@@ -188,6 +196,7 @@ func Wide(content []byte) (string, bool) {
 	return strings.TrimPrefix(string(out), "\uFEFF"), true
 }
 
+// wide returns the UTF-16 or UTF-32 encoding of a text, or nil.
 func wide(content []byte) encoding.Encoding {
 	switch {
 	case bytes.HasPrefix(content, []byte("\xFF\xFE\x00\x00")):
@@ -199,17 +208,18 @@ func wide(content []byte) encoding.Encoding {
 	case bytes.HasPrefix(content, []byte("\xFE\xFF")):
 		return unicode.UTF16(unicode.BigEndian, unicode.UseBOM)
 	default:
-		return unmarked(content)
+		return detectWide(content)
 	}
 }
 
-// unmarked recognizes UTF-16 and UTF-32 by what a text of any language has: spaces, digits and line ends, whose other bytes are zero.
-func unmarked(content []byte) encoding.Encoding {
+// detectWide detects UTF-16 and UTF-32 without a byte order mark. Texts in all languages contain
+// spaces, digits and line ends, and the other bytes of these are zero.
+func detectWide(content []byte) encoding.Encoding {
 	head := content[:min(len(content), sample)]
 	if len(head) < 4 || bytes.IndexByte(head, 0) < 0 {
 		return nil
 	}
-	if bytes.Count(head, []byte{0})*10 < len(head) && controls(head)*50 < len(head) && valid(head) { // a few zeros in a text of bytes
+	if bytes.Count(head, []byte{0})*10 < len(head) && controls(head)*50 < len(head) && mostlyUTF8(head) { // single-byte text with a few zeros
 		return nil
 	}
 	if utf32Text(head, binary.LittleEndian) {
@@ -218,6 +228,7 @@ func unmarked(content []byte) encoding.Encoding {
 	if utf32Text(head, binary.BigEndian) {
 		return utf32.UTF32(utf32.BigEndian, utf32.IgnoreBOM)
 	}
+
 	little, big := utf16Text(head, binary.LittleEndian), utf16Text(head, binary.BigEndian)
 	switch {
 	case little > 0 && little > 2*big:
@@ -229,6 +240,7 @@ func unmarked(content []byte) encoding.Encoding {
 	}
 }
 
+// utf32Text reports whether a text is valid UTF-32 in a byte order and contains ASCII.
 func utf32Text(head []byte, order binary.ByteOrder) bool {
 	common := 0
 	for i := 0; i+4 <= len(head); i += 4 {
@@ -242,7 +254,7 @@ func utf32Text(head []byte, order binary.ByteOrder) bool {
 	return common > 0
 }
 
-// controls counts the bytes that stand in no text, but for zeros.
+// controls counts control characters that do not occur in text, except zeros.
 func controls(head []byte) int {
 	n := 0
 	for _, c := range head {
@@ -253,8 +265,9 @@ func controls(head []byte) int {
 	return n
 }
 
-// utf16Text counts the units that are ASCII, and spaces and line ends a hundredfold: what these are the other way round is in no
-// text. 0 when there are units that no text has.
+// utf16Text returns a score for a byte order: the ASCII units, with spaces and line ends counted
+// a hundred times, because in the wrong byte order they are characters that no text contains. It
+// returns 0 if there are units that no text contains.
 func utf16Text(head []byte, order binary.ByteOrder) int {
 	ascii, spaces, units := 0, 0, 0
 	for i := 0; i+2 <= len(head); i += 2 {
@@ -268,7 +281,8 @@ func utf16Text(head []byte, order binary.ByteOrder) int {
 			ascii++
 		}
 	}
-	if (ascii+spaces)*50 < units { // bytes of something else
+
+	if (ascii+spaces)*50 < units { // not UTF-16
 		return 0
 	}
 	return ascii + 100*spaces

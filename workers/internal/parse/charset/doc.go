@@ -1,2 +1,2 @@
-// Package charset finds out in what encoding a text is, and decodes it.
+// Package charset detects the encoding of a text and decodes it.
 package charset

@@ -1,2 +1,2 @@
-// Package epub reads EPUB books: what is read one after the other, each part a page.
+// Package epub reads EPUB books. Each part in reading order is a page.
 package epub

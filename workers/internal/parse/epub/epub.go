@@ -18,12 +18,12 @@ import (
 // item is a file of a book.
 type item struct{ part, mimeType, properties string }
 
-// book is what a book's package document says.
+// book is the content of a book's package document.
 type book struct {
 	info  document.Info
 	items map[string]item
-	spine []string // ids, in the order of reading
-	toc   string   // id of the old table of contents
+	spine []string // ids, in reading order
+	toc   string   // id of the EPUB 2 table of contents
 }
 
 // EPUB reads a book.
@@ -32,20 +32,23 @@ func EPUB(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 	if err != nil {
 		return document.Info{}, err
 	}
-	if err := unlocked(a); err != nil {
+	if err := checkEncryption(a); err != nil {
 		return document.Info{}, err
 	}
 	b, err := open(a)
 	if err != nil {
 		return document.Info{}, err
 	}
+
 	titles, err := b.titles(a)
 	if err != nil {
 		return b.info, err
 	}
+
 	if err := out.Pages(len(b.spine)); err != nil {
 		return b.info, err
 	}
+
 	missing := 0
 	for i, id := range b.spine {
 		if err := ctx.Err(); err != nil {
@@ -63,7 +66,7 @@ func EPUB(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 		if err != nil {
 			return b.info, err
 		}
-		if !readable(it) {
+		if !isTextPage(it) {
 			continue
 		}
 		if err := markup.Part(content, titles[it.part], out); err != nil {
@@ -76,8 +79,9 @@ func EPUB(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 	return b.info, nil
 }
 
-// readable reports pages of text; the table of contents says again what stands above the chapters.
-func readable(it item) bool {
+// isTextPage reports whether an item is a page of text. The table of contents is not: it repeats
+// the chapters' headings.
+func isTextPage(it item) bool {
 	for p := range strings.FieldsSeq(it.properties) {
 		if p == "nav" {
 			return false
@@ -86,10 +90,10 @@ func readable(it item) bool {
 	return strings.Contains(it.mimeType, "html") || it.mimeType == "" || strings.HasSuffix(it.mimeType, "/xml")
 }
 
-// unlocked fails for books whose text is encrypted; fonts often are, and are not read.
-func unlocked(a *pack.Archive) error {
+// checkEncryption fails for books with encrypted text. Encrypted fonts are common and ignored.
+func checkEncryption(a *pack.Archive) error {
 	locked := &document.Failure{
-		Code: document.Encrypted, Message: "The book is protected against copying, and cannot be read.",
+		Code: document.Encrypted, Message: "The book is copy-protected and cannot be read.",
 	}
 	e, err := a.XML("META-INF/encryption.xml")
 	if errors.Is(err, pack.ErrNoPart) {
@@ -116,6 +120,7 @@ func open(a *pack.Archive) (*book, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	e, err := a.XML(root)
 	if errors.Is(err, pack.ErrNoPart) {
 		return nil, incomplete()
@@ -123,6 +128,7 @@ func open(a *pack.Archive) (*book, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	b := &book{items: map[string]item{}}
 	err = e.Each(func(s xml.StartElement) error { return b.element(e, s, path.Dir(root)) })
 	if err != nil {
@@ -134,6 +140,7 @@ func open(a *pack.Archive) (*book, error) {
 	return b, nil
 }
 
+// element processes an element of the package document. dir is the document's folder.
 func (b *book) element(e *pack.Elements, s xml.StartElement, dir string) error {
 	switch s.Name.Local {
 	case "title", "language":
@@ -160,7 +167,7 @@ func (b *book) element(e *pack.Elements, s xml.StartElement, dir string) error {
 	return nil
 }
 
-// place is the part that an address in a part of a folder means; never anything outside of the book.
+// place resolves an address relative to a folder to a part of the book; "" if it is external.
 func place(dir, href string) string {
 	href, _, _ = strings.Cut(href, "#")
 	if plain, err := url.PathUnescape(href); err == nil {
@@ -172,6 +179,7 @@ func place(dir, href string) string {
 	return strings.TrimPrefix(path.Join("/", dir, href), "/")
 }
 
+// rootFile returns the path of the package document.
 func rootFile(a *pack.Archive) (string, error) {
 	e, err := a.XML("META-INF/container.xml")
 	if errors.Is(err, pack.ErrNoPart) {
@@ -180,6 +188,7 @@ func rootFile(a *pack.Archive) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	root, found := "", false
 	err = e.Each(func(s xml.StartElement) error {
 		if s.Name.Local == "rootfile" && !found {
@@ -187,6 +196,7 @@ func rootFile(a *pack.Archive) (string, error) {
 		}
 		return nil
 	})
+
 	switch {
 	case found:
 		return root, nil
@@ -197,5 +207,5 @@ func rootFile(a *pack.Archive) (string, error) {
 }
 
 func incomplete() error {
-	return &document.Failure{Code: document.Damaged, Message: "The book is damaged: what says in which order its parts are read is missing."}
+	return &document.Failure{Code: document.Damaged, Message: "The book is damaged: its reading order (spine) is missing."}
 }

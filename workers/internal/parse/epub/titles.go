@@ -11,7 +11,7 @@ import (
 	"parley/workers/internal/parse/pack"
 )
 
-// titles are what the table of contents calls the parts of a book.
+// titles returns the titles of a book's parts according to its table of contents.
 func (b *book) titles(a *pack.Archive) (map[string]string, error) {
 	titles := map[string]string{}
 	for _, it := range b.items {
@@ -38,12 +38,12 @@ func (b *book) titles(a *pack.Archive) (map[string]string, error) {
 }
 
 func enter(titles map[string]string, part, title string) {
-	if titles[part] == "" { // the first is that of its beginning
+	if titles[part] == "" { // the first entry is the part's beginning
 		titles[part] = title
 	}
 }
 
-// oldTitles reads the table of contents that EPUB 2 has.
+// oldTitles reads the table of contents of EPUB 2.
 func (b *book) oldTitles(a *pack.Archive, titles map[string]string) error {
 	part := b.items[b.toc].part
 	for _, it := range b.items {
@@ -51,6 +51,7 @@ func (b *book) oldTitles(a *pack.Archive, titles map[string]string) error {
 			part = it.part
 		}
 	}
+
 	e, err := a.XML(part)
 	if errors.Is(err, pack.ErrNoPart) {
 		return nil
@@ -58,8 +59,9 @@ func (b *book) oldTitles(a *pack.Archive, titles map[string]string) error {
 	if err != nil {
 		return err
 	}
+
 	title := ""
-	_ = e.Each(func(s xml.StartElement) (err error) { // titles are not worth failing for
+	_ = e.Each(func(s xml.StartElement) (err error) { // titles are optional
 		switch s.Name.Local {
 		case "text":
 			title, err = e.Text()

@@ -10,7 +10,7 @@ import (
 // file is a part of an archive.
 type file struct{ name, content string }
 
-// archive makes an archive of parts, in their order.
+// archive returns an archive of parts, in order.
 func archive(tb testing.TB, files ...file) []byte {
 	tb.Helper()
 	var b bytes.Buffer
@@ -47,7 +47,7 @@ func contentTypes(part, kind string) file {
 		`<Override PartName="/` + part + `" ContentType="` + kind + `"/></Types>`}
 }
 
-// rels are the relations of a part: pairs of a kind and a target.
+// rels returns the relationships of a part: pairs of a kind and a target.
 func rels(of string, pairs ...string) file {
 	var b strings.Builder
 	b.WriteString(`<?xml version="1.0"?><Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">`)
@@ -61,7 +61,7 @@ func rels(of string, pairs ...string) file {
 const wordSpace = ` xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" xmlns:r="` + office + `" ` +
 	`xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006" xmlns:wps="http://schemas.microsoft.com/office/word/2010/wordprocessingShape"`
 
-// word makes a Word document of what is in its body.
+// word returns a Word document with this body.
 func word(tb testing.TB, body string, more ...file) []byte {
 	tb.Helper()
 	files := []file{
@@ -74,7 +74,7 @@ func word(tb testing.TB, body string, more ...file) []byte {
 
 const drawSpace = ` xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main" xmlns:p="http://schemas.openxmlformats.org/presentationml/2006/main" xmlns:r="` + office + `"`
 
-// shape is a shape of a slide that holds paragraphs.
+// shape returns a slide's shape with paragraphs.
 func shape(holder string, paragraphs ...string) string {
 	var b strings.Builder
 	b.WriteString(`<p:sp><p:nvSpPr><p:cNvPr id="2" name="x"/><p:nvPr>`)
@@ -95,7 +95,7 @@ func slidePart(attributes, shapes string) string {
 
 const packageSpace = `<package xmlns="http://www.idpf.org/2007/opf" version="3.0" xmlns:dc="http://purl.org/dc/elements/1.1/"><metadata><dc:title>Book</dc:title><dc:language>en</dc:language></metadata>`
 
-// book makes an EPUB book of chapters.
+// book returns an EPUB book of chapters.
 func book(tb testing.TB, chapters []string, more ...file) []byte {
 	tb.Helper()
 	var items, spine strings.Builder

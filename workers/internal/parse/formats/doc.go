@@ -1,2 +1,3 @@
-// Package formats is the list of formats that are read in Go; that of PDF, which other programs read, is added by who has them.
+// Package formats lists the readers that are written in Go. The caller adds the PDF reader, which
+// runs other programs.
 package formats

@@ -8,7 +8,7 @@ import (
 	"parley/workers/internal/parse/plain"
 )
 
-// All are the readers of these formats.
+// All returns the readers of all formats except PDF.
 func All() parse.Formats {
 	return parse.Formats{
 		parse.DOCX:      office.DOCX,

@@ -12,7 +12,8 @@ import (
 	"parley/workers/internal/parse"
 )
 
-// FuzzParse reads anything under the names of all formats: it ends, without a panic, in clean text or in a failure.
+// FuzzParse reads any content under the names of all formats. It must end, without a panic, in
+// clean text or in a failure.
 func FuzzParse(f *testing.F) {
 	for name, content := range samples(f) {
 		f.Add(name, content)

@@ -14,7 +14,7 @@ import (
 
 var update = flag.Bool("update", false, "write what is read as what is to be read")
 
-// samples are documents of every format: those in testdata, and those that are made of parts.
+// samples returns documents of every format: those in testdata, and generated ones.
 func samples(tb testing.TB) map[string][]byte {
 	tb.Helper()
 	all := map[string][]byte{}
@@ -56,7 +56,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// utf16Sample is text in UTF-16, the lower byte first, without a mark.
+// utf16Sample returns text in UTF-16, little endian, without a byte order mark.
 func utf16Sample(text string) []byte {
 	var b []byte
 	for _, u := range utf16.Encode([]rune(text)) {

@@ -17,7 +17,7 @@ import (
 	"parley/workers/internal/parse"
 )
 
-// hostile are documents that were made to do harm, and what each ends in: a failure's code, or "" for text.
+// hostile returns malicious documents and their results: a failure's code, or "" for text.
 func hostile(tb testing.TB) []hostileCase {
 	tb.Helper()
 	deepXML := strings.Repeat("<w:sdt>", 1_000_000)
@@ -50,7 +50,7 @@ func hostile(tb testing.TB) []hostileCase {
 		{"many bombs", "a.docx", bombs(tb, 90, 7<<20), document.TooLarge, "512 MiB"},
 		{"steep bombs", "a.docx", bombs(tb, 2, 12<<20), document.TooLarge, "times its size"},
 		{"lying sizes", "a.docx", lyingArchive(tb), document.Damaged, ""},
-		{"overlapping", "a.docx", overlapping(tb), document.Damaged, "lie over each other"},
+		{"overlapping", "a.docx", overlapping(tb), document.Damaged, "overlap"},
 		{"nested archives stay closed", "a.docx", word(tb, text, file{"word/embeddings/a.zip", string(bombs(tb, 90, 7<<20))}), "", "Words"},
 		{"only archives", "a.zip", archive(tb, file{"a.zip", string(bombs(tb, 90, 7<<20))}), document.Unsupported, "ZIP archive"},
 		{"many parts", "a.docx", word(tb, text, many...), document.TooLarge, "parts"},
@@ -66,10 +66,10 @@ func hostile(tb testing.TB) []hostileCase {
 		{"external entity in a page", "a.html", []byte(external + page("<p>&x; Words</p>")), "", "Words"},
 		{"deep XML", "a.docx", wordXML("", deepXML), document.TooLarge, "deep"},
 		{"deep tables", "a.docx", wordXML("", strings.Repeat("<w:tbl><w:tr><w:tc>", 60)+text), document.Damaged, ""},
-		{"deep HTML", "a.html", []byte("<html>" + strings.Repeat("<div>", 1_000_000) + "x"), document.TooLarge, "deeper"},
-		{"deep inline HTML", "a.html", []byte("<html>" + strings.Repeat("<b><i>", 500_000) + "x"), document.TooLarge, "deeper"},
-		{"deep quotes", "a.md", []byte(strings.Repeat(">", 1_000_000) + "x"), document.TooLarge, "deeper"},
-		{"deep brackets", "a.md", []byte(strings.Repeat("[", 1_000_000) + "x"), document.TooLarge, "deeper"},
+		{"deep HTML", "a.html", []byte("<html>" + strings.Repeat("<div>", 1_000_000) + "x"), document.TooLarge, "deeply"},
+		{"deep inline HTML", "a.html", []byte("<html>" + strings.Repeat("<b><i>", 500_000) + "x"), document.TooLarge, "deeply"},
+		{"deep quotes", "a.md", []byte(strings.Repeat(">", 1_000_000) + "x"), document.TooLarge, "deeply"},
+		{"deep brackets", "a.md", []byte(strings.Repeat("[", 1_000_000) + "x"), document.TooLarge, "deeply"},
 		{"emphasis without end", "a.md", []byte("Words " + strings.Repeat("*a **a _a ", 30_000)), "", "Words"},
 		{"backticks", "a.md", []byte("Words " + strings.Repeat("`a``b```c", 30_000)), "", "Words"},
 		{"deep JSON", "a.json", []byte(strings.Repeat("[", 1_000_000)), document.TooLarge, "deep"},
@@ -100,7 +100,7 @@ func hostile(tb testing.TB) []hostileCase {
 		{"a password", "a.docx", compoundFile("EncryptedPackage"), document.Encrypted, "password"},
 		{"old Word", "a.docx", compoundFile("WordDocument"), document.Unsupported, ".doc"},
 		{"a password on a part", "a.docx", lockedArchive(tb), document.Encrypted, "password"},
-		{"copy protection", "a.epub", book(tb, []string{"x"}, file{"META-INF/encryption.xml", `<encryption><EncryptedData><CipherData><CipherReference URI="OEBPS/c1.xhtml"/></CipherData></EncryptedData></encryption>`}), document.Encrypted, "copying"},
+		{"copy protection", "a.epub", book(tb, []string{"x"}, file{"META-INF/encryption.xml", `<encryption><EncryptedData><CipherData><CipherReference URI="OEBPS/c1.xhtml"/></CipherData></EncryptedData></encryption>`}), document.Encrypted, "copy-protected"},
 		{"protected fonts", "a.epub", book(tb, []string{page("<p>Words</p>")}, file{"META-INF/encryption.xml", `<encryption><EncryptedData><CipherData><CipherReference URI="OEBPS/f.otf"/></CipherData></EncryptedData></encryption>`}), "", "Words"},
 		{"OpenDocument", "a.odt", archive(tb, file{"mimetype", "application/vnd.oasis.opendocument.text"}, file{"content.xml", "<a/>"}), document.Unsupported, "OpenDocument"},
 		{"rich text", "a.txt", []byte(`{\rtf1 Words}`), document.Unsupported, "Rich Text"},
@@ -111,13 +111,13 @@ type hostileCase struct {
 	name, file string
 	content    []byte
 	code       document.Code
-	has        string // of the failure's message, or of the text
+	has        string // text of the failure's message, or of the document
 }
 
-// What reading a hostile document may take here: several times what it does take.
+// Limits for reading a hostile document: several times the actual use.
 const (
 	maxTime   = 2 * time.Minute
-	maxMemory = 2 << 30 // bytes that are allocated in all, whether or not at the same time
+	maxMemory = 2 << 30 // bytes allocated in total
 )
 
 func TestHostile(t *testing.T) { //nolint:paralleltest // it measures memory
@@ -141,16 +141,16 @@ func TestHostile(t *testing.T) { //nolint:paralleltest // it measures memory
 				said = r.err.Error()
 			}
 			if !strings.Contains(said, c.has) {
-				t.Errorf("said %.200q, want %q in it", said, c.has)
+				t.Errorf("got %.200q, want %q in it", said, c.has)
 			}
 			if strings.ContainsAny(said, "\x00\u202E\u2066\u200B") || !utf8.ValidString(said) || strings.Contains(said, "evil") || strings.Contains(said, "root:") {
-				t.Errorf("said %.200q", said)
+				t.Errorf("got %.200q", said)
 			}
 		})
 	}
 }
 
-// deflated is content as an archive has it.
+// deflated returns content compressed for an archive.
 func deflated(tb testing.TB, content []byte) (zip.FileHeader, []byte) {
 	tb.Helper()
 	var packed bytes.Buffer
@@ -169,7 +169,7 @@ func deflated(tb testing.TB, content []byte) (zip.FileHeader, []byte) {
 	}, packed.Bytes()
 }
 
-// raw adds a part to an archive as it is.
+// raw adds an unchanged part to an archive.
 func raw(tb testing.TB, z *zip.Writer, name string, h zip.FileHeader, data []byte) {
 	tb.Helper()
 	h.Name = name
@@ -182,7 +182,7 @@ func raw(tb testing.TB, z *zip.Writer, name string, h zip.FileHeader, data []byt
 	}
 }
 
-// bombs is a Word document with parts that inflate to so many bytes each.
+// bombs returns a Word document with parts that inflate to size bytes each.
 func bombs(tb testing.TB, parts, size int) []byte {
 	tb.Helper()
 	var b bytes.Buffer
@@ -199,7 +199,7 @@ func bombs(tb testing.TB, parts, size int) []byte {
 	return b.Bytes()
 }
 
-// lyingArchive says that a part is small that inflates to much.
+// lyingArchive returns an archive that declares a size far below that of the inflated part.
 func lyingArchive(tb testing.TB) []byte {
 	tb.Helper()
 	var b bytes.Buffer
@@ -215,7 +215,7 @@ func lyingArchive(tb testing.TB) []byte {
 	return b.Bytes()
 }
 
-// overlapping is an archive whose directory names one and the same content many times.
+// overlapping returns an archive whose directory names the same content many times.
 func overlapping(tb testing.TB) []byte {
 	tb.Helper()
 	content := word(tb, `<w:p><w:r><w:t>Words</w:t></w:r></w:p>`)
@@ -234,7 +234,7 @@ func overlapping(tb testing.TB) []byte {
 	return append(b, tail...)
 }
 
-// lockedArchive is an archive whose parts say that they are encrypted.
+// lockedArchive returns an archive whose parts are marked as encrypted.
 func lockedArchive(tb testing.TB) []byte {
 	tb.Helper()
 	content := word(tb, "<w:p/>")
@@ -249,7 +249,8 @@ func lockedArchive(tb testing.TB) []byte {
 	return content
 }
 
-// compoundFile looks like a file of Microsoft's compound format with a stream of a name.
+// compoundFile returns the beginning of a file in Microsoft's compound format with the name of a
+// stream.
 func compoundFile(stream string) []byte {
 	b := make([]byte, 2048)
 	copy(b, "\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1")

@@ -12,10 +12,11 @@ import (
 	"parley/workers/internal/parse"
 )
 
-// python is the interpreter that Debian's packages of Python libraries belong to.
+// python is the interpreter for Debian's packages of Python libraries.
 const python = "/usr/bin/python3"
 
-// texts are what goes into the documents of other makers: languages of several scripts, a list, a table.
+// texts are the contents of the documents of other programs: languages of several scripts, a
+// list, a table.
 var texts = []string{
 	"All human beings are born free and equal in dignity and rights. They are endowed with reason and conscience (Article 1).",
 	"Alle Menschen sind frei und gleich an Würde und Rechten geboren; „Größe“ – 1.234,50 €.",
@@ -29,7 +30,7 @@ var texts = []string{
 	"Αλλά ο κωδικός ERR-4021 στην έκδοση v1.2 & <ετικέτα> παραμένει.",
 }
 
-// maker is a program that writes documents: it finds the texts as lines of its standard input.
+// maker is a program that writes documents. It reads the texts as lines of its standard input.
 type maker struct{ library, file, program string }
 
 var makers = []maker{
@@ -67,7 +68,8 @@ b.add_item(epub.EpubNav())
 epub.write_epub(out, b, {})`},
 }
 
-// TestMakers reads documents that other programs write, where they are installed: the words that were put in come out.
+// TestMakers reads documents written by other programs, if they are installed. The documents'
+// words must come out.
 func TestMakers(t *testing.T) {
 	t.Parallel()
 	for _, m := range makers {
@@ -105,7 +107,7 @@ func (m maker) write(t *testing.T) []byte {
 	return content
 }
 
-// found is the share of the words of a text that are in another, each as often.
+// found returns the share of the words of a text that another contains, each as often.
 func found(in, among string) float64 {
 	have := map[string]int{}
 	for _, w := range words(among) {
@@ -122,7 +124,7 @@ func found(in, among string) float64 {
 	return float64(n) / float64(max(len(all), 1))
 }
 
-// words are the words of a text; what has no spaces is split into its characters.
+// words returns the words of a text. Text without spaces is split into characters.
 func words(s string) []string {
 	var all []string
 	for _, w := range strings.FieldsFunc(parse.Clean(s), func(r rune) bool { return !unicode.In(r, unicode.L, unicode.M, unicode.N) }) {
@@ -135,11 +137,11 @@ func words(s string) []string {
 	return all
 }
 
-// TestDocumentation reads what Debian's packages say of themselves, of whatever makers are installed here.
+// TestDocumentation reads documentation in installed Debian packages.
 func TestDocumentation(t *testing.T) {
 	t.Parallel()
 	count := 0
-	for pattern, whole := range map[string]bool{ // whole: each word of the file is a word of its text
+	for pattern, whole := range map[string]bool{ // whole: each word of the file must be a word of the text
 		"/usr/share/doc/*/*.html": false, "/usr/share/doc/*/html/index.html": false, "/usr/share/doc/*/*.md": false,
 		"/usr/share/doc/*/README": true, "/usr/share/doc/*/copyright": true,
 	} {

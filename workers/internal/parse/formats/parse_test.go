@@ -11,17 +11,17 @@ import (
 	"parley/workers/internal/parse/formats"
 )
 
-// reading is what came of reading a document.
-type reading struct {
+// result is the result of reading a document.
+type result struct {
 	info   document.Info
 	blocks []document.Block
 	done   []int
 	err    error
 }
 
-func read(tb testing.TB, in parse.Input) reading {
+func read(tb testing.TB, in parse.Input) result {
 	tb.Helper()
-	var r reading
+	var r result
 	out := parse.NewWriter(in.Limits, func(e document.Event) error {
 		switch {
 		case e.Block != nil:
@@ -35,8 +35,8 @@ func read(tb testing.TB, in parse.Input) reading {
 	return r
 }
 
-// outline writes what was read for people: a line for a block, as "page kind text".
-func (r reading) outline() string {
+// outline formats the blocks, one per line, as "page kind text".
+func (r result) outline() string {
 	var b strings.Builder
 	if r.err != nil {
 		var failure *document.Failure
@@ -62,7 +62,7 @@ func (r reading) outline() string {
 	return b.String()
 }
 
-func (r reading) text() string {
+func (r result) text() string {
 	var b strings.Builder
 	for _, block := range r.blocks {
 		b.WriteString(block.Text)
@@ -71,7 +71,7 @@ func (r reading) text() string {
 	return b.String()
 }
 
-func (r reading) code() document.Code {
+func (r result) code() document.Code {
 	if failure, ok := errors.AsType[*document.Failure](r.err); ok {
 		return failure.Code
 	}

@@ -10,7 +10,7 @@ import (
 	"parley/workers/internal/parse"
 )
 
-// numbered repeats a format with a number of its own each time, up to a size.
+// numbered repeats a format with increasing numbers up to a size.
 func numbered(format string, size int) string {
 	var b strings.Builder
 	for i := 0; b.Len() < size; i++ {
@@ -19,7 +19,7 @@ func numbered(format string, size int) string {
 	return b.String()
 }
 
-// slide makes a presentation of one slide.
+// slide returns a presentation with one slide.
 func slide(tb testing.TB, shapes string) []byte {
 	tb.Helper()
 	return archive(
@@ -29,8 +29,8 @@ func slide(tb testing.TB, shapes string) []byte {
 	)
 }
 
-// TestNoInputIsReadInQuadraticTime reads texts that took their parsers from several seconds to minutes, or several GiB. Today each takes
-// about a second; the bound is what a text format may take.
+// TestNoInputIsReadInQuadraticTime reads texts that once took minutes or several GiB. Each now
+// takes about a second. The limit is that of a text format.
 func TestNoInputIsReadInQuadraticTime(t *testing.T) { //nolint:paralleltest // it measures time
 	const size = 800_000
 	repeated := func(s string) string { return strings.Repeat(s, size/len(s)) }
@@ -68,7 +68,8 @@ func TestNoInputIsReadInQuadraticTime(t *testing.T) { //nolint:paralleltest // i
 	}
 }
 
-// TestBoundsChangeNothingOfOrdinaryText reads emphasis and links in a text that stands beside many of them.
+// TestBoundsChangeNothingOfOrdinaryText reads emphasis and links in a text that follows many
+// others.
 func TestBoundsChangeNothingOfOrdinaryText(t *testing.T) {
 	t.Parallel()
 	text := strings.Repeat("Some *words* and a [link](https://example.com/a_(b)) to ~~read~~.\n", 1000)

@@ -1,2 +1,3 @@
-// Package markup reads HTML, XHTML and Markdown: the text that a reader of the page sees, in blocks.
+// Package markup reads HTML, XHTML and Markdown as blocks of the text that a reader of the page
+// sees.
 package markup

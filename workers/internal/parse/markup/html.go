@@ -13,7 +13,7 @@ import (
 	"parley/workers/internal/parse/charset"
 )
 
-// declared is where pages say their encoding.
+// declared matches a page's declaration of its encoding.
 var declared = regexp.MustCompile(`(?i)(?:<\?xml[^>]{0,200}?encoding|<meta[^>]{0,500}?charset)\s*=\s*["']?\s*([a-z0-9_:.-]{2,40})`)
 
 // HTML reads a page.
@@ -22,27 +22,28 @@ func HTML(_ context.Context, in parse.Input, out *parse.Writer) (document.Info, 
 	if err != nil {
 		return document.Info{}, err
 	}
-	info := about(doc)
-	skipped, err := tell(doc, out)
+	info := metadata(doc)
+	skipped, err := writePage(doc, out)
 	if skipped {
-		info.Notes = append(info.Notes, "Navigation menus of the page were left out.")
+		info.Notes = append(info.Notes, "Navigation menus of the page were omitted.")
 	}
 	return info, err
 }
 
-// XHTML reads a page that is part of a document.
+// XHTML reads a page that is part of another document.
 func XHTML(content []byte, out *parse.Writer) (document.Info, error) {
 	doc, err := page(content, "")
 	if err != nil {
 		return document.Info{}, err
 	}
-	_, err = tell(doc, out)
-	return about(doc), err
+	_, err = writePage(doc, out)
+	return metadata(doc), err
 }
 
-// tell tells the text of a page; that of its menus only when there is no other.
-func tell(doc *html.Node, out *parse.Writer) (skipped bool, err error) {
-	w := walk{out: out, hidden: styled(doc)}
+// writePage writes the text of a page. It includes navigation menus only if there is no other
+// text.
+func writePage(doc *html.Node, out *parse.Writer) (skipped bool, err error) {
+	w := walk{out: out, hidden: hiddenByStyle(doc)}
 	before := out.Room()
 	w.node(doc)
 	w.flush()
@@ -54,8 +55,8 @@ func tell(doc *html.Node, out *parse.Writer) (skipped bool, err error) {
 	return w.skipped, w.err
 }
 
-// styled returns what the style sheets in a page hide.
-func styled(doc *html.Node) invisible.Names {
+// hiddenByStyle returns the class names and ids that the page's style sheets hide.
+func hiddenByStyle(doc *html.Node) invisible.Names {
 	names := invisible.Names{}
 	for n := range doc.Descendants() {
 		if n.Type == html.ElementNode && n.Data == "style" && n.FirstChild != nil {
@@ -65,29 +66,32 @@ func styled(doc *html.Node) invisible.Names {
 	return names
 }
 
+// page decodes and parses a page. said is the declared encoding, or "".
 func page(content []byte, said string) (*html.Node, error) {
 	if m := declared.FindSubmatch(content[:min(len(content), 4096)]); m != nil && said == "" {
 		said = string(m[1])
 	}
 	text, _ := charset.Decode(content, said)
 	if head := text[:min(len(text), 512)]; strings.Contains(head, "<?xml") || strings.Contains(head, "XHTML") {
-		text = opened(text)
+		text = expandSelfClosing(text)
 	}
-	doc, err := html.ParseWithOptions(strings.NewReader(once(text)), html.ParseOptionEnableScripting(false))
+	doc, err := html.ParseWithOptions(strings.NewReader(stripRepeated(text)), html.ParseOptionEnableScripting(false))
 	if err != nil {
-		return nil, &document.Failure{Code: document.TooLarge, Message: "Elements of the page stand deeper in each other than is read."}
+		return nil, &document.Failure{Code: document.TooLarge, Message: "Elements of the page are nested too deeply."}
 	}
 	return doc, nil
 }
 
-// outermost are the start tags whose attributes the parser adds to those of the first one, which it compares all of each time.
+// outermost matches start tags of html and body. The parser merges the attributes of repeated
+// tags into the first, in quadratic time.
 var outermost = regexp.MustCompile(`(?i)<(?:html|body)\s[^>]*>`)
 
-// maxOutermost is how many of these tags keep their attributes: pages that were put together have a few.
+// maxOutermost is the number of such tags that keep their attributes. Concatenated pages have a
+// few.
 const maxOutermost = 20
 
-// once takes the attributes off all but the first tags of the page's outermost elements.
-func once(text string) string {
+// stripRepeated removes the attributes of all but the first of the outermost tags.
+func stripRepeated(text string) string {
 	seen := 0
 	return outermost.ReplaceAllStringFunc(text, func(tag string) string {
 		if seen++; seen <= maxOutermost {
@@ -97,13 +101,13 @@ func once(text string) string {
 	})
 }
 
-// closed are elements of XHTML that end where they begin.
-var closed = regexp.MustCompile(`<([a-zA-Z][a-zA-Z0-9]*)((?:\s+[^<>"'=]+\s*=\s*(?:"[^"<]*"|'[^'<]*'))*)\s*/>`)
+// selfClosing matches self-closing elements of XHTML.
+var selfClosing = regexp.MustCompile(`<([a-zA-Z][a-zA-Z0-9]*)((?:\s+[^<>"'=]+\s*=\s*(?:"[^"<]*"|'[^'<]*'))*)\s*/>`)
 
-// opened writes elements that end where they begin in the way that HTML knows.
-func opened(text string) string {
-	return closed.ReplaceAllStringFunc(text, func(tag string) string {
-		name := strings.ToLower(closed.FindStringSubmatch(tag)[1])
+// expandSelfClosing rewrites self-closing elements as start and end tags, which HTML requires.
+func expandSelfClosing(text string) string {
+	return selfClosing.ReplaceAllStringFunc(text, func(tag string) string {
+		name := strings.ToLower(selfClosing.FindStringSubmatch(tag)[1])
 		switch name {
 		case "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr", "param":
 			return tag
@@ -112,8 +116,8 @@ func opened(text string) string {
 	})
 }
 
-// about is what a page says of itself.
-func about(doc *html.Node) document.Info {
+// metadata returns a page's title and language.
+func metadata(doc *html.Node) document.Info {
 	var info document.Info
 	heading := ""
 	for n := range doc.Descendants() {
@@ -135,6 +139,7 @@ func about(doc *html.Node) document.Info {
 			}
 		}
 	}
+
 	if info.Title == "" {
 		info.Title = heading
 	}

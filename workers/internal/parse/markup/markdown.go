@@ -17,10 +17,11 @@ import (
 	"parley/workers/internal/parse/charset"
 )
 
-// nested is a line that begins more than 50 levels of quotes or lists: no text has so many, and they cost without measure.
+// nested matches a line that begins more than 50 levels of quotes or lists. No real text does,
+// and parsing it is very slow.
 var nested = regexp.MustCompile(`(?m)^(?:[ \t]*(?:>|[-+*]|[0-9]{1,9}[.)])[ \t]?){51}`)
 
-// Markdown reads Markdown with the tables of GitHub's.
+// Markdown reads GitHub Flavored Markdown.
 func Markdown(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info, error) {
 	text, _ := charset.Decode(in.Content, in.Charset)
 	text = strings.ReplaceAll(parse.Lines(text), "\x00", "")
@@ -33,18 +34,22 @@ func Markdown(ctx context.Context, in parse.Input, out *parse.Writer) (document.
 	if footnoted(text) {
 		extensions = append(extensions, extension.Footnote)
 	}
+
 	var page bytes.Buffer
 	md := goldmark.New(
 		goldmark.WithExtensions(extensions...),
 		goldmark.WithParserOptions(parser.WithInlineParsers(util.Prioritized(&bounds{}, 1))),
-		goldmark.WithRendererOptions(html.WithUnsafe()), // HTML in it is read as HTML is
+		goldmark.WithRendererOptions(html.WithUnsafe()), // embedded HTML is read as HTML
 	)
+
 	if err := md.Convert([]byte(text), &page); err != nil {
 		return document.Info{}, err
 	}
+
 	if err := ctx.Err(); err != nil {
 		return document.Info{}, err
 	}
+
 	content := append([]byte("<!DOCTYPE html><meta charset=utf-8><body>"), page.Bytes()...)
 	found, err := XHTML(content, out)
 	if info.Title == "" {
@@ -53,7 +58,7 @@ func Markdown(ctx context.Context, in parse.Input, out *parse.Writer) (document.
 	return info, err
 }
 
-// frontMatter takes what stands before a text about it; its title and language are kept.
+// frontMatter removes the metadata block before a text and returns its title and language.
 func frontMatter(text string) (string, document.Info) {
 	var info document.Info
 	for _, fence := range []string{"---\n", "+++\n"} {
@@ -67,7 +72,7 @@ func frontMatter(text string) (string, document.Info) {
 			switch end := strings.TrimSpace(l); {
 			case end == strings.TrimSpace(fence) || end == "..." && fence == "---\n":
 				return strings.Join(lines[i+1:], ""), info
-			case i == 0 && (end == "" || value == "" && name == l): // a rule above the text
+			case i == 0 && (end == "" || value == "" && name == l): // a horizontal rule above the text
 				return text, document.Info{}
 			case name == "title":
 				info.Title = value
@@ -79,7 +84,7 @@ func frontMatter(text string) (string, document.Info) {
 	return text, document.Info{}
 }
 
-// tooDeep reports brackets that open without end.
+// tooDeep reports more than 200 nested opening brackets in a paragraph.
 func tooDeep(text string) bool {
 	depth := 0
 	for i := range len(text) {

@@ -10,36 +10,40 @@ import (
 	"parley/workers/internal/document"
 )
 
-// The parser of Markdown compares each delimiter of a block with those before it, scans the rest of a line for each link, and looks
-// each footnote up in the list of all. These bounds keep that linear; no text that people write comes near them.
+// The Markdown parser compares each delimiter of a block with those before it, scans the rest of
+// a line for each link, and searches the list of footnotes for each mark. These limits keep the
+// time linear. Real texts are far below them.
 const (
 	maxSteps       = 100_000_000 // comparisons of delimiters and links: about half a second
 	maxDestination = 4096        // bytes of a link's address
-	maxFootnotes   = 50_000_000  // marks of footnotes times footnotes: about a second
-	maxTableCells  = 1_000_000   // with those that are missing at the ends of rows
+	maxFootnotes   = 50_000_000  // footnote marks times footnotes: about a second
+	maxTableCells  = 1_000_000   // including missing cells at the ends of rows
 	maxPipes       = 10_000      // escaped pipes
-	maxDefinitions = 200         // of links, in lines without an empty one between them
+	maxDefinitions = 200         // link definitions in consecutive lines
 )
 
-// bounded brings text into a form that is parsed in linear time. It fails for nesting and tables that no text has.
+// bounded rewrites a text so that it is parsed in linear time. It fails for nesting and tables
+// that no real text has.
 func bounded(text string) (string, error) {
 	if nested.MatchString(text) || tooDeep(text) {
 		return "", &document.Failure{
-			Code: document.TooLarge, Message: "Quotes, lists or brackets of the document are nested deeper than is read.",
+			Code: document.TooLarge, Message: "Quotes, lists or brackets of the document are nested too deeply.",
 		}
 	}
+
 	if tooWide(text) {
 		return "", &document.Failure{
-			Code: document.TooLarge, Message: "The tables of the document have more cells than are read.",
+			Code: document.TooLarge, Message: "The tables of the document have more cells than the maximum.",
 		}
 	}
+
 	if strings.Count(text, `\|`) > maxPipes {
 		text = strings.ReplaceAll(text, `\|`, "/")
 	}
-	return apart(text), nil
+	return separateDefinitions(text), nil
 }
 
-// tooWide reports tables with too many cells: each row has as many as the line below the first one says.
+// tooWide reports tables with too many cells. Each row has as many cells as the delimiter row.
 func tooWide(text string) bool {
 	columns, cells := 0, 0
 	for line := range strings.Lines(text) {
@@ -58,8 +62,9 @@ func tooWide(text string) bool {
 	return false
 }
 
-// apart puts an empty line between definitions of links where very many of them stand together. It changes nothing of their meaning.
-func apart(text string) string {
+// separateDefinitions inserts empty lines into long runs of link definitions. That does not
+// change their meaning.
+func separateDefinitions(text string) string {
 	if strings.Count(text, "\n[")+strings.Count(text, " [")+strings.Count(text, ">[") <= maxDefinitions {
 		return text
 	}
@@ -80,28 +85,29 @@ func apart(text string) string {
 	return b.String()
 }
 
-// footnoted reports whether footnotes are to be told from other text.
+// footnoted reports whether footnotes should be parsed.
 func footnoted(text string) bool {
 	return strings.Count(text, "[^")*strings.Count(text, "]:") <= maxFootnotes
 }
 
-// bounds takes delimiters and brackets as text once they have cost too much. It stands before the parsers of emphasis and links, and
-// leaves everything else to them.
+// bounds is an inline parser that consumes delimiters and brackets as text after they have cost
+// too much. It runs before the parsers of emphasis and links.
 type bounds struct {
-	steps int      // of the document
-	block ast.Node // the one that is being parsed
-	marks int      // of the block, so far
+	steps int      // cost so far, in the document
+	block ast.Node // the current block
+	marks int      // marks in the block so far
 }
 
-// Trigger gives the characters that begin or end emphasis, links and images.
+// Trigger returns the characters that begin or end emphasis, links and images.
 func (*bounds) Trigger() []byte { return []byte("*_~[]!") }
 
-// Parse returns nil where the parsers after it may go on.
+// Parse returns nil if the parsers after it should handle the character.
 func (b *bounds) Parse(parent ast.Node, block text.Reader, _ parser.Context) ast.Node {
 	line, segment := block.PeekLine()
 	if b.block != parent {
 		b.block, b.marks = parent, 0
 	}
+
 	b.marks++
 	far := false
 	switch line[0] {
@@ -115,6 +121,7 @@ func (b *bounds) Parse(parent ast.Node, block text.Reader, _ parser.Context) ast
 			far = length >= maxDestination
 		}
 	}
+
 	if b.steps <= maxSteps && !far {
 		return nil
 	}
@@ -122,11 +129,13 @@ func (b *bounds) Parse(parent ast.Node, block text.Reader, _ parser.Context) ast
 	for line[0] != ']' && n < len(line) && line[n] == line[0] {
 		n++
 	}
+
 	block.Advance(n)
 	return ast.NewTextSegment(segment.WithStop(segment.Start + n))
 }
 
-// destination is how many bytes are looked at to find the end of a link's address, maxDestination at most.
+// destination returns the number of bytes that the link parser scans for the end of a link's
+// address, maxDestination at most.
 func destination(line []byte) int {
 	line = line[:min(len(line), maxDestination)]
 	angled, opened := false, 0

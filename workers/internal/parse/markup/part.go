@@ -6,22 +6,23 @@ import (
 	"parley/workers/internal/parse"
 )
 
-// Part reads a page that is part of a book, headed by a title where it has no heading itself.
+// Part reads a page of a book. If the page has no heading, title becomes its heading.
 func Part(content []byte, title string, out *parse.Writer) error {
 	doc, err := page(content, "")
 	if err != nil {
 		return err
 	}
-	if title != "" && !headed(doc) {
+	if title != "" && !hasHeading(doc) {
 		if err := out.Heading(1, title); err != nil {
 			return err
 		}
 	}
-	_, err = tell(doc, out)
+	_, err = writePage(doc, out)
 	return err
 }
 
-func headed(doc *html.Node) bool {
+// hasHeading reports whether a page has a heading with text.
+func hasHeading(doc *html.Node) bool {
 	for n := range doc.Descendants() {
 		if n.Type == html.ElementNode && len(n.Data) == 2 && n.Data[0] == 'h' && n.Data[1] >= '1' && n.Data[1] <= '6' && !empty(n) {
 			return true
@@ -30,10 +31,10 @@ func headed(doc *html.Node) bool {
 	return false
 }
 
-// Link is a link of a page.
+// Link is a hyperlink of a page.
 type Link struct{ Address, Text string }
 
-// Links are the links of a page, in their order.
+// Links returns the hyperlinks of a page in order.
 func Links(content []byte) ([]Link, error) {
 	doc, err := page(content, "")
 	if err != nil {

@@ -10,29 +10,31 @@ import (
 	"parley/workers/internal/invisible"
 )
 
-// What a table may be: more columns than maxColumns are no table of data.
+// Limits of tables. Columns beyond maxColumns are dropped.
 const (
 	maxColumns = 1000
 	maxSpan    = 1000
 )
 
-// table tells the rows of a table of data; one that only arranges things is read as what is in it.
+// table writes the rows of a data table. The content of a layout table is written as normal text.
 func (w *walk) table(n *html.Node) {
 	kind, level := w.kind, w.level
 	defer func() { w.kind, w.level = kind, level }()
 	w.kind, w.level = document.Paragraph, 0
 	rows := w.rowsFor(n)
-	if arranges(n, rows) {
+	if isLayoutTable(n, rows) {
 		w.children(n)
 		w.flush()
 		return
 	}
+
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
 		if c.Type == html.ElementNode && c.Data == "caption" {
 			w.element(c)
 		}
 	}
-	var below map[int]int // columns that cells of rows above reach into, and for how many rows more
+
+	var below map[int]int // columns occupied by cells of rows above, and for how many more rows
 	for _, row := range rows {
 		if w.err != nil {
 			return
@@ -45,7 +47,7 @@ func (w *walk) table(n *html.Node) {
 	}
 }
 
-// rowsFor are the rows of a table, not those of tables in it.
+// rowsFor returns the rows of a table, without those of nested tables.
 func (w *walk) rowsFor(n *html.Node) []*html.Node {
 	var rows []*html.Node
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
@@ -62,8 +64,8 @@ func (w *walk) rowsFor(n *html.Node) []*html.Node {
 	return rows
 }
 
-// arranges reports a table that is there for the looks.
-func arranges(n *html.Node, rows []*html.Node) bool {
+// isLayoutTable reports a layout table.
+func isLayoutTable(n *html.Node, rows []*html.Node) bool {
 	if role := attr(n, "role"); role == "presentation" || role == "none" {
 		return true
 	}
@@ -71,6 +73,7 @@ func arranges(n *html.Node, rows []*html.Node) bool {
 	for _, row := range rows {
 		widest = max(widest, len(cellsFor(row)))
 	}
+
 	if widest <= 1 {
 		return true
 	}
@@ -86,6 +89,7 @@ func arranges(n *html.Node, rows []*html.Node) bool {
 	return false
 }
 
+// cellsFor returns the cells of a row.
 func cellsFor(row *html.Node) []*html.Node {
 	var cells []*html.Node
 	for c := row.FirstChild; c != nil; c = c.NextSibling {
@@ -96,11 +100,12 @@ func cellsFor(row *html.Node) []*html.Node {
 	return cells
 }
 
-// row gives the cells of a row at their columns. A row of nothing but head cells names the columns.
+// row returns the texts of a row by column. head reports a header row. left is the new value of
+// below.
 func (w *walk) row(n *html.Node, below map[int]int) (texts []string, head bool, left map[int]int) {
 	left = map[int]int{}
 	head = true
-	pass := func() { // columns that a cell above takes
+	pass := func() { // columns occupied by a cell above
 		for below[len(texts)] > 0 && len(texts) < maxColumns {
 			if below[len(texts)] > 1 {
 				left[len(texts)] = below[len(texts)] - 1
@@ -108,6 +113,7 @@ func (w *walk) row(n *html.Node, below map[int]int) (texts []string, head bool, 
 			texts = append(texts, "")
 		}
 	}
+
 	cells := cellsFor(n)
 	for _, c := range cells {
 		pass()
@@ -134,6 +140,7 @@ func (w *walk) row(n *html.Node, below map[int]int) (texts []string, head bool, 
 	return texts, len(cells) > 0 && (head || n.Parent.Data == "thead"), left
 }
 
+// span returns a rowspan or colspan between 1 and maxSpan.
 func span(n *html.Node, name string) int {
 	v, err := strconv.Atoi(strings.TrimSpace(attr(n, name)))
 	if err != nil {

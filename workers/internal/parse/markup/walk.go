@@ -12,22 +12,22 @@ import (
 	"parley/workers/internal/parse"
 )
 
-// walk tells the blocks of a page, in one pass.
+// walk writes the blocks of a page in one pass.
 type walk struct {
-	hidden  invisible.Names // by style sheets of the page
+	hidden  invisible.Names // names that style sheets of the page hide
 	out     *parse.Writer
-	text    strings.Builder // of the block that is being read
-	space   bool            // a space is due before the next word
-	kind    document.Kind   // of that block
+	text    strings.Builder // text of the current block
+	space   bool            // a space is needed before the next word
+	kind    document.Kind   // kind of the current block
 	level   int
-	mark    string // what the next item begins with
-	pre     int    // how deep in preformatted text
-	menus   bool   // navigation is text
-	skipped bool   // navigation with text was left out
+	mark    string // prefix of the next item
+	pre     int    // depth in preformatted text
+	menus   bool   // include navigation
+	skipped bool   // navigation with text was omitted
 	err     error
 }
 
-// dropped are elements whose content is no text of the page.
+// dropped lists elements whose content is not text of the page.
 var dropped = map[string]bool{
 	"head": true, "script": true, "style": true, "noscript": true, "template": true, "iframe": true, "object": true, "embed": true,
 	"svg": true, "canvas": true, "audio": true, "video": true, "button": true, "select": true, "textarea": true, "input": true,
@@ -35,7 +35,7 @@ var dropped = map[string]bool{
 	"annotation-xml": true, "frameset": true,
 }
 
-// blocks are elements that begin a line of their own.
+// blocks lists block-level elements.
 var blocks = map[string]bool{
 	"address": true, "article": true, "aside": true, "blockquote": true, "body": true, "caption": true, "center": true, "dd": true,
 	"details": true, "dir": true, "div": true, "dl": true, "dt": true, "fieldset": true, "figcaption": true, "figure": true,
@@ -45,6 +45,7 @@ var blocks = map[string]bool{
 	"tbody": true, "td": true, "tfoot": true, "th": true, "thead": true, "tr": true, "ul": true,
 }
 
+// children reads the children of an element, and numbers list items.
 func (w *walk) children(n *html.Node) {
 	number := start(n)
 	for c := n.FirstChild; c != nil && w.err == nil; c = c.NextSibling {
@@ -59,7 +60,7 @@ func (w *walk) children(n *html.Node) {
 	}
 }
 
-// start is the number of the first item of a list.
+// start returns the number of the first item of a list.
 func start(n *html.Node) int {
 	if v, err := strconv.Atoi(attr(n, "start")); err == nil && n.Data == "ol" {
 		return v
@@ -79,6 +80,7 @@ func (w *walk) node(n *html.Node) {
 	}
 }
 
+// element reads an element unless it is hidden, dropped or navigation.
 func (w *walk) element(n *html.Node) {
 	switch {
 	case dropped[n.Data] || invisible.Element(n, w.hidden) || permalink(n):
@@ -89,6 +91,7 @@ func (w *walk) element(n *html.Node) {
 			return
 		}
 	}
+
 	switch n.Data {
 	case "br":
 		w.text.WriteByte('\n')
@@ -110,7 +113,7 @@ func (w *walk) element(n *html.Node) {
 	}
 }
 
-// block tells an element that stands by itself.
+// block writes a block-level element.
 func (w *walk) block(n *html.Node) {
 	w.flush()
 	kind, level := w.kind, w.level
@@ -125,6 +128,7 @@ func (w *walk) block(n *html.Node) {
 	case "ul", "ol", "dl":
 		w.kind = document.Paragraph
 	}
+
 	w.children(n)
 	w.flush()
 	if n.Data == "pre" {
@@ -136,12 +140,13 @@ func (w *walk) block(n *html.Node) {
 	w.kind, w.level = kind, level
 }
 
-// words adds text to the block that is being read.
+// words adds text to the current block.
 func (w *walk) words(s string) {
 	if w.pre > 0 {
 		w.text.WriteString(s)
 		return
 	}
+
 	for len(s) > 0 {
 		end := strings.IndexFunc(s, unicode.IsSpace)
 		if end != 0 {
@@ -161,7 +166,7 @@ func (w *walk) words(s string) {
 	}
 }
 
-// flush tells the block that was read, if there is any text in it.
+// flush writes the current block if it has text.
 func (w *walk) flush() {
 	text := w.text.String()
 	w.text.Reset()
@@ -169,6 +174,7 @@ func (w *walk) flush() {
 	if w.err != nil || strings.TrimSpace(text) == "" {
 		return
 	}
+
 	b := document.Block{Kind: w.kind, Level: w.level, Text: text}
 	if b.Kind == "" {
 		b.Kind = document.Paragraph
@@ -179,13 +185,14 @@ func (w *walk) flush() {
 	w.err = w.out.Put(b)
 }
 
-// inline is an element's text on one line.
+// inline returns an element's text as one line.
 func (w *walk) inline(n *html.Node) string {
 	in := walk{menus: true, hidden: w.hidden}
 	in.within(n)
 	return strings.TrimSpace(in.text.String())
 }
 
+// within collects the text of an element's children without writing blocks.
 func (w *walk) within(n *html.Node) {
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
 		switch {
@@ -222,7 +229,8 @@ func empty(n *html.Node) bool {
 	return true
 }
 
-// permalink reports signs that only link: behind a heading to itself, from a text to its footnote and back.
+// permalink reports links that are only signs: from a heading to itself, and between a text and
+// its footnotes.
 func permalink(n *html.Node) bool {
 	if n.Data != "a" {
 		return false

@@ -1,2 +1,2 @@
-// Package office reads the formats of Office: Word, PowerPoint, Excel.
+// Package office reads Office formats: Word, PowerPoint, Excel.
 package office

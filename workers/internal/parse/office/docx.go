@@ -12,20 +12,20 @@ import (
 	"parley/workers/internal/parse/pack"
 )
 
-// word reads a Word document.
+// word reads one Word document.
 type word struct {
-	ctx     context.Context //nolint:containedctx // it lives as long as the call that it is of
+	ctx     context.Context //nolint:containedctx // it lives as long as the call to DOCX
 	e       *pack.Elements
 	out     *parse.Writer
 	styles  styles
 	chosen  choices
-	notes   map[string][]string // footnotes' and endnotes' paragraphs, by kind and id
-	holding int                 // above 0: blocks are held, not told
+	notes   map[string][]string // paragraphs of footnotes and endnotes, by kind and id
+	holding int                 // above 0: blocks are collected in held instead of written
 	held    []document.Block
-	due     []string // footnotes whose marks were met
-	page    int      // 0: the file has no pages
-	breaks  func(xml.StartElement) bool
-	row     *tableRow // the innermost row that is being read
+	due     []string                    // ids of notes whose marks were read
+	page    int                         // 0: the document has no page breaks
+	breaks  func(xml.StartElement) bool // reports whether an element ends a page
+	row     *tableRow                   // the innermost open row
 	deleted bool
 }
 
@@ -47,15 +47,18 @@ func DOCX(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 	if err != nil {
 		return info, err
 	}
+
 	w := &word{ctx: ctx, out: out, chosen: choices{}, notes: map[string][]string{}}
 	if w.styles, err = readStyles(a, related(rels, "styles")); err != nil {
 		return info, err
 	}
+
 	for _, kind := range []string{"footnote", "endnote"} {
 		if err := w.readNotes(a, related(rels, kind+"s"), kind); err != nil {
 			return info, err
 		}
 	}
+
 	content, err := a.Read(part)
 	if err != nil {
 		return info, err
@@ -63,29 +66,32 @@ func DOCX(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 	if err := w.body(content); err != nil {
 		return info, err
 	}
+
 	info.Notes = w.leftOut(rels)
 	return info, nil
 }
 
+// leftOut returns notes about content that was not read.
 func (w *word) leftOut(rels map[string]relation) []string {
 	var notes []string
 	if related(rels, "header") != "" || related(rels, "footer") != "" {
-		notes = append(notes, "Headers and footers of the pages were left out.")
+		notes = append(notes, "Page headers and footers were omitted.")
 	}
 	if related(rels, "comments") != "" {
-		notes = append(notes, "Comments were left out.")
+		notes = append(notes, "Comments were omitted.")
 	}
 	if w.deleted {
-		notes = append(notes, "Text that was marked as deleted was left out.")
+		notes = append(notes, "Text marked as deleted was omitted.")
 	}
 	if related(rels, "aFChunk") != "" {
-		notes = append(notes, "Another document inside of this one was left out.")
+		notes = append(notes, "An embedded document was omitted.")
 	}
 	return notes
 }
 
-// paged finds out what ends a page: where Word has said where its pages ended that counts, else what the writer broke.
-func (w *word) paged(content []byte) {
+// findPageBreaks decides what ends a page: the page breaks that Word rendered, or else explicit
+// page breaks.
+func (w *word) findPageBreaks(content []byte) {
 	switch {
 	case bytes.Contains(content, []byte("lastRenderedPageBreak")):
 		w.page = 1
@@ -100,14 +106,15 @@ func (w *word) paged(content []byte) {
 	}
 }
 
-// body reads the text.
+// body reads the main text.
 func (w *word) body(content []byte) error {
-	w.paged(content)
+	w.findPageBreaks(content)
 	if w.page > 0 {
 		if err := w.out.Page(1); err != nil {
 			return err
 		}
 	}
+
 	w.e = pack.NewElements(content)
 	err := w.e.Each(func(s xml.StartElement) error {
 		if s.Name.Local != "body" {
@@ -121,21 +128,22 @@ func (w *word) body(content []byte) error {
 	return w.flushNotes()
 }
 
-// on is what an element says that is there or not.
+// on returns the value of an on/off property element.
 func on(s xml.StartElement) bool {
 	val := pack.Attr(s, "val")
 	return val != "0" && val != "false" && val != "off"
 }
 
-// readNotes reads footnotes or endnotes, which are told behind the paragraphs that have their marks.
+// readNotes reads footnotes or endnotes. They are written after the paragraphs with their marks.
 func (w *word) readNotes(a *pack.Archive, part, kind string) error {
 	if part == "" {
 		return nil
 	}
 	e, err := a.XML(part)
 	if err != nil {
-		return none(err)
+		return ignoreMissing(err)
 	}
+
 	w.e, w.breaks = e, func(xml.StartElement) bool { return false }
 	return e.Each(func(s xml.StartElement) error {
 		if s.Name.Local != kind {
@@ -149,7 +157,7 @@ func (w *word) readNotes(a *pack.Archive, part, kind string) error {
 	})
 }
 
-// hold gives the texts of the blocks that a function tells.
+// hold calls read and returns the texts of the blocks that it puts, without writing them.
 func (w *word) hold(read func() error) ([]string, error) {
 	before := w.held
 	w.held = nil
@@ -164,34 +172,34 @@ func (w *word) hold(read func() error) ([]string, error) {
 	return texts, err
 }
 
-// passed are elements whose content is no text of the document.
-var passed = map[string]bool{
+// ignoredElements lists elements whose content is not text of the document.
+var ignoredElements = map[string]bool{
 	"del": true, "moveFrom": true, "sdtPr": true, "sdtEndPr": true, "sectPr": true, "tblPr": true, "tblGrid": true, "trPr": true,
 	"tcPr": true, "rPr": true, "instrText": true, "delText": true, "delInstrText": true, "rt": true, "pPrChange": true, "rubyPr": true,
 	"customXmlPr": true, "smartTagPr": true, "tblPrEx": true, "fldData": true,
 }
 
-// pass skips what is not read, and reports that it did.
-func (w *word) pass(s xml.StartElement) (bool, error) {
+// skipIgnored skips an element that is not read, and reports whether it did.
+func (w *word) skipIgnored(s xml.StartElement) (bool, error) {
 	name := s.Name.Local
-	if !passed[name] && !w.chosen.skip(name, w.e.Depth()) {
+	if !ignoredElements[name] && !w.chosen.skip(name, w.e.Depth()) {
 		return false, nil
 	}
 	w.deleted = w.deleted || name == "del" || name == "moveFrom"
 	return true, w.e.Skip()
 }
 
-// each calls f for each child of the current element, except those that are not read.
+// each calls f for each child of the current element, except children that are not read.
 func (w *word) each(f func(s xml.StartElement) error) error {
 	return w.e.Each(func(s xml.StartElement) error {
-		if skipped, err := w.pass(s); skipped || err != nil {
+		if skipped, err := w.skipIgnored(s); skipped || err != nil {
 			return err
 		}
 		return f(s)
 	})
 }
 
-// blocks reads the paragraphs and tables up to the end of the element whose start was given last.
+// blocks reads the paragraphs and tables of the current element.
 func (w *word) blocks() error {
 	return w.each(func(s xml.StartElement) error {
 		switch s.Name.Local {
@@ -204,6 +212,7 @@ func (w *word) blocks() error {
 	})
 }
 
+// put writes a block, or collects it while blocks are held.
 func (w *word) put(b document.Block) error {
 	if strings.TrimSpace(b.Text) == "" {
 		return nil
@@ -215,7 +224,7 @@ func (w *word) put(b document.Block) error {
 	return w.out.Put(b)
 }
 
-// flushNotes tells the footnotes that are due.
+// flushNotes writes the notes whose marks were read.
 func (w *word) flushNotes() error {
 	if w.holding > 0 {
 		return nil
@@ -224,7 +233,7 @@ func (w *word) flushNotes() error {
 	w.due = nil
 	for _, id := range due {
 		texts := w.notes[id]
-		delete(w.notes, id) // once, however many marks it has
+		delete(w.notes, id) // once, even with several marks
 		for _, t := range slices.Clone(texts) {
 			if err := w.out.Paragraph(t); err != nil {
 				return err
@@ -234,17 +243,18 @@ func (w *word) flushNotes() error {
 	return nil
 }
 
-// nextPage begins the next page; inside of a table with the row that begins on it.
+// nextPage begins the next page. In a table, the row records the page break.
 func (w *word) nextPage() error {
 	switch {
 	case w.page == 0:
 		return nil
 	case w.row != nil:
-		w.row.broken(w)
+		w.row.pageBreak(w)
 		return nil
 	case w.holding > 0:
 		return nil
 	}
+
 	if err := w.ctx.Err(); err != nil {
 		return err
 	}

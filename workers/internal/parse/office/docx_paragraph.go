@@ -8,19 +8,19 @@ import (
 	"parley/workers/internal/parse/pack"
 )
 
-// wordParagraph is a paragraph that is being read.
+// wordParagraph is an open paragraph.
 type wordParagraph struct {
 	text  strings.Builder
 	style string
-	level int // what the paragraph says itself: -1 nothing
-	list  int // 1: an item, -1: none, 0: it says nothing
+	level int // the paragraph's own outline level; -1: unset
+	list  int // 1: an item, -1: no item, 0: unset
 	boxes []document.Block
 }
 
-// paragraph reads a paragraph up to its end, and tells it; text boxes and footnotes of it come behind it.
+// paragraph reads and writes a paragraph. Its text boxes and footnotes follow it.
 func (w *word) paragraph() error {
 	p := &wordParagraph{level: -1}
-	reading := false // inside of a text element
+	reading := false // inside a text element
 	for depth := w.e.Depth(); w.e.Depth() >= depth; {
 		t, err := w.e.Next()
 		if err != nil {
@@ -41,7 +41,8 @@ func (w *word) paragraph() error {
 			reading = false
 		}
 	}
-	if err := w.tell(p); err != nil {
+
+	if err := w.writeParagraph(p); err != nil {
 		return err
 	}
 	for _, b := range p.boxes {
@@ -52,14 +53,15 @@ func (w *word) paragraph() error {
 	return w.flushNotes()
 }
 
-// inside takes an element of a paragraph.
+// inside processes an element in a paragraph.
 func (w *word) inside(p *wordParagraph, s xml.StartElement) error {
-	if skipped, err := w.pass(s); skipped || err != nil {
+	if skipped, err := w.skipIgnored(s); skipped || err != nil {
 		return err
 	}
 	if w.breaks(s) {
-		return w.broken(p)
+		return w.splitPage(p)
 	}
+
 	switch s.Name.Local {
 	case "pPr":
 		return w.paragraphProperties(p)
@@ -73,16 +75,16 @@ func (w *word) inside(p *wordParagraph, s xml.StartElement) error {
 		w.due = append(w.due, strings.TrimSuffix(s.Name.Local, "Reference")+pack.Attr(s, "id"))
 	case "txbxContent":
 		return w.box(p)
-	case "p", "tbl": // only a broken file has them here
+	case "p", "tbl": // only in damaged files
 		p.text.WriteByte('\n')
 	}
 	return nil
 }
 
-// broken tells what of a paragraph stands on the page that ends.
-func (w *word) broken(p *wordParagraph) error {
+// splitPage ends the page inside a paragraph. It writes the text before the break first.
+func (w *word) splitPage(p *wordParagraph) error {
 	if w.holding == 0 && strings.TrimSpace(p.text.String()) != "" {
-		if err := w.tell(p); err != nil {
+		if err := w.writeParagraph(p); err != nil {
 			return err
 		}
 		p.text.Reset()
@@ -107,7 +109,8 @@ func (w *word) box(p *wordParagraph) error {
 	return err
 }
 
-func (w *word) tell(p *wordParagraph) error {
+// writeParagraph writes a paragraph as a heading, a list item or text.
+func (w *word) writeParagraph(p *wordParagraph) error {
 	b := document.Block{Kind: document.Paragraph, Text: p.text.String()}
 	level := p.level
 	if level < 0 {
@@ -122,7 +125,7 @@ func (w *word) tell(p *wordParagraph) error {
 	return w.put(b)
 }
 
-// paragraphProperties reads what a paragraph is.
+// paragraphProperties reads the properties of a paragraph.
 func (w *word) paragraphProperties(p *wordParagraph) error {
 	return w.each(func(s xml.StartElement) error {
 		switch s.Name.Local {

@@ -10,11 +10,11 @@ import (
 	"parley/workers/internal/parse/pack"
 )
 
-// maxSpan is how many columns a cell may span, and a row have.
+// maxSpan bounds the columns that a cell spans, and the columns of a row.
 const maxSpan = 1000
 
-// tableRow is a row that is being read. A page that ends in it ends before it where nothing of the row was read yet, else behind
-// it: once, though each of its cells may say so.
+// tableRow is an open row. A page break inside a row moves before the row if nothing of the row
+// was read yet, and after it otherwise. Several cells may report the same break.
 type tableRow struct {
 	cells         []string
 	head          bool
@@ -28,8 +28,9 @@ func (r *tableRow) touch() {
 	}
 }
 
-func (r *tableRow) broken(w *word) {
-	if w.holding > 1 { // a table in a table
+// pageBreak records a page break in the row.
+func (r *tableRow) pageBreak(w *word) {
+	if w.holding > 1 { // a nested table
 		return
 	}
 	if r.touched {
@@ -39,12 +40,13 @@ func (r *tableRow) broken(w *word) {
 	}
 }
 
-// table reads a table. One of a single column is there for the looks: what is in it is told as it is.
+// table reads a table. A table with a single column is layout; its content is written as normal
+// text.
 func (w *word) table() error {
 	outer := w.row
 	defer func() { w.row = outer }()
 	columns, rows := 0, 0
-	var first *tableRow // held until it is known that others follow
+	var first *tableRow // held until a second row is known
 	err := w.e.Each(func(s xml.StartElement) (err error) {
 		switch s.Name.Local {
 		case "tblGrid":
@@ -63,9 +65,9 @@ func (w *word) table() error {
 			}
 			before := first
 			first = nil
-			return w.tellRows(before, r, columns)
+			return w.writeRows(before, r, columns)
 		default:
-			_, err = w.pass(s)
+			_, err = w.skipIgnored(s)
 		}
 		return err
 	})
@@ -73,24 +75,26 @@ func (w *word) table() error {
 		return err
 	}
 	if first != nil {
-		if err := w.tellRow(first); err != nil {
+		if err := w.writeRow(first); err != nil {
 			return err
 		}
 	}
 	return w.flushNotes()
 }
 
-// tellRows tells a row, and before it the first one when that was held: it names the columns when it looks like that.
-func (w *word) tellRows(first, r *tableRow, columns int) error {
+// writeRows writes a row, after the first row if that was held. The first row becomes a header if
+// it looks like one.
+func (w *word) writeRows(first, r *tableRow, columns int) error {
 	if first != nil {
 		first.head = first.head || parse.NamesColumns(first.cells, max(columns, len(r.cells)))
-		if err := w.tellRow(first); err != nil {
+		if err := w.writeRow(first); err != nil {
 			return err
 		}
 	}
-	return w.tellRow(r)
+	return w.writeRow(r)
 }
 
+// grid counts the columns of a table.
 func (w *word) grid() (columns int, err error) {
 	err = w.e.Each(func(s xml.StartElement) error {
 		if s.Name.Local == "gridCol" {
@@ -101,13 +105,15 @@ func (w *word) grid() (columns int, err error) {
 	return columns, err
 }
 
-func (w *word) tellRow(r *tableRow) error {
+// writeRow writes a row, with its page breaks.
+func (w *word) writeRow(r *tableRow) error {
 	w.row = nil
 	if r.before {
 		if err := w.nextPage(); err != nil {
 			return err
 		}
 	}
+
 	if err := w.put(document.Block{Kind: document.Row, Head: r.head, Text: parse.Cells(r.cells)}); err != nil {
 		return err
 	}
@@ -117,7 +123,7 @@ func (w *word) tellRow(r *tableRow) error {
 	return nil
 }
 
-// tableRow reads a row up to its end.
+// tableRow reads a row.
 func (w *word) tableRow() (*tableRow, error) {
 	r := &tableRow{}
 	outer := w.row
@@ -130,14 +136,14 @@ func (w *word) tableRow() (*tableRow, error) {
 		case "tc":
 			err = w.cell(r)
 		default:
-			_, err = w.pass(s)
+			_, err = w.skipIgnored(s)
 		}
 		return err
 	})
 	return r, err
 }
 
-// headRow reads what a row is.
+// headRow reads a row's properties and reports a header row.
 func (w *word) headRow() (head bool, err error) {
 	err = w.e.Each(func(s xml.StartElement) error {
 		if s.Name.Local == "tblHeader" {
@@ -148,7 +154,7 @@ func (w *word) headRow() (head bool, err error) {
 	return head, err
 }
 
-// cell reads a cell; one that spans several columns is followed by empty ones.
+// cell reads a cell. A cell that spans several columns is followed by empty ones.
 func (w *word) cell(r *tableRow) error {
 	span := 1
 	texts, err := w.hold(func() error {
@@ -162,11 +168,12 @@ func (w *word) cell(r *tableRow) error {
 				err = w.table()
 			case "tcPr", "sdt", "sdtContent":
 			default:
-				_, err = w.pass(s)
+				_, err = w.skipIgnored(s)
 			}
 			return err
 		})
 	})
+
 	if err != nil || len(r.cells) >= maxSpan {
 		return err
 	}

@@ -10,23 +10,25 @@ import (
 	"parley/workers/internal/parse/pack"
 )
 
-// maxTitle is the length in bytes from which a title takes no further paragraph: each one copies those before it.
+// maxTitle is the length in bytes from which a title takes no further paragraph. Each addition
+// copies the title.
 const maxTitle = 10_000
 
 // drawing reads the shapes of a slide, of its notes, or of a diagram.
 type drawing struct {
 	e       *pack.Elements
 	chosen  choices
-	notes   bool // only the text of the notes is read
+	notes   bool // read only the notes' text
 	diagram bool
 	title   string
 	hidden  bool
 	blocks  []document.Block
-	holder  string // what the shape holds: title, body, …; "" when it is no placeholder
-	rows    bool   // the table's first row names its columns
-	row     int    // of the table
+	holder  string // type of the shape's placeholder: title, body, …; "" for none
+	rows    bool   // the first row of the table is a header
+	row     int    // number of the row in the table
 }
 
+// read reads all shapes of the part.
 func (d *drawing) read() error {
 	return d.e.Each(func(s xml.StartElement) error {
 		if d.chosen.skip(s.Name.Local, d.e.Depth()) {
@@ -58,12 +60,14 @@ func (d *drawing) element(s xml.StartElement) error {
 	return nil
 }
 
-// paragraph tells a paragraph: what a title holds becomes the title, what a body holds are items unless it says otherwise.
+// paragraph reads a paragraph. Text of a title placeholder becomes the title. Text of a body
+// placeholder is a list item unless it has no bullet.
 func (d *drawing) paragraph() error {
 	text, bullet, err := d.words()
 	if err != nil || strings.TrimSpace(text) == "" {
 		return err
 	}
+
 	kind := document.Paragraph
 	switch d.holder {
 	case "title", "ctrTitle":
@@ -85,11 +89,13 @@ func (d *drawing) paragraph() error {
 			kind = document.Item
 		}
 	}
+
 	d.blocks = append(d.blocks, document.Block{Kind: kind, Text: text})
 	return nil
 }
 
-// words reads a paragraph up to its end; bullet is above 0 when it says that it has one, below when it says that it has none.
+// words reads a paragraph's text. bullet is positive if the paragraph has a bullet, negative if
+// it excludes one, and 0 if it does not say.
 func (d *drawing) words() (text string, bullet int, err error) {
 	var b strings.Builder
 	reading := false
@@ -128,9 +134,9 @@ func (d *drawing) words() (text string, bullet int, err error) {
 	return b.String(), bullet, nil
 }
 
-// tableRow tells a row up to its end.
+// tableRow reads a row of a table.
 func (d *drawing) tableRow() error {
-	var cells [][]string // by paragraph
+	var cells [][]string // paragraphs of each cell
 	err := d.e.Each(func(s xml.StartElement) error {
 		switch s.Name.Local {
 		case "tc":
@@ -147,7 +153,7 @@ func (d *drawing) tableRow() error {
 		if len(cells) > maxSpan {
 			return &document.Failure{
 				Code:    document.TooLarge,
-				Message: "A table of the document has more than " + strconv.Itoa(maxSpan) + " columns, which is more than is read.",
+				Message: "A table of the document has more than " + strconv.Itoa(maxSpan) + " columns, the maximum.",
 			}
 		}
 		return nil
@@ -159,6 +165,7 @@ func (d *drawing) tableRow() error {
 	for i, paragraphs := range cells {
 		texts[i] = strings.Join(paragraphs, "\n")
 	}
+
 	d.row++
 	d.blocks = append(d.blocks, document.Block{Kind: document.Row, Head: d.row == 1 && d.rows, Text: parse.Cells(texts)})
 	return nil

@@ -10,10 +10,10 @@ import (
 	"parley/workers/internal/parse/pack"
 )
 
-// relation is what a part says of another that belongs to it.
+// relation is a relationship of a part to another part.
 type relation struct{ kind, part string }
 
-// relations are those of a part by their ids; a part without any has none.
+// relations returns the relationships of a part by id.
 func relations(a *pack.Archive, of string) (map[string]relation, error) {
 	dir, name := path.Split(of)
 	e, err := a.XML(dir + "_rels/" + name + ".rels")
@@ -23,6 +23,7 @@ func relations(a *pack.Archive, of string) (map[string]relation, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	all := map[string]relation{}
 	err = e.Each(func(s xml.StartElement) error {
 		if s.Name.Local != "Relationship" || pack.Attr(s, "TargetMode") == "External" {
@@ -38,7 +39,7 @@ func relations(a *pack.Archive, of string) (map[string]relation, error) {
 	return all, err
 }
 
-// related is the part of a kind that belongs to another; "" when there is none.
+// related returns the related part of a kind, or "".
 func related(all map[string]relation, kind string) string {
 	for _, r := range all {
 		if r.kind == kind {
@@ -48,7 +49,7 @@ func related(all map[string]relation, kind string) string {
 	return ""
 }
 
-// mainPart is the part that a package is about.
+// mainPart returns the main part of a package.
 func mainPart(a *pack.Archive, usual string) (string, error) {
 	all, err := relations(a, "")
 	if err != nil {
@@ -63,14 +64,15 @@ func mainPart(a *pack.Archive, usual string) (string, error) {
 	return "", &document.Failure{Code: document.Damaged, Message: "The document is damaged: its main part is missing."}
 }
 
-// properties are what a package says of itself.
+// properties returns a package's title and language.
 func properties(a *pack.Archive) (document.Info, error) {
 	var info document.Info
 	e, err := a.XML("docProps/core.xml")
 	if err != nil {
-		return info, none(err)
+		return info, ignoreMissing(err)
 	}
-	_ = e.Each(func(s xml.StartElement) (err error) { // a fault in the metadata does not fail the document
+
+	_ = e.Each(func(s xml.StartElement) (err error) { // ignore errors in metadata
 		switch s.Name.Local {
 		case "title":
 			info.Title, err = e.Text()
@@ -82,18 +84,19 @@ func properties(a *pack.Archive) (document.Info, error) {
 	return info, nil
 }
 
-// none makes of a part's absence no error.
-func none(err error) error {
+// ignoreMissing returns nil for the error of a missing part.
+func ignoreMissing(err error) error {
 	if errors.Is(err, pack.ErrNoPart) {
 		return nil
 	}
 	return err
 }
 
-// choices see to it that of alternatives for programs of several ages one is read.
+// choices selects one of the alternatives that a document contains for programs of different
+// ages. The key is the depth of the group, the value whether an alternative was taken.
 type choices map[int]bool
 
-// skip reports an alternative that is not to be read, at the depth where it stands.
+// skip reports whether an element at a depth is an alternative that must be skipped.
 func (c choices) skip(name string, depth int) bool {
 	switch name {
 	case "AlternateContent":

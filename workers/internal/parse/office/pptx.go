@@ -12,7 +12,7 @@ import (
 	"parley/workers/internal/parse/pack"
 )
 
-// PPTX reads a PowerPoint presentation: each slide is a page.
+// PPTX reads a PowerPoint presentation. Each slide is a page.
 func PPTX(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info, error) {
 	a, err := pack.Open(in.Content)
 	if err != nil {
@@ -26,16 +26,19 @@ func PPTX(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 	if err != nil {
 		return info, err
 	}
-	if strings.EqualFold(info.Title, "PowerPoint Presentation") { // what PowerPoint calls all of them
+	if strings.EqualFold(info.Title, "PowerPoint Presentation") { // PowerPoint's default title
 		info.Title = ""
 	}
+
 	slides, err := slidesFor(a, part)
 	if err != nil {
 		return info, err
 	}
+
 	if err := out.Pages(len(slides)); err != nil {
 		return info, err
 	}
+
 	for i, part := range slides {
 		if err := ctx.Err(); err != nil {
 			return info, err
@@ -45,31 +48,33 @@ func PPTX(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 			return info, err
 		}
 		if s.hidden {
-			info.Notes = append(info.Notes, fmt.Sprintf("Slide %d is hidden when the presentation is shown; its text was read.", i+1))
+			info.Notes = append(info.Notes, fmt.Sprintf("Slide %d is hidden in the presentation; its text was read.", i+1))
 		}
 		if info.Title == "" && i == 0 {
 			info.Title = s.title
 		}
-		if err := s.tell(out, i+1); err != nil {
+		if err := s.write(out, i+1); err != nil {
 			return info, err
 		}
 	}
 	if len(info.Notes) > 5 {
-		info.Notes = []string{fmt.Sprintf("%d slides are hidden when the presentation is shown; their text was read.", len(info.Notes))}
+		info.Notes = []string{fmt.Sprintf("%d slides are hidden in the presentation; their text was read.", len(info.Notes))}
 	}
 	return info, nil
 }
 
-// slidesFor are the slides' parts in the order in which they are shown.
+// slidesFor returns the slides' parts in presentation order.
 func slidesFor(a *pack.Archive, part string) ([]string, error) {
 	rels, err := relations(a, part)
 	if err != nil {
 		return nil, err
 	}
+
 	e, err := a.XML(part)
 	if err != nil {
 		return nil, err
 	}
+
 	var slides []string
 	err = e.Each(func(s xml.StartElement) error {
 		if s.Name.Local != "sldId" {
@@ -85,7 +90,7 @@ func slidesFor(a *pack.Archive, part string) ([]string, error) {
 	return slides, err
 }
 
-// slide is what a slide says.
+// slide is the text of a slide.
 type slide struct {
 	title  string
 	blocks []document.Block
@@ -93,7 +98,8 @@ type slide struct {
 	hidden bool
 }
 
-func (s *slide) tell(out *parse.Writer, page int) error {
+// write writes a slide: its title, its text and its notes.
+func (s *slide) write(out *parse.Writer, page int) error {
 	if err := out.Page(page); err != nil {
 		return err
 	}
@@ -108,6 +114,7 @@ func (s *slide) tell(out *parse.Writer, page int) error {
 	return nil
 }
 
+// readSlide reads a slide with its notes and diagrams.
 func readSlide(a *pack.Archive, part string) (*slide, error) {
 	s := &slide{}
 	e, err := a.XML(part)
@@ -119,6 +126,7 @@ func readSlide(a *pack.Archive, part string) (*slide, error) {
 		return nil, err
 	}
 	s.title, s.blocks, s.hidden = d.title, d.blocks, d.hidden
+
 	rels, err := relations(a, part)
 	if err != nil {
 		return nil, err

@@ -9,27 +9,29 @@ import (
 	"parley/workers/internal/parse/pack"
 )
 
-// style is what a paragraph style says of the paragraphs that have it.
+// style is the part of a paragraph style that decides on headings and lists.
 type style struct {
 	name    string
 	basedOn string
-	outline int // 1 to 9; 0: text; -1: it says nothing
+	outline int // 1 to 9: heading level; 0: text; -1: unset
 	list    bool
 }
 
 type styles map[string]*style
 
-// headingName are the names that programs give to styles of headings, in their users' languages.
+// headingName matches the names of heading styles in many languages.
 var headingName = regexp.MustCompile(`(?i)^(?:heading|überschrift|berschrift|titre|título|titulo|titolo|kop|rubrik|overskrift|otsikko|nadpis|nagłówek|nagwek|` +
 	`címsor|cmsor|başlık|balk|titlu|naslov|заголовок|επικεφαλίδα|כותרת|عنوان|标题|標題|見出し|제목|หัวเรื่อง)[ _-]?([1-9])$`)
 
-// readStyles reads the styles of paragraphs. What language they name is the program's, seldom the text's, and is not read.
+// readStyles reads the paragraph styles. It ignores their language, which is usually the
+// program's rather than the text's.
 func readStyles(a *pack.Archive, part string) (styles, error) {
 	all := styles{}
 	e, err := a.XML(part)
 	if err != nil {
-		return all, none(err)
+		return all, ignoreMissing(err)
 	}
+
 	var s *style
 	err = e.Each(func(start xml.StartElement) error {
 		switch val := pack.Attr(start, "val"); start.Name.Local {
@@ -48,7 +50,8 @@ func readStyles(a *pack.Archive, part string) (styles, error) {
 	return all, err
 }
 
-// maxName bounds what a style says, in bytes: it is looked at for each paragraph that has the style.
+// maxName bounds names and values of a style, in bytes, because they are examined for each
+// paragraph.
 const maxName = 200
 
 func (s *style) set(what, val string) {
@@ -65,7 +68,7 @@ func (s *style) set(what, val string) {
 	}
 }
 
-// outline is the level of headings that an outline level means.
+// outline converts an outline level to a heading level; 0 means text.
 func outline(val string) int {
 	n, err := strconv.Atoi(val)
 	if err != nil || n < 0 || n > 8 {
@@ -74,7 +77,7 @@ func outline(val string) int {
 	return n + 1
 }
 
-// level is the level of headings that a style makes, by itself or by what it is based on; 0 for text.
+// level returns the heading level of a style, from the style or its base styles; 0 means text.
 func (all styles) level(id string) int {
 	for range 20 {
 		s := all[id]
@@ -92,6 +95,7 @@ func (all styles) level(id string) int {
 	return 0
 }
 
+// named returns the heading level of a style's name or id, or 0.
 func named(name string) int {
 	switch strings.ToLower(name) {
 	case "title", "titel":
@@ -103,7 +107,7 @@ func named(name string) int {
 	return 0
 }
 
-// listed reports a style whose paragraphs are items.
+// listed reports whether a style makes its paragraphs list items.
 func (all styles) listed(id string) bool {
 	for range 20 {
 		s := all[id]

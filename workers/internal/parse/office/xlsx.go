@@ -14,35 +14,38 @@ import (
 	"parley/workers/internal/parse/pack"
 )
 
-// What a workbook may be.
+// Limits of a workbook.
 const (
-	maxUnzipped = 256 << 20  // bytes, all parts together
-	maxCells    = 10_000_000 // with the empty ones before those that are filled
-	maxText     = 256 << 20  // bytes of cells, spaces among them: many cells may have one and the same text
-	lookAhead   = 20         // rows that tell how wide a table is
+	maxUnzipped = 256 << 20  // bytes of all parts
+	maxCells    = 10_000_000 // including empty cells before filled ones
+	maxText     = 256 << 20  // bytes of cell texts, including spaces: many cells may share one text
+	lookAhead   = 20         // rows from which a table's width is determined
 )
 
-// XLSX reads an Excel workbook: each sheet is a page, headed by its name.
+// XLSX reads an Excel workbook. Each sheet is a page with its name as heading.
 func XLSX(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info, error) {
-	a, err := pack.Open(in.Content) // what it may be is checked before the library sees it
+	a, err := pack.Open(in.Content) // checked before the library reads it
 	if err != nil {
 		return document.Info{}, err
 	}
-	if err := harmless(a); err != nil {
+	if err := checkParts(a); err != nil {
 		return document.Info{}, err
 	}
+
 	info, err := properties(a)
 	if err != nil {
 		return info, err
 	}
+
 	f, err := excelize.OpenReader(bytes.NewReader(in.Content), excelize.Options{
-		UnzipSizeLimit: maxUnzipped, UnzipXMLSizeLimit: maxUnzipped, // the same: nothing is put into files
+		UnzipSizeLimit: maxUnzipped, UnzipXMLSizeLimit: maxUnzipped, // equal, so that the library writes no temporary files
 		ShortDatePattern: "yyyy-mm-dd", LongDatePattern: "yyyy-mm-dd", LongTimePattern: "hh:mm:ss",
 	})
 	if err != nil {
 		return info, unreadable(err)
 	}
 	defer f.Close()
+
 	w := &workbook{ctx: ctx, file: f, out: out}
 	names := f.GetSheetList()
 	if err := out.Pages(len(names)); err != nil {
@@ -60,21 +63,22 @@ func XLSX(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 	return info, nil
 }
 
+// unreadable converts an error of the library to a failure, if the cause is known.
 func unreadable(err error) error {
 	switch {
 	case errors.Is(err, excelize.ErrWorkbookFileFormat), errors.Is(err, excelize.ErrWorkbookPassword):
 		return &document.Failure{Code: document.Encrypted, Message: "The workbook is protected by a password."}
 	case strings.Contains(err.Error(), "unzip size exceeds"):
 		return &document.Failure{
-			Code: document.TooLarge, Message: fmt.Sprintf("The workbook is larger than %d MiB when it is unpacked.", maxUnzipped>>20),
+			Code: document.TooLarge, Message: fmt.Sprintf("The workbook is larger than %d MiB when decompressed.", maxUnzipped>>20),
 		}
 	default:
 		return fmt.Errorf("opening the workbook: %w", err)
 	}
 }
 
-// harmless reads the small parts of a workbook as strictly as those of other documents: they say which others there are.
-func harmless(a *pack.Archive) error {
+// checkParts checks the small XML parts of a workbook as strictly as those of other documents.
+func checkParts(a *pack.Archive) error {
 	for _, name := range a.Names() {
 		lower := strings.ToLower(name)
 		if !strings.HasSuffix(lower, ".xml") && !strings.HasSuffix(lower, ".rels") {
@@ -87,16 +91,16 @@ func harmless(a *pack.Archive) error {
 		head := content[:min(len(content), 4096)]
 		if bytes.Contains(head, []byte("<!DOCTYPE")) || bytes.Contains(head, []byte("<!ENTITY")) {
 			return &document.Failure{
-				Code: document.Damaged, Message: "The document was not read: its XML declares entities of its own, which documents do not need.",
+				Code: document.Damaged, Message: "The document was rejected: its XML declares custom entities.",
 			}
 		}
 	}
 	return nil
 }
 
-// workbook tells the sheets of a workbook.
+// workbook writes the sheets of a workbook.
 type workbook struct {
-	ctx   context.Context //nolint:containedctx // it lives as long as the call that it is of
+	ctx   context.Context //nolint:containedctx // it lives as long as the call to XLSX
 	file  *excelize.File
 	out   *parse.Writer
 	notes []string
@@ -104,21 +108,22 @@ type workbook struct {
 	text  int
 }
 
-// sheet tells a sheet's rows.
+// sheet writes a sheet's rows.
 func (w *workbook) sheet(name string) error {
 	if shown, err := w.file.GetSheetVisible(name); err == nil && !shown {
 		w.notes = append(w.notes, fmt.Sprintf("The sheet %q is hidden; its text was read.", parse.Line(name, 100)))
 	}
 	rows, err := w.file.Rows(name)
 	if err != nil {
-		w.notes = append(w.notes, fmt.Sprintf("The sheet %q has no cells, and was left out.", parse.Line(name, 100)))
-		return nil // a sheet that is a chart
+		w.notes = append(w.notes, fmt.Sprintf("The sheet %q has no cells and was omitted.", parse.Line(name, 100)))
+		return nil // a chart sheet
 	}
 	defer rows.Close()
 	t := &sheetRows{out: w.out}
 	if err := w.out.Heading(1, name); err != nil {
 		return err
 	}
+
 	for rows.Next() {
 		cells, err := rows.Columns()
 		if err != nil {
@@ -126,17 +131,18 @@ func (w *workbook) sheet(name string) error {
 		}
 		if w.cells += len(cells) + 1; w.cells > maxCells {
 			return &document.Failure{
-				Code: document.TooLarge, Message: fmt.Sprintf("The sheets have more than %d cells, which is more than is read.", maxCells),
+				Code: document.TooLarge, Message: fmt.Sprintf("The sheets have more than %d cells, the maximum.", maxCells),
 			}
 		}
 		if w.cells&0xFFF < len(cells)+1 && w.ctx.Err() != nil {
 			return w.ctx.Err()
 		}
+
 		for _, c := range cells {
 			w.text += len(c)
 		}
 		if w.text > maxText {
-			return &document.Failure{Code: document.TooLarge, Message: "The sheets have more text than is read."}
+			return &document.Failure{Code: document.TooLarge, Message: "The sheets have more text than the maximum."}
 		}
 		if err := t.add(cells); err != nil {
 			return err
@@ -148,13 +154,14 @@ func (w *workbook) sheet(name string) error {
 	return t.begin()
 }
 
-// sheetRows tells rows; the first ones are held until it is known how wide the table is.
+// sheetRows writes rows. It holds the first rows until the table's width is known.
 type sheetRows struct {
 	out   *parse.Writer
 	first [][]string
 	begun bool
 }
 
+// add writes a row, or holds it until begin.
 func (t *sheetRows) add(cells []string) error {
 	if parse.Cells(cells) == "" {
 		return nil
@@ -168,7 +175,7 @@ func (t *sheetRows) add(cells []string) error {
 	return t.begin()
 }
 
-// begin tells the rows that were held: titles above the table, what names its columns, and the first of its rows.
+// begin writes the held rows: titles above the table, its header, and its first rows.
 func (t *sheetRows) begin() error {
 	if t.begun {
 		return nil
@@ -178,7 +185,8 @@ func (t *sheetRows) begin() error {
 	for _, cells := range t.first {
 		widest = max(widest, filled(cells))
 	}
-	head := true // the next one may name columns
+
+	head := true // the next row may be a header
 	for i, cells := range t.first {
 		var err error
 		if head && widest > 1 && filled(cells) == 1 {
@@ -191,6 +199,7 @@ func (t *sheetRows) begin() error {
 			return err
 		}
 	}
+
 	t.first = nil
 	return nil
 }

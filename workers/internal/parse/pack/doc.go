@@ -1,3 +1,3 @@
-// Package pack opens the ZIP archives that documents are made of, and is strict with them: what of an archive is not read of a
-// document is never inflated, what is inflated is bounded, and archives in archives are never opened.
+// Package pack opens the ZIP archives of document formats. It inflates only parts that are read,
+// bounds their size, and never opens archives inside archives.
 package pack

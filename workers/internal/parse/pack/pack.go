@@ -14,42 +14,44 @@ import (
 	"parley/workers/internal/document"
 )
 
-// What an archive may be at most.
+// Limits of an archive.
 const (
 	maxEntries = 10_000
-	maxEntry   = 128 << 20 // bytes of an entry, inflated
-	maxAll     = 512 << 20 // bytes of all entries, as they say themselves
-	maxRead    = 384 << 20 // bytes that are inflated in all
-	ratioFrom  = 8 << 20   // a larger entry that is more than maxRatio times its compressed size is a bomb
+	maxEntry   = 128 << 20 // bytes of an inflated entry
+	maxAll     = 512 << 20 // bytes of all entries, as declared
+	maxRead    = 384 << 20 // inflated bytes in total
+	ratioFrom  = 8 << 20   // an entry larger than this and maxRatio times its compressed size is a bomb
 	maxRatio   = 400
 )
 
-// Archive is an opened archive: its parts by their names.
+// Archive is an opened archive.
 type Archive struct {
 	parts map[string]*zip.File
 	names []string
 	room  int64 // bytes that may still be inflated
 }
 
-// ErrNoPart says that an archive lacks a part.
-var ErrNoPart = errors.New("the archive has no such part")
+// ErrNoPart reports that an archive lacks a part.
+var ErrNoPart = errors.New("the archive does not have this part")
 
-// Open looks an archive over, without inflating any of it. Its errors are *document.Failure.
+// Open checks an archive without inflating it. Its errors are *document.Failure.
 func Open(content []byte) (*Archive, error) {
-	if bytes.Count(content, []byte("PK\x01\x02")) > 4*maxEntries { // before the directory costs memory
+	if bytes.Count(content, []byte("PK\x01\x02")) > 4*maxEntries { // before the directory uses memory
 		return nil, tooMany()
 	}
 	r, err := zip.NewReader(bytes.NewReader(content), int64(len(content)))
 	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {
-		return nil, damaged("The file is damaged: it is no complete ZIP archive, which documents of its kind are.")
+		return nil, damaged("The file is damaged: it is not a complete ZIP archive, as its format requires.")
 	}
 	if len(r.File) > maxEntries {
 		return nil, tooMany()
 	}
+
 	a := &Archive{parts: make(map[string]*zip.File, len(r.File)), room: maxRead}
-	if err := sane(r.File); err != nil {
+	if err := checkEntries(r.File); err != nil {
 		return nil, err
 	}
+
 	for _, f := range r.File {
 		name, ok := partName(f.Name)
 		if !ok || strings.HasSuffix(f.Name, "/") {
@@ -63,7 +65,8 @@ func Open(content []byte) (*Archive, error) {
 	return a, nil
 }
 
-// partName is a name that leads nowhere else; false when it is to be ignored.
+// partName returns the normalized name of an entry, or false for a name to ignore, such as one
+// that leaves the archive.
 func partName(name string) (string, bool) {
 	name = strings.TrimPrefix(strings.ReplaceAll(name, `\`, "/"), "/")
 	if name == "" || strings.ContainsAny(name, "\x00:") || path.Clean(name) != strings.TrimSuffix(name, "/") || strings.HasPrefix(name, "..") {
@@ -72,41 +75,42 @@ func partName(name string) (string, bool) {
 	return name, true
 }
 
-// sane refuses what no writer of documents makes: bombs, and entries that lie over each other.
-func sane(files []*zip.File) error {
+// checkEntries rejects archives that no document program writes: bombs, and overlapping entries.
+func checkEntries(files []*zip.File) error {
 	type extent struct{ from, to int64 }
 	places := make([]extent, 0, len(files))
 	var all uint64
 	for _, f := range files {
 		all += min(f.UncompressedSize64, 1<<40)
 		if all > maxAll {
-			return bomb("its parts inflate to more than %d MiB", maxAll>>20)
+			return bomb("its parts expand to more than %d MiB", maxAll>>20)
 		}
 		if f.UncompressedSize64 > ratioFrom && f.UncompressedSize64/maxRatio > f.CompressedSize64 {
-			return bomb("a part of it inflates to more than %d times its size", maxRatio)
+			return bomb("a part of it expands to more than %d times its size", maxRatio)
 		}
 		from, err := f.DataOffset()
 		if err != nil {
-			return damaged("The file is damaged: its ZIP archive is not whole.")
+			return damaged("The file is damaged: its ZIP archive is incomplete.")
 		}
 		places = append(places, extent{from - 30 - int64(len(f.Name)), from + int64(min(f.CompressedSize64, 1<<40))})
 	}
+
 	slices.SortFunc(places, func(a, b extent) int { return cmp.Compare(a.from, b.from) })
 	for i := 1; i < len(places); i++ {
 		if places[i].from < places[i-1].to {
-			return damaged("The file was not read: parts of its ZIP archive lie over each other, as no program writes them.")
+			return damaged("The file was rejected: parts of its ZIP archive overlap.")
 		}
 	}
 	return nil
 }
 
-// Names are the names of all parts, in the archive's order.
+// Names returns the names of all parts, in the archive's order.
 func (a *Archive) Names() []string { return a.names }
 
-// Has reports that there is a part.
+// Has reports whether a part exists.
 func (a *Archive) Has(name string) bool { return a.parts[key(name)] != nil }
 
-// Read inflates a part: ErrNoPart when there is none, else *document.Failure.
+// Read inflates a part. Its error is ErrNoPart if there is none, otherwise a *document.Failure.
 func (a *Archive) Read(name string) ([]byte, error) {
 	f := a.parts[key(name)]
 	if f == nil {
@@ -115,21 +119,23 @@ func (a *Archive) Read(name string) ([]byte, error) {
 	if f.Flags&1 != 0 {
 		return nil, &document.Failure{Code: document.Encrypted, Message: "The document is protected by a password."}
 	}
+
 	limit := min(int64(maxEntry), a.room)
 	if f.UncompressedSize64 > uint64(limit) {
-		return nil, bomb("its parts inflate to more than is read")
+		return nil, bomb("its parts expand to more than the limit")
 	}
+
 	r, err := f.Open()
 	if err != nil {
-		return nil, damaged("The file is damaged: a part of it is packed in a way that documents are not.")
+		return nil, damaged("The file is damaged: a part of it has an unsupported compression method.")
 	}
 	defer r.Close()
 	content, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if int64(len(content)) > limit {
-		return nil, bomb("its parts inflate to more than is read")
+		return nil, bomb("its parts expand to more than the limit")
 	}
 	if err != nil {
-		return nil, damaged("The file is damaged: a part of it cannot be unpacked.")
+		return nil, damaged("The file is damaged: a part of it cannot be decompressed.")
 	}
 	a.room -= int64(len(content))
 	return content, nil
@@ -141,12 +147,12 @@ func key(name string) string {
 
 func tooMany() error {
 	return &document.Failure{
-		Code: document.TooLarge, Message: fmt.Sprintf("The file is an archive of more than %d parts, which is more than is read.", maxEntries),
+		Code: document.TooLarge, Message: fmt.Sprintf("The file is an archive of more than %d parts, the maximum.", maxEntries),
 	}
 }
 
 func bomb(how string, args ...any) error {
-	return &document.Failure{Code: document.TooLarge, Message: "The file is too large when it is unpacked: " + fmt.Sprintf(how, args...) + "."}
+	return &document.Failure{Code: document.TooLarge, Message: "The file is too large when decompressed: " + fmt.Sprintf(how, args...) + "."}
 }
 
 func damaged(message string) error {

@@ -13,11 +13,11 @@ import (
 	text "parley/workers/internal/parse/charset"
 )
 
-// maxDepth is how deep elements may stand in each other.
+// maxDepth is the maximum nesting depth of elements.
 const maxDepth = 200
 
-// Elements are the tokens of an XML part, one by one: start and end elements and characters. Entities of its own, external ones
-// and nesting without measure end the reading with a failure.
+// Elements reads the tokens of an XML part: start and end elements and characters. It fails for
+// entity declarations and for too deep nesting.
 type Elements struct {
 	decoder *xml.Decoder
 	depth   int
@@ -32,14 +32,14 @@ func (a *Archive) XML(name string) (*Elements, error) {
 	return NewElements(content), nil
 }
 
-// NewElements reads XML.
+// NewElements returns a reader of an XML document.
 func NewElements(content []byte) *Elements {
 	if decoded, wide := text.Wide(content); wide {
 		content = []byte(decoded)
 	}
 	d := xml.NewDecoder(bytes.NewReader(content))
 	d.CharsetReader = func(label string, r io.Reader) (io.Reader, error) {
-		if len(label) > 3 && (label[:3] == "utf" || label[:3] == "UTF") { // it was decoded before
+		if len(label) > 3 && (label[:3] == "utf" || label[:3] == "UTF") { // already decoded
 			return r, nil
 		}
 		return charset.NewReaderLabel(label, r)
@@ -47,7 +47,7 @@ func NewElements(content []byte) *Elements {
 	return &Elements{decoder: d}
 }
 
-// Next gives the next token, io.EOF at the end.
+// Next returns the next token, or io.EOF at the end.
 func (e *Elements) Next() (xml.Token, error) {
 	for {
 		t, err := e.decoder.Token()
@@ -62,7 +62,7 @@ func (e *Elements) Next() (xml.Token, error) {
 			if e.depth++; e.depth > maxDepth {
 				return nil, &document.Failure{
 					Code:    document.TooLarge,
-					Message: fmt.Sprintf("Elements of the document stand more than %d deep in each other, which is deeper than is read.", maxDepth),
+					Message: fmt.Sprintf("Elements of the document are nested more than %d levels deep, the maximum.", maxDepth),
 				}
 			}
 			return t, nil
@@ -73,14 +73,14 @@ func (e *Elements) Next() (xml.Token, error) {
 			return t, nil
 		case xml.Directive:
 			if bytes.Contains(t, []byte("[")) || bytes.Contains(t, []byte("ENTITY")) {
-				return nil, damaged("The document was not read: its XML declares entities of its own, which documents do not need.")
+				return nil, damaged("The document was rejected: its XML declares custom entities.")
 			}
 		}
 	}
 }
 
-// Each calls f for each element in the one whose start was given last, up to its end; before the first one, in the document. f may
-// read an element to its end: else its elements follow.
+// Each calls f for each descendant of the element whose start was read last, or of the document.
+// f may read an element to its end; otherwise Each continues with the element's children.
 func (e *Elements) Each(f func(s xml.StartElement) error) error {
 	for depth := e.depth; e.depth >= depth; {
 		t, err := e.Next()
@@ -99,7 +99,7 @@ func (e *Elements) Each(f func(s xml.StartElement) error) error {
 	return nil
 }
 
-// Skip passes over the element whose start was given last.
+// Skip skips the element whose start was read last.
 func (e *Elements) Skip() error {
 	for depth := e.depth; e.depth >= depth; {
 		if _, err := e.Next(); err != nil {
@@ -109,7 +109,7 @@ func (e *Elements) Skip() error {
 	return nil
 }
 
-// Attr is an attribute of an element by its local name; "" when there is none.
+// Attr returns an attribute of an element by its local name, or "".
 func Attr(s xml.StartElement, name string) string {
 	for _, a := range s.Attr {
 		if a.Name.Local == name {
@@ -119,10 +119,10 @@ func Attr(s xml.StartElement, name string) string {
 	return ""
 }
 
-// Depth is how deep the element stands whose start was given last.
+// Depth returns the nesting depth of the element whose start was read last.
 func (e *Elements) Depth() int { return e.depth }
 
-// Text gives the characters of the element whose start was given last, up to its end.
+// Text returns the characters in the element whose start was read last.
 func (e *Elements) Text() (string, error) {
 	var b bytes.Buffer
 	for depth := e.depth; e.depth >= depth; {

@@ -14,8 +14,8 @@ import (
 	"parley/workers/internal/parse"
 )
 
-// BenchmarkLayout is all that is done with what pdftotext prints, up to the lines that are told: of the file at PDF, or of 36 pages of
-// our own.
+// BenchmarkLayout processes the output of pdftotext up to the written lines: for the file in the
+// environment variable PDF, or for 36 generated pages.
 func BenchmarkLayout(b *testing.B) {
 	path := os.Getenv("PDF")
 	if path == "" {

@@ -1,5 +1,6 @@
-// Package pdf reads PDF documents with the programs of poppler, and pages that are only images with tesseract where that is
-// installed. It runs in the sandboxed child only, and so do the programs.
+// Package pdf reads PDF documents with the programs of poppler. Pages that consist of images are
+// read with tesseract if it is installed. The package and these programs run only in the
+// sandboxed reader process.
 //
 //	pdfinfo ─────────────────────► pages, title
 //	pdftotext -tsv ─► scanner ─► page ─► layout ─► blocks

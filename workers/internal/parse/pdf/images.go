@@ -20,37 +20,38 @@ import (
 
 const (
 	ocrDPI     = 300
-	ocrPixels  = 3500 // of the longer side
-	lookPixels = 300  // that a page is looked at with, to see whether there is anything on it
+	ocrPixels  = 3500 // pixels of the longer side
+	lookPixels = 300  // pixels for a check whether a page is blank
 	maxLooks   = 40
-	// ocrShare is the part of the time for all after which no further image is read.
+	// ocrShare is the share of the time limit after which no further image is read.
 	ocrShare     = 0.75
 	maxLanguages = 8
 	tsvSize      = 16 << 20
-	// leastConfidence is the least confidence, of 100, of a word.
-	leastConfidence = 20
-	// recognizedBody makes heights count for less, for those of recognized lines depend on which letters are in them.
+	// minConfidence is the minimum confidence of a word, out of 100.
+	minConfidence = 20
+	// recognizedScale enlarges the body's height on recognized pages, because the height of a
+	// recognized line depends on its letters.
 	recognizedScale = 1.25
 )
 
-// images reads the pages that have no words, and notes what came of them.
+// images reads pages without words, and records the outcomes.
 type images struct {
 	config     Config
 	began      time.Time
 	asked      bool
-	langs      string // "" when images are not read
+	langs      string // languages for tesseract; "" if images are not read
 	looks      int
-	blank      []int // pages on which nothing is, or no words
-	unread     []int // for want of tesseract
-	late       []int // for want of time
-	failed     []int // tesseract or pdftoppm gave up
+	blank      []int // pages without content or without words
+	unread     []int // pages not read because tesseract is missing
+	late       []int // pages not read because the time was over
+	failed     []int // pages on which pdftoppm or tesseract failed
 	recognized []int
 	scratch    string
 }
 
 func newImages(c Config) *images { return &images{config: c, began: time.Now()} }
 
-// read fills a page without words with those that are recognized on it.
+// read fills a page without words with recognized text.
 func (m *images) read(ctx context.Context, p *page) error {
 	if !m.available(ctx) {
 		if m.looks++; m.looks <= maxLooks {
@@ -63,12 +64,14 @@ func (m *images) read(ctx context.Context, p *page) error {
 		m.unread = append(m.unread, p.number)
 		return ctx.Err()
 	}
-	if m.late != nil || m.spent() {
+	if m.late != nil || m.outOfTime() {
 		m.late = append(m.late, p.number)
 		return ctx.Err()
 	}
+
 	longest := max(p.width, p.height, 1)
 	pixels := int(min(ocrPixels, math.Ceil(longest*ocrDPI/72)))
+
 	image, path := m.render(ctx, p, pixels)
 	switch {
 	case image == nil:
@@ -81,7 +84,7 @@ func (m *images) read(ctx context.Context, p *page) error {
 	return ctx.Err()
 }
 
-// available reports whether there is something to read images with; it asks once.
+// available reports whether tesseract can be used. It checks only once.
 func (m *images) available(ctx context.Context) bool {
 	if m.asked {
 		return m.langs != ""
@@ -93,7 +96,8 @@ func (m *images) available(ctx context.Context) bool {
 	if _, err := exec.LookPath("tesseract"); err != nil {
 		return false
 	}
-	text, err := output(ctx, aboutSize, nil, "tesseract", "--list-langs")
+
+	text, err := output(ctx, maxInfo, nil, "tesseract", "--list-langs")
 	if err != nil {
 		return false
 	}
@@ -103,7 +107,8 @@ func (m *images) available(ctx context.Context) bool {
 
 var language = regexp.MustCompile(`^[a-z]{3}(?:_[A-Za-z]+)*$`)
 
-// languages are those that tesseract lists, as it wants to be told them. English comes first, for it guesses by the first.
+// languages converts tesseract's list of languages to its option. English comes first, because
+// tesseract prefers the first language.
 func languages(list string) string {
 	var names []string
 	for name := range strings.FieldsSeq(list) {
@@ -111,6 +116,7 @@ func languages(list string) string {
 			names = append(names, name)
 		}
 	}
+
 	slices.SortStableFunc(names, func(a, b string) int {
 		switch {
 		case a == b:
@@ -125,8 +131,8 @@ func languages(list string) string {
 	return strings.Join(names[:min(len(names), maxLanguages)], "+")
 }
 
-// spent reports whether most of the time is over.
-func (m *images) spent() bool {
+// outOfTime reports whether ocrShare of the time limit is over.
+func (m *images) outOfTime() bool {
 	if limit := m.config.Wall; limit > 0 && time.Since(m.began) > part(limit) {
 		return true
 	}
@@ -136,7 +142,7 @@ func (m *images) spent() bool {
 
 func part(d time.Duration) time.Duration { return time.Duration(ocrShare * float64(d)) }
 
-// render makes an image of a page, in grey; nil when that fails.
+// render writes a grey image of a page. It returns nil on failure.
 func (m *images) render(ctx context.Context, p *page, pixels int) (image []byte, path string) {
 	if m.scratch == "" {
 		dir, err := os.MkdirTemp("", "pages-")
@@ -145,12 +151,14 @@ func (m *images) render(ctx context.Context, p *page, pixels int) (image []byte,
 		}
 		m.scratch = dir
 	}
+
 	n := strconv.Itoa(p.number)
 	name := filepath.Join(m.scratch, "page")
 	args := []string{"-f", n, "-l", n, "-scale-to", strconv.Itoa(pixels), "-gray", "-singlefile", m.config.Path, name}
 	if _, err := output(ctx, 0, nil, "pdftoppm", args...); err != nil {
 		return nil, ""
 	}
+
 	path = name + ".pgm"
 	image, err := os.ReadFile(path)
 	if err != nil {
@@ -159,9 +167,9 @@ func (m *images) render(ctx context.Context, p *page, pixels int) (image []byte,
 	return image, path
 }
 
-// uniform reports whether all of an image (PGM) has one shade.
+// uniform reports whether all pixels of a PGM image have the same shade.
 func uniform(image []byte) bool {
-	for range 3 { // its kind, size and depth are lines
+	for range 3 { // the header lines: kind, size and depth
 		_, rest, found := bytes.Cut(image, []byte("\n"))
 		if !found {
 			return true
@@ -171,7 +179,7 @@ func uniform(image []byte) bool {
 	return len(image) == 0 || bytes.Count(image, image[:1]) == len(image)
 }
 
-// recognize has tesseract read the image of a page; a pixel is so many points.
+// recognize runs tesseract on the image of a page. pixel is the size of a pixel in points.
 func (m *images) recognize(ctx context.Context, p *page, image string, pixel float64) {
 	dpi := strconv.Itoa(int(72/pixel + 0.5))
 	text, err := output(ctx, tsvSize, []string{"OMP_THREAD_LIMIT=1"}, "tesseract", image, "stdout", "-l", m.langs, "--dpi", dpi, "tsv")
@@ -182,6 +190,7 @@ func (m *images) recognize(ctx context.Context, p *page, image string, pixel flo
 		m.failed = append(m.failed, p.number)
 		return
 	}
+
 	if len(p.words) == 0 {
 		m.blank = append(m.blank, p.number)
 		return
@@ -189,7 +198,8 @@ func (m *images) recognize(ctx context.Context, p *page, image string, pixel flo
 	m.recognized = append(m.recognized, p.number)
 }
 
-// fill adds recognized words to a page. Each gets the height of its line, because that of a word depends on its letters.
+// fill adds recognized words to a page. Each word gets the height of its line, because its own
+// height depends on its letters.
 func (p *page) fill(tsv io.Reader, pixel float64) error {
 	width, height := p.width, p.height
 	number := p.number
@@ -205,14 +215,14 @@ func (p *page) fill(tsv io.Reader, pixel float64) error {
 	return nil
 }
 
-// recognizedBody is the height of the body's lines on a page that was recognized, as tellPage takes it.
+// recognizedBody returns the body height of a recognized page, for writePage.
 func (p *page) recognizedBody() float64 {
 	own := sizes{}
 	own.add(p)
 	return recognizedScale * own.body()
 }
 
-// notes says what is missing, and what may be wrong.
+// notes returns notes about pages that were not read or may have errors.
 func (m *images) notes() (list []string) {
 	for _, n := range []struct {
 		pages     []int
@@ -220,7 +230,7 @@ func (m *images) notes() (list []string) {
 	}{
 		{m.blank, "has no text", "have no text"},
 		{m.unread, "is an image; without tesseract its text was not read", "are images; without tesseract their text was not read"},
-		{m.late, "is an image, and there was no time left to read its text", "are images, and there was no time left to read their text"},
+		{m.late, "is an image; there was no time to recognize its text", "are images; there was no time to recognize their text"},
 		{m.failed, "is an image whose text could not be read", "are images whose text could not be read"},
 		{m.recognized, "is an image: its text was recognized, and may have errors", "are images: their text was recognized, and may have errors"},
 	} {
@@ -235,25 +245,25 @@ func (m *images) notes() (list []string) {
 	return list
 }
 
-// verdict is the failure of a document without any text.
-func (m *images) verdict(empty bool) error {
+// noTextFailure returns the failure of a document without any text, and nil otherwise.
+func (m *images) noTextFailure(empty bool) error {
 	if m.scratch != "" {
-		_ = os.RemoveAll(m.scratch) // what is left goes with the sandbox
+		_ = os.RemoveAll(m.scratch) // the sandbox removes the rest
 	}
 	switch {
 	case !empty:
 		return nil
 	case len(m.unread) > 0:
-		return &document.Failure{Code: document.NoOCR, Message: "The PDF consists of images, and there is nothing here to read them with. " +
-			"Install tesseract-ocr where the workers run, then try it again; or send a PDF with text."}
+		return &document.Failure{Code: document.NoOCR, Message: "The PDF consists of images, and text recognition is not installed. " +
+			"Install tesseract-ocr on the workers' hosts and retry, or send a PDF with text."}
 	case len(m.late) > 0:
 		return errCPU
 	default:
-		return &document.Failure{Code: document.NoText, Message: "The PDF has no text, neither as such nor in images."}
+		return &document.Failure{Code: document.NoText, Message: "The PDF has no text, not even in its images."}
 	}
 }
 
-// ranges writes page numbers as "3, 5 to 9 and 12".
+// ranges formats page numbers as "3, 5 to 9 and 12".
 func ranges(pages []int) string {
 	var parts []string
 	for i := 0; i < len(pages); {
@@ -271,6 +281,7 @@ func ranges(pages []int) string {
 		}
 		i = j + 1
 	}
+
 	const maximum = 30
 	if len(parts) > maximum {
 		return strings.Join(parts[:maximum], ", ") + " and more"

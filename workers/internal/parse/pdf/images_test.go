@@ -86,13 +86,13 @@ func TestRecognizedWords(t *testing.T) {
 
 func TestTimeForImagesEnds(t *testing.T) {
 	t.Parallel()
-	if (&images{config: Config{Wall: time.Hour, CPU: time.Hour}, began: time.Now()}).spent() {
+	if (&images{config: Config{Wall: time.Hour, CPU: time.Hour}, began: time.Now()}).outOfTime() {
 		t.Error("at once")
 	}
-	if !(&images{config: Config{Wall: time.Hour}, began: time.Now().Add(-46 * time.Minute)}).spent() {
+	if !(&images{config: Config{Wall: time.Hour}, began: time.Now().Add(-46 * time.Minute)}).outOfTime() {
 		t.Error("not when most of it is over")
 	}
-	if !(&images{config: Config{CPU: time.Nanosecond}, began: time.Now()}).spent() {
+	if !(&images{config: Config{CPU: time.Nanosecond}, began: time.Now()}).outOfTime() {
 		t.Error("not when the processors' is over")
 	}
 }

@@ -12,16 +12,16 @@ import (
 )
 
 const (
-	// maxHeadingLines and maxHeadingSize (characters) tell headings from large print.
+	// maxHeadingLines and maxHeadingSize (in bytes) distinguish headings from large print.
 	maxHeadingLines = 4
 	maxHeadingSize  = 250
 	stepsPerPoint   = 4 // heights are counted in quarters of a point
 )
 
-// levels are the least heights of headings, as multiples of the body's, by level from 1.
+// levels are the minimum heights of headings by level from 1, as multiples of the body's height.
 var levels = []float64{1.7, 1.38, 1.17}
 
-// sizes counts how much text there is of each height, so that the body's can be told from headings'.
+// sizes counts the bytes of text of each height. The most frequent height is the body's.
 type sizes map[int]int
 
 // add counts a page.
@@ -35,7 +35,7 @@ func (s sizes) add(p *page) {
 	}
 }
 
-// body is the height of most of the text.
+// body returns the height of most of the text.
 func (s sizes) body() float64 {
 	best := 0
 	for size, n := range s {
@@ -46,7 +46,8 @@ func (s sizes) body() float64 {
 	return float64(best) / stepsPerPoint
 }
 
-// lineHeight is the height of most of a line's text: one high sign does not make a heading of it.
+// lineHeight returns the height of most of a line's text, so that a single high character does
+// not make it a heading.
 func (p *page) lineHeight(l line) float64 {
 	best, maximum := 0.0, 0
 	for i := l.first; i < l.end; i++ {
@@ -73,28 +74,28 @@ func (l line) size(p *page) int {
 	return p.words[l.end-1].to - p.words[l.first].from
 }
 
-// layout makes blocks of a page.
+// layout converts a page to blocks.
 type layout struct {
 	page        *page
 	body        float64
 	leftToRight bool
 	put         func(document.Block) error
 
-	parts  []string // of the paragraph that is being made
+	parts  []string // lines of the open block
 	kind   document.Kind
 	level  int
 	box    box
-	number int // of the last numbered item in this block
+	number int // number of the last numbered item
 	err    error
 }
 
-// tellPage tells the blocks of a page.
-func tellPage(p *page, body float64, put func(document.Block) error) error {
+// writePage writes the blocks of a page.
+func writePage(p *page, body float64, put func(document.Block) error) error {
 	l := &layout{page: p, body: max(body, p.ownBody()), leftToRight: p.leftToRight(), put: put}
 	for i := 0; i < len(p.blocks); i++ {
 		if rows := l.table(i); len(rows) > 0 {
 			l.end()
-			l.tellRows(rows)
+			l.writeRows(rows)
 			i += cells(rows) - 1
 			continue
 		}
@@ -108,10 +109,11 @@ func tellPage(p *page, body float64, put func(document.Block) error) error {
 	return l.err
 }
 
-// enoughOwn is how much text (bytes) a page needs to have a body of its own: other fonts than those of the document's body may be
-// higher at the same size.
+// enoughOwn is the number of bytes of text from which a page has its own body height. Fonts other
+// than the document's main font may be higher at the same size.
 const enoughOwn = 300
 
+// ownBody returns the page's own body height, or 0 if it has too little text.
 func (p *page) ownBody() float64 {
 	if len(p.text) < enoughOwn {
 		return 0
@@ -121,16 +123,18 @@ func (p *page) ownBody() float64 {
 	return own.body()
 }
 
-// hyphenated reports that the paragraph so far ends in the middle of a word.
+// hyphenated reports whether the open paragraph ends in the middle of a word.
 func (l *layout) hyphenated() bool {
 	n := len(l.parts)
 	return n > 0 && l.kind == document.Paragraph && strings.HasSuffix(l.parts[n-1], "-")
 }
 
+// block adds a block's lines as a heading, list items and paragraphs.
 func (l *layout) block(b block) {
 	l.number = 0
 	if level := l.headingLevel(b); level > 0 {
 		l.end()
+
 		for _, ln := range l.page.lines[b.first:b.end] {
 			l.add(document.Heading, ln)
 		}
@@ -152,7 +156,7 @@ func (l *layout) block(b block) {
 	}
 }
 
-// add adds a line to what is being made, or begins it.
+// add appends a line to the open block, or opens one.
 func (l *layout) add(kind document.Kind, ln line) {
 	text := l.page.lineText(ln, l.leftToRight)
 	if text == "" {
@@ -168,7 +172,7 @@ func (l *layout) add(kind document.Kind, ln line) {
 	l.box = l.box.with(ln.box)
 }
 
-// end tells what was made.
+// end writes the open block.
 func (l *layout) end() {
 	if len(l.parts) > 0 && l.err == nil {
 		place := domain.Box{l.box.x0, l.box.y0, l.box.x1, l.box.y1}
@@ -177,8 +181,8 @@ func (l *layout) end() {
 	l.parts, l.kind, l.level = l.parts[:0], "", 0
 }
 
-// join makes running text of lines: a hyphen between small letters goes with the end of its line, another stays, as in numbers and
-// between names; and there are spaces only where the script has them.
+// join joins lines to running text. It removes a hyphen between lower-case letters and keeps
+// other hyphens, as in numbers and names. It inserts spaces unless the script has none.
 func join(lines []string) string {
 	var b strings.Builder
 	for i, text := range lines {
@@ -186,6 +190,7 @@ func join(lines []string) string {
 			b.WriteString(text)
 			break
 		}
+
 		next, _ := utf8.DecodeRuneInString(lines[i+1])
 		if cut, is := strings.CutSuffix(text, "-"); is && cut != "" && !strings.HasSuffix(cut, " ") {
 			before, _ := utf8.DecodeLastRuneInString(cut)
@@ -195,6 +200,7 @@ func join(lines []string) string {
 			b.WriteString(cut)
 			continue
 		}
+
 		b.WriteString(text)
 		last, _ := utf8.DecodeLastRuneInString(text)
 		if !unspaced(last) || !unspaced(next) {
@@ -204,17 +210,18 @@ func join(lines []string) string {
 	return b.String()
 }
 
-// numbered is a heading that has the number of its section before it: "2.1 Building".
+// numbered matches a heading with a section number: "2.1 Building".
 var numbered = regexp.MustCompile(`^(\d{1,2}(?:\.\d{1,2}){1,4})\.? +\p{Lu}.*[^.…\d\s]$`)
 
-// headingLevel is the level of a block that is a heading; 0 when it is none.
+// headingLevel returns the level of a heading, or 0 for another block.
 func (l *layout) headingLevel(b block) int {
 	n := b.end - b.first
 	if n == 0 || n > maxHeadingLines {
 		return 0
 	}
+
 	height, letters := l.measure(b)
-	if letters > maxHeadingSize || !l.hasLetters(b) || l.leads(b) {
+	if letters > maxHeadingSize || !l.hasLetters(b) || l.isContentsEntry(b) {
 		return 0
 	}
 	for i, least := range levels {
@@ -222,6 +229,7 @@ func (l *layout) headingLevel(b block) int {
 			return i + 1
 		}
 	}
+
 	if n > 1 || height < 0.98*l.body || letters > maxHeadingSize/2 {
 		return 0
 	}
@@ -231,7 +239,7 @@ func (l *layout) headingLevel(b block) int {
 	return 0
 }
 
-// measure gives the least height of a block's lines, and how much text (bytes) they have.
+// measure returns the minimum height of a block's lines, and the bytes of their text.
 func (l *layout) measure(b block) (height float64, letters int) {
 	for i, ln := range l.page.lines[b.first:b.end] {
 		letters += ln.size(l.page)
@@ -242,8 +250,8 @@ func (l *layout) measure(b block) (height float64, letters int) {
 	return height, letters
 }
 
-// leads reports an entry of a table of contents: dots lead from its words to the number of a page.
-func (l *layout) leads(b block) bool {
+// isContentsEntry reports an entry of a table of contents: dots lead to a page number.
+func (l *layout) isContentsEntry(b block) bool {
 	text := l.page.lineText(l.page.lines[b.end-1], l.leftToRight)
 	return strings.Contains(text, ". . .") || strings.Contains(text, "....") || strings.Contains(text, "……")
 }
@@ -259,7 +267,7 @@ func (l *layout) hasLetters(b block) bool {
 	return false
 }
 
-// beginsItem reports whether a line begins an item of a list: with a bullet, or with the number that is next.
+// beginsItem reports whether a line begins a list item: with a bullet, or with the next number.
 func (l *layout) beginsItem(ln line, first bool) bool {
 	if ln.end-ln.first < 2 {
 		return false
@@ -268,15 +276,17 @@ func (l *layout) beginsItem(ln line, first bool) bool {
 	if strings.ContainsRune("•◦▪▫●○■□‣⁃∙·–—*-", []rune(mark)[0]) && utf8.RuneCountInString(mark) == 1 {
 		return true
 	}
+
 	n, ok := itemNumber(mark)
 	if !ok || !first && n != l.number+1 {
 		return false
 	}
+
 	l.number = n
 	return true
 }
 
-// itemNumber reads "1." and "(1)" and "1)".
+// itemNumber parses "1.", "1)" and "(1)".
 func itemNumber(mark string) (int, bool) {
 	mark = strings.TrimPrefix(mark, "(")
 	if len(mark) < 2 || len(mark) > 4 || mark[len(mark)-1] != '.' && mark[len(mark)-1] != ')' {
@@ -292,7 +302,8 @@ func itemNumber(mark string) (int, bool) {
 	return n, true
 }
 
-// indented reports whether a line in the midst of a block begins a paragraph: it alone stands in from the edge.
+// indented reports whether a line inside a block begins a paragraph: it is indented, and the
+// lines before and after it are not.
 func (l *layout) indented(b block, i int) bool {
 	if i == b.first || i+1 >= b.end || !l.leftToRight {
 		return false

@@ -11,8 +11,8 @@ import (
 	"parley/workers/internal/parse/pdf/pdftest"
 )
 
-// readPages reads pages that are made of their content.
-func readPages(t *testing.T, pages ...pdftest.Page) told {
+// readPages reads generated pages.
+func readPages(t *testing.T, pages ...pdftest.Page) extracted {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "document.pdf")
 	if err := os.WriteFile(path, pdftest.Pages(pages...).Bytes(), 0o600); err != nil {
@@ -21,7 +21,7 @@ func readPages(t *testing.T, pages ...pdftest.Page) told {
 	return mustRead(t, path)
 }
 
-// at is a text at a place, x and y from the upper left corner.
+// at is a text at x and y from the upper left corner.
 func at(size, x, y int, text string) string {
 	return fmt.Sprintf("BT /F1 %d Tf 1 0 0 1 %d %d Tm (%s) Tj ET\n", size, x, 792-y, text)
 }
@@ -36,8 +36,8 @@ func body(y int) string {
 	return b.String()
 }
 
-// outline is what blocks are, and how they begin.
-func outline(d told) string {
+// outline formats the kinds of blocks and their beginnings.
+func outline(d extracted) string {
 	var b strings.Builder
 	for _, x := range d.blocks {
 		name := string(x.Kind)
@@ -129,13 +129,13 @@ func TestRotatedPagesAndTheirPlaces(t *testing.T) {
 			t.Errorf("page %d: %+v", i+1, b)
 		}
 	}
-	// 72 from the left and 80 from the top is 80 from the right on a page that was turned to the right.
+	// 72 from the left and 80 from the top is 80 from the right on a page rotated clockwise.
 	first, second := d.blocks[0].Box, d.blocks[1].Box
 	if first[0] < 71 || first[0] > 73 || first[1] < 65 || first[3] > 85 {
-		t.Errorf("it stands at %v", first)
+		t.Errorf("box %v", first)
 	}
 	if second[1] < 71 || second[1] > 73 || second[2] > 792-65 || second[0] < 792-85 {
-		t.Errorf("on the turned page it stands at %v", second)
+		t.Errorf("box on the rotated page: %v", second)
 	}
 }
 

@@ -11,110 +11,121 @@ import (
 	"parley/workers/internal/parse"
 )
 
-// MIMEType is what is read.
+// MIMEType is the MIME type that Reader reads.
 const MIMEType = "application/pdf"
 
-// Config says how PDFs are read.
+// Config configures a Reader.
 type Config struct {
-	Path  string // where the document lies, for poppler to open
-	NoOCR bool   // images are not read, whether tesseract is there or not
-	// CPU and Wall are what all of the reading may take; images are read until most of that is over. 0: without end.
+	Path  string // path of the document's file, for poppler
+	NoOCR bool   // do not read images, even if tesseract is installed
+	// CPU and Wall are the time limits of the whole process. Images are read until most of them
+	// is used. 0 means no limit.
 	CPU, Wall time.Duration
 }
 
-// Reader reads PDFs with this configuration.
+// Reader returns a reader of PDFs.
 func Reader(c Config) parse.Reader {
 	return func(ctx context.Context, _ parse.Input, out *parse.Writer) (document.Info, error) {
 		ctx, stop := context.WithCancel(ctx)
 		r := &reading{out: out, images: newImages(c), sizes: sizes{}, ranges: newRangeReader(c.Path)}
 		defer r.ranges.reading.Wait()
-		defer stop() // of what runs still when there is an error
+		defer stop() // ends running programs after an error
 		return r.read(ctx, c.Path)
 	}
 }
 
 const (
-	// ahead is how many pages are looked at before the first is told, unless they have enough text to know the body's size from.
+	// ahead is the number of pages that are examined for the body's height before the first is
+	// written, unless fewer have enough text.
 	ahead      = 5
 	enoughText = 4000 // bytes
 )
 
-// reading is that of one document.
+// reading is the state of reading one document.
 type reading struct {
 	out     *parse.Writer
 	images  *images
 	ranges  *rangeReader
 	sizes   sizes
-	seen    int     // bytes of text
-	waiting []*page // read, and not told yet
-	last    int     // page that was read
+	seen    int     // bytes of text read
+	waiting []*page // pages read and not yet written
+	last    int     // last page read
 	damaged bool
 }
 
-// about is what pdfinfo says of a document.
-type about struct {
+// pdfInfo is the output of pdfinfo.
+type pdfInfo struct {
 	pages int
 	title string
 }
 
+// read reads the document at path. It starts the first range before the number of pages is known.
 func (r *reading) read(ctx context.Context, path string) (document.Info, error) {
-	asked := make(chan about, 1)
+	asked := make(chan pdfInfo, 1)
 	go func() { asked <- ask(ctx, path) }()
+
 	beginning, stop := context.WithCancel(ctx)
 	defer stop()
 	first := r.ranges.begin(beginning, 1, firstPages)
 	known := <-asked
+
 	if known.pages > 0 {
 		if err := r.out.Pages(known.pages); err != nil {
 			return document.Info{}, err
 		}
 	}
-	if known.pages == 0 { // then one process reads them all, as many as they are
+
+	if known.pages == 0 { // one process reads all pages
 		stop()
 		first = r.ranges.begin(ctx, 1, 0)
 	}
+
 	if first == nil {
 		return document.Info{}, fmt.Errorf("reading pages: %w", context.Cause(ctx))
 	}
+
 	if err := r.all(ctx, first, known.pages); err != nil {
 		return document.Info{}, err
 	}
+
 	info := document.Info{Title: known.title, Pages: r.last, Notes: r.images.notes()}
 	if r.damaged {
 		info.Notes = append(info.Notes, "The file is damaged in places, so some of its text may be missing.")
 	}
-	return info, r.images.verdict(r.out.Empty())
+	return info, r.images.noTextFailure(r.out.Empty())
 }
 
-// all tells all pages, the first range and those behind it.
+// all writes all pages: those of the first range and of the others.
 func (r *reading) all(ctx context.Context, first *pageRange, pages int) error {
 	others := r.ranges.beginAll(ctx, firstPages+1, pages)
 	if err := r.follow(ctx, first); err != nil {
 		return err
 	}
+
 	for part := range others {
 		if err := r.follow(ctx, part); err != nil {
 			return err
 		}
 	}
+
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("reading pages: %w", context.Cause(ctx))
 	}
-	return r.tell(ctx)
+	return r.flush(ctx)
 }
 
-// follow tells the pages of a range.
+// follow writes the pages of a range.
 func (r *reading) follow(ctx context.Context, part *pageRange) error {
 	for p, more := part.take(); more; p, more = part.take() {
 		if err := r.take(ctx, p); err != nil {
 			return err
 		}
 	}
-	r.last, r.damaged = max(r.last, part.told), r.damaged || part.damaged
+	r.last, r.damaged = max(r.last, part.lastRead), r.damaged || part.damaged
 	return part.err
 }
 
-// take takes a page. Pages are told once it is known what size their body has.
+// take adds a page. Pages are written when the body's height is known.
 func (r *reading) take(ctx context.Context, p *page) error {
 	r.sizes.add(p)
 	r.seen += len(p.text)
@@ -122,15 +133,15 @@ func (r *reading) take(ctx context.Context, p *page) error {
 	if r.seen < enoughText && len(r.waiting) < ahead {
 		return nil
 	}
-	return r.tell(ctx)
+	return r.flush(ctx)
 }
 
-// tell tells the pages that wait.
-func (r *reading) tell(ctx context.Context) error {
+// flush writes the waiting pages.
+func (r *reading) flush(ctx context.Context) error {
 	body := r.sizes.body()
 	for _, p := range r.waiting {
 		if err := r.out.Page(p.number); err != nil {
-			return fmt.Errorf("telling page %d: %w", p.number, err)
+			return fmt.Errorf("emitting page %d: %w", p.number, err)
 		}
 		at := body
 		if len(p.words) == 0 {
@@ -139,10 +150,11 @@ func (r *reading) tell(ctx context.Context) error {
 			}
 			at = p.recognizedBody()
 		}
-		if err := tellPage(p, at, r.out.Put); err != nil {
-			return fmt.Errorf("telling page %d: %w", p.number, err)
+		if err := writePage(p, at, r.out.Put); err != nil {
+			return fmt.Errorf("emitting page %d: %w", p.number, err)
 		}
 	}
+
 	for _, p := range r.waiting {
 		r.ranges.spare.Put(p)
 	}
@@ -150,22 +162,24 @@ func (r *reading) tell(ctx context.Context) error {
 	return nil
 }
 
-// aboutSize is more than pdfinfo says of an honest document.
-const aboutSize = 64 << 10
+// maxInfo bounds the output of pdfinfo, far above that of a normal document.
+const maxInfo = 64 << 10
 
-// ask has pdfinfo say how many pages there are. What it cannot open, pdftotext cannot either, and that is asked why.
-func ask(ctx context.Context, path string) (a about) {
-	text, err := output(ctx, aboutSize, nil, "pdfinfo", "-enc", "UTF-8", path)
+// ask runs pdfinfo. If pdfinfo cannot open the document, pdftotext fails too and reports the
+// reason.
+func ask(ctx context.Context, path string) (a pdfInfo) {
+	text, err := output(ctx, maxInfo, nil, "pdfinfo", "-enc", "UTF-8", path)
 	if err != nil {
-		return about{}
+		return pdfInfo{}
 	}
+
 	for l := range strings.Lines(string(text)) {
 		name, value, _ := strings.Cut(l, ":")
 		switch value = strings.TrimSpace(value); name {
 		case "Title":
 			a.title = value
 		case "Pages":
-			a.pages, _ = strconv.Atoi(value) // not a number is not known
+			a.pages, _ = strconv.Atoi(value) // 0 means unknown
 		}
 	}
 	return a

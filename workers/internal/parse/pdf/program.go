@@ -13,45 +13,47 @@ import (
 	"parley/workers/internal/document"
 )
 
-// complaintSize is how much of what a program complains about is kept; of the rest only that there was more.
+// complaintSize is the number of bytes of a program's error output that are kept.
 const complaintSize = 16 << 10
 
-// program is one of poppler's or tesseract, started.
+// program is a running program of poppler or tesseract.
 type program struct {
 	cmd    *exec.Cmd
 	stdout io.Reader
 	said   complaint
 }
 
-// complaint keeps the beginning of what is written to it.
+// complaint keeps the beginning of an error output.
 type complaint struct{ kept bytes.Buffer }
 
-// Write takes everything.
+// Write accepts all bytes.
 func (c *complaint) Write(p []byte) (int, error) {
 	c.kept.Write(p[:min(len(p), complaintSize-c.kept.Len())])
 	return len(p), nil
 }
 
-// start starts a program; finish must follow.
+// start starts a program. finish must be called afterwards.
 func start(ctx context.Context, env []string, name string, args ...string) (*program, error) {
 	path, err := exec.LookPath(name)
 	if err != nil {
-		why := fmt.Sprintf("PDFs cannot be read here: there is no %s. Install poppler-utils where the workers run.", name)
+		why := fmt.Sprintf("PDFs cannot be read: %s is missing. Install poppler-utils on the workers' hosts.", name)
 		return nil, &document.Failure{Code: document.Internal, Message: why}
 	}
+
 	p := &program{cmd: exec.CommandContext(ctx, path, args...)}
 	p.cmd.Stderr = &p.said
 	p.cmd.Env = append(p.cmd.Environ(), env...)
 	if p.stdout, err = p.cmd.StdoutPipe(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", name, err)
 	}
-	if err := rationed(p.cmd.Start); err != nil {
+
+	if err := startWithinLimit(p.cmd.Start); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", name, err)
 	}
 	return p, nil
 }
 
-// output runs a program to its end; at most so many bytes of what it prints.
+// output runs a program and returns at most maximum bytes of its output.
 func output(ctx context.Context, maximum int64, env []string, name string, args ...string) ([]byte, error) {
 	p, err := start(ctx, env, name, args...)
 	if err != nil {
@@ -64,7 +66,8 @@ func output(ctx context.Context, maximum int64, env []string, name string, args 
 	return text, errors.Join(err, p.finish())
 }
 
-// finish waits for the end, and says why the program could not read the document.
+// finish waits for the program's end. It returns the reason why the program could not read the
+// document.
 func (p *program) finish() error {
 	err := p.cmd.Wait()
 	if err == nil {
@@ -78,12 +81,12 @@ func (p *program) finish() error {
 	return explain(status, p.said.kept.String())
 }
 
-// damaged tells that the file is mended, as far as poppler could.
+// damaged reports that the file is damaged and poppler repaired it as far as possible.
 func (p *program) damaged() bool {
 	return strings.Contains(p.said.kept.String(), "Syntax Error")
 }
 
-// What poppler exits with.
+// Exit codes of poppler.
 const (
 	exitPermission = 3
 )
@@ -93,7 +96,7 @@ var (
 		Code: document.Encrypted, Message: "The PDF is protected by a password. Send it without one.",
 	}
 	errForbidden = &document.Failure{
-		Code: document.Encrypted, Message: "The PDF does not permit that its text is copied. Send it without that protection.",
+		Code: document.Encrypted, Message: "The PDF does not permit copying its text. Send it without that protection.",
 	}
 	errDamaged = &document.Failure{
 		Code: document.Damaged, Message: "The PDF is damaged: its pages are not found.",
@@ -102,17 +105,17 @@ var (
 		Code: document.Damaged, Message: "The PDF is damaged in a way that makes its reader crash.",
 	}
 	errMemory = &document.Failure{
-		Code: document.LimitReached, Message: "Reading the PDF took more memory than it may.",
+		Code: document.LimitReached, Message: "Reading the PDF exceeded the memory limit.",
 	}
 	errCPU = &document.Failure{
-		Code: document.LimitReached, Message: "Reading the PDF took more processor time than it may.",
+		Code: document.LimitReached, Message: "Reading the PDF exceeded the CPU time limit.",
 	}
 	errFiles = &document.Failure{
-		Code: document.LimitReached, Message: "Reading the PDF took more room for files than it may.",
+		Code: document.LimitReached, Message: "Reading the PDF exceeded the limit of temporary files.",
 	}
 )
 
-// explain says what the end of a program of poppler's means.
+// explain returns the failure for an unsuccessful end of a program.
 func explain(status syscall.WaitStatus, said string) *document.Failure {
 	if status.Signaled() {
 		switch status.Signal() { //nolint:exhaustive // the others are crashes
@@ -120,7 +123,7 @@ func explain(status syscall.WaitStatus, said string) *document.Failure {
 			return errCPU
 		case syscall.SIGXFSZ:
 			return errFiles
-		case syscall.SIGKILL: // nobody but the kernel kills here, when memory is short or time is long over
+		case syscall.SIGKILL: // sent only by the kernel, for memory or a CPU limit far exceeded
 			return errMemory
 		case syscall.SIGABRT:
 			if outOfMemory(said) {
@@ -129,6 +132,7 @@ func explain(status syscall.WaitStatus, said string) *document.Failure {
 		}
 		return errCrashed
 	}
+
 	switch {
 	case strings.Contains(said, "Incorrect password"):
 		return errEncrypted
@@ -136,7 +140,7 @@ func explain(status syscall.WaitStatus, said string) *document.Failure {
 		return errMemory
 	case status.ExitStatus() == exitPermission:
 		return errForbidden
-	default: // 1: it cannot be opened; exitOther: there are no pages
+	default: // 1: cannot be opened; others: no pages
 		return errDamaged
 	}
 }

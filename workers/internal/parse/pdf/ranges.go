@@ -12,59 +12,65 @@ import (
 )
 
 const (
-	// firstPages are read before it is known how many there are; a document of no more needs one process.
+	// firstPages is the number of pages that are read before the number of pages is known. A
+	// shorter document needs only one process.
 	firstPages = 16
-	// rangePages are few enough for all processes to have something to do, and so many that opening the document over and over costs
-	// little.
+	// rangePages is small enough to keep all processes busy, and large enough to make the
+	// repeated opening of the document cheap.
 	rangePages = 32
-	// maxProcesses read a document at a time: others are being read beside it.
+	// maxProcesses is the number of processes that read one document. Other documents are read
+	// concurrently.
 	maxProcesses = 4
-	// roomAhead is how much of a range is kept in memory before its turn comes; its process waits then.
+	// roomAhead is the number of bytes of a range that are kept in memory before its turn. Its
+	// process then waits.
 	roomAhead = 8 << 20 // bytes
 )
 
-// pageRange is pages that a process of their own reads, and hands on in their order.
+// pageRange is a range of pages that one process reads.
 type pageRange struct {
-	first, last int // last: 0 for the document's end
+	first, last int // last is 0 for the document's end
 	pages       chan *page
-	held        atomic.Int64 // bytes of what waits in pages
+	held        atomic.Int64 // bytes of the pages in pages
 	freed       chan struct{}
 
-	// Known once pages is closed.
-	told    int // the last page that was
-	damaged bool
-	err     error
+	// Valid after pages is closed.
+	lastRead int // last page read
+	damaged  bool
+	err      error
 }
 
 func newRange(first, last int) *pageRange {
 	return &pageRange{first: first, last: last, pages: make(chan *page, rangePages), freed: make(chan struct{}, 1)}
 }
 
-// read has a process read the pages; spare are those to be used again.
+// read runs pdftotext for the range. spare contains pages for reuse.
 func (r *pageRange) read(ctx context.Context, path string, spare *sync.Pool) {
 	defer close(r.pages)
 	args := []string{"-tsv", "-enc", "UTF-8", "-f", strconv.Itoa(r.first)}
 	if r.last > 0 {
 		args = append(args, "-l", strconv.Itoa(r.last))
 	}
+
 	text, err := start(ctx, nil, "pdftotext", append(args, path, "-")...)
 	if err != nil {
 		r.err = err
 		return
 	}
+
 	err = r.scan(ctx, newScanner(text.stdout, r.first, 1), spare)
 	if !errors.Is(err, io.EOF) {
 		r.err = abandon(text, err)
 		return
 	}
+
 	r.err = text.finish()
-	if r.err == nil && r.told == 0 {
+	if r.err == nil && r.lastRead == 0 {
 		r.err = errDamaged
 	}
 	r.damaged = text.damaged()
 }
 
-// scan hands on what a process prints, until that ends.
+// scan forwards the pages of a process until its end.
 func (r *pageRange) scan(ctx context.Context, from *scanner, spare *sync.Pool) error {
 	for {
 		p, _ := spare.Get().(*page)
@@ -74,13 +80,14 @@ func (r *pageRange) scan(ctx context.Context, from *scanner, spare *sync.Pool) e
 		if err := from.next(p); err != nil {
 			return err
 		}
-		r.told = p.number
+		r.lastRead = p.number
 		if err := r.put(ctx, p); err != nil {
 			return err
 		}
 	}
 }
 
+// put passes a page on, and waits if the range has too much in memory.
 func (r *pageRange) put(ctx context.Context, p *page) error {
 	r.held.Add(p.size())
 	select {
@@ -103,7 +110,7 @@ func (r *pageRange) wait(ctx context.Context) error {
 	return nil
 }
 
-// take gives the next page; false when there are no more.
+// take returns the next page, or false if there is none.
 func (r *pageRange) take() (*page, bool) {
 	p, more := <-r.pages
 	if !more {
@@ -112,19 +119,19 @@ func (r *pageRange) take() (*page, bool) {
 	r.held.Add(-p.size())
 	select {
 	case r.freed <- struct{}{}:
-	default: // it has been told already
+	default: // it was already notified
 	}
 	return p, true
 }
 
-// abandon ends a program whose output nobody wants any more, and says why.
+// abandon kills a program whose output is no longer needed, and returns why.
 func abandon(p *program, why error) error {
 	_ = p.cmd.Process.Kill() // it may have ended already
 	_ = p.cmd.Wait()         // it was killed
 	return why
 }
 
-// rangeReader has ranges read by a few processes at a time, each by one of its own.
+// rangeReader reads ranges with a few concurrent processes, one for each range.
 type rangeReader struct {
 	path    string
 	spare   sync.Pool
@@ -136,7 +143,7 @@ func newRangeReader(path string) *rangeReader {
 	return &rangeReader{path: path, slots: make(chan struct{}, min(runtime.GOMAXPROCS(0), maxProcesses))}
 }
 
-// begin begins to read a range, as soon as it may; nil when ctx ends before.
+// begin starts to read a range when a slot is free. It returns nil if ctx ends first.
 func (r *rangeReader) begin(ctx context.Context, first, last int) *pageRange {
 	select {
 	case r.slots <- struct{}{}:
@@ -151,7 +158,8 @@ func (r *rangeReader) begin(ctx context.Context, first, last int) *pageRange {
 	return part
 }
 
-// beginAll begins to read all from a page to the last, in their order: those in front never wait for those behind them.
+// beginAll starts to read all pages from first to last, in order. Earlier ranges never wait for
+// later ones.
 func (r *rangeReader) beginAll(ctx context.Context, first, last int) <-chan *pageRange {
 	parts := make(chan *pageRange, cap(r.slots))
 	r.reading.Go(func() {

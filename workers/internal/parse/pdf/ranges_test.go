@@ -45,7 +45,8 @@ func TestRangesAreToldInOrder(t *testing.T) {
 	}
 }
 
-// A range whose turn has not come waits when it has as much in memory as it may, and goes on when that is taken.
+// A range whose turn has not come waits when its memory is full, and continues when pages are
+// taken.
 func TestARangeWaitsForRoom(t *testing.T) {
 	t.Parallel()
 	part := newRange(1, 3)
@@ -65,15 +66,15 @@ func TestARangeWaitsForRoom(t *testing.T) {
 	put.Go(func() { err = part.put(t.Context(), large()) })
 	for range 2 {
 		if p, more := part.take(); !more || len(p.text) != roomAhead+1 {
-			t.Fatal("a page is lost")
+			t.Fatal("a page is missing")
 		}
 	}
 	if put.Wait(); err != nil || part.held.Load() != 0 {
-		t.Errorf("%v, %d bytes are held", err, part.held.Load())
+		t.Errorf("%v, %d bytes in memory", err, part.held.Load())
 	}
 }
 
-// What nobody wants any more ends, whatever waits for what.
+// Reading stops when its context ends, whatever is waiting.
 func TestReadingEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	const last = firstPages + 6*rangePages
@@ -93,7 +94,7 @@ func TestARangeThatFailsSaysWhy(t *testing.T) {
 	r := newRangeReader(numberedPages(t, 2))
 	part := r.begin(t.Context(), 3, 4)
 	if _, more := part.take(); more {
-		t.Error("there is a page behind the last")
+		t.Error("there is a page after the last")
 	}
 	if failure, is := errors.AsType[*document.Failure](part.err); !is || failure.Code != document.Damaged {
 		t.Errorf("%v", part.err)

@@ -10,20 +10,24 @@ import (
 )
 
 const (
-	// minRows make a table, and more are needed where there are but two columns, for these may be two texts.
+	// minRows is the minimum number of rows of a table. A table with two columns needs
+	// minPairRows, because it may be two texts side by side.
 	minRows     = 2
 	minPairRows = 3
-	// sameLine is how far apart the middles of two cells of a row may be, as a part of their height.
+	// sameLine is the maximum vertical distance of two cells of a row, as a share of their
+	// height.
 	sameLine = 0.35
 )
 
-// row is the blocks first to end (not itself), which stand beside one another, a line each.
+// row is a range of blocks from first to before end, side by side and of one line each.
 type row struct{ first, end int }
 
+// cells returns the number of cells of rows.
 func cells(rows []row) int { return rows[len(rows)-1].end - rows[0].first }
 
-// table finds rows that begin with a block. Only what is a table beyond doubt is one: poppler tells it row by row, each cell a
-// block of one line, in columns that hold from row to row. Else its text is told as it comes.
+// table returns the rows of a table that begins with block first, or nil. It accepts only clear
+// tables: poppler outputs them row by row, each cell a block of one line, in consistent columns.
+// Other text is written as it comes.
 func (l *layout) table(first int) (rows []row) {
 	var columns []box
 	for at := first; at < len(l.page.blocks); {
@@ -34,13 +38,14 @@ func (l *layout) table(first int) (rows []row) {
 		rows = append(rows, r)
 		at = r.end
 	}
+
 	if len(rows) < minRows || len(columns) == 2 && len(rows) < minPairRows {
 		return nil
 	}
 	return rows
 }
 
-// rowEnd is where the row ends that begins with a block.
+// rowEnd returns the end of the row that begins with block first.
 func (l *layout) rowEnd(first int) int {
 	blocks := l.page.blocks
 	end := first
@@ -62,7 +67,8 @@ func (l *layout) rowEnd(first int) int {
 	return end
 }
 
-// fits reports whether each cell of a row stands in one of the columns, and widens these. The first row makes them.
+// fits reports whether each cell of a row is in a separate column, and widens the columns. The
+// first row defines them.
 func (l *layout) fits(r row, columns *[]box) bool {
 	found := make([]int, 0, r.end-r.first)
 	for _, cell := range l.page.blocks[r.first:r.end] {
@@ -80,6 +86,8 @@ func (l *layout) fits(r row, columns *[]box) bool {
 	return l.widen(r, found, columns)
 }
 
+// widen adds a row's cells to the columns found for them. It returns false if a cell has no
+// column, or two cells have the same.
 func (l *layout) widen(r row, found []int, columns *[]box) bool {
 	begins := len(*columns) == 0
 	seen := map[int]bool{}
@@ -89,6 +97,7 @@ func (l *layout) widen(r row, found []int, columns *[]box) bool {
 		}
 		seen[in] = true
 	}
+
 	for i, cell := range l.page.blocks[r.first:r.end] {
 		if begins {
 			*columns = append(*columns, cell.box)
@@ -99,12 +108,14 @@ func (l *layout) widen(r row, found []int, columns *[]box) bool {
 	return true
 }
 
-// tellRows tells a table. Its first row is its head when that has no number, and all others have.
-func (l *layout) tellRows(rows []row) {
+// writeRows writes a table. Its first row is a header if it has no digits and all others have
+// some.
+func (l *layout) writeRows(rows []row) {
 	head := !l.hasDigit(rows[0])
 	for _, r := range rows[1:] {
 		head = head && l.hasDigit(r)
 	}
+
 	for i, r := range rows {
 		var texts []string
 		around := l.page.blocks[r.first].box

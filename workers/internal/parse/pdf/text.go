@@ -11,14 +11,15 @@ import (
 )
 
 const (
-	// wordGap is the least space between two words of a line, as a part of their height. Poppler has divided them because there is a
-	// space, however narrow, or because the font changes: then hardly any gap is between them.
+	// wordGap is the minimum space between two words of a line, as a share of their height.
+	// Poppler divides words at a space, however narrow, and at a change of font, where there is
+	// almost no gap.
 	wordGap = 0.02
-	// wideGap is the least space that means something in scripts which are written without.
+	// wideGap is the minimum space that counts in scripts without spaces.
 	wideGap = 0.6
 )
 
-// lineText is the text of a line in the order in which it is read; leftToRight is the page's direction.
+// lineText returns the text of a line in reading order. leftToRight is the page's direction.
 func (p *page) lineText(l line, leftToRight bool) string {
 	var b strings.Builder
 	b.Grow(max(l.size(p), 0) + l.end - l.first) // with a space before each word
@@ -31,6 +32,7 @@ func (p *page) lineText(l line, leftToRight bool) string {
 		turned = turned || hasRightToLeft(text)
 		b.Write(text)
 	}
+
 	text := b.String()
 	if turned && !p.logical {
 		text = reorder([]rune(text), leftToRight)
@@ -38,11 +40,11 @@ func (p *page) lineText(l line, leftToRight bool) string {
 	return expand(text)
 }
 
-// apart reports whether there is a space between two words that follow one another on a line.
+// apart reports whether there is a space between two consecutive words of a line.
 func (p *page) apart(i, j int) bool {
 	a, b := &p.words[i], &p.words[j]
 	gap, size := max(b.x0-a.x1, a.x0-b.x1), min(a.height(), b.height())
-	if upright := max(b.y0-a.y1, a.y0-b.y1); upright > gap { // the line runs up or down
+	if upright := max(b.y0-a.y1, a.y0-b.y1); upright > gap { // the line is vertical
 		gap, size = upright, min(a.width(), b.width())
 	}
 	if unspaced(lastRune(p.word(i))) && unspaced(firstRune(p.word(j))) {
@@ -51,12 +53,13 @@ func (p *page) apart(i, j int) bool {
 	return gap >= wordGap*size
 }
 
-// direction reports whether most of the page is written from left to right.
+// leftToRight reports whether most of the page is written from left to right.
 func (p *page) leftToRight() bool {
 	balance := 0
 	if !hasRightToLeft(p.text) {
 		return true
 	}
+
 	for _, r := range string(p.text) {
 		switch class(r) { //nolint:exhaustive // the others have no direction
 		case bidi.L:
@@ -68,10 +71,11 @@ func (p *page) leftToRight() bool {
 	return balance >= 0
 }
 
-// hasRightToLeft reports whether there may be letters in the text that are written from right to left: none is below U+0590.
+// hasRightToLeft reports whether a text contains right-to-left letters. There is none below
+// U+0590.
 func hasRightToLeft(text []byte) bool {
 	for i := 0; i < len(text); {
-		if text[i] < 0xD6 { // the first byte of all below U+0580
+		if text[i] < 0xD6 { // first byte of characters below U+0580
 			i++
 			continue
 		}
@@ -84,7 +88,7 @@ func hasRightToLeft(text []byte) bool {
 	return false
 }
 
-// class is L, R, EN for digits of any kind, or ON for all else.
+// class returns L, R, EN for any digit, or ON for everything else.
 func class(r rune) bidi.Class {
 	properties, _ := bidi.LookupRune(r)
 	switch c := properties.Class(); c {
@@ -99,8 +103,9 @@ func class(r rune) bidi.Class {
 	}
 }
 
-// reorder brings a line from the order in which it is seen, from the left, into that in which it is read: runs of right-to-left
-// text are turned, and on a page of such text the runs are as well. What is between two letters of a run belongs to it.
+// reorder converts a line from visual order, starting at the left, to reading order. It reverses
+// runs of right-to-left text; on a page in such a script, it reverses the order of the runs, too.
+// Neutral characters inside a run belong to it.
 func reorder(seen []rune, leftToRight bool) string {
 	if !leftToRight {
 		slices.Reverse(seen)
@@ -121,7 +126,8 @@ func reorder(seen []rune, leftToRight bool) string {
 	return string(marksBehind(seen))
 }
 
-// against reports what begins a run against the page's direction, along what ends it.
+// against reports characters that begin a run against the page's direction; along reports those
+// that end it.
 func against(r rune, leftToRight bool) bool {
 	c := class(r)
 	if leftToRight {
@@ -138,13 +144,15 @@ func along(r rune, leftToRight bool) bool {
 	return c == bidi.R
 }
 
-// marksBehind puts the vowel signs of right-to-left letters behind these. Turning has put them before, unless whoever made the
-// document has written each line from its end: that is so when a word begins with one.
+// marksBehind moves the vowel signs of right-to-left letters after their letters. Reversal puts
+// them before, unless the document stores its lines backwards. A word that begins with a sign
+// shows that they must be moved.
 func marksBehind(text []rune) []rune {
 	wrong := false
 	for i, r := range text {
 		wrong = wrong || unicode.Is(unicode.Mn, r) && (i == 0 || text[i-1] == ' ')
 	}
+
 	for i := 0; wrong && i < len(text); i++ {
 		marks := i
 		for i < len(text) && unicode.Is(unicode.Mn, text[i]) {
@@ -159,7 +167,7 @@ func marksBehind(text []rune) []rune {
 	return text
 }
 
-// expand writes out ligatures and the shapes of letters that stand for the letters themselves.
+// expand replaces ligatures and presentation forms by letters.
 func expand(text string) string {
 	if strings.IndexFunc(text, isShape) < 0 {
 		return text
@@ -175,12 +183,12 @@ func expand(text string) string {
 	return b.String()
 }
 
-// isShape: Latin, Armenian and Hebrew ligatures, Arabic presentation forms.
+// isShape reports Latin, Armenian and Hebrew ligatures, and Arabic presentation forms.
 func isShape(r rune) bool {
 	return r >= 0xFB00 && r <= 0xFDFF && r != 0xFD3E && r != 0xFD3F || r >= 0xFE70 && r <= 0xFEFC
 }
 
-// unspaced reports characters of scripts that are written without spaces between words.
+// unspaced reports characters of scripts without spaces between words.
 func unspaced(r rune) bool {
 	if r < 0x0E00 {
 		return false

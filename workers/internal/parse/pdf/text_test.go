@@ -6,7 +6,7 @@ import (
 
 func TestReorder(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct { // parentheses stay as they are seen: which of them is meant, the font says
+	for _, c := range []struct { // parentheses stay in visual order, because the font decides which is meant
 		seen        string
 		leftToRight bool
 		want        string

@@ -13,9 +13,9 @@ import (
 
 const (
 	scanBuffer = 256 << 10
-	maxLine    = 1 << 20  // bytes of a row that are kept
+	maxLine    = 1 << 20  // bytes of a row
 	maxPage    = 32 << 20 // bytes of a page's text
-	maxWords   = 4 << 20  // of a page
+	maxWords   = 4 << 20  // words of a page
 )
 
 // box is a rectangle in points from the upper left corner.
@@ -28,29 +28,29 @@ func (b box) with(o box) box {
 func (b box) height() float64 { return b.y1 - b.y0 }
 func (b box) width() float64  { return b.x1 - b.x0 }
 
-// word is a run of characters without space between them; its text lies in the page's.
+// word is a run of characters without space. from and to are offsets in the page's text.
 type word struct {
 	box
 
 	from, to int
 }
 
-// line is words, from left to right.
+// line is a range of words, from left to right.
 type line struct {
 	box
 
-	first, end int // of words
+	first, end int // indexes of words
 }
 
-// block is lines that stand together.
+// block is a range of lines that belong together.
 type block struct {
 	box
 
-	first, end int // of lines
+	first, end int // indexes of lines
 	flow       int
 }
 
-// page is a page as poppler has laid it out. It is used again and again.
+// page is a page in poppler's layout. Pages are reused.
 type page struct {
 	number        int
 	width, height float64
@@ -59,14 +59,14 @@ type page struct {
 	lines         []line
 	blocks        []block
 	flows         int
-	logical       bool // words are in the order in which they are read, whatever their direction
+	logical       bool // words are in reading order, whatever their direction
 }
 
 func (p *page) reset(number int) {
 	*p = page{number: number, text: p.text[:0], words: p.words[:0], lines: p.lines[:0], blocks: p.blocks[:0]}
 }
 
-// size is about how many bytes it takes.
+// size returns the approximate size of the page in memory, in bytes.
 func (p *page) size() int64 {
 	const perWord, perLine, perBlock = 48, 48, 56
 	return int64(len(p.text) + perWord*len(p.words) + perLine*len(p.lines) + perBlock*len(p.blocks))
@@ -74,8 +74,8 @@ func (p *page) size() int64 {
 
 func (p *page) word(i int) []byte { return p.text[p.words[i].from:p.words[i].to] }
 
-// The columns of a row. In the third, pdftotext prints the number of a flow, which is several blocks, and tesseract that of a block,
-// which is several paragraphs.
+// Columns of a row. In the third column, pdftotext prints the number of a flow, which has several
+// blocks, and tesseract that of a block, which has several paragraphs.
 const (
 	tsvLevel = iota
 	tsvPage
@@ -92,37 +92,38 @@ const (
 	tsvColumns
 )
 
-// The levels of rows.
+// Levels of rows.
 const (
 	pageLevel = '1'
 	lineLevel = '4'
 	wordLevel = '5'
 )
 
-// scanner reads the rows that pdftotext -tsv and tesseract print: one for each page, block, line and word, each before what is in it.
-// It trusts neither program, because a document's words may contain line ends and tabs.
+// scanner reads the rows that pdftotext -tsv and tesseract print: one for each page, block, line
+// and word, each before its parts. It trusts neither program, because a document's words may
+// contain line ends and tabs.
 type scanner struct {
 	in    *bufio.Reader
-	unit  float64 // points
-	long  []byte  // a row that did not fit into the buffer
-	read  int     // the number of the last page that began
-	ahead box     // of that page, when next has not returned it yet
-	begun bool    // there is such a page
+	unit  float64 // size of a unit in points
+	long  []byte  // a row longer than the buffer
+	read  int     // number of the last page that began
+	ahead box     // box of that page, until next returns it
+	begun bool    // ahead is valid
 
-	flow       []byte // of the last row
+	flow       []byte // flow of the last row
 	block      bool   // the next word begins a block
 	line       bool   // the next word begins a line
-	insideWord bool   // the last row was a word's, and goes on after a line end
+	insideWord bool   // the last row was a word, and continues after a line end
 }
 
-// newScanner scans rows whose first page has this number.
+// newScanner returns a scanner for rows. first is the number of the first page.
 func newScanner(r io.Reader, first int, unit float64) *scanner {
 	return &scanner{in: bufio.NewReaderSize(r, scanBuffer), unit: unit, read: first - 1}
 }
 
-var errTooMuch = &document.Failure{Code: document.TooLarge, Message: "A page of the PDF has more text than is read."}
+var errTooMuch = &document.Failure{Code: document.TooLarge, Message: "A page of the PDF has more text than the maximum."}
 
-// next reads the next page into p; io.EOF when there is none.
+// next reads the next page into p. It returns io.EOF if there is none.
 func (s *scanner) next(p *page) error {
 	inside := false
 	for {
@@ -147,17 +148,18 @@ func (s *scanner) next(p *page) error {
 	}
 }
 
-// take adds a row to the page. Rows before the first page, such as the head, are ignored.
+// take adds a row to the page. Rows before the first page, such as the header, are ignored.
 func (s *scanner) take(p *page, row []byte, inside bool) error {
 	var cells [tsvColumns][]byte
 	rest, whole := row, true
 	for i := 0; i < tsvText && whole; i++ {
 		cells[i], rest, whole = bytes.Cut(rest, []byte("\t"))
 	}
+
 	cells[tsvText] = rest
 	switch level := cells[tsvLevel]; {
 	case len(level) != 1 || level[0] < pageLevel || level[0] > wordLevel:
-		s.goOn(p, row)
+		s.continueWord(p, row)
 	case !whole:
 	case level[0] == pageLevel:
 		s.begin(&cells)
@@ -168,41 +170,46 @@ func (s *scanner) take(p *page, row []byte, inside bool) error {
 		s.insideWord, s.line = false, true
 		s.block = s.block || level[0] < lineLevel
 	}
+
 	if len(p.text) > maxPage || len(p.words) > maxWords {
 		return errTooMuch
 	}
 	return nil
 }
 
-// begin begins the next page. A word can forge a page's row, but the numbers stay in step with the pages of the document.
+// begin begins the next page. A word can imitate a page's row, but pages are numbered
+// consecutively, so the numbers stay correct.
 func (s *scanner) begin(cells *[tsvColumns][]byte) {
 	if string(cells[tsvPage]) == strconv.Itoa(s.read+1) {
 		s.read, s.ahead, s.begun, s.insideWord = s.read+1, s.place(cells), true, false
 	}
 }
 
-// goOn continues the last word, if a line end in its text has split it.
-func (s *scanner) goOn(p *page, row []byte) {
+// continueWord continues the last word if a line end in its text split it.
+func (s *scanner) continueWord(p *page, row []byte) {
 	if s.insideWord {
 		p.text = append(append(p.text, ' '), row...)
 		p.words[len(p.words)-1].to = len(p.text)
 	}
 }
 
-// word adds a word to the page, and to the boxes of its line and block. Below leastConfidence, tesseract has read a stain.
+// word adds a word to the page, and to the boxes of its line and block. It ignores words below
+// minConfidence, which are mostly stains.
 func (s *scanner) word(p *page, cells *[tsvColumns][]byte) {
 	text := bytes.TrimSpace(cells[tsvText])
-	if s.insideWord = decimal(cells[tsvConfidence]) >= leastConfidence && len(text) > 0; !s.insideWord {
+	if s.insideWord = decimal(cells[tsvConfidence]) >= minConfidence && len(text) > 0; !s.insideWord {
 		return
 	}
 	if !bytes.Equal(s.flow, cells[tsvFlow]) {
 		s.flow = append(s.flow[:0], cells[tsvFlow]...)
 		p.flows++
 	}
+
 	place := s.place(cells)
 	if s.block || len(p.blocks) == 0 {
 		p.blocks = append(p.blocks, block{place, len(p.lines), len(p.lines), p.flows})
 	}
+
 	b := &p.blocks[len(p.blocks)-1]
 	if s.block || s.line || b.first == b.end {
 		p.lines = append(p.lines, line{place, len(p.words), len(p.words)})
@@ -211,13 +218,14 @@ func (s *scanner) word(p *page, cells *[tsvColumns][]byte) {
 	s.block, s.line = false, false
 	l := &p.lines[len(p.lines)-1]
 	b.box, l.box = b.with(place), l.with(place)
+
 	from := len(p.text)
 	p.text = append(p.text, text...)
 	p.words = append(p.words, word{place, from, len(p.text)})
 	l.end = len(p.words)
 }
 
-// place is the box of a row.
+// place returns the box of a row.
 func (s *scanner) place(cells *[tsvColumns][]byte) box {
 	x, y := decimal(cells[tsvLeft])*s.unit, decimal(cells[tsvTop])*s.unit
 	return box{x, y, x + decimal(cells[tsvWidth])*s.unit, y + decimal(cells[tsvHeight])*s.unit}
@@ -235,7 +243,7 @@ func (s *scanner) row() ([]byte, error) {
 	return bytes.TrimRight(l, "\r\n"), nil
 }
 
-// rest gathers a row that is longer than the buffer, up to a length that no word has.
+// rest reads the rest of a row that is longer than the buffer, up to maxLine.
 func (s *scanner) rest(l []byte) ([]byte, error) {
 	s.long = append(s.long[:0], l...)
 	for {
@@ -250,17 +258,19 @@ func (s *scanner) rest(l []byte) ([]byte, error) {
 	}
 }
 
-const maxPlace = 1e6 // points: no page is that large
+const maxPlace = 1e6 // points: larger than any page
 
-// maxDigits are as many as always fit.
+// maxDigits is the number of digits that always fit into an int64.
 const maxDigits = 18
 
-// decimal parses a number in poppler's format. It returns 0 for text that is no number, and for a number larger than any page.
+// decimal parses a number in poppler's format. It returns 0 for other text, and for numbers
+// larger than any page.
 func decimal(text []byte) float64 {
 	digits, minus := bytes.CutPrefix(text, []byte("-"))
 	if len(digits) > maxDigits {
 		return 0
 	}
+
 	whole, scale := int64(0), int64(0)
 	for _, c := range digits {
 		switch {
@@ -273,6 +283,7 @@ func decimal(text []byte) float64 {
 			return 0
 		}
 	}
+
 	n := float64(whole) / float64(max(scale, 1))
 	if n >= maxPlace {
 		return 0

@@ -11,7 +11,8 @@ import (
 
 const tsvHead = "level\tpage_num\tpar_num\tblock_num\tline_num\tword_num\tleft\ttop\twidth\theight\tconf\ttext\n"
 
-// tsvRow is a row as poppler prints it: its level, the numbers of page and flow, and what stands where.
+// tsvRow returns a row in poppler's format: its level, the numbers of page and flow, its place
+// and text.
 func tsvRow(level, page, flow, place, text string) string {
 	return level + "\t" + page + "\t" + flow + "\t0\t0\t0\t" + strings.ReplaceAll(place, " ", "\t") + "\t100\t" + text + "\n"
 }

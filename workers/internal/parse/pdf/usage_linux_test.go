@@ -9,10 +9,12 @@ import (
 	"testing"
 )
 
-// rationOf names the limit that a process of this test sets for itself, in seconds.
+// rationOf is the environment variable with the limit, in seconds, that this test's process sets
+// for itself.
 const rationOf = "PARLEY_TEST_RATION"
 
-// TestProgramsMayTakeWhatIsLeft starts itself again, for the limit is the process's: programs that it starts then have less.
+// TestProgramsMayTakeWhatIsLeft starts the test binary again, because the limit applies to a
+// process. Programs started there get less.
 func TestProgramsMayTakeWhatIsLeft(t *testing.T) {
 	t.Parallel()
 	if os.Getenv(rationOf) != "" {
@@ -41,7 +43,7 @@ func testRation(t *testing.T) {
 	}
 	limit(seconds)
 	said, err := output(t.Context(), 100, nil, "sh", "-c", "ulimit -S -t")
-	if err != nil || strings.TrimSpace(string(said)) != "8" { // a little of the nine was taken
+	if err != nil || strings.TrimSpace(string(said)) != "8" { // a little of the nine was used
 		t.Errorf("%s, %v", said, err)
 	}
 	var is syscall.Rlimit

@@ -4,7 +4,7 @@ package pdf
 
 import "time"
 
-// cpuTime is not told here; documents are read on Linux alone.
+// cpuTime is not implemented: documents are read only on Linux.
 func cpuTime() time.Duration { return 0 }
 
-func rationed(start func() error) error { return start() }
+func startWithinLimit(start func() error) error { return start() }

@@ -9,15 +9,15 @@ import (
 	"parley/workers/internal/parse/charset"
 )
 
-// What a table of delimited values may be.
+// Limits of delimited values.
 const (
-	maxQuoted = 256 << 10 // bytes: a quote that is not closed within them was none
-	maxSought = 32 << 20  // bytes that closing quotes are sought in vain in: beyond, a text's quotes are not there for its cells
-	maxCells  = 16_384    // of a row
-	looked    = 50        // rows that tell what delimits them
+	maxQuoted  = 256 << 10 // bytes of a quoted cell: a longer quote is not a quote
+	maxScanned = 32 << 20  // bytes scanned in vain for closing quotes; beyond, quotes are text
+	maxCells   = 16_384    // cells of a row
+	sampleRows = 50        // rows from which the delimiter is detected
 )
 
-// CSV reads comma-separated values, whatever separates them.
+// CSV reads delimited values and detects the delimiter.
 func CSV(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info, error) {
 	return document.Info{}, table(ctx, in, out, 0)
 }
@@ -27,10 +27,11 @@ func TSV(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info,
 	return document.Info{}, table(ctx, in, out, '\t')
 }
 
+// table reads delimited values. A delimiter of 0 is detected.
 func table(ctx context.Context, in parse.Input, out *parse.Writer, delimiter byte) error {
 	text, _ := charset.Decode(in.Content, in.Charset)
 	text = parse.Lines(text)
-	if l, rest, found := strings.Cut(text, "\n"); found && len(l) == 5 && strings.EqualFold(l[:4], "sep=") { // Excel's
+	if l, rest, found := strings.Cut(text, "\n"); found && len(l) == 5 && strings.EqualFold(l[:4], "sep=") { // written by Excel
 		delimiter, text = l[4], rest
 	}
 	if delimiter == 0 || delimiter == '\t' && !strings.Contains(text, "\t") {
@@ -39,9 +40,9 @@ func table(ctx context.Context, in parse.Input, out *parse.Writer, delimiter byt
 	return rowsFor(ctx, records{text: text, delimiter: delimiter}, out)
 }
 
-// rowsFor tells the rows: titles above the table, what names its columns, and what is in it.
+// rowsFor writes the rows: titles above the table, its header, and its data.
 func rowsFor(ctx context.Context, rows records, out *parse.Writer) error {
-	widest := usual(rows)
+	widest := usualWidth(rows)
 	first := true
 	for n := 0; rows.more(); n++ {
 		cells := rows.next()
@@ -65,16 +66,16 @@ func rowsFor(ctx context.Context, rows records, out *parse.Writer) error {
 	return nil
 }
 
-// records are the rows of a text.
+// records splits a text into rows.
 type records struct {
 	text      string
 	delimiter byte
-	sought    int // bytes that closing quotes were sought in vain in
+	scanned   int // bytes scanned in vain for closing quotes
 }
 
 func (r *records) more() bool { return r.text != "" }
 
-// next reads a row: a cell in quotes may have delimiters, line ends and, twice, quotes in it.
+// next reads a row. A quoted cell may contain delimiters, line ends and doubled quotes.
 func (r *records) next() []string {
 	var cells []string
 	for {
@@ -88,25 +89,27 @@ func (r *records) next() []string {
 	}
 }
 
-// cell reads a cell, and reports whether it was the last of its row.
+// cell reads a cell. end reports that it was the last of its row.
 func (r *records) cell() (cell string, end bool) {
 	body := strings.TrimLeft(r.text[:min(len(r.text), 64)], " ")
-	if strings.HasPrefix(body, `"`) && r.sought < maxSought {
+	if strings.HasPrefix(body, `"`) && r.scanned < maxScanned {
 		body = r.text[min(len(r.text), 64)-len(body)+1:]
 		if cell, after, ok := quoted(body, r.delimiter); ok {
 			return cell, r.pass(after)
 		}
-		r.sought += min(len(body), maxQuoted)
+		r.scanned += min(len(body), maxQuoted)
 	}
+
 	i := strings.IndexAny(r.text, string(rune(r.delimiter))+"\n")
 	if i < 0 {
 		i = len(r.text)
 	}
+
 	cell = r.text[:i]
 	return cell, r.pass(r.text[i:])
 }
 
-// pass passes over what ends a cell.
+// pass skips the character that ends a cell, and reports the end of the row.
 func (r *records) pass(rest string) (end bool) {
 	if rest == "" {
 		r.text = ""
@@ -116,7 +119,8 @@ func (r *records) pass(rest string) (end bool) {
 	return rest[0] == '\n'
 }
 
-// quoted reads a cell up to its closing quote; not ok when there is none that a delimiter or the end of the row follows.
+// quoted reads a cell up to its closing quote. ok is false if no quote is followed by a delimiter
+// or the end of the row.
 func quoted(s string, delimiter byte) (cell, after string, ok bool) {
 	head := s[:min(len(s), maxQuoted)]
 	for i := 0; i < len(head); i++ {
@@ -137,13 +141,13 @@ func quoted(s string, delimiter byte) (cell, after string, ok bool) {
 	return "", "", false
 }
 
-// delimiterFor is what parts the first rows most evenly.
+// delimiterFor returns the delimiter that divides the first rows most evenly.
 func delimiterFor(text string) byte {
 	best, limit := byte(','), 0
 	for _, d := range []byte(",;\t|") {
 		rows := records{text: text[:min(len(text), 256<<10)], delimiter: d}
 		counts := map[int]int{}
-		for range looked {
+		for range sampleRows {
 			if !rows.more() {
 				break
 			}
@@ -160,11 +164,11 @@ func delimiterFor(text string) byte {
 	return best
 }
 
-// usual is how many cells most of the first rows have.
-func usual(rows records) int {
+// usualWidth returns the most frequent number of cells in the first rows.
+func usualWidth(rows records) int {
 	counts := map[int]int{}
 	best := 0
-	for range looked {
+	for range sampleRows {
 		if !rows.more() {
 			break
 		}

@@ -1,2 +1,2 @@
-// Package plain reads formats that are text themselves: plain text, tables of delimited values, JSON.
+// Package plain reads text formats: plain text, delimited values, JSON.
 package plain

@@ -14,30 +14,33 @@ import (
 	"parley/workers/internal/parse/charset"
 )
 
-// What a JSON document may be, and what makes a row of an object.
+// Limits of a JSON document, and of an object that becomes a row.
 const (
 	maxNesting = 200
-	maxPairs   = 1000 // of an object, before they are told
+	maxPairs   = 1000 // values of an object that are collected
 	maxColumns = 40
 	maxCell    = 400  // bytes of a value in a row
 	maxLines   = 1500 // bytes of a paragraph of values
 )
 
-// JSON reads JSON and JSON Lines: an object of an array is a row, any other value a line that begins with its path.
+// JSON reads JSON and JSON Lines. An object in an array becomes a row; any other value becomes a
+// line that begins with its path.
 func JSON(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info, error) {
 	text, _ := charset.Decode(in.Content, in.Charset)
 	values, deep := survey(text)
 	if deep {
 		return document.Info{}, &document.Failure{
 			Code:    document.TooLarge,
-			Message: fmt.Sprintf("Values of the document stand more than %d deep in each other, which is deeper than is read.", maxNesting),
+			Message: fmt.Sprintf("Values of the document are nested more than %d levels deep, the maximum.", maxNesting),
 		}
 	}
+
 	if values == 0 {
 		info := document.Info{Notes: []string{"The file is not valid JSON, and was read as plain text."}}
-		return info, tellText(ctx, text, out)
+		return info, writeText(ctx, text, out)
 	}
-	r := reading{ctx: ctx.Err, tokens: tokens(text), out: out}
+
+	r := jsonReader{ctx: ctx.Err, tokens: tokens(text), out: out}
 	var top pairs
 	var err error
 	if values == 1 {
@@ -51,13 +54,15 @@ func JSON(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 	return document.Info{}, r.lines(&top)
 }
 
-// tokens returns a tokenizer of a document. Duplicate names are read one by one, and half surrogate pairs as U+FFFD.
+// tokens returns a tokenizer of a document. Duplicate names are allowed, and unpaired surrogates
+// become U+FFFD.
 func tokens(text string) *jsontext.Decoder {
 	return jsontext.NewDecoder(bytes.NewBufferString(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
-// survey counts the values that follow each other in the text, and reports nesting beyond the limit. It returns 0 if the
-// text is not JSON: a text that begins with a number is none.
+// survey counts the consecutive values of a text, and reports nesting beyond the limit. It
+// returns 0 values if the text is not JSON. Several values of which the first is a scalar are not
+// JSON.
 func survey(text string) (values int, deep bool) {
 	in := tokens(text)
 	scalar := false

@@ -13,26 +13,26 @@ import (
 	"parley/workers/internal/parse"
 )
 
-// reading reads a document value by value: no more of it is held than one object's own values.
-type reading struct {
+// jsonReader reads a document value by value. It keeps at most one object's own values in memory.
+type jsonReader struct {
 	ctx    func() error
 	tokens *jsontext.Decoder
 	out    *parse.Writer
-	head   []string // the names of the columns of the rows told last
-	table  string   // the array that they are of
+	head   []string // column names of the last rows
+	table  string   // path of their array
 }
 
 // pair is a value with its path.
 type pair struct{ path, text string }
 
-// pairs are values of an object that were read and not yet told.
+// pairs are values of an object that were read and not yet written.
 type pairs struct {
-	all  []pair
-	told bool // some were told as lines: the object is no row any more
+	all     []pair
+	flushed bool // some were written as lines, so the object cannot become a row
 }
 
 // next reads a value.
-func (r *reading) next(path string, into *pairs) error {
+func (r *jsonReader) next(path string, into *pairs) error {
 	t, err := r.tokens.ReadToken()
 	if err != nil {
 		return fmt.Errorf("reading a value: %w", err)
@@ -40,7 +40,8 @@ func (r *reading) next(path string, into *pairs) error {
 	return r.value(path, t, into)
 }
 
-func (r *reading) value(path string, t jsontext.Token, into *pairs) error {
+// value reads the value that begins with token t.
+func (r *jsonReader) value(path string, t jsontext.Token, into *pairs) error {
 	switch t.Kind() {
 	case '[':
 		return r.elements(path, into)
@@ -51,7 +52,7 @@ func (r *reading) value(path string, t jsontext.Token, into *pairs) error {
 	}
 }
 
-// scalar is the text of a value that is neither object nor array; null says nothing.
+// scalar returns the text of a value that is neither an object nor an array; null is "".
 func scalar(t jsontext.Token) string {
 	if t.Kind() == 'n' {
 		return ""
@@ -59,7 +60,7 @@ func scalar(t jsontext.Token) string {
 	return t.String()
 }
 
-func (r *reading) object(path string, into *pairs) error {
+func (r *jsonReader) object(path string, into *pairs) error {
 	for {
 		t, err := r.tokens.ReadToken()
 		if err != nil {
@@ -74,10 +75,11 @@ func (r *reading) object(path string, into *pairs) error {
 	}
 }
 
-// maxPath bounds the path of a value, in bytes: each value is written with its own.
+// maxPath bounds the path of a value, in bytes, because each value is written with its path.
 const maxPath = 1000
 
-// join gives the path of an object's value; that of one whose path would be too long is the object's.
+// join returns the path of an object's value. If the object's path is too long already, join
+// returns that path.
 func join(path, name string) string {
 	if len(path) > maxPath {
 		return path
@@ -91,8 +93,8 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// elements reads the values of an array, or those that stand one behind the other.
-func (r *reading) elements(path string, into *pairs) error {
+// elements reads the values of an array, or the consecutive values of a document.
+func (r *jsonReader) elements(path string, into *pairs) error {
 	var words []string
 	size := 0
 	for i := 0; ; i++ {
@@ -123,13 +125,14 @@ func (r *reading) elements(path string, into *pairs) error {
 			words, size = words[:0], 0
 		}
 	}
+
 	if len(words) == 0 {
 		return nil
 	}
 	return r.add(path, strings.Join(words, ", "), into)
 }
 
-// index gives the path of an array's element, as join does.
+// index returns the path of an array's element; see join.
 func index(path string, i int) string {
 	if len(path) > maxPath {
 		return path
@@ -137,33 +140,37 @@ func index(path string, i int) string {
 	return fmt.Sprintf("%s[%d]", path, i)
 }
 
-// element reads an object or array of an array.
-func (r *reading) element(table, path string, opens jsontext.Token, into *pairs) error {
-	if err := r.lines(into); err != nil { // what stands before it, in its order
+// element reads an object or array in an array.
+func (r *jsonReader) element(table, path string, opens jsontext.Token, into *pairs) error {
+	if err := r.lines(into); err != nil { // values before it
 		return err
 	}
-	into.told = true
+
+	into.flushed = true
 	var own pairs
 	if err := r.value(path, opens, &own); err != nil {
 		return err
 	}
-	if opens.Kind() == '{' && !own.told && rowLike(own.all) {
+
+	if opens.Kind() == '{' && !own.flushed && rowLike(own.all) {
 		return r.row(table, path, own.all)
 	}
 	return r.lines(&own)
 }
 
-// rowLike reports values that fit into a row.
+// rowLike reports whether values fit into a row.
 func rowLike(all []pair) bool {
 	return len(all) > 0 && len(all) <= maxColumns && !slices.ContainsFunc(all, func(p pair) bool { return len(p.text) > maxCell })
 }
 
-// row tells an object as a row; its columns are named when they are others than those of the row before.
-func (r *reading) row(table, path string, all []pair) error {
+// row writes an object as a row. A header row precedes it if the object has names that the last
+// header lacks.
+func (r *jsonReader) row(table, path string, all []pair) error {
 	names := make([]string, len(all))
 	for i, p := range all {
 		names[i] = strings.TrimPrefix(p.path[len(path):], ".")
 	}
+
 	if r.table != table || !within(names, r.head) {
 		r.table, r.head = table, names
 		head := slices.Clone(names)
@@ -176,6 +183,7 @@ func (r *reading) row(table, path string, all []pair) error {
 			return err
 		}
 	}
+
 	cells := make([]string, len(r.head))
 	for i, p := range all {
 		if at := slices.Index(r.head, names[i]); cells[at] == "" {
@@ -187,6 +195,7 @@ func (r *reading) row(table, path string, all []pair) error {
 	return r.out.Row(cells, false)
 }
 
+// within reports whether head contains all names.
 func within(names, head []string) bool {
 	for _, n := range names {
 		if !slices.Contains(head, n) {
@@ -196,19 +205,20 @@ func within(names, head []string) bool {
 	return len(head) > 0
 }
 
-func (r *reading) add(path, text string, into *pairs) error {
+// add collects a value, and writes the collected values when there are maxPairs.
+func (r *jsonReader) add(path, text string, into *pairs) error {
 	if strings.TrimSpace(text) == "" {
 		return nil
 	}
 	if into.all = append(into.all, pair{path, text}); len(into.all) >= maxPairs {
-		into.told = true
+		into.flushed = true
 		return r.lines(into)
 	}
 	return nil
 }
 
-// lines tells values as lines that begin with their paths.
-func (r *reading) lines(of *pairs) error {
+// lines writes values as lines that begin with their paths.
+func (r *jsonReader) lines(of *pairs) error {
 	var b strings.Builder
 	for _, p := range of.all {
 		if b.Len() > 0 && b.Len()+len(p.text) > maxLines {
@@ -225,11 +235,12 @@ func (r *reading) lines(of *pairs) error {
 		}
 		b.WriteString(p.text)
 	}
+
 	of.all = of.all[:0]
 	return r.paragraph(b.String())
 }
 
-func (r *reading) paragraph(text string) error {
+func (r *jsonReader) paragraph(text string) error {
 	if text == "" {
 		return nil
 	}

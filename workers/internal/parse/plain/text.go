@@ -12,16 +12,17 @@ import (
 	"parley/workers/internal/parse/charset"
 )
 
-// Text reads plain text: paragraphs are apart by empty lines.
+// Text reads plain text. Empty lines separate paragraphs.
 func Text(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info, error) {
 	text, _ := charset.Decode(in.Content, in.Charset)
-	return document.Info{}, tellText(ctx, text, out)
+	return document.Info{}, writeText(ctx, text, out)
 }
 
-func tellText(ctx context.Context, text string, out *parse.Writer) error {
+// writeText writes a text paragraph by paragraph.
+func writeText(ctx context.Context, text string, out *parse.Writer) error {
 	text = parse.Clean(parse.Lines(text))
 	var lines []string
-	told := 0
+	passages := 0
 	for l := range strings.SplitSeq(text, "\n") {
 		l = strings.TrimRightFunc(l, unicode.IsSpace)
 		if l != "" && len(lines) < 10_000 {
@@ -35,14 +36,14 @@ func tellText(ctx context.Context, text string, out *parse.Writer) error {
 		if l != "" {
 			lines = append(lines, l)
 		}
-		if told++; told%1000 == 0 && ctx.Err() != nil {
+		if passages++; passages%1000 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
 	}
 	return passage(lines, out)
 }
 
-// passage tells lines that no empty line parts.
+// passage writes consecutive lines without an empty line between them.
 func passage(lines []string, out *parse.Writer) error {
 	if len(lines) == 0 {
 		return nil
@@ -53,6 +54,7 @@ func passage(lines []string, out *parse.Writer) error {
 		}
 		return passage(rest, out)
 	}
+
 	switch {
 	case listed(lines):
 		return items(lines, out)
@@ -65,10 +67,10 @@ func passage(lines []string, out *parse.Writer) error {
 	}
 }
 
-// numbered is a line that can be nothing but a numbered heading: "2.1 Scope", "Chapter 4: Findings".
+// numbered matches a numbered heading: "2.1 Scope", "Chapter 4: Findings".
 var numbered = regexp.MustCompile(`^(?:(?:[1-9][0-9]?\.){1,4}[1-9]?[0-9]?|(?i:chapter|section|part|appendix|kapitel|abschnitt|teil|chapitre|capítulo) (?:[0-9]{1,3}|[IVXLC]{1,6}|[A-Z])[.:]?)\s+\p{Lu}[^.!?;]*$`)
 
-// heading takes an underlined or numbered heading off the lines.
+// heading splits an underlined or numbered heading off the lines.
 func heading(lines []string) (level int, title string, rest []string, ok bool) {
 	first := strings.TrimSpace(lines[0])
 	length := utf8.RuneCountInString(first)
@@ -80,6 +82,7 @@ func heading(lines []string) (level int, title string, rest []string, ok bool) {
 			return strings.IndexByte("=-~^", mark) + 1, first, lines[2:], true
 		}
 	}
+
 	if len(lines) == 1 && length <= 80 && numbered.MatchString(first) {
 		number, _, _ := strings.Cut(first, " ")
 		return 1 + strings.Count(strings.Trim(number, "."), "."), first, nil, true
@@ -87,7 +90,7 @@ func heading(lines []string) (level int, title string, rest []string, ok bool) {
 	return 0, "", nil, false
 }
 
-// underline is the mark that a line consists of; 0 when it is no such line.
+// underline returns the character of which an underline consists, or 0 for another line.
 func underline(l string) byte {
 	if len(l) < 3 || !strings.ContainsRune("=-~^", rune(l[0])) || strings.Trim(l, l[:1]) != "" {
 		return 0
@@ -97,10 +100,11 @@ func underline(l string) byte {
 
 func abs(n int) int { return max(n, -n) }
 
-// bullet is what an item of a list begins with.
+// bullet matches the beginning of a list item.
 var bullet = regexp.MustCompile(`^\s*(?:[-*•·‣◦▪–]|\(?[0-9]{1,3}[.)]|\(?[a-z][.)])\s+\S`)
 
-// listed reports lines that are a list: it begins with an item, and has another, or lines of the first that are indented.
+// listed reports whether lines are a list: they begin with an item, and each other line is an
+// item or indented.
 func listed(lines []string) bool {
 	if !bullet.MatchString(lines[0]) {
 		return false
@@ -113,6 +117,7 @@ func listed(lines []string) bool {
 	return true
 }
 
+// items writes the items of a list without their bullets. Numbers are kept.
 func items(lines []string, out *parse.Writer) error {
 	from := 0
 	for i := 1; i <= len(lines); i++ {
@@ -129,7 +134,7 @@ func items(lines []string, out *parse.Writer) error {
 	return nil
 }
 
-// aligned reports lines whose spaces mean something: indented ones, and columns.
+// aligned reports whether lines use spaces for indentation or columns.
 func aligned(lines []string) bool {
 	if len(lines) < 2 {
 		return false
@@ -147,7 +152,7 @@ func aligned(lines []string) bool {
 	return columns*2 > len(lines) || indented == len(lines) && uneven(lines)
 }
 
-// uneven reports indented lines that are not simply a paragraph that stands further right.
+// uneven reports whether indented lines are something other than an indented paragraph.
 func uneven(lines []string) bool {
 	first := indent(lines[0])
 	for _, l := range lines[1:] {
@@ -160,7 +165,8 @@ func uneven(lines []string) bool {
 
 func indent(l string) int { return len(l) - len(strings.TrimLeft(l, " \t")) }
 
-// wrapped reports lines that were one before somebody wrapped them: all but the last are about as long as the longest.
+// wrapped reports whether lines are one wrapped paragraph: all but the last are about equally
+// long.
 func wrapped(lines []string) bool {
 	if len(lines) == 1 {
 		return true
@@ -169,6 +175,7 @@ func wrapped(lines []string) bool {
 	for _, l := range lines {
 		longest = max(longest, width(l))
 	}
+
 	if longest < 40 || longest > 160 {
 		return false
 	}
@@ -181,7 +188,7 @@ func wrapped(lines []string) bool {
 	return short*5 <= len(lines)-1
 }
 
-// width is about how many columns a line takes: two for characters of East Asia.
+// width returns the approximate width of a line in columns. East Asian characters take two.
 func width(l string) int {
 	n := 0
 	for _, r := range l {
@@ -196,7 +203,8 @@ func ideographic(r rune) bool {
 	return r >= 0x2E80 && r <= 0x9FFF || r >= 0xF900 && r <= 0xFAFF || r >= 0xFF00 && r <= 0xFF60 || r >= 0x20000 && r <= 0x3FFFF
 }
 
-// joined makes wrapped lines one: with a space between them, but for scripts that have none, and after a hyphen.
+// joined joins wrapped lines with spaces. It inserts no space after a hyphen, or between
+// characters of scripts without spaces.
 func joined(lines []string) string {
 	var b strings.Builder
 	var last, before rune

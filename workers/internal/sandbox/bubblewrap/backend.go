@@ -19,24 +19,24 @@ import (
 	"parley/workers/internal/sandbox/seccomp"
 )
 
-// Config says what sandboxes are made with.
+// Config configures a Backend.
 type Config struct {
-	Bwrap  string // the program; "" is bwrap on PATH
-	Python string // the interpreter that sandboxes show; "" is /usr/bin/python3
+	Bwrap  string // path of bwrap; "": bwrap on PATH
+	Python string // the interpreter to show in sandboxes; "": /usr/bin/python3
 }
 
-// Backend makes sandboxes with bwrap.
+// Backend creates sandboxes with bwrap.
 type Backend struct {
-	bwrap  []string // the command that becomes bwrap, before its arguments
-	view   []string // arguments of bwrap: what every sandbox shows
+	bwrap  []string // the command that becomes bwrap, without bwrap's arguments
+	view   []string // bwrap's arguments for the part of the file system that every sandbox shows
 	filter []byte
-	groups *cgroup.Root // nil: there are none
+	groups *cgroup.Root // nil without cgroups
 	notes  []string
 	owners *owners
 	thread *host.Thread // sandboxes die with the thread that started them
 
-	starting sync.RWMutex // held for reading by who starts a sandbox
-	closed   bool         // under starting
+	starting sync.RWMutex // read-locked while a sandbox is started
+	closed   bool         // guarded by starting
 
 	mu    sync.Mutex
 	boxes map[*box]bool
@@ -44,7 +44,8 @@ type Backend struct {
 
 var errClosed = errors.New("the sandbox backend is closed")
 
-// Open checks that sandboxes can be made on this machine, by making one. The error says in one sentence why not.
+// Open checks that this machine can run sandboxes by running one. The error states the reason in
+// one sentence.
 func Open(c Config) (*Backend, error) {
 	groups, whyNot := cgroup.Open()
 	b, err := open(c, groups, whyNot)
@@ -54,36 +55,43 @@ func Open(c Config) (*Backend, error) {
 	return b, err
 }
 
-// open takes over the groups, which may be nil, when there is no error.
+// open takes ownership of groups unless it returns an error. groups may be nil.
 func open(c Config, groups *cgroup.Root, whyNot error) (*Backend, error) {
-	bwrap, err := program(orElse(c.Bwrap, "bwrap"))
+	bwrap, err := program(orDefault(c.Bwrap, "bwrap"))
 	if err != nil {
 		return nil, err
 	}
-	python, err := interpreter(orElse(c.Python, "/usr/bin/python3"))
+
+	python, err := interpreter(orDefault(c.Python, "/usr/bin/python3"))
 	if err != nil {
 		return nil, err
 	}
+
 	filter, err := seccomp.Filter(groups == nil)
 	if err != nil {
 		return nil, err
 	}
+
 	devices := devicesFor(groups == nil)
 	b := &Backend{
 		view: viewFor(python, devices), filter: filter, groups: groups,
 		owners: newOwners(), boxes: map[*box]bool{},
 	}
+
 	if err := b.owners.checkDevices(devices); err != nil {
 		return nil, err
 	}
 	if groups == nil {
-		b.notes = append(b.notes, fmt.Sprintf("Memory, processes and CPU time of a sandbox are watched, not limited by the kernel: %s.", whyNot))
+		b.notes = append(b.notes, fmt.Sprintf(
+			"Memory, processes and CPU time of a sandbox are monitored, not limited by the kernel: %s.", whyNot))
 	}
+
 	b.thread = host.NewThread()
-	_ = b.thread.Do(context.Background(), func() error { // it was made just now, and takes what it is given
+	_ = b.thread.Do(context.Background(), func() error { // cannot fail: the thread is new, and ctx has no deadline
 		b.bwrap = launcher(bwrap)
 		return nil
 	})
+
 	if err := b.try(python); err != nil {
 		b.end()
 		return nil, err
@@ -91,60 +99,64 @@ func open(c Config, groups *cgroup.Root, whyNot error) (*Backend, error) {
 	return b, nil
 }
 
-func orElse(s, other string) string {
+func orDefault(s, other string) string {
 	if s == "" {
 		return other
 	}
 	return s
 }
 
-// program finds bwrap. One that takes another user's rights when it starts forgets whose death it is to follow.
+// program returns the path of bwrap. It rejects a setuid bwrap, because the kernel clears the
+// parent death signal of such a program.
 func program(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	if err != nil {
-		return "", fmt.Errorf("bubblewrap is not installed: there is no program %s", name)
+		return "", fmt.Errorf("bubblewrap is not installed: program %s not found", name)
 	}
 	info, err := os.Stat(path)
 	if err == nil && info.Mode()&(fs.ModeSetuid|fs.ModeSetgid) != 0 {
-		err = fmt.Errorf("%s is setuid, and a sandbox that it makes would not end with this process: take that from it (chmod u-s)", path)
+		err = fmt.Errorf("%s is setuid, so its sandboxes would outlive this process: run chmod u-s on it", path)
 	}
 	return path, err
 }
 
-// interpreter is where a Python is, as sandboxes see it.
+// interpreter returns the path of a Python as sandboxes see it.
 func interpreter(path string) (string, error) {
 	target, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		return "", fmt.Errorf("there is no Python interpreter at %s", path)
+		return "", fmt.Errorf("no Python interpreter at %s", path)
 	}
 	for _, dir := range []string{"/usr/bin/", "/usr/lib/", "/usr/local/bin/", "/usr/local/lib/"} {
 		if strings.HasPrefix(target, dir) {
 			return target, nil
 		}
 	}
-	return "", fmt.Errorf("the Python interpreter %s lies outside of /usr, which is all that a sandbox shows", target)
+	return "", fmt.Errorf("the Python interpreter %s is outside of /usr, which is the only folder visible in a sandbox", target)
 }
 
-// Name is the setting's word for it.
+// Name returns the backend's name in the settings.
 func (b *Backend) Name() string { return "bubblewrap" }
 
-// Notes says what is watched instead of limited here.
+// Notes lists the limits that are watched instead of enforced on this machine.
 func (b *Backend) Notes() []string { return b.notes }
 
-// Start starts a command in a new sandbox; it returns before the command runs.
+// Start starts a command in a new sandbox. It returns before the command runs.
 func (b *Backend) Start(ctx context.Context, c sandbox.Command) (sandbox.Box, error) {
 	return b.start(ctx, c)
 }
 
+// start is Start with the concrete type.
 func (b *Backend) start(ctx context.Context, c sandbox.Command) (*box, error) {
 	if err := check(c); err != nil {
 		return nil, err
 	}
+
 	b.starting.RLock()
 	defer b.starting.RUnlock()
 	if b.closed {
 		return nil, errClosed
 	}
+
 	x := &box{backend: b, limits: c.Limits, givesWay: c.GivesWay, owner: b.owners.take(), done: make(chan struct{})}
 	if err := x.prepare(c); err != nil {
 		x.abandon()
@@ -158,7 +170,7 @@ func (b *Backend) start(ctx context.Context, c sandbox.Command) (*box, error) {
 	return x, nil
 }
 
-// launch starts a box on the thread that is there for it, and keeps it for Close.
+// launch starts a box on the backend's thread and registers it for Close.
 func (b *Backend) launch(ctx context.Context, x *box) error {
 	if err := b.thread.Do(ctx, x.launch); err != nil {
 		return err
@@ -175,7 +187,7 @@ func (b *Backend) forget(x *box) {
 	delete(b.boxes, x)
 }
 
-// Close ends all sandboxes, and starts no more.
+// Close ends all sandboxes. No more can be started.
 func (b *Backend) Close() error {
 	b.end()
 	if b.groups == nil {
@@ -188,6 +200,7 @@ func (b *Backend) end() {
 	b.starting.Lock()
 	b.closed = true
 	b.starting.Unlock()
+
 	b.mu.Lock()
 	boxes := slices.Collect(maps.Keys(b.boxes))
 	b.mu.Unlock()

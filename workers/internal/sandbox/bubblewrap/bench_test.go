@@ -9,13 +9,13 @@ import (
 	"testing"
 )
 
-// BenchmarkStart is from Start to a command's first output.
+// BenchmarkStart measures the time from Start to a command's first output.
 func BenchmarkStart(b *testing.B) {
 	backend, err := Open(Config{})
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer func() { _ = backend.Close() }() // measured is the start
+	defer func() { _ = backend.Close() }() // only the start is measured
 	c := code("print(1,flush=True)")
 	c.Limits = testLimits()
 	for b.Loop() {
@@ -30,7 +30,7 @@ func BenchmarkStart(b *testing.B) {
 	}
 }
 
-// BenchmarkBare is what it is compared with: the same of bwrap by itself.
+// BenchmarkBare is the baseline: the same with bwrap alone.
 func BenchmarkBare(b *testing.B) {
 	for b.Loop() {
 		cmd := exec.CommandContext(b.Context(), "bwrap", "--unshare-all", "--ro-bind", "/usr", "/usr", "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64",

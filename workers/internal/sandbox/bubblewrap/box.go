@@ -16,57 +16,62 @@ import (
 	"parley/workers/internal/sandbox/proctree"
 )
 
-// firstFile is the number that the first of exec.Cmd.ExtraFiles has in the child.
+// firstFile is the descriptor of the first of exec.Cmd.ExtraFiles in the child.
 const firstFile = 3
 
 // box is one sandbox.
 type box struct {
-	backend *Backend
-	owner   int // user of its processes
-	limits  sandbox.Limits
-	cmd     *exec.Cmd
-	handed  []*os.File // what is open for the child alone
-	gate    *os.File   // bwrap waits for what is written there
-	stdin   *os.File
-	stdout  *host.Output
-	stderr  host.Head
-	group   *cgroup.Group // nil: there are none
-	tree    proctree.Tree // for then
-	done    chan struct{}
+	backend    *Backend
+	owner      int // user of its processes
+	limits     sandbox.Limits
+	cmd        *exec.Cmd
+	childFiles []*os.File // files that only the child uses
+	gate       *os.File   // write end of the list of arguments for which bwrap waits
+	stdin      *os.File
+	stdout     *host.Output
+	stderr     host.Head
+	group      *cgroup.Group // nil without cgroups
+	tree       proctree.Tree // used without cgroups
+	done       chan struct{}
 
-	mu       sync.Mutex // of what follows
-	folders  []*os.File // of the sandbox, once they are there
+	mu       sync.Mutex // guards the fields below
+	folders  []*os.File // the sandbox's folders, once they exist
 	last     sandbox.Usage
-	over     bool // last is the last
-	givesWay bool // once it has used sandbox.GiveWayAfter
+	final    bool // last is final
+	givesWay bool // lower its priority once it has used sandbox.GiveWayAfter
 }
 
-// prepare makes all that a sandbox is started with.
+// prepare creates everything that is needed to start the sandbox.
 func (x *box) prepare(c sandbox.Command) error {
 	x.cmd = &exec.Cmd{Path: x.backend.bwrap[0], Env: []string{}, Dir: "/", Stderr: &x.stderr}
 	if err := x.pipes(); err != nil {
 		return err
 	}
-	filter, err := x.hand("filter", x.backend.filter)
+
+	filter, err := x.passContent("filter", x.backend.filter)
 	if err != nil {
 		return err
 	}
+
 	var files []int
 	for _, data := range slices.Concat(c.Data, host.MadeUp) {
-		number, err := x.hand("data", data.Content)
+		number, err := x.passContent("data", data.Content)
 		if err != nil {
 			return err
 		}
 		files = append(files, number)
 	}
-	waits, err := x.makeGate()
+
+	waits, err := x.openGate()
 	if err != nil {
 		return err
 	}
-	number, err := x.hand("arguments", []byte(listed(arguments(c, filter, files))))
+
+	number, err := x.passContent("arguments", []byte(listed(arguments(c, filter, files))))
 	if err != nil {
 		return err
 	}
+
 	given := []string{"--args", strconv.Itoa(waits), "--args", strconv.Itoa(number), "--"}
 	x.cmd.Args = slices.Concat(x.backend.bwrap, given, c.Args)
 	x.cmd.SysProcAttr = isolation(x.owner)
@@ -81,47 +86,49 @@ func (x *box) pipes() error {
 	if err != nil {
 		return err
 	}
-	x.handed, x.stdin, x.cmd.Stdin = append(x.handed, stdin), in, stdin
+	x.childFiles, x.stdin, x.cmd.Stdin = append(x.childFiles, stdin), in, stdin
 	out, stdout, err := os.Pipe()
 	if err != nil {
 		return err
 	}
-	x.handed, x.stdout, x.cmd.Stdout = append(x.handed, stdout), host.NewOutput(out), stdout
+	x.childFiles, x.stdout, x.cmd.Stdout = append(x.childFiles, stdout), host.NewOutput(out), stdout
 	return nil
 }
 
-// makeGate makes a list of arguments that bwrap waits for: those without which there is no program in the sandbox. So nothing
-// runs when this process dies before it has written them, which may be before the kernel knows that bwrap is to die as well.
-func (x *box) makeGate() (int, error) {
+// openGate creates a pipe from which bwrap reads its last arguments. Without them, the sandbox
+// contains no program. So nothing runs if this process dies before it has written them, possibly
+// before the kernel has registered that bwrap must die with it.
+func (x *box) openGate() (int, error) {
 	waits, gate, err := os.Pipe()
 	if err != nil {
 		return 0, err
 	}
 	x.gate = gate
-	return x.handFile(waits), nil
+	return x.passFile(waits), nil
 }
 
-// hand gives content to the child as a file, and returns its number there.
-func (x *box) hand(name string, content []byte) (int, error) {
+// passContent passes content to the child as a file and returns its descriptor there.
+func (x *box) passContent(name string, content []byte) (int, error) {
 	f, err := memoryFile(name, content)
 	if err != nil {
 		return 0, err
 	}
-	return x.handFile(f), nil
+	return x.passFile(f), nil
 }
 
-func (x *box) handFile(f *os.File) int {
-	x.handed = append(x.handed, f)
+func (x *box) passFile(f *os.File) int {
+	x.childFiles = append(x.childFiles, f)
 	x.cmd.ExtraFiles = append(x.cmd.ExtraFiles, f)
 	return firstFile + len(x.cmd.ExtraFiles) - 1
 }
 
-// launch runs on the backend's thread.
+// launch starts bwrap. It runs on the backend's thread.
 func (x *box) launch() error {
 	if err := host.SealDescriptors(); err != nil {
 		return err
 	}
-	defer x.closeHanded()
+
+	defer x.closeChildFiles()
 	if x.group != nil {
 		if err := x.group.Start(x.cmd); err != nil {
 			return err
@@ -129,7 +136,8 @@ func (x *box) launch() error {
 	} else if err := x.cmd.Start(); err != nil {
 		return err
 	}
-	err := settle(x.cmd.Process.Pid)
+
+	err := setAttributes(x.cmd.Process.Pid)
 	if err == nil && x.group == nil {
 		x.tree, err = proctree.Of(x.cmd.Process.Pid)
 	}
@@ -143,25 +151,25 @@ func (x *box) launch() error {
 	return err
 }
 
-// listed is how bwrap reads arguments from a file.
+// listed encodes arguments as bwrap reads them from a file.
 func listed(args []string) string { return strings.Join(args, "\x00") + "\x00" }
 
-// closeHanded closes what is the child's, and the gate.
-func (x *box) closeHanded() {
-	for _, f := range x.handed {
-		_ = f.Close() // of pipes and memory
+// closeChildFiles closes the child's files and the gate.
+func (x *box) closeChildFiles() {
+	for _, f := range x.childFiles {
+		_ = f.Close() // no data can be lost
 	}
-	x.handed = nil
+	x.childFiles = nil
 	if x.gate != nil {
-		_ = x.gate.Close() // of a pipe
+		_ = x.gate.Close() // no data can be lost
 	}
 }
 
-// abandon gives back what a box has that was never started.
+// abandon releases the resources of a box that was not started.
 func (x *box) abandon() {
-	x.closeHanded()
+	x.closeChildFiles()
 	if x.stdin != nil {
-		_ = x.stdin.Close() // of a pipe
+		_ = x.stdin.Close() // no data can be lost
 	}
 	if x.stdout != nil {
 		x.stdout.Settle()
@@ -170,10 +178,11 @@ func (x *box) abandon() {
 	close(x.done)
 }
 
-// wait returns when nothing in the sandbox lives: the kernel ends a process namespace before its first process counts as ended.
+// wait waits until nothing in the sandbox is alive. The kernel kills a PID namespace before its
+// first process counts as ended.
 func (x *box) wait() {
-	_ = x.cmd.Wait()    // how bwrap ended says nothing more than what it wrote
-	_ = x.stdin.Close() // of a pipe
+	_ = x.cmd.Wait()    // bwrap's exit status adds nothing to its standard error
+	_ = x.stdin.Close() // no data can be lost
 	x.stdout.Settle()   // all writers are gone
 	x.settleUsage()
 	x.release()
@@ -181,27 +190,28 @@ func (x *box) wait() {
 	close(x.done)
 }
 
-// release gives back what outlives processes.
+// release releases the resources that outlive the processes.
 func (x *box) release() {
 	if x.group != nil {
-		_ = x.group.Remove() // what is left is removed with the backend, or when another opens
+		_ = x.group.Remove() // remaining groups are removed with the backend, or when another one opens
 	}
 	x.backend.owners.giveBack(x.owner)
 }
 
-// Stdin is the command's standard input.
+// Stdin returns the command's standard input.
 func (x *box) Stdin() io.WriteCloser { return x.stdin }
 
-// Stdout is the command's standard output.
+// Stdout returns the command's standard output.
 func (x *box) Stdout() io.Reader { return x.stdout }
 
-// Done is closed when nothing in the sandbox lives any more.
+// Done returns a channel that is closed when nothing in the sandbox is alive.
 func (x *box) Done() <-chan struct{} { return x.done }
 
-// Complaint is the beginning of standard error.
+// Complaint returns the first part of standard error.
 func (x *box) Complaint() string { return x.stderr.String() }
 
-// Kill ends everything in the sandbox. Its first process is enough: the kernel ends the others of its namespace.
+// Kill kills everything in the sandbox. It kills the first process, and the kernel kills the others
+// of its namespace.
 func (x *box) Kill() {
 	_ = x.cmd.Process.Kill() // it may have ended already
 	<-x.done

@@ -24,7 +24,7 @@ func TestOnlyWhatIsMeantIsSeen(t *testing.T) {
 	t.Parallel()
 	eachWay(t, func(t *testing.T, b *Backend) {
 		t.Helper()
-		leak, err := syscall.Open("/etc/hostname", syscall.O_RDONLY, 0) // without CLOEXEC, as a careless library would
+		leak, err := syscall.Open("/etc/hostname", syscall.O_RDONLY, 0) // without CLOEXEC, like a careless library
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -52,10 +52,10 @@ print(json.dumps({
 		if err := json.Unmarshal([]byte(text), &got); err != nil {
 			t.Fatalf("%v: %s%s", err, text, x.Complaint())
 		}
-		delete(got["environment"].(map[string]any), "LC_CTYPE") // Python sets it itself
+		delete(got["environment"].(map[string]any), "LC_CTYPE") // Python sets it
 		devices := "[full null random shm urandom zero]"
 		if b.groups == nil {
-			devices = "[full null random shm urandom]" // shared maps of the other evade who watches memory
+			devices = "[full null random shm urandom]" // shared mappings of /dev/zero would not be counted
 		}
 		for what, want := range map[string]string{
 			"descriptors": "[0 1 2]", "environment": "map[A:b=c EMPTY: PWD:/work TEXT:x y\n--bind]", "groups": "",
@@ -82,7 +82,8 @@ print(json.dumps({
 	})
 }
 
-// coreLimit is 1, which this process may set for others' processes unless it is a root that lacks the capability.
+// coreLimit returns 1, which this process may set for other processes unless it is root without
+// that capability.
 func coreLimit(t *testing.T) string {
 	t.Helper()
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
@@ -144,7 +145,7 @@ print("ready", flush=True)
 input()
 raise SystemExit`)
 		c.Limits = testLimits()
-		c.Limits.Memory = 200 << 20 // what processes share is counted once when there seems to be more
+		c.Limits.Memory = 200 << 20 // shared memory is counted once if the sum exceeds the limit
 		x := start(t, b, c)
 		if line := make([]byte, 6); !readsFull(x.Stdout(), line) || string(line) != "ready\n" {
 			t.Fatalf("%q %s", line, x.Complaint())

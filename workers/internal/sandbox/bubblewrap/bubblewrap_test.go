@@ -24,7 +24,7 @@ func testLimits() sandbox.Limits {
 	}
 }
 
-// eachWay runs a test with cgroups, where they can be had, and without.
+// eachWay runs a test with cgroups if they are available, and without.
 func eachWay(t *testing.T, test func(*testing.T, *Backend)) {
 	t.Helper()
 	t.Run("counted", func(t *testing.T) {
@@ -69,12 +69,12 @@ func start(tb testing.TB, b *Backend, c sandbox.Command) *box {
 	return x
 }
 
-// code is a command that runs Python.
+// code returns a command that runs Python.
 func code(text string, args ...string) sandbox.Command {
 	return sandbox.Command{Args: append([]string{python3, "-I", "-S", "-c", text}, args...)}
 }
 
-// said is all that a sandbox prints until it has ended, which it must do in time.
+// said returns a sandbox's complete output. The sandbox must end in time.
 func said(tb testing.TB, x *box) string {
 	tb.Helper()
 	late := time.AfterFunc(time.Minute, x.Kill)
@@ -89,7 +89,7 @@ func said(tb testing.TB, x *box) string {
 	return string(text)
 }
 
-// until asks again and again; it fails the test when the answer stays no for longer than patience.
+// until polls yes, and fails the test if it is still false after patience.
 func until(tb testing.TB, patience time.Duration, what string, yes func() bool) {
 	tb.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)

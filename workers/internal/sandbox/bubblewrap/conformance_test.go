@@ -11,7 +11,7 @@ import (
 	"parley/workers/internal/sandbox/sandboxtest"
 )
 
-func TestConformance(t *testing.T) { //nolint:paralleltest // it looks at what all of this process has started
+func TestConformance(t *testing.T) { //nolint:paralleltest // it examines all processes that this one has started
 	if testkit.Race {
 		t.Skip("NOT TESTED under the race detector: the suite looks at programs, which have none; it runs without")
 	}

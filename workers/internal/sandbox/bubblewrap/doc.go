@@ -1,13 +1,15 @@
-// Package bubblewrap makes sandboxes of Linux namespaces with bwrap.
+// Package bubblewrap creates sandboxes from Linux namespaces with bwrap.
 //
-// A sandbox has namespaces of its own of every kind, no network, no capabilities, a filter of system calls (package seccomp),
-// and sees, read-only, the interpreter with its libraries and little else: no /proc, nothing of /home, /var or /run. /work, /tmp
-// and /dev/shm can be written to; they are memory, and limited. Its environment is what the command is given, and PWD.
+// A sandbox has its own namespaces of every kind, no network, no capabilities and a filter of
+// system calls (package seccomp). It sees the interpreter with its libraries read-only, and little
+// else: no /proc, and nothing of /home, /var or /run. /work, /tmp and /dev/shm are writable; they
+// are in memory and limited. The environment contains the command's variables and PWD.
 //
-//	worker ─► bwrap (process 1 of a process namespace, dies with the worker's starting thread)
+//	worker ─► bwrap (process 1 of a PID namespace, dies with the worker's starting thread)
 //	            └─► the command (process 1 of a second one)
 //
-// The outer namespace is why nothing can outlive the worker or a Kill: the kernel ends a namespace with its first process, at
-// whatever moment that dies. The inner one is why a program cannot end or stop its keeper: signals of its own namespace do not
-// reach the first process, other than those that it handles. As the first process the command must wait for orphans.
+// Because of the outer namespace, nothing can outlive the worker or a Kill: the kernel ends a
+// namespace with its first process, at whatever moment that dies. Because of the inner one, a
+// program can neither kill nor stop bwrap: signals from within a namespace reach its first process
+// only if that handles them. As a first process, the command must reap orphans.
 package bubblewrap

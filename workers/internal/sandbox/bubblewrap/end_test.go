@@ -25,10 +25,12 @@ import (
 	"parley/workers/internal/sandbox/proctree"
 )
 
-// envWorker makes the test binary a worker: it starts sandboxes without end, whose commands carry the value as an argument.
+// envWorker turns the test binary into a worker that keeps starting sandboxes, whose commands have
+// the value as an argument.
 const envWorker = "PARLEY_TEST_BUBBLEWRAP_WORKER"
 
-// hostile forks processes that ignore signals and leave their parent, and prints when they are there.
+// hostile forks processes that ignore signals and leave their parent, and prints a line when they
+// exist.
 const hostile = `
 import os, signal, sys, time
 for s in range(1, 64):
@@ -61,7 +63,7 @@ print("ready", flush=True)
 while True:
     time.sleep(1000)`
 
-// marked lists processes of this machine with the word among their arguments.
+// marked lists this machine's processes with the word in their arguments.
 func marked(tb testing.TB, word string) (pids []int) {
 	tb.Helper()
 	paths, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -107,7 +109,7 @@ func TestKillEndsEverything(t *testing.T) {
 		if took := time.Since(began); took > testkit.Within(time.Second) {
 			t.Errorf("it took %s", took)
 		}
-		for _, pid := range pids { // not even as zombies
+		for _, pid := range pids { // not even zombies
 			if alive(pid) && len(marked(t, name)) > 0 {
 				t.Errorf("process %d lives", pid)
 			}
@@ -140,8 +142,8 @@ func TestTheEndOfTheCommandEndsEverything(t *testing.T) {
 	})
 }
 
-// A program is of the same user as its keeper, the first process of its namespace.
-func TestAProgramCannotEndItsKeeper(t *testing.T) {
+// A program has the same user as bwrap, the first process of its namespace.
+func TestAProgramCannotKillBwrap(t *testing.T) {
 	t.Parallel()
 	b := opened(t, nil, errors.New("the test wants none"))
 	x := start(t, b, code(`
@@ -217,7 +219,7 @@ func beWorker() {
 	}
 }
 
-// The worker is killed right after a start, when bwrap has hardly begun, so that every stage is met.
+// The worker is killed at various moments after a start, so that every stage is covered.
 func TestNothingOutlivesAKilledWorker(t *testing.T) {
 	t.Parallel()
 	for count := 1; count <= 12; count++ {
@@ -247,7 +249,8 @@ func TestNothingOutlivesAKilledWorker(t *testing.T) {
 	}
 }
 
-// A worker may die before the kernel knows that bwrap is to die with it. Then bwrap goes on, with all that it was given so far.
+// A worker may die before the kernel has registered that bwrap must die with it. Then bwrap
+// continues with the input that it has received.
 func TestNothingRunsOfAWorkerThatDiedWhileStarting(t *testing.T) {
 	t.Parallel()
 	b := opened(t, nil, errors.New("the test wants none"))
@@ -256,12 +259,12 @@ func TestNothingRunsOfAWorkerThatDiedWhileStarting(t *testing.T) {
 	x := &box{backend: b, limits: c.Limits, owner: b.owners.take(), done: make(chan struct{})}
 	err := x.prepare(c)
 	if err == nil {
-		err = x.gate.Close() // as it is when the worker is gone
+		err = x.gate.Close() // as after the worker's death
 	}
 	if err == nil {
 		err = x.cmd.Start()
 	}
-	x.closeHanded()
+	x.closeChildFiles()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,10 +274,10 @@ func TestNothingRunsOfAWorkerThatDiedWhileStarting(t *testing.T) {
 	}
 }
 
-// What a worker may do that is nobody special is less, and what its sandboxes hold must be the same.
-func TestAllOfItAsAnotherUser(t *testing.T) { //nolint:paralleltest // it runs the others
+// An unprivileged worker may do less, and its sandboxes must give the same guarantees.
+func TestEverythingAsAnotherUser(t *testing.T) { //nolint:paralleltest // it runs the others
 	if os.Geteuid() != 0 {
-		t.Skip("this user is nobody special")
+		t.Skip("this user is already unprivileged")
 	}
 	dir := filepath.Join("/tmp", word())
 	if err := os.Mkdir(dir, 0o755); err != nil {

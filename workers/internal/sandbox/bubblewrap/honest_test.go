@@ -22,7 +22,7 @@ func TestHonestProgramsRun(t *testing.T) {
 			Env:  []string{"PATH=/usr/bin", "HOME=/work", "XDG_CACHE_HOME=/tmp", "OPENBLAS_NUM_THREADS=1"},
 			Data: []sandbox.Data{{Path: "/parley/honest.py", Content: honest}},
 		})
-		_ = x.Stdin().Close() // of a pipe
+		_ = x.Stdin().Close() // no data can be lost
 		text := said(t, x)
 		for _, part := range []string{"files", "processes", "threads", "multiprocessing", "asyncio", "time", "library", "numpy", "pandas", "matplotlib"} {
 			if !strings.Contains(text, part+"\n") && !strings.Contains(text, part+" absent\n") {

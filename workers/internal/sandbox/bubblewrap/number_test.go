@@ -14,7 +14,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// numbered is a backend whose sandboxes' first process is given this number, as it is in a container.
+// numbered returns a backend that gives the first process of its sandboxes this pid, as in a
+// container.
 func numbered(t *testing.T, number int) *Backend {
 	t.Helper()
 	b := opened(t, nil, errors.New("the test wants none"))
@@ -22,7 +23,7 @@ func numbered(t *testing.T, number int) *Backend {
 	return b
 }
 
-// number is one that a process of this machine has, or none, from 3 on.
+// number returns a pid from 3 on that is in use on this machine, or is not.
 func number(t *testing.T, taken bool) int {
 	t.Helper()
 	for n := 3; n < 5000; n++ {
@@ -34,7 +35,7 @@ func number(t *testing.T, taken bool) int {
 	return 0
 }
 
-func TestSandboxesStartWhereNoProcessIsSecond(t *testing.T) {
+func TestSandboxesStartWithoutAProcessOfPID2(t *testing.T) {
 	t.Parallel()
 	b := numbered(t, number(t, true))
 	if text := said(t, start(t, b, code(`import os; print(os.getpid(), os.listdir("/work"))`))); text != "1 []\n" {
@@ -55,8 +56,8 @@ func TestSandboxesStartWhereNoProcessIsSecond(t *testing.T) {
 	}
 }
 
-// It is what bwrap says in a container when nothing is done about it.
-func TestBwrapWantsAProcessOfItsChildsNumber(t *testing.T) {
+// Without the workaround, bwrap fails like this in a container.
+func TestBwrapNeedsAProcessWithItsChildsPID(t *testing.T) {
 	t.Parallel()
 	free := number(t, false)
 	x := start(t, numbered(t, free), code(`print("started")`))

@@ -32,16 +32,16 @@ func TestOpenSaysWhyNot(t *testing.T) {
 		config Config
 		want   string
 	}{
-		"no bwrap":           {Config{Bwrap: "/nonexistent/bwrap"}, "bubblewrap is not installed: there is no program /nonexistent/bwrap"},
-		"no interpreter":     {Config{Python: "/usr/bin/python0"}, "there is no Python interpreter at /usr/bin/python0"},
-		"interpreter hidden": {Config{Python: script(t, 0o755, "exit")}, "lies outside of /usr"},
-		"no interpreter but": {Config{Python: "/usr/bin/true"}, "no sandbox starts on this machine: /usr/bin/true prints nothing (exit status 0)"},
+		"no bwrap":           {Config{Bwrap: "/nonexistent/bwrap"}, "bubblewrap is not installed: program /nonexistent/bwrap not found"},
+		"no interpreter":     {Config{Python: "/usr/bin/python0"}, "no Python interpreter at /usr/bin/python0"},
+		"interpreter hidden": {Config{Python: script(t, 0o755, "exit")}, "is outside of /usr"},
+		"no interpreter but": {Config{Python: "/usr/bin/true"}, "cannot start a sandbox on this machine: /usr/bin/true prints nothing (exit status 0)"},
 		"namespaces forbidden": {
 			Config{Bwrap: script(t, 0o755, "echo 'bwrap: No permissions to create new namespace.' >&2; echo more >&2; exit 1")},
-			"no sandbox starts on this machine: bwrap: No permissions to create new namespace",
+			"cannot start a sandbox on this machine: bwrap: No permissions to create new namespace",
 		},
-		"no isolation": {Config{Bwrap: script(t, 0o755, "exit 0")}, "no sandbox starts on this machine: /usr/bin/python3.11 prints nothing (exit status 0)"},
-		"setuid":       {Config{Bwrap: script(t, 0o755|os.ModeSetuid, "exit 0")}, "is setuid, and a sandbox that it makes would not end with this process"},
+		"no isolation": {Config{Bwrap: script(t, 0o755, "exit 0")}, "cannot start a sandbox on this machine: /usr/bin/python3.11 prints nothing (exit status 0)"},
+		"setuid":       {Config{Bwrap: script(t, 0o755|os.ModeSetuid, "exit 0")}, "is setuid, so its sandboxes would outlive this process"},
 	} {
 		b, err := Open(c.config)
 		if err == nil {
@@ -68,7 +68,7 @@ func realPython(t *testing.T) string {
 func TestDevicesOfASandboxsUserAreRefused(t *testing.T) {
 	t.Parallel()
 	mine := script(t, 0o600, "")
-	if err := (&owners{own: true}).checkDevices([]string{mine}); err == nil || !strings.Contains(err.Error(), "must be root's") {
+	if err := (&owners{own: true}).checkDevices([]string{mine}); err == nil || !strings.Contains(err.Error(), "must belong to root") {
 		t.Errorf("this user's: %v", err)
 	}
 	if err := (&owners{}).checkDevices([]string{mine}); err != nil {
@@ -93,7 +93,7 @@ func TestSandboxesHaveUsersOfTheirOwn(t *testing.T) {
 	if uid := o.take(); uid != firstOwner+5 {
 		t.Errorf("%d, though another is free", uid)
 	}
-	o.take() // more sandboxes than users: some share one
+	o.take() // with more sandboxes than users, some share one
 	for uid := range seen {
 		o.giveBack(uid)
 	}

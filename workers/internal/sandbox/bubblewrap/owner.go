@@ -7,19 +7,21 @@ import (
 	"parley/workers/internal/sandbox/host"
 )
 
-// A worker that is root gives each sandbox a user of its own, so that what the kernel counts by user is counted for one sandbox
-// alone. These numbers are nobody's: they lie between those that systemd gives out.
+// If the worker is root, each sandbox runs as a separate user, so that the kernel's counts per user
+// apply to one sandbox. No other user has these ids: they lie between the ranges that systemd
+// assigns.
 const (
 	firstOwner = 60706
 	ownerCount = 61183 - firstOwner + 1
 )
 
-// owners gives out users; those of several workers on one machine may overlap, which only makes the counts stricter.
+// owners assigns users to sandboxes. Several workers on one machine may assign the same users,
+// which only makes the counts stricter.
 type owners struct {
-	own bool // sandboxes are this process's user's
+	own bool // sandboxes run as this process's user
 
 	mu   sync.Mutex
-	used map[int]int // sandboxes of a user
+	used map[int]int // sandboxes by user
 	next int
 }
 
@@ -27,13 +29,14 @@ func newOwners() *owners {
 	return &owners{own: !host.MayChangeUser(), used: map[int]int{}, next: os.Getpid() % ownerCount}
 }
 
-// take gives the user with the fewest sandboxes, the one that has rested longest first.
+// take returns the user with the fewest sandboxes, and among these the one unused for longest.
 func (o *owners) take() int {
 	if o.own {
 		return os.Geteuid()
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
+
 	best := -1
 	for i := range ownerCount {
 		uid := firstOwner + (o.next+i)%ownerCount
@@ -44,12 +47,13 @@ func (o *owners) take() int {
 			break
 		}
 	}
+
 	o.next = (best - firstOwner + 1) % ownerCount
 	o.used[best]++
 	return best
 }
 
-// isOne reports whether sandboxes may be this user's.
+// isOne reports whether sandboxes may run as this user.
 func (o *owners) isOne(uid int) bool {
 	if o.own {
 		return uid == os.Geteuid()

@@ -15,15 +15,16 @@ import (
 	"parley/workers/internal/sandbox/host"
 )
 
-// ownerFor is the user that a file belongs to.
+// ownerFor returns the user id of a file's owner.
 func ownerFor(path string) (int, error) {
 	var stat unix.Stat_t
 	err := unix.Stat(path, &stat)
 	return int(stat.Uid), err
 }
 
-// isolation is how bwrap is started: as the first process of a namespace, and to die with the thread that starts it. Who may not
-// make one of those alone makes it within a namespace of users, where he may.
+// isolation returns the attributes with which bwrap is started: as the first process of a PID
+// namespace, and to die with the thread that starts it. A process that may not create a PID
+// namespace creates it within a user namespace.
 func isolation(owner int) *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Cloneflags: syscall.CLONE_NEWPID}
 	if host.MayChangeUser() {
@@ -36,15 +37,17 @@ func isolation(owner int) *syscall.SysProcAttr {
 	return attr
 }
 
-// countUp starts and ends processes until one has the number $0, and then becomes bwrap.
+// countUp starts processes until one has the pid $0, and then becomes bwrap.
 const countUp = `n=1; while [ "$n" -lt "$0" ]; do : & n=$!; wait; done; exec "$@"`
 
-// launcher is the command that becomes bwrap, before its arguments. It runs on the thread that starts sandboxes.
+// launcher returns the command that becomes bwrap, without bwrap's arguments. It must be called on
+// the thread that starts sandboxes.
 //
-// bwrap looks into /proc for its child, by the number that the child has in the namespace that isolation makes: 2. But /proc shows
-// this process's namespace, and bwrap ends when nothing of that number is there. What it finds it only tells who asks, which nobody
-// does here. A machine always has a thread of the kernel that is 2. A container has not: there, numbers are used up first, so that
-// the child has that of this thread, which is there as long as sandboxes are.
+// bwrap looks up its child in /proc by the pid in the namespace that isolation creates, which is 2.
+// /proc shows this process's namespace, and bwrap exits if it finds no process with that pid there.
+// It does not use what it finds unless it was asked to report it. On a host, pid 2 is always a
+// kernel thread. In a container it may not exist; then processes are started until the child gets
+// the pid of this thread, which lives as long as sandboxes do.
 func launcher(bwrap string) []string {
 	name, err := os.ReadFile("/proc/2/comm")
 	if err == nil && string(name) == "kthreadd\n" {
@@ -53,18 +56,19 @@ func launcher(bwrap string) []string {
 	return countingLauncher(bwrap, unix.Gettid())
 }
 
-// countingLauncher makes bwrap's child the process with this number, at least 2.
+// countingLauncher returns a command that gives bwrap's child this pid, which is at least 2.
 func countingLauncher(bwrap string, number int) []string {
 	return []string{"/bin/sh", "-c", countUp, strconv.Itoa(number - 1), bwrap}
 }
 
-// settle sets what bwrap and all that it starts are to inherit; bwrap waits for it. When the host is out of memory, sandboxes go
-// first. And when a program crashes, its memory is not handed to a program of the host: that is what a limit of 1 byte means,
-// where 0 would only forbid files. Root without CAP_SYS_RESOURCE may not say so; then it is left to the command.
-func settle(pid int) error {
+// setAttributes sets process attributes that bwrap and everything it starts inherit; bwrap waits for it.
+// When the host runs out of memory, sandboxes are killed first. A crashing program's memory is not
+// piped to a core dump handler of the host, because the limit is 1 byte; 0 would only forbid core
+// files. Root without CAP_SYS_RESOURCE may not set that limit, and then it is left to the command.
+func setAttributes(pid int) error {
 	err := os.WriteFile(filepath.Join("/proc", strconv.Itoa(pid), "oom_score_adj"), []byte("1000"), 0)
 	if err != nil {
-		return fmt.Errorf("putting a sandbox first when memory is short: %w", err)
+		return fmt.Errorf("setting oom_score_adj of a sandbox: %w", err)
 	}
 	err = unix.Prlimit(pid, unix.RLIMIT_CORE, &unix.Rlimit{Cur: 1, Max: 1}, nil)
 	if err != nil && !errors.Is(err, unix.EPERM) {
@@ -73,7 +77,7 @@ func settle(pid int) error {
 	return nil
 }
 
-// memoryFile is a file with this content, positioned at its beginning, that is on no disk.
+// memoryFile creates a file in memory with this content, positioned at the start.
 func memoryFile(name string, content []byte) (*os.File, error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC)
 	if err != nil {
@@ -90,17 +94,19 @@ func memoryFile(name string, content []byte) (*os.File, error) {
 	return f, nil
 }
 
-// openFolders opens the folders of the sandbox that bwrap, this process, has made; nil when they are not there yet, or closed to us.
+// openFolders opens the folders of the sandbox that the process bwrap has created. It returns nil
+// while they do not exist, or if they are inaccessible.
 //
-// What is looked into belongs to the program: it is never opened but as a place (O_PATH), no link is followed, and what is found
-// must be a file system in memory, of the sandbox's user, that has the size it was given. A sandbox that is being made shows the
-// host's folders still; these are not that.
+// The program controls these paths. They are opened only as paths (O_PATH), without following
+// links, and each must be a tmpfs that belongs to the sandbox's user and has the expected size.
+// While a sandbox is being created, its paths still lead to the host's folders, which do not match.
 func openFolders(bwrap, owner int, size int64) []*os.File {
 	root, err := os.OpenFile(filepath.Join("/proc", strconv.Itoa(commandFor(bwrap)), "root"), unix.O_PATH|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return nil
 	}
-	defer func() { _ = root.Close() }() // of a place
+	defer func() { _ = root.Close() }() // no data can be lost
+
 	var opened []*os.File
 	for _, path := range folders {
 		fd, err := unix.Openat2(int(root.Fd()), strings.TrimPrefix(path, "/"), &unix.OpenHow{
@@ -118,7 +124,7 @@ func openFolders(bwrap, owner int, size int64) []*os.File {
 	return opened
 }
 
-// commandFor is bwrap's only child; 0, which is no process, when there is none.
+// commandFor returns the pid of bwrap's only child, or 0 if there is none.
 func commandFor(bwrap int) int {
 	id := strconv.Itoa(bwrap)
 	children, err := os.ReadFile(filepath.Join("/proc", id, "task", id, "children"))
@@ -126,15 +132,16 @@ func commandFor(bwrap int) int {
 		return 0
 	}
 	child, _, _ := strings.Cut(string(children), " ")
-	pid, _ := strconv.Atoi(child) // what is no number is no child
+	pid, _ := strconv.Atoi(child) // 0 if it is not a number
 	return pid
 }
 
-// lowPriority is the niceness of a sandbox that gives way.
+// lowPriority is the nice value of a sandbox that gives way.
 const lowPriority = 10
 
-// giveWay lowers the priority of the sandbox that bwrap, this process, has made: of the session that its command leads. Where the kernel
-// shares processors by session (autogroup), what counts is the session's. Both may be forbidden, and then it keeps its priority.
+// giveWay lowers the priority of a sandbox's command and its process group. Where the kernel
+// schedules by session (autogroup), it lowers the session's priority as well. If neither is
+// permitted, the priority stays.
 func giveWay(bwrap int) {
 	command := commandFor(bwrap)
 	if command == 0 {
@@ -154,11 +161,11 @@ func isFolder(fd, owner int, size int64) bool {
 	return int(stat.Uid) == owner && fs.Type == unix.TMPFS_MAGIC && int64(fs.Blocks) == (size+page-1)/page
 }
 
-// folderUsage is what is in a folder that openFolders has opened.
+// folderUsage returns the usage of a folder opened by openFolders.
 func folderUsage(f *os.File) (bytes int64, count int) {
 	var fs unix.Statfs_t
 	if unix.Fstatfs(int(f.Fd()), &fs) != nil {
 		return 0, 0
 	}
-	return int64(fs.Blocks-fs.Bfree) * fs.Bsize, int(fs.Files-fs.Ffree) - 1 // the folder itself is one
+	return int64(fs.Blocks-fs.Bfree) * fs.Bsize, int(fs.Files-fs.Ffree) - 1 // without the folder itself
 }

@@ -8,9 +8,10 @@ import (
 	"syscall"
 )
 
-// Open fails here, for there is no filter of system calls; these are never called.
+// Open fails on other systems because they have no system call filter, so these functions are never
+// called.
 
-var errLinux = errors.New("bubblewrap is Linux's")
+var errLinux = errors.New("bubblewrap needs Linux")
 
 func ownerFor(string) (int, error) { return 0, errLinux }
 
@@ -20,7 +21,7 @@ func launcher(bwrap string) []string { return []string{bwrap} }
 
 func giveWay(int) {}
 
-func settle(int) error { return errLinux }
+func setAttributes(int) error { return errLinux }
 
 func memoryFile(string, []byte) (*os.File, error) { return nil, errLinux }
 

@@ -6,25 +6,25 @@ import (
 	"parley/workers/internal/sandbox"
 )
 
-// Usage is what the sandbox uses; once it has ended, what it used at last.
+// Usage returns the sandbox's current usage, or its final usage once it has ended.
 func (x *box) Usage() (sandbox.Usage, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.over {
+	if x.final {
 		return x.last, nil
 	}
 	err := x.measure()
 	if x.givesWay && x.last.CPU >= sandbox.GiveWayAfter {
 		x.givesWay = false
 		if x.group != nil {
-			_ = x.group.GiveWay() // it keeps its share
+			_ = x.group.GiveWay() // on failure it keeps its share
 		}
 		giveWay(x.cmd.Process.Pid)
 	}
 	return x.last, err
 }
 
-// measure counts neither bwrap, which waits outside, nor its memory where that is told apart.
+// measure updates the usage. It excludes bwrap's process, and bwrap's memory if that is known.
 func (x *box) measure() error {
 	var u sandbox.Usage
 	var err error
@@ -36,14 +36,15 @@ func (x *box) measure() error {
 	if err != nil {
 		return err
 	}
-	u.CPU = max(u.CPU, x.last.CPU) // what is counted by process is gone with it
+
+	u.CPU = max(u.CPU, x.last.CPU) // the CPU time of processes that have ended is otherwise lost
 	u.Processes = max(0, u.Processes-1)
 	u.Files, u.FileCount = x.measureFolders()
 	x.last = u
 	return nil
 }
 
-// measureFolders sums what the folders hold; they are opened as soon as they are there.
+// measureFolders returns the sum of the folders' usage. It opens them as soon as they exist.
 func (x *box) measureFolders() (bytes int64, count int) {
 	if x.folders == nil {
 		x.folders = openFolders(x.cmd.Process.Pid, x.owner, folderSize(x.limits))
@@ -56,7 +57,8 @@ func (x *box) measureFolders() (bytes int64, count int) {
 	return bytes, count
 }
 
-// settleUsage takes the last numbers, which a cgroup still has when all in it are dead, and lets go of the folders.
+// settleUsage reads the final usage, which a cgroup still has after all its processes have ended,
+// and closes the folders.
 func (x *box) settleUsage() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -67,13 +69,13 @@ func (x *box) settleUsage() {
 		x.last.CPU = max(x.last.CPU, ended.UserTime()+ended.SystemTime())
 	}
 	x.last.Processes = 0
-	x.over = true
+	x.final = true
 	closeAll(x.folders)
 	x.folders = nil
 }
 
 func closeAll(files []*os.File) {
 	for _, f := range files {
-		_ = f.Close() // of a folder
+		_ = f.Close() // no data can be lost
 	}
 }

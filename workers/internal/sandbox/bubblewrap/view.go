@@ -12,7 +12,7 @@ import (
 	"parley/workers/internal/sandbox/host"
 )
 
-// viewFor lists bwrap's arguments for what all sandboxes show.
+// viewFor returns bwrap's arguments for the part of the file system that all sandboxes show.
 func viewFor(python string, devices []string) []string {
 	var args []string
 	for _, path := range slices.Concat(host.Folders(python), host.Files) {
@@ -33,8 +33,10 @@ func viewFor(python string, devices []string) []string {
 	return args
 }
 
-// devicesFor are bound as they are: a device on a read-only mount of bwrap's cannot be opened. Where memory is watched, /dev/zero is
-// not among them: what is written to a shared map of it stays when the process has let go of the pages, and is counted nowhere then.
+// devicesFor returns the devices of sandboxes. They are bound individually, because bwrap's own
+// devices cannot be opened on a read-only mount. If memory is watched, /dev/zero is excluded:
+// memory written to a shared mapping of it is not counted anywhere once the process has released
+// the pages.
 func devicesFor(watched bool) []string {
 	devices := []string{"/dev/null", "/dev/full", "/dev/random", "/dev/urandom"}
 	if !watched {
@@ -43,7 +45,8 @@ func devicesFor(watched bool) []string {
 	return devices
 }
 
-// checkDevices refuses devices that a sandbox's user owns: for him they would be the host's to change.
+// checkDevices rejects devices that are owned by a user of sandboxes, because such a user could
+// change them for the whole host.
 func (o *owners) checkDevices(paths []string) error {
 	for _, path := range paths {
 		uid, err := ownerFor(path)
@@ -51,14 +54,14 @@ func (o *owners) checkDevices(paths []string) error {
 			return fmt.Errorf("looking at a device: %w", err)
 		}
 		if o.isOne(uid) {
-			return fmt.Errorf("%s belongs to user %d, so a program in a sandbox could take it from everyone: it must be root's", path, uid)
+			return fmt.Errorf("%s belongs to user %d, so a program in a sandbox could change it: it must belong to root", path, uid)
 		}
 	}
 	return nil
 }
 
-// arguments are those of one sandbox, without the command and what all sandboxes show, which comes first. files are the numbers
-// of the descriptors of c.Data and then of host.MadeUp.
+// arguments returns bwrap's arguments for one sandbox, without the command and without the shared
+// view, which comes first. files are the descriptors of c.Data, followed by those of host.MadeUp.
 func arguments(c sandbox.Command, filter int, files []int) []string {
 	args := []string{
 		"--unshare-all", "--unshare-user", "--uid", strconv.Itoa(host.User), "--gid", strconv.Itoa(host.User), "--hostname", host.Hostname,
@@ -80,16 +83,17 @@ func arguments(c sandbox.Command, filter int, files []int) []string {
 	return append(args, "--remount-ro", "/", "--chdir", sandbox.WorkDir)
 }
 
-// folders may be written to.
+// folders are the writable folders.
 var folders = []string{sandbox.WorkDir, "/tmp", "/dev/shm"}
 
-// folderSize is the size of one of them; together they are watched. The least is a page, for bwrap knows no empty folder.
+// folderSize returns the size of one writable folder. Their sum is watched. The minimum is one
+// page, because bwrap rejects size 0.
 func folderSize(l sandbox.Limits) int64 { return max(l.Files, int64(os.Getpagesize())) }
 
-// check refuses what bwrap would take for something else.
+// check rejects commands that bwrap would misinterpret.
 func check(c sandbox.Command) error {
 	if len(c.Args) == 0 || !filepath.IsAbs(c.Args[0]) {
-		return fmt.Errorf("a sandbox's command begins with an absolute path, not %q", c.Args)
+		return fmt.Errorf("a sandbox's command must begin with an absolute path, not %q", c.Args)
 	}
 	for _, data := range c.Data {
 		if err := checkPlace(data.Path); err != nil {
@@ -101,30 +105,31 @@ func check(c sandbox.Command) error {
 			return err
 		}
 		if !filepath.IsAbs(file.Host) || hasNUL(file.Host) {
-			return fmt.Errorf("what is to be shown as %s has no absolute path: %q", file.Path, file.Host)
+			return fmt.Errorf("the folder for %s must have an absolute path, not %q", file.Path, file.Host)
 		}
 	}
+
 	for _, text := range slices.Concat(c.Args, c.Env) {
 		if hasNUL(text) {
-			return fmt.Errorf("an argument or variable has a NUL byte: %q", text)
+			return fmt.Errorf("an argument or variable contains a NUL byte: %q", text)
 		}
 	}
 	for _, variable := range c.Env {
 		if strings.Index(variable, "=") < 1 {
-			return fmt.Errorf("%q is no variable of the form NAME=value", variable)
+			return fmt.Errorf("%q is not a variable of the form NAME=value", variable)
 		}
 	}
 	return nil
 }
 
-// checkPlace refuses places in a sandbox that what is put there would not keep.
+// checkPlace rejects paths at which a file would not be kept.
 func checkPlace(path string) error {
 	if !filepath.IsAbs(path) || filepath.Clean(path) != path || hasNUL(path) {
-		return fmt.Errorf("data %q has no clean absolute path", path)
+		return fmt.Errorf("data %q must have a clean absolute path", path)
 	}
 	for _, dir := range folders {
 		if path == dir || strings.HasPrefix(path, dir+"/") {
-			return fmt.Errorf("data %q would lie in %s, which may be written to", path, dir)
+			return fmt.Errorf("data %q must not be in %s, which is writable", path, dir)
 		}
 	}
 	return nil

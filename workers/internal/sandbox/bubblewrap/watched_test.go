@@ -9,7 +9,7 @@ import (
 	"parley/workers/internal/sandbox/sandboxtest"
 )
 
-// TestWatched is the part of the conformance suite that goes another way where there are no cgroups.
-func TestWatched(t *testing.T) { //nolint:paralleltest // it wants the processors
+// TestWatched runs the part of the conformance suite that differs without cgroups.
+func TestWatched(t *testing.T) { //nolint:paralleltest // it needs all processors
 	sandboxtest.Watched(t, opened(t, nil, errors.New("the test wants none")))
 }

@@ -12,7 +12,8 @@ import (
 	"parley/workers/internal/sandbox"
 )
 
-// A sandbox that is to give way has a lower priority once it has used some processor time. Others keep theirs.
+// A sandbox that gives way has a lower priority once it has used some processor time. Others keep
+// theirs.
 func TestLongProgramsGiveWay(t *testing.T) {
 	t.Parallel()
 	b := opened(t, nil, nil)
@@ -35,7 +36,7 @@ func TestLongProgramsGiveWay(t *testing.T) {
 		}
 		own, _ := unix.Getpriority(unix.PRIO_PROCESS, 0)
 		its, err := unix.Getpriority(unix.PRIO_PROCESS, commandFor(x.cmd.Process.Pid))
-		if err != nil || givesWay && its != 20-lowPriority || !givesWay && its != own { // as the kernel gives it, lest it be an error
+		if err != nil || givesWay && its != 20-lowPriority || !givesWay && its != own { // the kernel's encoding, which is never negative
 			t.Errorf("gives way %t: %d, and this process %d: %v", givesWay, its, own, err)
 		}
 		x.Kill()

@@ -19,11 +19,11 @@ import (
 
 var limits = sandbox.Limits{Memory: 96 << 20, Processes: 24, Files: 16 << 20}
 
-// soon is a second, and what a busy machine adds.
+// soon returns a second, plus the delay of a busy machine.
 func soon() time.Duration { return testkit.Within(2500 * time.Millisecond) }
 
-// place opens what this machine gives.
-func place(t *testing.T) *Root {
+// openRoot opens a Root on this machine.
+func openRoot(t *testing.T) *Root {
 	t.Helper()
 	r, err := Open()
 	if err != nil {
@@ -60,7 +60,7 @@ func usage(t *testing.T, g *Group) sandbox.Usage {
 	return u
 }
 
-// within waits until something is so.
+// within waits until is returns true.
 func within(t *testing.T, limit time.Duration, what string, is func() bool) {
 	t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
@@ -74,7 +74,7 @@ func within(t *testing.T, limit time.Duration, what string, is func() bool) {
 
 func TestChildIsBornInItsGroupAndThisProcessIsNot(t *testing.T) {
 	t.Parallel()
-	r := place(t)
+	r := openRoot(t)
 	g := group(t, r)
 	c := begin(t, g, "fork", 2)
 	if said := c.says(); said != "ready" {
@@ -88,7 +88,7 @@ func TestChildIsBornInItsGroupAndThisProcessIsNot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, thread := range threads { // none of ours was forgotten in the group
+	for _, thread := range threads { // no thread of this process remains in the group
 		own, _ := os.ReadFile(thread) // it may have ended
 		for _, dir := range g.dirs {
 			if place := filepath.Join(filepath.Base(filepath.Dir(dir)), filepath.Base(dir)); strings.Contains(string(own), place+"\n") {
@@ -100,7 +100,7 @@ func TestChildIsBornInItsGroupAndThisProcessIsNot(t *testing.T) {
 
 func TestAddedProcessIsInTheGroup(t *testing.T) {
 	t.Parallel()
-	g := group(t, place(t))
+	g := group(t, openRoot(t))
 	c := command(t, "wait", 0)
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
@@ -123,7 +123,8 @@ func TestAddedProcessIsInTheGroup(t *testing.T) {
 	}
 }
 
-// roughly is how much a child that uses so much may seem to: the race detector keeps a shadow of its memory.
+// roughly returns the memory that a child with this usage may appear to use: the race detector adds
+// shadow memory.
 func roughly(bytes int64) int64 {
 	if testkit.Race {
 		return 4 * bytes
@@ -131,9 +132,9 @@ func roughly(bytes int64) int64 {
 	return bytes
 }
 
-func TestMemoryIsLimitedAndItsWantNoticed(t *testing.T) {
+func TestMemoryIsLimitedAndExhaustionNoticed(t *testing.T) {
 	t.Parallel()
-	g := group(t, place(t))
+	g := group(t, openRoot(t))
 	honest := begin(t, g, "allocate", 64)
 	if said := honest.says(); said != "ready" {
 		t.Fatal("64 MiB of 96: ", said)
@@ -162,7 +163,7 @@ func TestFilesInMemoryAreLimitedAndNoMemoryOfTheProgram(t *testing.T) {
 	if testkit.Race {
 		t.Skip("NOT TESTED under the race detector: its shadow of the child's memory alone exceeds the limit")
 	}
-	g := group(t, place(t))
+	g := group(t, openRoot(t))
 	c := begin(t, g, "file", 64)
 	if said := c.says(); said != "ready" {
 		t.Fatal(said)
@@ -179,7 +180,7 @@ func TestFilesInMemoryAreLimitedAndNoMemoryOfTheProgram(t *testing.T) {
 
 func TestProcessesAreLimited(t *testing.T) {
 	t.Parallel()
-	g := group(t, place(t))
+	g := group(t, openRoot(t))
 	c := begin(t, g, "fork", 100)
 	if said := c.says(); !strings.Contains(said, "failed") && !strings.Contains(said, "runtime") {
 		t.Error(said)
@@ -191,7 +192,7 @@ func TestProcessesAreLimited(t *testing.T) {
 
 func TestProcessorTimeIsCounted(t *testing.T) {
 	t.Parallel()
-	g := group(t, place(t))
+	g := group(t, openRoot(t))
 	began := usage(t, g).CPU
 	c := begin(t, g, "spin", 300)
 	c.says()
@@ -202,7 +203,7 @@ func TestProcessorTimeIsCounted(t *testing.T) {
 
 func TestKillEndsAForkStormAndLeavesItsNeighbourAlone(t *testing.T) {
 	t.Parallel()
-	r := place(t)
+	r := openRoot(t)
 	g, neighbour := group(t, r), group(t, r)
 	calm := begin(t, neighbour, "stubborn", 0)
 	calm.says()
@@ -235,7 +236,7 @@ func TestKillEndsAForkStormAndLeavesItsNeighbourAlone(t *testing.T) {
 
 func TestStoppedProcessesAreKilled(t *testing.T) {
 	t.Parallel()
-	g := group(t, place(t))
+	g := group(t, openRoot(t))
 	c := begin(t, g, "stubborn", 0)
 	c.says()
 	if err := c.Process.Signal(syscall.SIGSTOP); err != nil {
@@ -248,7 +249,7 @@ func TestStoppedProcessesAreKilled(t *testing.T) {
 
 func TestRemoveEndsWhatIsLeftAndLeavesNothing(t *testing.T) {
 	t.Parallel()
-	r := place(t)
+	r := openRoot(t)
 	g, err := r.New(limits)
 	if err != nil {
 		t.Fatal(err)
@@ -275,7 +276,7 @@ func TestRemoveEndsWhatIsLeftAndLeavesNothing(t *testing.T) {
 
 func TestManyGroupsAtOnce(t *testing.T) {
 	t.Parallel()
-	r := place(t)
+	r := openRoot(t)
 	var all sync.WaitGroup
 	for range 32 {
 		all.Go(func() {
@@ -302,11 +303,11 @@ func TestManyGroupsAtOnce(t *testing.T) {
 	all.Wait()
 }
 
-// A Parley that is killed leaves its group; one that lives beside it is left alone.
+// The group of a process that was killed is removed; the group of a live process is not.
 func TestLeftoversOfTheDeadAreRemovedAndThoseOfTheLivingNot(t *testing.T) {
 	t.Parallel()
-	place(t)
-	t.Cleanup(func() { // after the owners' end, so that nothing is left of this test
+	openRoot(t)
+	t.Cleanup(func() { // runs after the owners have ended, so that the test leaves nothing
 		if r, err := Open(); err == nil {
 			_ = r.Close()
 		}
@@ -319,8 +320,8 @@ func TestLeftoversOfTheDeadAreRemovedAndThoseOfTheLivingNot(t *testing.T) {
 	if _, err := os.Stat(dead.dir); err != nil {
 		t.Fatal("nothing was left to clean: ", err)
 	}
-	mine := place(t)
-	within(t, 5*time.Second, "the end of what the dead one has left", func() bool { // another may be at it already
+	mine := openRoot(t)
+	within(t, 5*time.Second, "the end of what the dead one has left", func() bool { // another process may already be removing it
 		_, err := os.Stat(dead.dir)
 		return errors.Is(err, os.ErrNotExist)
 	})
@@ -343,7 +344,7 @@ type owning struct {
 	dir    string // its group
 }
 
-// owner starts a process that opens a Root of its own.
+// owner starts a process that opens its own Root.
 func owner(t *testing.T) owning {
 	t.Helper()
 	c := command(t, "root", 20)
@@ -375,7 +376,7 @@ func goneOrZombie(pid int) bool {
 	return err != nil || strings.Contains(string(stat), ") Z ")
 }
 
-// What starting in a group costs is on the way of every call.
+// Starting in a group is part of every call.
 func BenchmarkStartingInAGroup(b *testing.B) {
 	r, err := Open()
 	if err != nil {

@@ -16,11 +16,11 @@ import (
 	"time"
 )
 
-// asChild is set for the test binary when it plays a program in a sandbox: "<what> <number>".
+// asChild is set if the test binary acts as a program in a sandbox: "<what> <number>".
 const asChild = "PARLEY_CGROUP_CHILD"
 
-// The main goroutine, which the children below run on, has the process's first thread.
-func init() { runtime.LockOSThread() } //nolint:gochecknoinits // only here can it be had
+// The main goroutine, on which the children below run, keeps the process's first thread.
+func init() { runtime.LockOSThread() } //nolint:gochecknoinits // the only place where this is possible
 
 func TestMain(m *testing.M) {
 	if what, number, is := strings.Cut(os.Getenv(asChild), " "); is {
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// spin uses a processor for so long, however many others want it.
+// spin uses this much processor time, however busy the machine is.
 func spin(limit time.Duration) {
 	for used := time.Duration(0); used < limit; {
 		var u syscall.Rusage
@@ -46,7 +46,7 @@ func spin(limit time.Duration) {
 }
 
 func child(what string, n int) {
-	time.AfterFunc(30*time.Second, func() { os.Exit(3) }) //nolint:revive // whatever becomes of the test
+	time.AfterFunc(30*time.Second, func() { os.Exit(3) }) //nolint:revive // ends it even if the test hangs
 	switch what {
 	case "wait":
 	case "stubborn":
@@ -70,14 +70,14 @@ func child(what string, n int) {
 		}
 	case "fork": // n children that wait
 		for range n {
-			cmd := exec.CommandContext(context.Background(), "/bin/sleep", "100") // small: with the race detector's shadow this program is not
+			cmd := exec.CommandContext(context.Background(), "/bin/sleep", "100") // small, because this program has the race detector's shadow memory
 			cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 			if err := cmd.Start(); err != nil {
 				fmt.Println("failed:", err)
 				break
 			}
 		}
-	case "storm": // forks as fast as it can, for good, each of its children too
+	case "storm": // forks as fast as possible forever, like each of its children
 		fmt.Println("ready")
 		var all sync.WaitGroup
 		for range 4 {
@@ -90,7 +90,7 @@ func child(what string, n int) {
 			})
 		}
 		all.Wait()
-	case "root": // a Parley with one group and one process in it, after n others
+	case "root": // a process with one group and one process in it, after n others
 		r, err := Open()
 		if err != nil {
 			panic(err)
@@ -121,12 +121,12 @@ func child(what string, n int) {
 		fmt.Println("pid", cmd.Process.Pid, g.dirs[0])
 	}
 	fmt.Println("ready")
-	for { // signals that are not ignored end it
+	for { // signals that are not ignored end the process
 		time.Sleep(time.Hour) //nolint:forbidigo // a process that does nothing
 	}
 }
 
-// running is a child, and what it prints.
+// running is a child with its output.
 type running struct {
 	*exec.Cmd
 	lines *bufio.Scanner
@@ -160,7 +160,7 @@ func begin(t *testing.T, g *Group, what string, n int) *running {
 	return c
 }
 
-// says reads the child's next line, "" at its end.
+// says returns the child's next line, or "" at its end.
 func (c *running) says() string {
 	if !c.lines.Scan() {
 		return ""

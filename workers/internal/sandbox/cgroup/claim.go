@@ -13,15 +13,16 @@ import (
 	"syscall"
 )
 
-// mainName is the cgroup that processes of Parley live in on version 2; it is nobody's to remove.
+// mainName is the cgroup of Parley's processes on version 2. It is never removed.
 const mainName = "parley-main"
 
-// claimed is how the folders of Roots are called.
+// claimed matches the folder names of Roots.
 var claimed = regexp.MustCompile(`^parley-\d+-[0-9a-f]{16}$`)
 
-// claim makes a folder for this process's groups, and locks it: the lock is gone with the process, however that ends.
+// claim creates a folder for this process's groups and locks it. The lock ends with the process in
+// any case.
 func claim(parent string) (dir string, lock *os.File, err error) {
-	for range 3 { // somebody who looks for leftovers may take it between its making and its locking
+	for range 3 { // cleanup by another process may remove it before it is locked
 		var random [8]byte
 		_, _ = rand.Read(random[:]) // never fails
 		dir = filepath.Join(parent, "parley-"+strconv.Itoa(os.Getpid())+"-"+hex.EncodeToString(random[:]))
@@ -32,13 +33,13 @@ func claim(parent string) (dir string, lock *os.File, err error) {
 			return dir, lock, err
 		}
 	}
-	return "", nil, fmt.Errorf("making a cgroup in %s: it is removed as soon as it is made", parent)
+	return "", nil, fmt.Errorf("creating a cgroup in %s: it disappears immediately", parent)
 }
 
-// errTaken is that somebody else has the lock, or that the folder is gone.
-var errTaken = errors.New("somebody else's")
+// errTaken means that another process has the lock, or that the folder no longer exists.
+var errTaken = errors.New("it belongs to another user")
 
-// lockFolder takes the lock of a folder.
+// lockFolder locks a folder.
 func lockFolder(dir string) (*os.File, error) {
 	f, err := os.Open(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -55,16 +56,17 @@ func lockFolder(dir string) (*os.File, error) {
 			return f, nil
 		}
 	}
-	_ = f.Close() // of a folder
+	_ = f.Close() // no data can be lost
 	if err == nil || errors.Is(err, syscall.EWOULDBLOCK) {
 		return nil, errTaken
 	}
 	return nil, fmt.Errorf("locking cgroup: %w", err)
 }
 
-// clean removes what processes that died have left. What cannot be removed is left to the next.
+// clean removes the folders of dead processes. Folders that cannot be removed remain for the next
+// call.
 func clean(parent string) {
-	names, _ := folders(parent) // what cannot be listed cannot be cleaned
+	names, _ := folders(parent) // an unreadable folder cannot be cleaned
 	for _, name := range names {
 		if !claimed.MatchString(name) {
 			continue
@@ -77,11 +79,11 @@ func clean(parent string) {
 		if end(dir) == nil {
 			_ = removeTree(dir)
 		}
-		_ = lock.Close() // of a folder
+		_ = lock.Close() // no data can be lost
 	}
 }
 
-// removeTree removes a cgroup without processes, and all below it.
+// removeTree removes a cgroup without processes, and all cgroups below it.
 func removeTree(dir string) error {
 	names, err := folders(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -90,20 +92,20 @@ func removeTree(dir string) error {
 	for _, name := range names {
 		err = errors.Join(err, removeTree(filepath.Join(dir, name)))
 	}
-	// The last of the dying are in no list any more, and in the way all the same.
-	if gone := again(func() error { return syscall.Rmdir(dir) }); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
+	// A dying process is no longer listed but may still keep the cgroup busy.
+	if gone := retry(func() error { return syscall.Rmdir(dir) }); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
 		err = errors.Join(err, fmt.Errorf("removing cgroup %s: %w", dir, gone))
 	}
 	return err
 }
 
-// reason says in words what the usual refusals are.
+// reason returns an explanation of a common error.
 func reason(err error) error {
 	switch {
 	case errors.Is(err, syscall.EROFS):
-		return errors.New("it is mounted read-only, as containers without privileges have it")
+		return errors.New("it is mounted read-only, as in unprivileged containers")
 	case errors.Is(err, fs.ErrPermission):
-		return errors.New("this process's user may not")
+		return errors.New("permission denied for this process's user")
 	default:
 		return err
 	}

@@ -1,12 +1,14 @@
-// Package cgroup limits and counts all processes of a sandbox together, where the kernel lets this process make cgroups:
-// of version 2 when its memory and pids controllers are given to us, else of version 1.
+// Package cgroup limits and measures all processes of a sandbox together, if the kernel lets this
+// process create cgroups. It uses version 2 if the memory and pids controllers are delegated to
+// this process, and otherwise version 1.
 //
-// Everything is made below the cgroup that this process lives in, in one folder a Root:
+// All cgroups are created below the one of this process, in one folder for each Root:
 //
-//	<own cgroup>/parley-<pid>-<random>/   a Root's, locked (flock) as long as its process lives
+//	<own cgroup>/parley-<pid>-<random>/   the folder of a Root, locked (flock) while its process lives
 //	<own cgroup>/parley-<pid>-<random>/7  a Group: one sandbox
-//	<own cgroup>/parley-main              version 2 only: where this process has moved to, for a cgroup that hands
-//	                                      controllers on to others may have no processes of its own
+//	<own cgroup>/parley-main              version 2 only: this process moves here, because a cgroup that
+//	                                      delegates controllers must not contain processes
 //
-// A folder that nobody has locked was left by a process that died: whoever opens a Root next removes it.
+// An unlocked folder was left by a process that died. The next process that opens a Root removes
+// it.
 package cgroup

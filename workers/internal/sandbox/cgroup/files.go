@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// write writes to a file of the kernel's, which is there or the setting is not: nothing is ever created.
+// write writes to an existing kernel file. It never creates one.
 func write(dir, name, value string) error {
 	f, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY, 0)
 	if err != nil {
@@ -20,7 +20,7 @@ func write(dir, name, value string) error {
 	return errors.Join(err, f.Close())
 }
 
-// writeIfThere is for settings that not every kernel has.
+// writeIfThere is write for settings that some kernels do not have.
 func writeIfThere(dir, name, value string) error {
 	if err := write(dir, name, value); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -28,7 +28,7 @@ func writeIfThere(dir, name, value string) error {
 	return nil
 }
 
-// number reads a file that holds one number.
+// number reads a file that contains one number.
 func number(dir, name string) (int64, error) {
 	text, err := os.ReadFile(filepath.Join(dir, name))
 	if err != nil {
@@ -41,7 +41,7 @@ func number(dir, name string) (int64, error) {
 	return n, nil
 }
 
-// keyed reads one number of a file of lines "key number"; what is not in it is 0.
+// keyed returns the number of a key in a file of lines "key number", or 0 if the key is missing.
 func keyed(dir, name, key string) (int64, error) {
 	text, err := os.ReadFile(filepath.Join(dir, name))
 	if err != nil {
@@ -59,7 +59,7 @@ func keyed(dir, name, key string) (int64, error) {
 	return 0, nil
 }
 
-// words reads a file that holds words, or nothing when it is not there.
+// words returns the words in a file, or nil if it cannot be read.
 func words(dir, name string) []string {
 	text, err := os.ReadFile(filepath.Join(dir, name))
 	if err != nil {
@@ -68,8 +68,8 @@ func words(dir, name string) []string {
 	return strings.Fields(string(text))
 }
 
-// pidsIn lists the processes of a cgroup and of those below it. Zombies are not among them. 0 is a process that this one
-// cannot see, because it lives in another PID namespace.
+// pidsIn lists the processes of a cgroup and of all cgroups below it, without zombies. Pid 0 is a
+// process in another PID namespace that this process cannot see.
 func pidsIn(dir string) (pids []int, err error) {
 	text, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 	if err != nil {
@@ -82,6 +82,7 @@ func pidsIn(dir string) (pids []int, err error) {
 		}
 		pids = append(pids, pid)
 	}
+
 	below, err := folders(dir)
 	for _, name := range below {
 		more, goneErr := pidsIn(filepath.Join(dir, name))
@@ -93,7 +94,7 @@ func pidsIn(dir string) (pids []int, err error) {
 	return pids, err
 }
 
-// folders lists the cgroups right below one.
+// folders lists the cgroups directly below one.
 func folders(dir string) (names []string, err error) {
 	entries, err := os.ReadDir(dir)
 	for _, e := range entries {

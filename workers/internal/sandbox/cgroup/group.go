@@ -9,14 +9,15 @@ import (
 	"parley/workers/internal/sandbox"
 )
 
-// Group is a cgroup for one sandbox; safe for concurrent use until it is removed.
+// Group is the cgroup of one sandbox. It is safe for concurrent use until it is removed.
 type Group struct {
 	root *Root
 	dirs []string // one for each part of the root
 }
 
-// Add moves a process into the group; what it started before stays outside. It takes some milliseconds, for the kernel waits until
-// no process forks: Start is the way for what is not started yet.
+// Add moves a process into the group, without the processes that it has started. It takes
+// milliseconds, because the kernel waits until no process forks. Use Start for a process that is
+// not yet started.
 func (g *Group) Add(pid int) error {
 	for _, dir := range g.dirs {
 		if err := write(dir, "cgroup.procs", strconv.Itoa(pid)); err != nil {
@@ -26,7 +27,8 @@ func (g *Group) Add(pid int) error {
 	return nil
 }
 
-// Usage is what all processes in the group use, and what isolates them: Processes and Memory count that as well.
+// Usage returns the usage of all processes in the group. Processes and Memory include the processes
+// that isolate the sandbox.
 func (g *Group) Usage() (u sandbox.Usage, err error) {
 	for i, dir := range g.dirs {
 		if g.root.version == 2 {
@@ -43,8 +45,8 @@ func (g *Group) Usage() (u sandbox.Usage, err error) {
 	return u, nil
 }
 
-// GiveWay gives the group a tenth of the share of processors that others have. It changes nothing where the kernel does not share them by
-// group.
+// GiveWay reduces the group's share of the processors to a tenth. It has no effect if the kernel
+// does not schedule by cgroup.
 func (g *Group) GiveWay() error {
 	var all []error
 	for i, dir := range g.dirs {
@@ -62,12 +64,13 @@ func (g *Group) GiveWay() error {
 // Pids lists the processes in the group, without zombies.
 func (g *Group) Pids() ([]int, error) { return pidsIn(g.dirs[0]) }
 
-// Kill ends everything in the group, and returns when nothing of it lives: after milliseconds. That something lives after seconds is
-// an error. Nothing can be started in the group afterwards.
+// Kill kills everything in the group and returns when nothing is alive, usually within
+// milliseconds. It fails if something is still alive after seconds. Afterwards, nothing can be
+// started in the group.
 func (g *Group) Kill() error {
 	var all []error
-	for _, dir := range g.dirs { // all of them: what one process was added to only in part is in some
-		_ = writeIfThere(dir, "pids.max", "0") // before any is killed, wherever that controller is
+	for _, dir := range g.dirs { // all parts, because a process may have been added to some of them only
+		_ = writeIfThere(dir, "pids.max", "0") // before the first kill, in whichever part has the controller
 	}
 	for _, dir := range g.dirs {
 		all = append(all, end(dir))
@@ -75,7 +78,7 @@ func (g *Group) Kill() error {
 	return errors.Join(all...)
 }
 
-// Remove kills what is left in the group and removes it. It may be called again.
+// Remove kills the remaining processes and removes the group. It may be called more than once.
 func (g *Group) Remove() error {
 	if err := g.Kill(); err != nil {
 		return err

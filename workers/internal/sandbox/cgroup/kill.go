@@ -11,16 +11,17 @@ import (
 )
 
 const (
-	killTime  = 5 * time.Second // a thousand times what it takes, for machines that are busy
+	killTime  = 5 * time.Second // a thousand times the usual time, for busy machines
 	firstLook = time.Millisecond
 	lastLook  = 16 * time.Millisecond
 )
 
-// errAlive is that something in a cgroup lives on.
-var errAlive = errors.New("a process lives on")
+// errAlive means that a process in a cgroup is still alive.
+var errAlive = errors.New("a process is still running")
 
-// again calls f, ever more rarely, until it succeeds or fails for another reason than that something lives.
-func again(f func() error) error {
+// retry retries f with increasing delay until it succeeds, fails for another reason than a live
+// process, or killTime has passed.
+func retry(f func() error) error {
 	deadline := time.Now().Add(killTime)
 	pause := time.NewTimer(0)
 	defer pause.Stop()
@@ -38,11 +39,12 @@ func again(f func() error) error {
 	}
 }
 
-// end ends every process in a cgroup and below it, and returns when none lives.
+// end kills every process in a cgroup and below it, and returns when none is alive.
 func end(dir string) error {
-	// From here on nothing in it can fork, so what is killed is not outrun. Where there is no such file, cgroup.kill does it.
+	// From here on nothing in it can fork, so the kills cannot be outrun. Without this file,
+	// cgroup.kill does the same.
 	_ = write(dir, "pids.max", "0")
-	return again(func() error {
+	return retry(func() error {
 		pids, err := pidsIn(dir)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
@@ -61,8 +63,8 @@ func end(dir string) error {
 	})
 }
 
-// killAll sends SIGKILL to those of pids that are in the cgroup still, once there is a hold on each: a number that was
-// given to another process in between names that process no longer.
+// killAll kills those of pids that are still in the cgroup. It first takes a handle on each process
+// and then lists the cgroup again, so that a reused pid is not killed.
 func killAll(dir string, pids []int) {
 	held := make(map[int]*os.Process, len(pids))
 	for _, pid := range pids {
@@ -70,11 +72,12 @@ func killAll(dir string, pids []int) {
 			held[pid] = p
 		}
 	}
+
 	still, err := pidsIn(dir)
 	for pid, p := range held {
 		if err == nil && slices.Contains(still, pid) {
-			_ = p.Signal(syscall.SIGKILL) // one that is gone needs none
+			_ = p.Signal(syscall.SIGKILL) // a process that has ended needs no signal
 		}
-		_ = p.Release() // there is nothing to wait for
+		_ = p.Release() // its parent waits for it
 	}
 }

@@ -52,7 +52,8 @@ func TestHomeOfThisProcess(t *testing.T) {
 	}
 }
 
-// v2 files that a made-up cgroup has; the kernel's own behaviour is for the machines that have it.
+// made creates a fake cgroup with these files. The kernel's own behaviour is tested on machines
+// that have it.
 func made(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -116,7 +117,7 @@ func TestVersion2SaysWhyNotAndLeavesAllAsItWas(t *testing.T) {
 func TestVersion2IsRefusedWithoutRightsToWrite(t *testing.T) {
 	t.Parallel()
 	for err, want := range map[error]string{
-		syscall.EROFS: "read-only", syscall.EACCES: "this process's user may not", syscall.EPERM: "this process's user may not", syscall.EINVAL: "invalid argument",
+		syscall.EROFS: "read-only", syscall.EACCES: "permission denied for this process's user", syscall.EPERM: "permission denied for this process's user", syscall.EINVAL: "invalid argument",
 	} {
 		if said := reason(&fs.PathError{Op: "mkdir", Path: "x", Err: err}).Error(); !strings.Contains(said, want) {
 			t.Errorf("%v: %s", err, said)
@@ -124,7 +125,7 @@ func TestVersion2IsRefusedWithoutRightsToWrite(t *testing.T) {
 	}
 }
 
-func TestWhoseProcessIs(t *testing.T) {
+func TestDescendantsAreRecognized(t *testing.T) {
 	t.Parallel()
 	c := command(t, "fork", 1)
 	if err := c.Start(); err != nil {
@@ -135,11 +136,11 @@ func TestWhoseProcessIs(t *testing.T) {
 		_ = c.Wait()
 	})
 	c.says()
-	if err := ours("/x", []int{os.Getpid(), c.Process.Pid}); err != nil {
+	if err := checkProcesses("/x", []int{os.Getpid(), c.Process.Pid}); err != nil {
 		t.Error(err)
 	}
 	for _, pid := range []int{1, os.Getppid(), 0, 1 << 30} {
-		if err := ours("/x", []int{os.Getpid(), pid}); err == nil || !strings.Contains(err.Error(), "/x") || !strings.Contains(err.Error(), "Delegate=yes") {
+		if err := checkProcesses("/x", []int{os.Getpid(), pid}); err == nil || !strings.Contains(err.Error(), "/x") || !strings.Contains(err.Error(), "Delegate=yes") {
 			t.Errorf("%d: %v", pid, err)
 		}
 	}
@@ -175,16 +176,16 @@ func TestLimitsAndUsageOfVersion2(t *testing.T) {
 	}
 }
 
-func TestControllersAreHandedOnOnce(t *testing.T) {
+func TestControllersAreDelegatedOnce(t *testing.T) {
 	t.Parallel()
 	dir := made(t, map[string]string{"cgroup.subtree_control": "cpu memory pids\n"})
-	if err := handOn(dir, []string{"memory", "pids"}); err != nil {
+	if err := delegate(dir, []string{"memory", "pids"}); err != nil {
 		t.Error(err)
 	}
 	if got := words(dir, "cgroup.subtree_control"); !slices.Equal(got, []string{"cpu", "memory", "pids"}) {
 		t.Error("written without need: ", got)
 	}
-	if err := handOn(made(t, nil), []string{"memory"}); err == nil || !strings.Contains(err.Error(), "handing memory on") {
+	if err := delegate(made(t, nil), []string{"memory"}); err == nil || !strings.Contains(err.Error(), "handing memory on") {
 		t.Error(err)
 	}
 }
@@ -196,8 +197,8 @@ func TestFolderIsLockedOnce(t *testing.T) {
 	if err != nil || lock == nil || !claimed.MatchString(filepath.Base(dir)) {
 		t.Fatal(dir, err)
 	}
-	if again, err := lockFolder(dir); !errors.Is(err, errTaken) {
-		t.Error("locked twice: ", again, err)
+	if retry, err := lockFolder(dir); !errors.Is(err, errTaken) {
+		t.Error("locked twice: ", retry, err)
 	}
 	others := filepath.Join(parent, "parley-of-somebody")
 	if err := os.Mkdir(others, 0o755); err != nil {
@@ -207,7 +208,8 @@ func TestFolderIsLockedOnce(t *testing.T) {
 	if got := names(t, parent); got != filepath.Base(dir)+" parley-of-somebody" {
 		t.Error(got)
 	}
-	// Unlocked by hand: a program that another test starts at this moment has the lock, too, until it becomes that program.
+	// Unlocked explicitly: a program that another test is just starting shares the lock until its
+	// exec.
 	if err := errors.Join(syscall.Flock(int(lock.Fd()), syscall.LOCK_UN), lock.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -215,13 +217,13 @@ func TestFolderIsLockedOnce(t *testing.T) {
 	if err != nil || free == nil {
 		t.Fatal(free, err)
 	}
-	_ = free.Close() // of a folder
+	_ = free.Close() // no data can be lost
 	if gone, err := lockFolder(dir + "x"); !errors.Is(err, errTaken) {
 		t.Error(gone, err)
 	}
 }
 
-// A group that gives way has a tenth of the share of processors, in the words of either version.
+// A group that gives way has a tenth of the processor share, in the units of either version.
 func TestGroupsGiveWay(t *testing.T) {
 	t.Parallel()
 	for version, c := range map[int]struct{ file, want string }{1: {"cpu.shares", "25"}, 2: {"cpu.weight", "10"}} {

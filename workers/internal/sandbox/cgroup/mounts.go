@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// mount is a place where a hierarchy of cgroups can be seen.
+// mount is a mount point of a cgroup hierarchy.
 type mount struct {
-	root    string // which of its cgroups is seen at point
+	root    string // the cgroup that is mounted at point
 	point   string
 	version int
-	options string // of version 1: its controllers, among others
+	options string // version 1: includes its controllers
 }
 
-// mountsIn reads the mounts of cgroups from /proc/self/mountinfo.
+// mountsIn parses the cgroup mounts in /proc/self/mountinfo.
 func mountsIn(mountinfo string) (mounts []mount) {
 	for line := range strings.Lines(mountinfo) {
 		left, right, found := strings.Cut(line, " - ")
@@ -36,11 +36,12 @@ func mountsIn(mountinfo string) (mounts []mount) {
 	return mounts
 }
 
-// unescape undoes how the kernel writes spaces and the like in paths.
+// unescape decodes the kernel's escapes of spaces and similar characters in paths.
 var unescape = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace
 
-// home is the folder of the cgroup that this process lives in: of version 1 in the hierarchy of the controller, of
-// version 2 in the only one, and controller is "". own is /proc/self/cgroup. found is false where there is no such hierarchy.
+// home returns the folder of this process's cgroup: in the hierarchy of the controller for version
+// 1, and in the only hierarchy for version 2, for which controller is "". own is the text of
+// /proc/self/cgroup. found is false if there is no such hierarchy.
 func home(mounts []mount, own, controller string) (dir string, found bool, err error) {
 	path, found := pathIn(own, controller)
 	if !found {
@@ -58,12 +59,12 @@ func home(mounts []mount, own, controller string) (dir string, found bool, err e
 		}
 	}
 	if found {
-		return "", true, fmt.Errorf("the cgroup %s of this process is outside of what is mounted", path)
+		return "", true, fmt.Errorf("the cgroup %s of this process is outside of the mounted hierarchy", path)
 	}
 	return "", false, nil
 }
 
-// pathIn finds this process's cgroup in the text of /proc/self/cgroup.
+// pathIn finds the path of this process's cgroup in the text of /proc/self/cgroup.
 func pathIn(own, controller string) (path string, found bool) {
 	for line := range strings.Lines(own) {
 		field := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
@@ -76,7 +77,7 @@ func pathIn(own, controller string) (path string, found bool) {
 
 func hasWord(list, word string) bool { return strings.Contains(","+list+",", ","+word+",") }
 
-// below gives the rest of a path below root; a path that climbs is below nothing.
+// below returns the part of a path below root. A path that begins with ".." is not below anything.
 func below(root, path string) (rest string, inside bool) {
 	if strings.HasPrefix(path, "/..") {
 		return "", false

@@ -13,35 +13,37 @@ import (
 )
 
 const (
-	// spareMemory is what a sandbox needs besides its program's memory and files: what isolates it, and what starts the program.
+	// spareMemory is added to a sandbox's memory limit for the processes that isolate it and start
+	// its program.
 	spareMemory = 64 << 20
-	// spareProcesses is the same, of processes and threads.
+	// spareProcesses is the same for processes and threads.
 	spareProcesses = 8
 )
 
-// memory is the limit of all memory: files in a sandbox are memory as well.
+// memory returns the limit on all memory, which includes the sandbox's files.
 func memory(l sandbox.Limits) int64 { return l.Memory + l.Files + spareMemory }
 
-// part is what a Root has in one hierarchy. Version 1 has a hierarchy for each controller or some of them, version 2 one for all.
+// part is a Root's folder in one hierarchy. Version 1 has one or more controllers in each
+// hierarchy, version 2 has one hierarchy for all.
 type part struct {
-	home        string // the cgroup that this process lives in
+	home        string // the cgroup of this process
 	dir         string // the folder of its groups
 	lock        *os.File
 	controllers []string
 }
 
-// Root is where this process makes groups.
+// Root creates groups for this process.
 type Root struct {
 	version int
 	parts   []part
 	last    atomic.Int64
 
 	begin  sync.Once
-	thread chan func() // version 1 only, and only when it is needed
+	thread chan func() // version 1 only; started when first needed
 }
 
-// Open finds where this process may make groups, and removes what dead processes have left there. The error says in one
-// sentence why there is no such place.
+// Open finds the place where this process may create groups, and removes the groups of dead
+// processes there. The error states in one sentence why there is no such place.
 func Open() (*Root, error) {
 	mountinfo, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -54,11 +56,13 @@ func Open() (*Root, error) {
 	return open(string(mountinfo), string(own))
 }
 
+// open tries version 2 and then version 1.
 func open(mountinfo, own string) (*Root, error) {
 	mounts := mountsIn(mountinfo)
 	if len(mounts) == 0 {
 		return nil, errors.New("no cgroups are mounted")
 	}
+
 	var whyNot error
 	dir, found, err := home(mounts, own, "")
 	if err == nil && found {
@@ -70,21 +74,23 @@ func open(mountinfo, own string) (*Root, error) {
 	if err != nil {
 		whyNot = fmt.Errorf("cgroup v2: %w", err)
 	}
+
 	if _, found, _ := home(mounts, own, "memory"); found || whyNot == nil {
 		var r *Root
 		if r, err = openV1(mounts, own); err == nil {
 			return r, r.try()
 		}
-		whyNot = err // where version 1 has the memory, it is what the machine uses
+		whyNot = err // if version 1 has the memory controller, the machine uses version 1
 	}
 	return nil, whyNot
 }
 
-// try makes a group and starts nothing in it, which needs all that is needed later.
+// try creates a group and fails to start a program in it, which needs the same permissions as a
+// sandbox.
 func (r *Root) try() error {
 	g, err := r.New(sandbox.Limits{Memory: 64 << 20, Processes: 8})
 	if err == nil {
-		err = errors.Join(g.startNothing(), g.Remove())
+		err = errors.Join(g.trialStart(), g.Remove())
 	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("cgroup v%d: %w", r.version, err), r.Close())
@@ -92,11 +98,12 @@ func (r *Root) try() error {
 	return nil
 }
 
-// Version is that of the kernel's interface: 1 or 2.
+// Version returns the version of the kernel's interface: 1 or 2.
 func (r *Root) Version() int { return r.version }
 
-// New makes a group with these limits; those that are zero are none. Memory is limited to that of the program and its files
-// and 64 MiB; processes and threads to those of the program and 8. What is started in the group need not be root's.
+// New creates a group with these limits; a limit of zero means none. The memory limit is that of
+// the program and its files plus 64 MiB. The limit on processes and threads is that of the program
+// plus 8. Processes in the group may belong to any user.
 func (r *Root) New(l sandbox.Limits) (*Group, error) {
 	g := &Group{root: r}
 	name := strconv.FormatInt(r.last.Add(1), 10)
@@ -118,7 +125,8 @@ func (r *Root) New(l sandbox.Limits) (*Group, error) {
 	return g, nil
 }
 
-// Close removes the folder of this process's groups, and ends what is left in them. No group may be used any more.
+// Close kills everything in this process's groups and removes their folder. No group may be used
+// afterwards.
 func (r *Root) Close() error {
 	var all []error
 	for _, p := range r.parts {

@@ -10,7 +10,8 @@ import (
 	"syscall"
 )
 
-// Start starts a command in the group: it is born there, so nothing of it can be outside, and it costs next to nothing.
+// Start starts a command as a member of the group, so none of its processes can be outside. It is
+// cheap.
 func (g *Group) Start(cmd *exec.Cmd) error {
 	if g.root.version == 2 {
 		return g.startV2(cmd)
@@ -18,13 +19,13 @@ func (g *Group) Start(cmd *exec.Cmd) error {
 	return g.startV1(cmd)
 }
 
-// startV2 has the kernel put the new process there.
+// startV2 lets the kernel create the process in the group.
 func (g *Group) startV2(cmd *exec.Cmd) error {
 	dir, err := os.Open(g.dirs[0])
 	if err != nil {
 		return fmt.Errorf("opening cgroup: %w", err)
 	}
-	defer func() { _ = dir.Close() }() // of a folder
+	defer func() { _ = dir.Close() }() // no data can be lost
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
@@ -32,24 +33,28 @@ func (g *Group) startV2(cmd *exec.Cmd) error {
 	return cmd.Start()
 }
 
-// startV1 moves one thread of this process into the group, has it start the command, and moves it back: a new process is born where
-// the thread is that makes it. A thread that moves itself waits for nobody, unlike one that is moved. It is the caller's thread, for
-// children may be told to die with theirs.
+// startV1 moves one thread of this process into the group, starts the command from it and moves it
+// back: a new process joins the cgroup of the thread that creates it. A thread that moves itself
+// does not wait for other processes. The thread is the caller's, because children may be set to die
+// with it.
 func (g *Group) startV1(cmd *exec.Cmd) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if syscall.Gettid() != os.Getpid() {
 		return g.startHere(cmd)
 	}
-	// The memory of the whole process is counted, and missed, where its first thread is: that one stays.
-	return g.root.elsewhere(func() error { return g.startHere(cmd) })
+	// The kernel charges the process's memory to the cgroup of its first thread, so that thread
+	// must not move.
+	return g.root.onThread(func() error { return g.startHere(cmd) })
 }
 
+// startHere starts the command from the calling thread, and kills it if the thread cannot move back.
 func (g *Group) startHere(cmd *exec.Cmd) error {
 	err := moveThread(g.dirs)
 	if err == nil {
 		err = cmd.Start()
 	}
+
 	homes := make([]string, len(g.dirs))
 	for i := range homes {
 		homes[i] = g.root.parts[i].home
@@ -64,8 +69,9 @@ func (g *Group) startHere(cmd *exec.Cmd) error {
 	return err
 }
 
-// elsewhere runs f on a thread that lives until the Root is closed. The caller's goroutine has the process's first thread to itself.
-func (r *Root) elsewhere(f func() error) error {
+// onThread runs f on a thread that lives until the Root is closed. It is used if the caller runs
+// on the process's first thread.
+func (r *Root) onThread(f func() error) error {
 	r.begin.Do(func() {
 		r.thread = make(chan func())
 		go func() {
@@ -83,22 +89,23 @@ func (r *Root) elsewhere(f func() error) error {
 // moveThread moves the calling thread into these cgroups.
 func moveThread(dirs []string) error {
 	for _, dir := range dirs {
-		if err := write(dir, "tasks", "0"); err != nil { // 0 is who writes
+		if err := write(dir, "tasks", "0"); err != nil { // 0 is the calling thread
 			return fmt.Errorf("moving a thread to a cgroup: %w", err)
 		}
 	}
 	return nil
 }
 
-// startNothing starts a program that does not exist: all goes as ever until the new process, which is in the group by then, looks for it.
-func (g *Group) startNothing() error {
+// trialStart starts a program that does not exist. Everything works as for a sandbox until the
+// new process, which is in the group by then, looks for its program.
+func (g *Group) trialStart() error {
 	cmd := &exec.Cmd{Path: "/nonexistent/parley", Args: []string{"parley"}}
 	err := g.Start(cmd)
 	if started, is := errors.AsType[*fs.PathError](err); is && started.Op == "fork/exec" && errors.Is(err, syscall.ENOENT) {
 		return nil
 	}
 	if err == nil {
-		return errors.Join(errors.New("a program that does not exist was started"), cmd.Process.Kill(), cmd.Wait())
+		return errors.Join(errors.New("a nonexistent program was started"), cmd.Process.Kill(), cmd.Wait())
 	}
-	return fmt.Errorf("no process can be started in a cgroup: %w", err)
+	return fmt.Errorf("cannot start a process in a cgroup: %w", err)
 }

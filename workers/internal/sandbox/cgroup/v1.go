@@ -10,27 +10,27 @@ import (
 	"parley/workers/internal/sandbox"
 )
 
-// openV1 makes this process's folder in each hierarchy that is needed.
+// openV1 creates this process's folder in each required hierarchy.
 func openV1(mounts []mount, own string) (*Root, error) {
 	r := &Root{version: 1}
-	for _, controller := range []string{"pids", "memory", "cpuacct", "cpu"} { // pids first: what cannot fork cannot outrun its end
+	for _, controller := range []string{"pids", "memory", "cpuacct", "cpu"} { // pids first: a process that cannot fork cannot outrun its end
 		dir, found, err := home(mounts, own, controller)
 		if err == nil && !found {
-			err = errors.New("the kernel has none of it")
+			err = errors.New("not supported by the kernel")
 		}
 		if err == nil {
 			err = r.join(dir, controller)
 		}
-		if err == nil || controller == "cpu" { // shares of processors are good to have; nice is what there is without
+		if err == nil || controller == "cpu" { // the cpu controller is optional, because nice also works
 			continue
 		}
-		_ = r.Close() // what is left is empty
+		_ = r.Close() // everything in it is empty
 		return nil, fmt.Errorf("cgroup v1, controller %s: %w", controller, err)
 	}
 	return r, nil
 }
 
-// join adds a controller; some are mounted together.
+// join adds a controller. Several controllers may share a hierarchy.
 func (r *Root) join(dir, controller string) error {
 	if i := slices.IndexFunc(r.parts, func(p part) bool { return p.home == dir }); i >= 0 {
 		r.parts[i].controllers = append(r.parts[i].controllers, controller)
@@ -44,18 +44,18 @@ func (r *Root) join(dir, controller string) error {
 	return err
 }
 
-// cpuShares is a group's share of processors; a thread outside has 1024.
+// cpuShares is a group's share of the processors. The default outside is 1024.
 const cpuShares = 256
 
-// limitV1 sets the limits of the controllers that a folder has.
+// limitV1 sets the limits of a folder's controllers.
 func limitV1(dir string, controllers []string, l sandbox.Limits) error {
 	var all []error
 	if slices.Contains(controllers, "memory") && l.Memory > 0 {
 		limit := strconv.FormatInt(memory(l), 10)
 		all = append(all,
 			write(dir, "memory.limit_in_bytes", limit),
-			writeIfThere(dir, "memory.memsw.limit_in_bytes", limit), // memory and swap together: no swap
-			writeIfThere(dir, "memory.swappiness", "0"))             // where swap is not counted
+			writeIfThere(dir, "memory.memsw.limit_in_bytes", limit), // limits memory plus swap, so there is no swap
+			writeIfThere(dir, "memory.swappiness", "0"))             // for kernels that do not count swap
 	}
 	if slices.Contains(controllers, "pids") && l.Processes > 0 {
 		all = append(all, write(dir, "pids.max", strconv.Itoa(l.Processes+spareProcesses)))
@@ -66,7 +66,7 @@ func limitV1(dir string, controllers []string, l sandbox.Limits) error {
 	return errors.Join(all...)
 }
 
-// usageV1 reads what the folder of a controller tells.
+// usageV1 reads the usage from a controller's folder.
 func usageV1(dir, controller string, u *sandbox.Usage) error {
 	switch controller {
 	case "memory":

@@ -15,49 +15,53 @@ import (
 	"parley/workers/internal/sandbox"
 )
 
-// openV2 makes this process's folder below its cgroup, or beside it when a process of Parley has moved to parley-main
-// before.
+// openV2 creates this process's folder below its cgroup, or next to it if a process of Parley has
+// moved to parley-main before.
 func openV2(own string) (*Root, error) {
 	base := own
 	if filepath.Base(own) == mainName {
 		base = filepath.Dir(own)
 	}
-	give, err := givable(base)
+
+	give, err := delegable(base)
 	if err != nil {
 		return nil, err
 	}
+
 	clean(base)
 	dir, lock, err := claim(base)
 	if err != nil {
 		return nil, err
 	}
+
 	r := &Root{version: 2, parts: []part{{home: own, dir: dir, lock: lock, controllers: give}}}
 	undo := func() {}
 	if own == base && isDelegate(base) {
 		undo, err = moveToMain(base)
 		r.parts[0].home = filepath.Join(base, mainName)
 	}
+
 	if err == nil {
-		err = errors.Join(handOn(base, give), handOn(dir, give))
+		err = errors.Join(delegate(base, give), delegate(dir, give))
 	}
 	if err != nil {
 		undo()
-		_ = r.Close() // what is left is empty
+		_ = r.Close() // everything in it is empty
 		return nil, err
 	}
 	return r, nil
 }
 
-// givable lists the controllers of a cgroup that groups below it can be given.
-func givable(base string) (give []string, err error) {
+// delegable lists the controllers of a cgroup that groups below it can use.
+func delegable(base string) (give []string, err error) {
 	have := words(base, "cgroup.controllers")
 	for _, needed := range []string{"memory", "pids"} {
 		if !slices.Contains(have, needed) {
-			return nil, fmt.Errorf("the controller %s is not given to %s", needed, base)
+			return nil, fmt.Errorf("the controller %s is not delegated to %s", needed, base)
 		}
 		give = append(give, needed)
 	}
-	if slices.Contains(have, "cpu") { // shares of processors are good to have; nice is what there is without
+	if slices.Contains(have, "cpu") { // the cpu controller is optional, because nice also works
 		give = append(give, "cpu")
 	}
 	if kind := strings.Join(words(base, "cgroup.type"), " "); kind != "" && kind != "domain" {
@@ -66,14 +70,15 @@ func givable(base string) (give []string, err error) {
 	return give, nil
 }
 
-// isDelegate tells cgroups that may have no processes of their own from the root of all, which may.
+// isDelegate reports whether a cgroup must not have processes if it delegates controllers. Only the
+// root cgroup may.
 func isDelegate(base string) bool {
 	_, err := os.Stat(filepath.Join(base, "cgroup.type"))
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// handOn lets the cgroups right below one have these controllers.
-func handOn(dir string, give []string) error {
+// delegate enables controllers for the cgroups directly below one.
+func delegate(dir string, give []string) error {
 	have := words(dir, "cgroup.subtree_control")
 	for _, controller := range give {
 		if slices.Contains(have, controller) {
@@ -90,8 +95,9 @@ func handOn(dir string, give []string) error {
 	return nil
 }
 
-// moveToMain moves this process, and what it has started, out of base into a cgroup below it. Whatever else lives in base is
-// somebody's who may have plans with it: then nothing is moved, and there are no groups.
+// moveToMain moves this process and the processes it has started from base into a cgroup below it.
+// If base contains other processes, nothing is moved and there are no groups, because their owner
+// may depend on it.
 func moveToMain(base string) (undo func(), err error) {
 	undo = func() {}
 	target := filepath.Join(base, mainName)
@@ -101,19 +107,20 @@ func moveToMain(base string) (undo func(), err error) {
 	var moved []int
 	undo = func() {
 		for _, pid := range moved {
-			_ = write(base, "cgroup.procs", strconv.Itoa(pid)) // one that is gone needs not be moved
+			_ = write(base, "cgroup.procs", strconv.Itoa(pid)) // a process that has ended need not be moved
 		}
-		_ = syscall.Rmdir(target) // another process of Parley may live there
+		_ = syscall.Rmdir(target) // another process of Parley may be in it
 	}
-	for range 5 { // what is being started now is there at the next look
-		pids, err := direct(base)
+
+	for range 5 { // processes started meanwhile are found by the next iteration
+		pids, err := directPids(base)
 		if err != nil {
 			return undo, err
 		}
 		if len(pids) == 0 {
 			return undo, nil
 		}
-		if err := ours(base, pids); err != nil {
+		if err := checkProcesses(base, pids); err != nil {
 			return undo, err
 		}
 		for _, pid := range pids {
@@ -126,8 +133,8 @@ func moveToMain(base string) (undo func(), err error) {
 	return undo, fmt.Errorf("processes keep being started in %s", base)
 }
 
-// direct lists the processes that live in a cgroup itself.
-func direct(base string) (pids []int, err error) {
+// directPids lists the processes of a cgroup itself.
+func directPids(base string) (pids []int, err error) {
 	for _, word := range words(base, "cgroup.procs") {
 		pid, err := strconv.Atoi(word)
 		if err != nil {
@@ -138,27 +145,28 @@ func direct(base string) (pids []int, err error) {
 	return pids, nil
 }
 
-// ours reports the first process that is neither this one nor one that it has started.
-func ours(base string, pids []int) error {
+// checkProcesses returns an error that names the first process that is neither this one nor one of its
+// descendants.
+func checkProcesses(base string, pids []int) error {
 	for _, pid := range pids {
 		for parent := pid; parent != os.Getpid(); {
 			if parent = parentFor(parent); parent <= 0 {
-				return fmt.Errorf("process %d%s lives in %s as well: Parley needs a cgroup of its own, as a service with Delegate=yes "+
-					"(systemd-run --user --scope -p Delegate=yes …) or a container has", pid, named(pid), base)
+				return fmt.Errorf("process %d%s is also in %s: Parley needs a separate cgroup, for example as a service with Delegate=yes "+
+					"(systemd-run --user --scope -p Delegate=yes …) or in a container", pid, named(pid), base)
 			}
 		}
 	}
 	return nil
 }
 
-// parentFor gives a process's parent, 0 when there is none or it is gone.
+// parentFor returns a process's parent, or 0 if there is none or the process has ended.
 func parentFor(pid int) int {
 	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {
 		return 0
 	}
 	text := string(stat)
-	field := strings.Fields(text[strings.LastIndexByte(text, ')')+1:]) // a name may hold spaces and parentheses
+	field := strings.Fields(text[strings.LastIndexByte(text, ')')+1:]) // a name may contain spaces and parentheses
 	if len(field) < 2 {
 		return 0
 	}
@@ -177,10 +185,10 @@ func named(pid int) string {
 	return " (" + strings.TrimSpace(string(name)) + ")"
 }
 
-// cpuWeight is a group's share of processors: each sandbox as much as the next.
+// cpuWeight is a group's share of the processors, the same for each sandbox.
 const cpuWeight = 100
 
-// limitV2 sets the limits of the controllers that a folder has.
+// limitV2 sets the limits of a folder's controllers.
 func limitV2(dir string, controllers []string, l sandbox.Limits) error {
 	var all []error
 	if l.Memory > 0 {
@@ -195,7 +203,7 @@ func limitV2(dir string, controllers []string, l sandbox.Limits) error {
 	return errors.Join(all...)
 }
 
-// usageV2 reads what a group tells.
+// usageV2 reads a group's usage.
 func usageV2(dir string, u *sandbox.Usage) error {
 	all, err := number(dir, "memory.current")
 	files, err2 := keyed(dir, "memory.stat", "file")

@@ -16,15 +16,16 @@ import (
 )
 
 const (
-	// spareMemory is what gVisor needs of its own, beside what cgroup leaves for any sandbox's isolator: its kernel, the process
-	// that opens files, and page tables of all the program's processes.
+	// spareMemory is the memory of gVisor itself, in addition to the reserve in package cgroup: its
+	// kernel, the process that opens files, and the page tables of the program's processes.
 	spareMemory = 64 << 20
-	// hostProcesses and hostProcessesEach bound what gVisor makes of a program's processes on the host: its own threads, and some
-	// for each of the program's.
+	// hostProcesses and hostProcessesEach limit gVisor's processes and threads on the host: its
+	// own, and some for each of the program's.
 	hostProcesses     = 256
 	hostProcessesEach = 8
 
-	// killTime is what the kernel has to end a namespace, before its processes are killed one by one.
+	// killTime is how long the kernel gets to end the namespace before processes are killed
+	// individually.
 	killTime = 600 * time.Millisecond
 )
 
@@ -40,38 +41,42 @@ type box struct {
 	stdin   *os.File
 	stdout  *host.Output
 	said    host.Head
-	first   *os.Process   // runsc, for Kill; nil when it had ended before it was found
+	first   *os.Process   // runsc, for Kill; nil if it had ended before it was found
 	found   chan struct{} // closed when first is set
 	done    chan struct{}
 
-	mu     sync.Mutex // of what follows
-	memory string     // where the sentry's memory is found; "" is not yet
+	mu     sync.Mutex // guards the fields below
+	memory string     // path of the sentry's memory file; "" until it is found
 	last   sandbox.Usage
-	over   bool // last is the last
+	final  bool // last is final
 }
 
-// start makes the sandbox's folder and starts it.
+// start creates the sandbox's folder and starts the sandbox.
 func (b *Backend) start(ctx context.Context, x *box, c sandbox.Command) error {
 	if err := b.writeBundle(x.dir, c); err != nil {
 		return err
 	}
+
 	if b.groups != nil {
 		var err error
-		if x.group, err = b.groups.New(aroundAll(c.Limits)); err != nil {
+		if x.group, err = b.groups.New(hostLimits(c.Limits)); err != nil {
 			return err
 		}
 	}
+
 	p, err := newPipes()
 	if err != nil {
 		return err
 	}
 	args := b.tool.command(x.name, x.dir)
-	// These three must be pipes, as exec makes one for the third: as root, runsc gives devices that it finds here, be it the host's
-	// /dev/null or the worker's terminal, to the sandbox's user.
+	// All three must be pipes; exec creates one for the third. If runsc runs as root, it changes
+	// the owner of devices that it finds here to the sandbox's user, even the host's /dev/null or
+	// the worker's terminal.
 	x.command = &exec.Cmd{
 		Path: args[0], Args: args, Env: []string{}, Dir: "/",
 		Stdin: p.in.child, Stdout: p.out.child, Stderr: &x.said, SysProcAttr: attributes(),
 	}
+
 	err = b.thread.Do(ctx, x.launch)
 	p.closeChild()
 	if err != nil {
@@ -83,7 +88,7 @@ func (b *Backend) start(ctx context.Context, x *box, c sandbox.Command) error {
 	return nil
 }
 
-// launch starts the command, in its cgroup when there is one.
+// launch starts the command, within its cgroup if there is one.
 func (x *box) launch() (err error) {
 	if x.group != nil {
 		err = x.group.Start(x.command)
@@ -100,8 +105,9 @@ func (x *box) launch() (err error) {
 	return err
 }
 
-// aroundAll are the limits of all that gVisor is on the host. The program's own are those that it is held to inside.
-func aroundAll(l sandbox.Limits) sandbox.Limits {
+// hostLimits returns the limits of all of gVisor's processes on the host. gVisor enforces the
+// program's own limits inside.
+func hostLimits(l sandbox.Limits) sandbox.Limits {
 	if l.Memory > 0 {
 		l.Memory += spareMemory
 	}
@@ -111,11 +117,11 @@ func aroundAll(l sandbox.Limits) sandbox.Limits {
 	return l
 }
 
-// wait cleans up when the sandbox has ended, by itself or not.
+// wait waits for the sandbox to end and cleans up.
 func (x *box) wait() {
-	x.first = findFirst(x.command.Process.Pid, x.tree)
+	x.first = findRunsc(x.command.Process.Pid, x.tree)
 	close(x.found)
-	_ = x.command.Wait() // how runsc ended is nothing that the box tells
+	_ = x.command.Wait() // runsc's exit status is not part of the box's interface
 	x.settleUsage()
 	_ = x.stdin.Close()
 	x.stdout.Settle()
@@ -126,36 +132,37 @@ func (x *box) wait() {
 	close(x.done)
 }
 
-// forget removes what is kept on the host of a box in which nothing runs.
+// forget removes what an ended box has left on the host.
 func (x *box) forget() {
 	if x.group != nil {
-		_ = x.group.Remove() // what cannot be removed now is when the backend is closed
+		_ = x.group.Remove() // a group that cannot be removed now is removed when the backend is closed
 	}
-	_ = os.RemoveAll(x.dir) // the same
+	_ = os.RemoveAll(x.dir) // as above
 	x.backend.mu.Lock()
 	delete(x.backend.boxes, x)
 	x.backend.mu.Unlock()
 }
 
-// Stdin is the command's standard input.
+// Stdin returns the command's standard input.
 func (x *box) Stdin() io.WriteCloser { return x.stdin }
 
-// Stdout is the command's standard output, up to its end.
+// Stdout returns the command's standard output, up to its end.
 func (x *box) Stdout() io.Reader { return x.stdout }
 
-// Done is closed when nothing in the sandbox lives any more.
+// Done returns a channel that is closed when nothing in the sandbox is alive.
 func (x *box) Done() <-chan struct{} { return x.done }
 
-// Complaint is the beginning of what was written to standard error.
+// Complaint returns the first part of standard error.
 func (x *box) Complaint() string { return x.said.String() }
 
-// Kill ends everything in the sandbox, and returns when nothing of it lives. Only runsc is killed: the kernel ends all of its
-// namespace before runsc is gone, and unshare is there to hear of that. Killed itself, unshare would leave runsc to others to reap,
-// and the sandbox would seem to have ended before it has.
+// Kill kills everything in the sandbox and returns when nothing is alive. It kills only runsc: the
+// kernel ends runsc's namespace before runsc itself, and unshare waits for that. If unshare were
+// killed, another process would have to reap runsc, and the sandbox would seem to have ended too
+// early.
 func (x *box) Kill() {
 	<-x.found
 	if x.first != nil {
-		_ = x.first.Kill() // what is gone needs none
+		_ = x.first.Kill() // a process that has ended needs no signal
 		if x.endsWithin(killTime) {
 			return
 		}

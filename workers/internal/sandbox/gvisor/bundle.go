@@ -19,21 +19,23 @@ import (
 )
 
 const (
-	rootDir  = "root"  // of a bundle: what the sandbox sees as /, without its mounts
-	stateDir = "state" // of a bundle: what runsc keeps
+	rootDir  = "root"  // in a bundle: the sandbox's root folder, without its mounts
+	stateDir = "state" // in a bundle: runsc's state
 
 	openFiles = 1024
-	// spareProcesses are those that prepare and watch the program.
+	// spareProcesses are the processes that prepare and watch the program.
 	spareProcesses = 8
-	// worstFirst makes the kernel end a sandbox before anything else of the machine when memory is short.
-	worstFirst = 1000
+	// oomScore makes the kernel kill sandboxes before anything else when memory is short.
+	oomScore = 1000
 )
 
-// writeBundle makes the folder that runsc starts a sandbox from. Nobody but this user gets into it.
+// writeBundle creates the folder from which runsc starts a sandbox. Only this user has access to
+// it.
 func (b *Backend) writeBundle(dir string, c sandbox.Command) error {
 	if len(c.Args) == 0 || !path.IsAbs(c.Args[0]) {
-		return fmt.Errorf("a sandbox's command begins with an absolute path, not %q", c.Args)
+		return fmt.Errorf("a sandbox's command must begin with an absolute path, not %q", c.Args)
 	}
+
 	root := filepath.Join(dir, rootDir)
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return fmt.Errorf("making a sandbox's folder: %w", err)
@@ -41,16 +43,19 @@ func (b *Backend) writeBundle(dir string, c sandbox.Command) error {
 	if err := os.Mkdir(filepath.Join(dir, stateDir), 0o700); err != nil {
 		return fmt.Errorf("making a sandbox's folder: %w", err)
 	}
+
 	mounts, err := b.show(root)
 	if err != nil {
 		return err
 	}
-	for _, d := range slices.Concat(fromHost(), host.MadeUp, c.Data, places(c.Shown)) {
+
+	for _, d := range slices.Concat(hostFiles(), host.MadeUp, c.Data, placeholders(c.Shown)) {
 		if err := put(root, d, mounts); err != nil {
 			return err
 		}
 	}
-	mounts = append(mounts, inMemory(c.Limits)...)
+
+	mounts = append(mounts, memoryMounts(c.Limits)...)
 	for _, m := range mounts {
 		if err := makeFolder(root, m.Destination); err != nil {
 			return err
@@ -60,6 +65,7 @@ func (b *Backend) writeBundle(dir string, c sandbox.Command) error {
 		options := []string{"bind", "ro", "nosuid", "nodev"}
 		mounts = append(mounts, specs.Mount{Destination: file.Path, Type: "bind", Source: file.Host, Options: options})
 	}
+
 	text, err := json.Marshal(b.config(c, mounts))
 	if err != nil {
 		return fmt.Errorf("writing a sandbox's configuration: %w", err)
@@ -70,7 +76,7 @@ func (b *Backend) writeBundle(dir string, c sandbox.Command) error {
 	return nil
 }
 
-// show lays out the host's folders. What is a symbolic link on the host is one in the sandbox.
+// show adds the host's folders. A symbolic link on the host is the same link in the sandbox.
 func (b *Backend) show(root string) (mounts []specs.Mount, err error) {
 	for _, name := range slices.Concat(host.OuterLinks, host.Folders(b.python)) {
 		is, err := os.Lstat(name)
@@ -99,8 +105,8 @@ func (b *Backend) show(root string) (mounts []specs.Mount, err error) {
 	return mounts, nil
 }
 
-// fromHost reads the files that are shown, which are copied; what cannot be read is not there.
-func fromHost() (list []sandbox.Data) {
+// hostFiles reads the host's files that are copied into sandboxes. Unreadable files are omitted.
+func hostFiles() (list []sandbox.Data) {
 	for _, name := range host.Files {
 		if content, err := os.ReadFile(name); err == nil {
 			list = append(list, sandbox.Data{Path: name, Content: content})
@@ -109,17 +115,17 @@ func fromHost() (list []sandbox.Data) {
 	return list
 }
 
-// places are the empty files that shown ones are mounted on.
-func places(shown []sandbox.Shown) (list []sandbox.Data) {
+// placeholders returns empty files on which the shown files are mounted.
+func placeholders(shown []sandbox.Shown) (list []sandbox.Data) {
 	for _, file := range shown {
 		list = append(list, sandbox.Data{Path: file.Path})
 	}
 	return list
 }
 
-// inMemory are the mounts that hold nothing of the host's. There is always a /proc and a /sys in gVisor, its own; empty ones hide
-// them, and the terminals and network devices that it makes up.
-func inMemory(l sandbox.Limits) (mounts []specs.Mount) {
+// memoryMounts returns the mounts that contain nothing of the host. gVisor always provides its own
+// /proc, /sys, terminals and network devices; empty mounts hide them.
+func memoryMounts(l sandbox.Limits) (mounts []specs.Mount) {
 	size := "size=" + strconv.FormatInt(max(l.Files, 4096), 10)
 	user := strconv.Itoa(host.User)
 	for name, mode := range map[string]string{sandbox.WorkDir: "0700", "/tmp": "1777", "/dev/shm": "1777"} {
@@ -137,11 +143,11 @@ func inMemory(l sandbox.Limits) (mounts []specs.Mount) {
 // put writes a file that the sandbox may read.
 func put(root string, d sandbox.Data, mounts []specs.Mount) error {
 	if !path.IsAbs(d.Path) || path.Clean(d.Path) != d.Path || path.Dir(d.Path) == "/" {
-		return fmt.Errorf("file of a sandbox: %q is no absolute path of a file in a folder", d.Path)
+		return fmt.Errorf("file of a sandbox: %q must be the absolute path of a file in a folder", d.Path)
 	}
-	for _, m := range append(inMemory(sandbox.Limits{}), mounts...) {
+	for _, m := range append(memoryMounts(sandbox.Limits{}), mounts...) {
 		if strings.HasPrefix(d.Path, m.Destination+"/") {
-			return fmt.Errorf("file of a sandbox: %q lies below %s, where it would not be seen", d.Path, m.Destination)
+			return fmt.Errorf("file of a sandbox: %q is below %s, where it would not be visible", d.Path, m.Destination)
 		}
 	}
 	if err := makeFolder(root, path.Dir(d.Path)); err != nil {
@@ -151,13 +157,13 @@ func put(root string, d sandbox.Data, mounts []specs.Mount) error {
 	if err := os.WriteFile(name, d.Content, 0o600); err != nil {
 		return fmt.Errorf("writing a sandbox's file: %w", err)
 	}
-	if err := os.Chmod(name, 0o444); err != nil { //nolint:gosec // G302: the sandbox's user reads it; the host's others do not get here
+	if err := os.Chmod(name, 0o444); err != nil { //nolint:gosec // G302: the sandbox's user reads it; other users cannot enter the parent
 		return fmt.Errorf("writing a sandbox's file: %w", err)
 	}
 	return nil
 }
 
-// makeFolder makes a folder below root and those that it is in, for everyone to enter.
+// makeFolder creates a folder below root, and its parents, that everyone may enter.
 func makeFolder(root, name string) error {
 	if name != "/" {
 		if err := makeFolder(root, path.Dir(name)); err != nil {
@@ -170,7 +176,7 @@ func makeFolder(root, name string) error {
 		return nil
 	}
 	if err == nil {
-		err = os.Chmod(full, 0o755) //nolint:gosec // G302: the sandbox's user enters them; the host's others do not get here
+		err = os.Chmod(full, 0o755) //nolint:gosec // G302: the sandbox's user enters them; other users cannot enter the parent
 	}
 	if err != nil {
 		return fmt.Errorf("making a sandbox's folder: %w", err)
@@ -178,9 +184,9 @@ func makeFolder(root, name string) error {
 	return nil
 }
 
-// config is what runsc is told of the sandbox.
+// config returns the sandbox's configuration for runsc.
 func (b *Backend) config(c sandbox.Command, mounts []specs.Mount) specs.Spec {
-	worst := worstFirst
+	worst := oomScore
 	config := specs.Spec{
 		Version: "1.0.2",
 		Process: &specs.Process{
@@ -194,10 +200,12 @@ func (b *Backend) config(c sandbox.Command, mounts []specs.Mount) specs.Spec {
 		Mounts:   mounts,
 		Linux:    &specs.Linux{Seccomp: b.filter},
 	}
+
 	if n := c.Limits.Processes; n > 0 {
 		maximum := uint64(n + spareProcesses)
 		config.Process.Rlimits = append(config.Process.Rlimits, specs.POSIXRlimit{Type: "RLIMIT_NPROC", Soft: maximum, Hard: maximum})
 	}
+
 	for _, kind := range []specs.LinuxNamespaceType{
 		specs.PIDNamespace, specs.NetworkNamespace, specs.IPCNamespace, specs.UTSNamespace, specs.MountNamespace,
 	} {
@@ -206,7 +214,7 @@ func (b *Backend) config(c sandbox.Command, mounts []specs.Mount) specs.Spec {
 	return config
 }
 
-// withoutHome is the command without a variable that runsc adds where there is none.
+// withoutHome returns the command without HOME, which runsc otherwise adds.
 func withoutHome(c sandbox.Command) []string {
 	if slices.ContainsFunc(c.Env, func(v string) bool { return strings.HasPrefix(v, "HOME=") }) {
 		return c.Args

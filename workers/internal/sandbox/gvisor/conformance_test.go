@@ -29,7 +29,7 @@ func TestConformance(t *testing.T) { //nolint:paralleltest // it sets the enviro
 	})
 }
 
-// needRunsc skips a test where gVisor is not installed, and says so.
+// needRunsc skips a test if gVisor is not installed.
 func needRunsc(t *testing.T) {
 	t.Helper()
 	path := os.Getenv("RUNSC")

@@ -8,20 +8,21 @@ import (
 	"syscall"
 )
 
-// prefix begins the names of folders that are in use or were; freshPrefix those that are not locked yet, and hold nothing.
+// prefix begins the names of folders that are or were in use. freshPrefix begins those that are not
+// locked yet and are empty.
 const (
 	prefix      = "parley-gvisor-"
 	freshPrefix = "parley-new-gvisor-"
 )
 
-// folder is where all sandboxes of a backend keep what they keep on the host. It is locked as long as its owner lives, however that
-// ends: the lock goes with the process.
+// folder contains the files of all sandboxes of a backend. It is locked while its owner lives; the
+// lock ends with the process in any case.
 type folder struct {
 	path string
 	lock *os.File
 }
 
-// newFolder makes a folder, and removes those whose owners are dead.
+// newFolder creates a folder, and removes those of dead owners.
 func newFolder(parent string) (*folder, error) {
 	sweep(parent)
 	fresh, err := os.MkdirTemp(parent, freshPrefix)
@@ -31,7 +32,7 @@ func newFolder(parent string) (*folder, error) {
 	lock, err := lockFolder(fresh)
 	path := filepath.Join(parent, prefix+strings.TrimPrefix(filepath.Base(fresh), freshPrefix))
 	if err == nil {
-		err = os.Rename(fresh, path) // locked before it has the name that sweep looks for
+		err = os.Rename(fresh, path) // it is locked before it gets the name that sweep looks for
 	}
 	if err != nil {
 		_ = os.Remove(fresh)
@@ -46,13 +47,13 @@ func lockFolder(path string) (*os.File, error) {
 		return nil, err
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		_ = f.Close() // of a folder
+		_ = f.Close() // no data can be lost
 		return nil, err
 	}
 	return f, nil
 }
 
-// sweep removes folders of this user that nobody has locked. Their sandboxes are dead: they die with their worker.
+// sweep removes unlocked folders of this user. Their sandboxes died with their worker.
 func sweep(parent string) {
 	left, _ := filepath.Glob(filepath.Join(parent, prefix+"*")) // the pattern is well-formed
 	for _, path := range left {
@@ -67,18 +68,18 @@ func sweep(parent string) {
 		if err != nil {
 			continue
 		}
-		_ = os.RemoveAll(path) // what cannot be removed now is there the next time
-		_ = lock.Close()       // of a folder
+		_ = os.RemoveAll(path) // what cannot be removed now is removed by a later sweep
+		_ = lock.Close()       // no data can be lost
 	}
 }
 
-// remove removes it with all that is in it. It may be called again.
+// remove removes the folder with its contents. It may be called more than once.
 func (f *folder) remove() error {
 	if f == nil || f.lock == nil {
 		return nil
 	}
 	err := os.RemoveAll(f.path)
-	_ = f.lock.Close() // of a folder
+	_ = f.lock.Close() // no data can be lost
 	f.lock = nil
 	if err != nil {
 		return fmt.Errorf("removing what sandboxes kept: %w", err)

@@ -19,56 +19,59 @@ import (
 	"parley/workers/internal/sandbox/host"
 )
 
-// Config says what to run sandboxes with. What is empty is found.
+// Config configures a Backend. Empty fields have defaults.
 type Config struct {
-	Python string // the interpreter that sandboxes must find; /usr/bin/python3
-	Runsc  string // the program; else $RUNSC, else runsc on PATH
-	Folder string // what is kept on the host is kept here; the system's folder for temporary files
+	Python string // the interpreter for sandboxes; default /usr/bin/python3
+	Runsc  string // the program; default $RUNSC, or runsc on PATH
+	Folder string // parent folder for files on the host; default: the system's temporary folder
 }
 
-// trialTime is how long the first sandbox may take: machines are slow when they have just started.
+// trialTime is the time limit of the first sandbox, because machines are slow just after their
+// start.
 const trialTime = 30 * time.Second
 
-// Backend makes sandboxes with runsc.
+// Backend creates sandboxes with runsc.
 type Backend struct {
 	tool   tool
 	python string
 	kept   *folder
-	groups *cgroup.Root // nil where there are no cgroups
+	groups *cgroup.Root // nil without cgroups
 	notes  []string
 	filter *specs.LinuxSeccomp
 	thread *host.Thread // sandboxes die with the thread that started them
 
 	mu       sync.Mutex
 	closed   bool
-	starting sync.WaitGroup // Starts under way
+	starting sync.WaitGroup // calls of Start in progress
 	boxes    map[*box]struct{}
 }
 
-// Open finds runsc and runs a sandbox once. The error says in one sentence why that is not possible.
+// Open finds runsc and runs one sandbox. The error states in one sentence why that is not possible.
 func Open(c Config) (*Backend, error) {
 	groups, err := cgroup.Open()
 	return open(c, groups, err)
 }
 
-// open is Open with the cgroups that there are, or why there are none.
+// open is Open with the given cgroups, or the reason why there are none.
 func open(c Config, groups *cgroup.Root, whyNot error) (*Backend, error) {
 	b := &Backend{python: c.Python, boxes: map[*box]struct{}{}, groups: groups, thread: host.NewThread()}
 	if b.python == "" {
 		b.python = "/usr/bin/python3"
 	}
+
 	b.notes = notes(whyNot)
 	err := b.prepare(c)
 	if err == nil {
 		err = b.try()
 	}
 	if err != nil {
-		_ = b.Close() // why there is none is what matters
+		_ = b.Close() // the first error matters
 		return nil, fmt.Errorf("gVisor: %w", err)
 	}
 	return b, nil
 }
 
+// prepare finds the programs and creates the filter and the folder.
 func (b *Backend) prepare(c Config) (err error) {
 	if err := host.SealDescriptors(); err != nil {
 		return err
@@ -88,19 +91,20 @@ func (b *Backend) prepare(c Config) (err error) {
 
 func notes(noGroups error) []string {
 	list := []string{
-		"Processes in gVisor are not the host's: their number is limited by gVisor's own kernel, and not watched from outside.",
-		"Files in a sandbox of gVisor cannot be told apart from memory: the limit of memory is that of both together.",
+		"Processes in gVisor are not processes of the host: gVisor's kernel limits their number, and it is not monitored from outside.",
+		"Files in a gVisor sandbox count as memory: the memory limit applies to both together.",
 	}
 	if noGroups != nil {
-		list = append(list, fmt.Sprintf("There are no cgroups (%v), so CPU time and memory are watched, not limited by the kernel.", noGroups))
+		list = append(list, fmt.Sprintf("There are no cgroups (%v), so CPU time and memory are monitored, not limited by the kernel.", noGroups))
 	}
 	return list
 }
 
-// try runs a program in a sandbox that says where it is.
+// try runs a program in a sandbox that prints its environment.
 func (b *Backend) try() error {
 	ctx, stop := context.WithTimeout(context.Background(), trialTime)
 	defer stop()
+
 	const program = `import os
 print(os.getuid(), os.uname().nodename, os.getcwd(), *sorted(os.listdir("/proc")))`
 	begun, err := b.Start(ctx, sandbox.Command{
@@ -110,6 +114,7 @@ print(os.getuid(), os.uname().nodename, os.getcwd(), *sorted(os.listdir("/proc")
 	if err != nil {
 		return err
 	}
+
 	defer begun.Kill()
 	stopped := context.AfterFunc(ctx, begun.Kill)
 	defer stopped()
@@ -117,21 +122,23 @@ print(os.getuid(), os.uname().nodename, os.getcwd(), *sorted(os.listdir("/proc")
 	if got := strings.TrimSpace(string(said)); got == fmt.Sprint(host.User, " ", host.Hostname, " ", sandbox.WorkDir) {
 		return nil
 	}
+
 	select {
 	case <-begun.Done():
 	case <-ctx.Done():
 	}
+
 	if ctx.Err() != nil {
-		return fmt.Errorf("%s did not start a sandbox within %s%s", b.tool.path, trialTime, because(begun.Complaint()))
+		return fmt.Errorf("%s did not start a sandbox within %s%s", b.tool.path, trialTime, lastLine(begun.Complaint()))
 	}
 	if err != nil {
 		return fmt.Errorf("reading from the first sandbox: %w", err)
 	}
-	return fmt.Errorf("%s starts no sandbox on this machine%s", b.tool.path, because(begun.Complaint()))
+	return fmt.Errorf("%s cannot start a sandbox on this machine%s", b.tool.path, lastLine(begun.Complaint()))
 }
 
-// because is the last line of what was complained about: what comes before it led to it.
-func because(complaint string) string {
+// lastLine returns the last line of the standard error, which states the cause.
+func lastLine(complaint string) string {
 	lines := strings.Split(strings.TrimSpace(complaint), "\n")
 	if last := strings.TrimSpace(lines[len(lines)-1]); last != "" {
 		return ": " + last
@@ -139,10 +146,10 @@ func because(complaint string) string {
 	return ""
 }
 
-// Name is the setting's word for it.
+// Name returns the backend's name in the settings.
 func (b *Backend) Name() string { return "gvisor" }
 
-// Notes says what this machine does not give.
+// Notes lists the limits that this machine does not enforce.
 func (b *Backend) Notes() []string { return b.notes }
 
 // Start starts a command in a new sandbox.
@@ -162,21 +169,21 @@ func (b *Backend) Start(ctx context.Context, c sandbox.Command) (sandbox.Box, er
 	return x, nil
 }
 
-// enter makes a box that Close knows.
+// enter creates a box and registers it for Close.
 func (b *Backend) enter(l sandbox.Limits) (*box, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
 		return nil, errors.New("starting a sandbox: the backend is closed")
 	}
-	name := "parley-" + rand.Text() // the only one of the machine: older versions listen on it
+	name := "parley-" + rand.Text() // unique on the machine, because older versions listen on this name
 	x := &box{backend: b, name: name, dir: filepath.Join(b.kept.path, name), limits: l, found: make(chan struct{}), done: make(chan struct{})}
 	b.boxes[x] = struct{}{}
 	b.starting.Add(1)
 	return x, nil
 }
 
-// Close ends all sandboxes and removes what is kept on the host.
+// Close ends all sandboxes and removes the backend's files.
 func (b *Backend) Close() error {
 	b.mu.Lock()
 	again := b.closed
@@ -185,6 +192,7 @@ func (b *Backend) Close() error {
 	if again {
 		return nil
 	}
+
 	b.starting.Wait()
 	b.mu.Lock()
 	living := make([]*box, 0, len(b.boxes))
@@ -192,11 +200,13 @@ func (b *Backend) Close() error {
 		living = append(living, x)
 	}
 	b.mu.Unlock()
+
 	var all sync.WaitGroup
 	for _, x := range living {
 		all.Go(x.Kill)
 	}
 	all.Wait()
+
 	b.thread.End()
 	err := b.kept.remove()
 	if b.groups != nil {

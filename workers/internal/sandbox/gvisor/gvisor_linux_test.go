@@ -35,7 +35,7 @@ func limits() sandbox.Limits {
 	return sandbox.Limits{Memory: 128 << 20, Processes: 16, Files: 4 << 20}
 }
 
-// TestWithoutCgroups runs what the watch relies on where the kernel limits nothing: usage, and an end that leaves nothing.
+// TestWithoutCgroups tests usage and cleanup where the kernel enforces no limits.
 func TestWithoutCgroups(t *testing.T) {
 	t.Parallel()
 	needRunsc(t)
@@ -59,7 +59,7 @@ func TestWithoutCgroups(t *testing.T) {
 	}
 }
 
-// using starts a program that uses something of everything, and kills it.
+// using starts a program that uses every resource, and kills it.
 func using(t *testing.T, b *Backend) {
 	t.Helper()
 	const program = `import os, sys, time
@@ -86,7 +86,7 @@ time.sleep(600)`
 	if err != nil {
 		t.Fatalf("reading what the program says: %v; it complained: %s", err, started.Complaint())
 	}
-	if got := strings.TrimSpace(string(said[:n])); got != "23" { // Processes and those to spare, without the first
+	if got := strings.TrimSpace(string(said[:n])); got != "23" { // Processes and the reserve, without the first process
 		t.Errorf("a program with 16 processes starts %s children", got)
 	}
 	u, err := started.Usage()
@@ -98,7 +98,7 @@ time.sleep(600)`
 	}
 }
 
-// gone kills a box and looks for its processes.
+// gone kills a box and checks that its processes have ended.
 func gone(t *testing.T, x *box) {
 	t.Helper()
 	pids := x.hostPids()
@@ -153,14 +153,14 @@ func TestShownFilesAreTheHostsAndCannotBeWritten(t *testing.T) {
 	}
 }
 
-// TestNotRoot runs TestWithoutCgroups as a user without rights.
+// TestNotRoot runs TestWithoutCgroups as an unprivileged user.
 func TestNotRoot(t *testing.T) {
 	t.Parallel()
 	needRunsc(t)
 	if os.Getuid() != 0 {
 		t.Skip("not root: the other tests run without its rights already")
 	}
-	folder, err := os.MkdirTemp("", "parley-test-nobody-") //nolint:usetesting // t.TempDir lies in a folder that others may not enter
+	folder, err := os.MkdirTemp("", "parley-test-nobody-") //nolint:usetesting // t.TempDir is in a folder that other users may not enter
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func TestNotRoot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = program.Close() }() // of what is read
+	defer func() { _ = program.Close() }() // it is only read
 	writeProgram(t, self, program)
 	if err := os.Chown(folder, nobody, nobody); err != nil {
 		t.Fatal(err)
@@ -181,12 +181,12 @@ func TestNotRoot(t *testing.T) {
 	again.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	said, err := again.CombinedOutput()
 	if err != nil || !strings.Contains(string(said), "--- PASS: TestWithoutCgroups") {
-		t.Errorf("as nobody: %v\n%s", err, said)
+		t.Errorf("as an unprivileged user: %v\n%s", err, said)
 	}
 }
 
-// writeProgram has another process write a program: one that this process has open for writing, if only in a child that a parallel
-// test is about to start, cannot be run.
+// writeProgram writes a program in another process. A file that is open for writing in this
+// process, even only in a child that a parallel test is starting, cannot be executed.
 func writeProgram(t *testing.T, path string, content io.Reader) {
 	t.Helper()
 	write := exec.CommandContext(t.Context(), "/bin/sh", "-c", `cat > "$0" && chmod 755 "$0"`, path)
@@ -199,14 +199,14 @@ func writeProgram(t *testing.T, path string, content io.Reader) {
 func TestOpenSaysWhyNot(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	// options are what a fake says it has.
+	// options is the help text of a fake runsc.
 	const options = `  -platform value\n    \tptrace (default)\n  -network value\n    \tx\n  -oci-seccomp\n    \tx\n  -ignore-cgroups\n    \tx\n` +
 		`  -overlay2 value\n    \tx\n  -file-access value\n    \tx\n  -rootless\n    \tx\n`
 	for name, c := range map[string]struct{ script, want string }{
 		"missing":   {"", "install the package runsc"},
-		"something": {"echo hello", "does not say what options it has"},
+		"something": {"echo hello", "cannot read the options of"},
 		"old":       {`printf '  -platform value\n    \tptrace\n'`, "no option -network"},
-		"broken":    {`[ "$1" = flags ] && printf '` + options + `' || { echo first; echo it is broken; exit 1; } >&2`, "starts no sandbox on this machine: it is broken"},
+		"broken":    {`[ "$1" = flags ] && printf '` + options + `' || { echo first; echo it is broken; exit 1; } >&2`, "cannot start a sandbox on this machine: it is broken"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -8,15 +8,17 @@ import (
 	"syscall"
 )
 
-// memoryFile is what the sentry calls the file in memory that holds all of the sandbox's memory and files.
+// memoryFile is the sentry's name of the memory file that contains all of the sandbox's memory and
+// files.
 const memoryFile = "/memfd:runsc-memory"
 
-// blockSize is the unit of a file's blocks in stat, whatever its file system's is.
+// blockSize is the unit of a file's block count in stat.
 const blockSize = 512
 
-// sentryMemory is what the sentry's memory file takes: the program's memory and its files, nothing of gVisor's own. It holds x.mu.
+// sentryMemory returns the size of the sentry's memory file: the program's memory and files,
+// without gVisor's own. The caller holds x.mu.
 func (x *box) sentryMemory() (bytes int64, ok bool) {
-	for range 2 { // again when what was found is gone
+	for range 2 { // a second time if the file found has disappeared
 		if x.memory == "" {
 			x.memory = findMemory(x.hostPids())
 		}
@@ -32,18 +34,18 @@ func (x *box) sentryMemory() (bytes int64, ok bool) {
 	return 0, false
 }
 
-// hostPids are all processes that the sandbox is made of.
+// hostPids returns all processes of the sandbox on the host.
 func (x *box) hostPids() []int {
 	var pids []int
 	if x.group != nil {
-		pids, _ = x.group.Pids() // none is known yet, or any more
+		pids, _ = x.group.Pids() // the list is empty before the start and after the end
 	} else {
 		pids, _ = x.tree.Pids()
 	}
 	return pids
 }
 
-// findMemory finds the memory file among what processes have open.
+// findMemory finds the memory file among the open files of processes.
 func findMemory(pids []int) string {
 	for _, pid := range pids {
 		folder := filepath.Join("/proc", strconv.Itoa(pid), "fd")

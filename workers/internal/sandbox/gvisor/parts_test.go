@@ -35,8 +35,9 @@ func TestFoldersOfTheDeadAreRemoved(t *testing.T) {
 			t.Errorf("%s: %v", f.path, err)
 		}
 	}
-	exists(dead, true) // its owner lives so far
-	// Unlocked by hand: a program that another test starts at this moment has the lock, too, until it becomes that program.
+	exists(dead, true) // its owner is still alive
+	// Unlocked explicitly: a program that another test is just starting shares the lock until its
+	// exec.
 	if err := errors.Join(syscall.Flock(int(dead.lock.Fd()), syscall.LOCK_UN), dead.lock.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +70,7 @@ func TestOptionsOfVersions(t *testing.T) {
 		t.Errorf("of an old version: %v, %v", options, err)
 	}
 	if slices.Contains(options, "-directfs=false") || slices.Contains(options, "-rootless") {
-		t.Errorf("it is told what it does not know, or need: %v", options)
+		t.Errorf("options that it does not know or need: %v", options)
 	}
 	fresh := map[string]string{"directfs": ""}
 	for name := range old {
@@ -88,7 +89,7 @@ func TestOptionsOfVersions(t *testing.T) {
 	}
 }
 
-// TestFilterIsWhole compares what runsc is told with the rules, of which it must miss none.
+// TestFilterIsWhole checks that runsc's filter contains all rules.
 func TestFilterIsWhole(t *testing.T) {
 	t.Parallel()
 	f, err := newFilter()
@@ -110,7 +111,7 @@ func TestFilterIsWhole(t *testing.T) {
 		}
 	}
 	if want := len(seccomp.Rules(false)) + len(alias); told != want || f.DefaultAction != actRefuse {
-		t.Errorf("of %d rules %d are told, by default %s", want, told, f.DefaultAction)
+		t.Errorf("want %d rules, got %d; the default is %s", want, told, f.DefaultAction)
 	}
 }
 

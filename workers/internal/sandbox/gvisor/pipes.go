@@ -6,10 +6,10 @@ import (
 	"os"
 )
 
-// pipe has one end for a sandbox and one for us.
+// pipe has one end for the sandbox and one for this process.
 type pipe struct{ child, ours *os.File }
 
-// pipes are those of a sandbox's standard input and output.
+// pipes are the pipes of a sandbox's standard input and output.
 type pipes struct{ in, out pipe }
 
 func newPipes() (p pipes, err error) {
@@ -28,12 +28,13 @@ func (p pipes) close() {
 	p.closeOurs()
 }
 
-// closeChild and closeOurs close files that nothing was written to: there is nothing to lose.
+// closeChild and closeOurs close the ends of one side. Errors are ignored, because nothing was
+// written.
 func (p pipes) closeChild() { closeAll(p.in.child, p.out.child) }
 func (p pipes) closeOurs()  { closeAll(p.in.ours, p.out.ours) }
 
 func closeAll(list ...*os.File) {
 	for _, f := range list {
-		_ = f.Close() // of nil too
+		_ = f.Close() // works for nil too
 	}
 }

@@ -9,23 +9,25 @@ import (
 	"parley/workers/internal/sandbox/seccomp"
 )
 
-// Actions of a filter of system calls, as the OCI names them. runsc applies the filter in its own kernel, before it answers a call.
+// Actions of the system call filter in OCI format. runsc applies the filter in its own kernel
+// before it executes a call.
 const (
-	actRefuse = specs.ActErrno // EPERM: runsc knows no other
+	actRefuse = specs.ActErrno // EPERM; runsc supports no other error
 	actAllow  = specs.ActAllow
-	// actAbsent gives ENOSYS when nobody traces the process. Nobody can: ptrace is not allowed.
+	// actAbsent returns ENOSYS if the process is not traced. It cannot be, because ptrace is
+	// forbidden.
 	actAbsent = specs.ActTrace
 )
 
-// alias is what versions of runsc before 2023 call a system call. Names that a version does not know it leaves out.
+// alias are names that versions of runsc before 2023 use. runsc ignores unknown names.
 var alias = map[string]string{"pselect6": "pselect"}
 
-// newFilter renders the rules that all backends have. Calls without conditions are one entry, which runsc makes a search tree of;
-// it asks the entries in their order.
+// newFilter converts the common rules to OCI format. Calls without conditions form one entry, which
+// runsc compiles to a search tree. runsc evaluates the entries in order.
 func newFilter() (*specs.LinuxSeccomp, error) {
-	list := seccomp.Rules(false) // the sentry tells all of a sandbox's memory
+	list := seccomp.Rules(false) // the sentry reports all of a sandbox's memory
 	if len(list) == 0 {
-		return nil, fmt.Errorf("there is no list of system calls for %s on %s", runtime.GOOS, runtime.GOARCH)
+		return nil, fmt.Errorf("no list of system calls for %s on %s", runtime.GOOS, runtime.GOARCH)
 	}
 	allowed := specs.LinuxSyscall{Action: actAllow}
 	var others []specs.LinuxSyscall
@@ -33,7 +35,7 @@ func newFilter() (*specs.LinuxSeccomp, error) {
 		switch {
 		case r.Errno != 0:
 			others = append(others, specs.LinuxSyscall{Names: []string{r.Name}, Action: actAbsent})
-		case len(r.Conditions) == 0: // what the rules pretend is made: its inodes are gVisor's own, and the OCI knows no pretending
+		case len(r.Conditions) == 0: // OCI cannot pretend, so pretended calls are executed; they only affect gVisor's own inodes
 			allowed.Names = append(allowed.Names, r.Name)
 			if other, is := alias[r.Name]; is {
 				allowed.Names = append(allowed.Names, other)
@@ -45,11 +47,12 @@ func newFilter() (*specs.LinuxSeccomp, error) {
 	return &specs.LinuxSeccomp{DefaultAction: actRefuse, Syscalls: append([]specs.LinuxSyscall{allowed}, others...)}, nil
 }
 
-// conditions must all hold. That is so because each is of another argument: of two that are of the same, runsc wants only one.
+// conditions converts conditions, all of which must be true. This works because each applies to a
+// different argument; of several for the same argument, runsc requires only one.
 func conditions(list []seccomp.Condition) (args []specs.LinuxSeccompArg) {
 	for _, c := range list {
 		args = append(args, specs.LinuxSeccompArg{
-			Index: uint(c.Arg), Value: c.Mask, ValueTwo: c.Value, Op: specs.OpMaskedEqual, // under the mask Value, equal to ValueTwo
+			Index: uint(c.Arg), Value: c.Mask, ValueTwo: c.Value, Op: specs.OpMaskedEqual, // (arg & Value) == ValueTwo
 		})
 	}
 	return args

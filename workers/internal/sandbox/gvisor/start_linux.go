@@ -2,8 +2,8 @@ package gvisor
 
 import "syscall"
 
-// attributes are those of a sandbox's first process: it dies with the worker's thread, and what a terminal sends to the worker is
-// not for it.
+// attributes returns the attributes of a sandbox's first process. It dies with the worker's thread
+// and does not receive signals of the worker's terminal.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setsid: true}
 }

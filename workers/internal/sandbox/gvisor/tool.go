@@ -15,18 +15,18 @@ import (
 	"parley/workers/internal/sandbox/host"
 )
 
-// tool is runsc, and what starts it.
+// tool is the command that starts runsc.
 type tool struct {
 	path    string
 	unshare string
-	options []string // what this version is told in each run
-	root    bool     // it may make namespaces without one of users
+	options []string // options for this version
+	root    bool     // it may create namespaces without a user namespace
 }
 
-// option finds the names of options, and the text of each, in what runsc says about itself.
+// option matches the name and the description of each option in runsc's help.
 var option = regexp.MustCompile(`(?m)^ +-([A-Za-z0-9_-]+)( .*)?\n([^\n]*)`)
 
-// findTool finds the programs, and out which options this runsc knows: versions differ.
+// findTool finds the programs, and the options of this version of runsc.
 func findTool(path string) (t tool, err error) {
 	if path == "" {
 		path = os.Getenv("RUNSC")
@@ -35,59 +35,66 @@ func findTool(path string) (t tool, err error) {
 		path = "runsc"
 	}
 	if t.path, err = exec.LookPath(path); err != nil {
-		return t, fmt.Errorf("there is no %s: install the package runsc, or set RUNSC to its path", path)
+		return t, fmt.Errorf("%s not found: install the package runsc, or set RUNSC to its path", path)
 	}
 	if t.path, err = filepath.Abs(t.path); err != nil {
 		return t, fmt.Errorf("finding runsc: %w", err)
 	}
 	if t.unshare, err = exec.LookPath("unshare"); err != nil {
-		return t, errors.New("there is no unshare: install the package util-linux")
+		return t, errors.New("unshare not found: install the package util-linux")
 	}
+
 	ctx, stop := context.WithTimeout(context.Background(), 20*time.Second)
 	defer stop()
 	ask := exec.CommandContext(ctx, t.path, "flags") //nolint:gosec // G204: the operator's own setting
 	ask.Env = []string{}
 	said, err := ask.CombinedOutput()
+
 	known := make(map[string]string)
 	for _, m := range option.FindAllSubmatch(said, -1) {
 		known[string(m[1])] = string(m[3])
 	}
 	if len(known) == 0 {
-		return t, fmt.Errorf("%s does not say what options it has (%w): %s", t.path, err, bytes.TrimSpace(said[:min(len(said), 200)]))
+		return t, fmt.Errorf("cannot read the options of %s (%w): %s", t.path, err, bytes.TrimSpace(said[:min(len(said), 200)]))
 	}
+
 	t.root = host.MayNamespace()
 	t.options, err = choose(known, t.root)
 	return t, err
 }
 
-// choose gives the options for a version of runsc. Those without which it would isolate less must be known.
+// choose returns the options for a version of runsc. It fails if an option is missing that
+// isolation requires.
 func choose(known map[string]string, root bool) ([]string, error) {
 	platform := "ptrace"
 	if strings.Contains(known["platform"], "systrap") {
 		platform = "systrap"
 	}
+
 	options := []string{
 		"-platform=" + platform,
 		"-network=none",
 		"-oci-seccomp",
-		"-ignore-cgroups", // ours are around all of it
-		"-overlay2=none",  // nothing but tmpfs may be written to, so there is nothing to lay over
+		"-ignore-cgroups", // this package's cgroups contain all of runsc
+		"-overlay2=none",  // only tmpfs is writable, so no overlay is needed
 		"-file-access=exclusive",
 	}
+
 	if !root {
 		options = append(options, "-rootless")
 	}
 	for _, o := range options {
 		if _, is := known[optionName(o)]; !is {
-			return nil, fmt.Errorf("this runsc has no option -%s: it is older than 2022-12, or not gVisor's", optionName(o))
+			return nil, fmt.Errorf("this runsc has no option -%s: it is older than 2022-12, or not part of gVisor", optionName(o))
 		}
 	}
+
 	for _, o := range []string{
-		"-directfs=false",               // the sentry opens nothing of the host's; the gofer does
-		"-host-uds=none",                // already so where it is not said, as is the next
+		"-directfs=false",               // the gofer opens the host's files, not the sentry
+		"-host-uds=none",                // the default, like the next
 		"-host-fifo=none",               //
-		"-file-access-mounts=exclusive", // what is mounted is read-only: nothing to look for again at each use
-		"-host-settings=ignore",         // it advises, on standard error
+		"-file-access-mounts=exclusive", // mounts are read-only, so they need not be revalidated
+		"-host-settings=ignore",         // otherwise it prints advice to standard error
 	} {
 		if _, is := known[optionName(o)]; is {
 			options = append(options, o)
@@ -101,8 +108,9 @@ func optionName(o string) string {
 	return name
 }
 
-// command is what starts a sandbox. unshare makes runsc the first process of a PID namespace, with its own view of mounts: newer
-// versions mount something in their folder and leave it there.
+// command returns the command that starts a sandbox. unshare makes runsc the first process of a PID
+// namespace. It also gives runsc its own mount namespace, because newer versions leave a mount in
+// their folder.
 func (t tool) command(name, dir string) []string {
 	args := []string{t.unshare, "--mount", "--pid", "--fork", "--kill-child=SIGKILL", "--mount-proc", "--propagation", "private"}
 	if !t.root {

@@ -6,11 +6,11 @@ import (
 	"parley/workers/internal/sandbox"
 )
 
-// Usage is what the sandbox uses; once it has ended, what it used at last.
+// Usage returns the sandbox's current usage, or its final usage once it has ended.
 func (x *box) Usage() (sandbox.Usage, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.over {
+	if x.final {
 		return x.last, nil
 	}
 	u, err := x.usage()
@@ -20,12 +20,13 @@ func (x *box) Usage() (sandbox.Usage, error) {
 	if bytes, ok := x.sentryMemory(); ok {
 		u.Memory = bytes
 	}
-	u.CPU = max(u.CPU, x.last.CPU) // what is counted by process is gone with it
+	u.CPU = max(u.CPU, x.last.CPU) // the CPU time of processes that have ended is otherwise lost
 	x.last = u
 	return u, nil
 }
 
-// usage is what the host tells. Its processes are not the sandbox's, so their number says nothing.
+// usage returns the usage as measured on the host. The number of processes is omitted, because it
+// is gVisor's and not the sandbox's.
 func (x *box) usage() (u sandbox.Usage, err error) {
 	if x.group != nil {
 		u, err = x.group.Usage()
@@ -36,8 +37,8 @@ func (x *box) usage() (u sandbox.Usage, err error) {
 	return u, err
 }
 
-// settleUsage takes the last numbers, which a cgroup still has when all in it are dead, whichever of them the kernel has ended; the
-// memory is what was seen last.
+// settleUsage reads the final usage, which a cgroup still has after all its processes have ended.
+// The memory is the last value measured.
 func (x *box) settleUsage() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -45,5 +46,5 @@ func (x *box) settleUsage() {
 		x.last.CPU = max(x.last.CPU, u.CPU)
 		x.last.OutOfMem = u.OutOfMem
 	}
-	x.over = true
+	x.final = true
 }

@@ -14,13 +14,14 @@ import (
 	"parley/workers/internal/sandbox/cgroup"
 )
 
-// takesAll takes memory in small pieces once it is told to.
+// takesAll allocates memory in small pieces after it has read a line.
 const takesAll = `input()
 kept = []
 while True:
     kept.append(b"x" * 10_000)`
 
-// limited is a box of a backend with cgroups, in which takesAll waits for its word. "" is the runsc that there is.
+// limited returns a box with cgroups in which takesAll waits for its line. runsc "" is the
+// installed one.
 func limited(t *testing.T, runsc string) *box {
 	t.Helper()
 	groups, err := cgroup.Open()
@@ -57,7 +58,8 @@ func readsFull(r io.Reader, into []byte) bool {
 	return err == nil
 }
 
-// endsForWantOfMemory has the program take its memory, asks for usage without a pause until after the end, and wants each answer.
+// endsForWantOfMemory lets the program exhaust its memory, and reads the usage continuously until
+// after the end. Each read must succeed.
 func endsForWantOfMemory(t *testing.T, x *box) {
 	t.Helper()
 	late := time.AfterFunc(time.Minute, x.Kill)
@@ -98,7 +100,8 @@ func TestUsageUpToTheEnd(t *testing.T) {
 	endsForWantOfMemory(t, limited(t, ""))
 }
 
-// TestUsageWhenRunscIsEnded has the kernel choose runsc itself, the first process of the sandbox's namespace, when it wants memory.
+// TestUsageWhenRunscIsEnded makes the kernel kill runsc itself, the first process of the sandbox's
+// namespace, when memory is exhausted.
 func TestUsageWhenRunscIsEnded(t *testing.T) {
 	t.Parallel()
 	needRunsc(t)
@@ -106,18 +109,18 @@ func TestUsageWhenRunscIsEnded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// No other process of the sandbox goes first.
+	// No other process of the sandbox is killed before it.
 	later := filepath.Join(t.TempDir(), "runsc")
 	writeProgram(t, later, strings.NewReader(`#!/bin/sh
 for option; do case $option in -bundle=*)
-	/usr/bin/sed -i 's/"oomScoreAdj":`+strconv.Itoa(worstFirst)+`/"oomScoreAdj":0/' "${option#-bundle=}/config.json" ;;
+	/usr/bin/sed -i 's/"oomScoreAdj":`+strconv.Itoa(oomScore)+`/"oomScoreAdj":0/' "${option#-bundle=}/config.json" ;;
 esac; done
 exec '`+runsc.path+`' "$@"
 `))
 	x := limited(t, later)
 	<-x.found
 	score := filepath.Join("/proc", strconv.Itoa(x.first.Pid), "oom_score_adj")
-	if err := os.WriteFile(score, []byte(strconv.Itoa(worstFirst)), 0); err != nil {
+	if err := os.WriteFile(score, []byte(strconv.Itoa(oomScore)), 0); err != nil {
 		t.Fatal(err)
 	}
 	endsForWantOfMemory(t, x)

@@ -1,3 +1,3 @@
-// Package host is what both kinds of sandboxes need of the machine that they are made on: what they show of it, which rights this
-// process has there, and how programs are started on it and listened to.
+// Package host contains the parts that all backends share: the files of the host that sandboxes
+// show, this process's rights, and the streams of started programs.
 package host

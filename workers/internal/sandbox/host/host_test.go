@@ -82,11 +82,11 @@ func TestThreadEnds(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := thread.Do(ended, func() error { return errors.New("it was run") }); !errors.Is(err, context.Canceled) {
-		t.Errorf("nobody waits for it any more: %v", err)
+		t.Errorf("ctx has ended: %v", err)
 	}
 	busy, free := make(chan struct{}), make(chan struct{})
 	go func() {
-		_ = thread.Do(context.Background(), func() error { //nolint:usetesting // it is done before the test is
+		_ = thread.Do(context.Background(), func() error { //nolint:usetesting // it ends before the test does
 			close(busy)
 			<-free
 			return nil
@@ -98,7 +98,7 @@ func TestThreadEnds(t *testing.T) {
 	go func() { answer <- thread.Do(waiting, func() error { return errors.New("it was run") }) }()
 	stop()
 	if err := <-answer; !errors.Is(err, context.Canceled) {
-		t.Errorf("it waits though nobody waits for it: %v", err)
+		t.Errorf("it waits after the end of ctx: %v", err)
 	}
 	close(free)
 	thread.End()

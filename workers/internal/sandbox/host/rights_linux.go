@@ -9,13 +9,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MayNamespace reports whether this process is root and may make namespaces: containers take that right from root.
+// MayNamespace reports whether this process is root and may create namespaces. Containers often
+// remove that right from root.
 func MayNamespace() bool { return rootWith(unix.CAP_SYS_ADMIN) }
 
-// MayChangeUser reports whether this process is root, and may make namespaces and start others as any user in them.
+// MayChangeUser reports whether this process is root, and may create namespaces and start processes
+// as any user.
 func MayChangeUser() bool { return rootWith(unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_SYS_ADMIN) }
 
-// rootWith reports whether this process is root with these capabilities, which are among the first 32.
+// rootWith reports whether this process is root and has these capabilities, which must be among the
+// first 32.
 func rootWith(capabilities ...int) bool {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
@@ -30,11 +33,11 @@ func rootWith(capabilities ...int) bool {
 	return true
 }
 
-// firstSealed is the first descriptor that a child is not given anyway.
+// firstSealed is the first descriptor that a child does not inherit explicitly.
 const firstSealed = 3
 
-// SealDescriptors closes whatever this process has open to the programs that it starts, other than what is handed to them: files
-// that it inherited, or that a library opened without care, would be seen in a sandbox.
+// SealDescriptors sets close-on-exec on all descriptors of this process. Otherwise, files that it
+// inherited or that a library opened carelessly would be visible in a sandbox.
 func SealDescriptors() error {
 	if unix.CloseRange(firstSealed, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) == nil {
 		return nil
@@ -42,7 +45,7 @@ func SealDescriptors() error {
 	return sealEach()
 }
 
-// sealEach is for kernels before 5.11.
+// sealEach does the same on kernels before 5.11.
 func sealEach() error {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestDescriptorsAreSealed(t *testing.T) { //nolint:paralleltest // another test may seal what this one has opened
+func TestDescriptorsAreSealed(t *testing.T) { //nolint:paralleltest // another test may seal this one's descriptors
 	for name, seal := range map[string]func() error{"at once": SealDescriptors, "one by one": sealEach} {
-		fd, err := syscall.Open("/etc", syscall.O_RDONLY, 0) // without CLOEXEC, as a careless library would
+		fd, err := syscall.Open("/etc", syscall.O_RDONLY, 0) // without CLOEXEC, like a careless library
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -35,7 +35,7 @@ func TestDescriptorsAreSealed(t *testing.T) { //nolint:paralleltest // another t
 	}
 }
 
-// TestRightsAreThoseOfTheKernel compares with what the kernel says in words.
+// TestRightsAreThoseOfTheKernel compares the result with /proc/self/status.
 func TestRightsAreThoseOfTheKernel(t *testing.T) {
 	t.Parallel()
 	status, err := os.ReadFile("/proc/thread-self/status")

@@ -4,11 +4,11 @@ package host
 
 import "errors"
 
-// MayNamespace is false: namespaces are Linux's.
+// MayNamespace returns false, because only Linux has namespaces.
 func MayNamespace() bool { return false }
 
-// MayChangeUser is false for the same reason.
+// MayChangeUser returns false for the same reason.
 func MayChangeUser() bool { return false }
 
-// SealDescriptors fails: sandboxes are made on Linux.
-func SealDescriptors() error { return errors.New("sandboxes are made on Linux alone") }
+// SealDescriptors fails, because sandboxes require Linux.
+func SealDescriptors() error { return errors.New("sandboxes need Linux") }

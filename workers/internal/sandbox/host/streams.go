@@ -7,17 +7,18 @@ import (
 	"sync"
 )
 
-// Output is the reading end of a pipe that a sandbox writes to. It is closed with the sandbox though nobody may have read it all.
+// Output is the read end of a pipe to which a sandbox writes. It is closed when the sandbox ends,
+// even if not everything has been read.
 type Output struct {
 	mu   sync.Mutex
-	file *os.File     // nil when it is closed
-	rest bytes.Reader // what was left in the pipe when the sandbox ended
+	file *os.File     // nil when closed
+	rest bytes.Reader // data left in the pipe when the sandbox ended
 }
 
-// NewOutput reads from a pipe, and closes it.
+// NewOutput returns an Output that reads from a pipe and closes it.
 func NewOutput(pipe *os.File) *Output { return &Output{file: pipe} }
 
-// Read reads from the pipe, or what is left of it.
+// Read reads from the pipe, or from the data left in it.
 func (o *Output) Read(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -31,7 +32,8 @@ func (o *Output) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Settle keeps what is left, which is no more than a pipe holds, and closes the pipe. Nobody may write to it any more.
+// Settle reads the remaining data, at most a pipe's capacity, and closes the pipe. All writers must
+// have closed it.
 func (o *Output) Settle() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -44,11 +46,12 @@ func (o *Output) Settle() {
 }
 
 func (o *Output) close() {
-	_ = o.file.Close() // of what is only read
+	_ = o.file.Close() // it was only read
 	o.file = nil
 }
 
-// Head keeps the beginning of what is written to it, and takes the rest as well, so that who writes never waits.
+// Head keeps the first headSize bytes written to it and discards the rest, so that writers never
+// block.
 type Head struct {
 	mu   sync.Mutex
 	kept []byte
@@ -56,7 +59,7 @@ type Head struct {
 
 const headSize = 16 << 10
 
-// Write takes everything and keeps the beginning.
+// Write accepts everything and keeps the start.
 func (h *Head) Write(p []byte) (int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -64,7 +67,7 @@ func (h *Head) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String is what was kept, as valid UTF-8.
+// String returns the kept data as valid UTF-8.
 func (h *Head) String() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -6,16 +6,16 @@ import (
 	"sync"
 )
 
-// Thread is a thread of the operating system on which sandboxes are started. To the kernel, a child that is to die with its parent
-// dies with the thread that made it (PR_SET_PDEATHSIG), not with the process, and Go ends threads when it likes; this one lives
-// until it is told to end.
+// Thread is an operating system thread that starts sandboxes. A child that is set to die with its
+// parent (PR_SET_PDEATHSIG) dies with the thread that created it, not with the process, and Go may
+// end threads at any time. This thread lives until End.
 type Thread struct {
 	work chan func()
 	gone chan struct{}
 	end  sync.Once
 }
 
-// NewThread starts one.
+// NewThread starts a thread.
 func NewThread() *Thread {
 	t := &Thread{work: make(chan func()), gone: make(chan struct{})}
 	go func() {
@@ -28,8 +28,8 @@ func NewThread() *Thread {
 	return t
 }
 
-// Do runs f on the thread, when those before it are done, and returns what it returns. ctx is of the waiting alone. It must not be
-// called after End.
+// Do runs f on the thread after earlier calls and returns its result. ctx applies only to the
+// waiting. Do must not be called after End.
 func (t *Thread) Do(ctx context.Context, f func() error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -43,7 +43,7 @@ func (t *Thread) Do(ctx context.Context, f func() error) error {
 	}
 }
 
-// End ends the thread, and whatever it has started that lives. It may be called again.
+// End ends the thread and thereby everything it has started. It may be called more than once.
 func (t *Thread) End() {
 	t.end.Do(func() { close(t.work) })
 	<-t.gone

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// asChild is set for the test binary when it plays a program: "<what> <number>".
+// asChild is set if the test binary acts as a program: "<what> <number>".
 const asChild = "PARLEY_PROCTREE_CHILD"
 
 func TestMain(m *testing.M) {
@@ -30,14 +30,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// again starts this binary in another part.
+// again starts this binary in another role.
 func again(what string, n int) *exec.Cmd {
 	cmd := exec.CommandContext(context.Background(), os.Args[0])
 	cmd.Env = []string{asChild + "=" + what + " " + strconv.Itoa(n), "GOMAXPROCS=1", "MARK=" + os.Getenv("MARK")}
 	return cmd
 }
 
-// spin uses a processor for so long, however many others want it.
+// spin uses this much processor time, however busy the machine is.
 func spin(limit time.Duration) {
 	for used := time.Duration(0); used < limit; {
 		var u syscall.Rusage
@@ -49,7 +49,7 @@ func spin(limit time.Duration) {
 }
 
 func child(what string, n int) {
-	time.AfterFunc(20*time.Second, func() { os.Exit(3) }) //nolint:revive // whatever becomes of the test
+	time.AfterFunc(20*time.Second, func() { os.Exit(3) }) //nolint:revive // ends it even if the test hangs
 	switch what {
 	case "wait":
 	case "stubborn":
@@ -57,7 +57,7 @@ func child(what string, n int) {
 	case "spin":
 		spin(time.Duration(n) * time.Millisecond)
 	case "busy":
-		_ = again("spent", n).Run() // a child that is waited for
+		_ = again("spent", n).Run() // a child that is reaped
 	case "spent":
 		spin(time.Duration(n) * time.Millisecond)
 		return
@@ -75,7 +75,7 @@ func child(what string, n int) {
 			}
 			bufio.NewScanner(out).Scan()
 		}
-	case "daemons": // n grandchildren whose parents have gone; in a PID namespace this process adopts them
+	case "daemons": // n grandchildren whose parents have ended; in a PID namespace this process adopts them
 		for range n {
 			_ = again("daemon", 0).Run()
 		}
@@ -86,7 +86,7 @@ func child(what string, n int) {
 			panic(err)
 		}
 		return
-	case "zombies": // n dead children that nobody waits for
+	case "zombies": // n dead children that are not reaped
 		for range n {
 			if err := again("spent", 0).Start(); err != nil {
 				panic(err)
@@ -100,11 +100,11 @@ func child(what string, n int) {
 			}
 			_ = cmd.Process.Signal(syscall.SIGSTOP)
 		}
-	case "storm": // starts 8 processes, and each of them as many, n levels deep
+	case "storm": // starts 8 processes, each of which starts 8 more, n levels deep
 		fmt.Println("ready")
-		var all sync.WaitGroup
+		var allProcesses sync.WaitGroup
 		for range 2 {
-			all.Go(func() {
+			allProcesses.Go(func() {
 				for range 4 {
 					cmd := again("storm", n-1)
 					if n > 0 && cmd.Start() == nil {
@@ -113,7 +113,7 @@ func child(what string, n int) {
 				}
 			})
 		}
-		all.Wait()
+		allProcesses.Wait()
 	}
 	fmt.Println("ready")
 	for {
@@ -121,7 +121,8 @@ func child(what string, n int) {
 	}
 }
 
-// begin starts a child and waits until it is ready. mark is in the environment of all that it starts.
+// begin starts a child and waits until it is ready. All of its processes have mark in their
+// environment.
 func begin(t *testing.T, what string, n int, attr *syscall.SysProcAttr) (tree Tree, cmd *exec.Cmd, mark string) {
 	t.Helper()
 	mark = fmt.Sprintf("%s-%d-%d", t.Name(), os.Getpid(), time.Now().UnixNano())
@@ -146,15 +147,15 @@ func begin(t *testing.T, what string, n int, attr *syscall.SysProcAttr) (tree Tr
 		t.Fatal(err)
 	}
 	if lines := bufio.NewScanner(out); !lines.Scan() || lines.Text() != "ready" {
-		t.Error("said: ", lines.Text())
+		t.Error("output: ", lines.Text())
 	}
 	return tree, cmd, mark
 }
 
-// marked lists the living processes with this mark, wherever they have gone.
+// marked lists the live processes with this mark, wherever they are.
 func marked(t *testing.T, mark string) (pids []int) {
 	t.Helper()
-	every, err := all()
+	every, err := allProcesses()
 	if err != nil {
 		t.Fatal(err)
 	}

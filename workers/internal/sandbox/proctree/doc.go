@@ -1,7 +1,7 @@
-// Package proctree counts and ends a process and all that it has started, as /proc shows them: what is left where no cgroup
-// can be had.
+// Package proctree measures and kills a process and all processes that it has started, using /proc.
+// It is used if cgroups are unavailable.
 //
-// A process is known by its number and the time of its start together, for numbers are given again. Who has left the tree
-// (its parent died, and init has adopted it) is not found: a sandbox keeps such processes in a PID namespace, whose first
-// process adopts them.
+// A process is identified by its pid together with its start time, because pids are reused. A
+// process that left the tree, because its parent died and init adopted it, is not found. A sandbox
+// therefore keeps its processes in a PID namespace, whose first process adopts them.
 package proctree

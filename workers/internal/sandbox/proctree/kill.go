@@ -12,28 +12,30 @@ import (
 )
 
 const (
-	killTime = 5 * time.Second // a hundred times what it takes, for machines that are busy
+	killTime = 5 * time.Second // a hundred times the usual time, for busy machines
 	stopTime = 700 * time.Millisecond
 	killPoll = time.Millisecond
 )
 
-// Kill ends the tree of a process, which must not have been waited for yet.
+// Kill kills the tree of a process, which must not have been reaped yet.
 func Kill(pid int) error {
 	t, err := Of(pid)
 	if err != nil {
-		return nil //nolint:nilerr // it is gone, and what it may have left is nobody's
+		return nil //nolint:nilerr // the process has ended, and its children cannot be found
 	}
 	return t.Kill()
 }
 
-// Kill ends every process of the tree, and returns when none lives: after milliseconds, within a second on a busy machine. That
-// some live after seconds is an error. Whoever started the first process waits for it as ever. The first processes of PID namespaces
-// die first: they take along all in theirs, and what would wait for them lives still.
+// Kill kills every process of the tree and returns when none is alive: usually within milliseconds,
+// within a second on a busy machine. It fails if some are still alive after seconds. The starter of
+// the first process must still wait for it. The first processes of PID namespaces are killed first:
+// all processes in their namespaces die with them, and their parents can still reap them.
 func (t Tree) Kill() error {
-	k := killing{tree: t, seen: map[int]process{}, first: map[int]bool{}, held: map[int]*os.Process{}}
+	k := killer{tree: t, seen: map[int]process{}, first: map[int]bool{}, held: map[int]*os.Process{}}
 	defer k.release()
 	poll := time.NewTicker(killPoll)
 	defer poll.Stop()
+
 	began := time.Now()
 	for ; ; <-poll.C {
 		left, err := k.round(time.Since(began) > stopTime)
@@ -44,28 +46,30 @@ func (t Tree) Kill() error {
 			return nil
 		}
 		if time.Since(began) > killTime {
-			return fmt.Errorf("ending process %d and what it started: %d %w", t.pid, left, errAlive)
+			return fmt.Errorf("killing process %d and its descendants: %d %w", t.pid, left, errAlive)
 		}
 	}
 }
 
-// killing is one Kill under way.
-type killing struct {
+// killer is a Kill in progress.
+type killer struct {
 	tree  Tree
-	seen  map[int]process     // all that are or were in the tree: the parents of some have died since
-	first map[int]bool        // those that are the first of a PID namespace
-	held  map[int]*os.Process // a hold on each (a pidfd): signals through it reach that process, or none
+	seen  map[int]process     // all processes in the tree now or in the last round, because the parents of some have died since
+	first map[int]bool        // the first processes of PID namespaces
+	held  map[int]*os.Process // a handle on each process (a pidfd), through which signals reach that process or none
 
-	settled bool // the last round found nothing new, and nothing that can start anything
+	settled bool // the last round found nothing new, and nothing that can start a process
 }
 
-// round looks once and kills what it finds, and says how many still live. What is in no PID namespace is stopped first and killed when
-// nothing new is found: killed at once, it would leave children behind that nobody has seen yet, and that init adopts.
-func (k *killing) round(late bool) (living int, err error) {
+// round lists the tree once, kills or stops what it finds, and returns the number of live
+// processes. Processes outside PID namespaces are first stopped, and killed when nothing new is
+// found. If they were killed immediately, they could leave unseen children that init adopts.
+func (k *killer) round(late bool) (living int, err error) {
 	members, err := k.tree.members(k.seen)
 	if err != nil {
 		return 0, err
 	}
+
 	settled := true
 	found := make(map[int]process, len(members))
 	var firsts int
@@ -76,32 +80,36 @@ func (k *killing) round(late bool) (living int, err error) {
 		switch {
 		case p.gone():
 		case k.first[p.pid]:
-			k.signal([]process{p}, syscall.SIGKILL) // at once: while it lives there are ever more of its own to look at
+			k.signal([]process{p}, syscall.SIGKILL) // immediately, because it keeps creating processes while it lives
 			firsts++
 		default:
 			others = append(others, p)
-			settled = settled && (p.state == 'T' || p.state == 'D') // D: it starts one that is stopped, and waits for that
+			settled = settled && (p.state == 'T' || p.state == 'D') // D: it is starting a process that is stopped, and waits for that
 		}
 	}
-	k.seen = found // who is missing is gone
+
+	k.seen = found // processes that are missing have ended
 	for _, p := range members {
 		if p.gone() {
 			living += k.reap(p)
 		}
 	}
+
 	living += firsts + len(others)
+
 	switch {
 	case late || settled && k.settled:
 		k.signal(others, syscall.SIGKILL)
-	case firsts == 0: // else most of the others go by themselves
+	case firsts == 0: // otherwise most of the others end without it
 		k.signal(slices.DeleteFunc(others, func(p process) bool { return p.state == 'T' }), syscall.SIGSTOP)
 	}
+
 	k.settled = settled
 	return living, nil
 }
 
-// hold takes a hold on a process, unless it has one: then it was known.
-func (k *killing) hold(p process) (known bool) {
+// hold takes a handle on a process and reports whether it already had one.
+func (k *killer) hold(p process) (known bool) {
 	if earlier, is := k.seen[p.pid]; is && earlier.start == p.start {
 		return true
 	}
@@ -114,7 +122,7 @@ func (k *killing) hold(p process) (known bool) {
 	if err != nil {
 		return false
 	}
-	if now, err := look(p.pid); err != nil || now.start != p.start { // the number was given again before we had the hold
+	if now, err := readProcess(p.pid); err != nil || now.start != p.start { // the pid was reused before the handle was taken
 		_ = held.Release()
 		return false
 	}
@@ -122,18 +130,18 @@ func (k *killing) hold(p process) (known bool) {
 	return false
 }
 
-func (k *killing) signal(list []process, s syscall.Signal) {
+func (k *killer) signal(list []process, s syscall.Signal) {
 	for _, p := range list {
 		if held := k.held[p.pid]; held != nil {
-			_ = held.Signal(s) // one that is gone needs none
+			_ = held.Signal(s) // a process that has ended needs no signal
 		}
 	}
 }
 
-// reap waits for a dead process that was given to this one when its parent died, as happens where this is the first process of a
-// container: nobody else does. One whose parent is in the tree is left to the next round, when that is dead too. The tree's own
-// first process is waited for by who started it.
-func (k *killing) reap(p process) (left int) {
+// reap waits for a dead process that this process has adopted, which happens if this is the first
+// process of a container. A process whose parent is still in the tree is left to a later round. The
+// tree's first process is left to its starter.
+func (k *killer) reap(p process) (left int) {
 	if _, parentLives := k.seen[p.parent]; parentLives && p.pid != k.tree.pid {
 		return 1
 	}
@@ -144,13 +152,13 @@ func (k *killing) reap(p process) (left int) {
 	return 0
 }
 
-func (k *killing) release() {
+func (k *killer) release() {
 	for _, p := range k.held {
 		_ = p.Release()
 	}
 }
 
-// isFirst tells whether a process is the first one of a PID namespace below ours.
+// isFirst reports whether a process is the first of a PID namespace below this one.
 func isFirst(pid int) bool {
 	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
 	if err != nil {

@@ -10,23 +10,23 @@ import (
 	"time"
 )
 
-// process is one line of /proc.
+// process is a process as /proc shows it.
 type process struct {
 	pid, parent int
 	state       byte
 	threads     int
 	cpu         time.Duration // its own, and that of the children it has waited for
-	start       uint64        // in ticks since the machine started
+	start       uint64        // in ticks since the machine's start
 }
 
 // tick is the kernel's unit of time in /proc, the same on every machine.
 const tick = time.Second / 100
 
-// gone reports a process that has ended, whether or not its parent has looked.
+// gone reports whether the process has ended, even if its parent has not waited for it.
 func (p process) gone() bool { return p.state == 'Z' || p.state == 'X' }
 
-// look reads one process.
-func look(pid int) (process, error) {
+// readProcess reads one process.
+func readProcess(pid int) (process, error) {
 	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {
 		return process{}, err
@@ -34,7 +34,7 @@ func look(pid int) (process, error) {
 	return parse(pid, text)
 }
 
-// The fields of /proc/<pid>/stat, counted from the one behind the name.
+// The fields of /proc/<pid>/stat, counted from the first one after the name.
 const (
 	fieldState   = 0
 	fieldParent  = 1
@@ -43,10 +43,11 @@ const (
 	fieldStart   = 19
 )
 
-var errStat = errors.New("a line of /proc is not as it should be")
+var errStat = errors.New("unexpected line in /proc")
 
+// parse parses the text of /proc/<pid>/stat.
 func parse(pid int, stat []byte) (process, error) {
-	name := bytes.LastIndexByte(stat, ')') // a name may hold spaces and parentheses
+	name := bytes.LastIndexByte(stat, ')') // a name may contain spaces and parentheses
 	field := strings.Fields(string(stat[name+1:]))
 	if name < 0 || len(field) <= fieldStart || len(field[fieldState]) != 1 {
 		return process{}, errStat
@@ -65,13 +66,13 @@ func parse(pid int, stat []byte) (process, error) {
 	return p, err
 }
 
-// all reads every process that can be seen; those that end meanwhile are left out.
-func all() ([]process, error) {
+// allProcesses reads all visible processes, except those that end meanwhile.
+func allProcesses() ([]process, error) {
 	dir, err := os.Open("/proc")
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = dir.Close() }() // of a folder
+	defer func() { _ = dir.Close() }() // no data can be lost
 	names, err := dir.Readdirnames(-1)
 	if err != nil {
 		return nil, err
@@ -82,7 +83,7 @@ func all() ([]process, error) {
 		if err != nil {
 			continue
 		}
-		if p, err := look(pid); err == nil {
+		if p, err := readProcess(pid); err == nil {
 			list = append(list, p)
 		}
 	}

@@ -13,10 +13,10 @@ import (
 	"parley/shared/testkit"
 )
 
-// soon is a second, and what a busy machine adds.
+// soon returns a second, plus the delay of a busy machine.
 func soon() time.Duration { return testkit.Within(2500 * time.Millisecond) }
 
-// own is a PID namespace for a child, as every sandbox has one.
+// own returns the attributes of a child with its own PID namespace, as in every sandbox.
 func own() *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
 	if os.Getuid() != 0 {
@@ -38,7 +38,7 @@ func within(t *testing.T, limit time.Duration, what string, is func() bool) {
 
 func TestHostileTreesEndSoon(t *testing.T) { //nolint:tparallel // storms would slow each other down
 	t.Parallel()
-	for name, c := range map[string]struct { //nolint:paralleltest // the same
+	for name, c := range map[string]struct { //nolint:paralleltest // as above
 		what   string
 		n      int
 		attr   *syscall.SysProcAttr
@@ -88,7 +88,7 @@ func TestHostileTreesEndSoon(t *testing.T) { //nolint:tparallel // storms would 
 	}
 }
 
-// A number that was given to another process names a tree that is gone.
+// If a pid was reused, the tree has ended.
 func TestAnotherProcessOfTheSameNumberIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	_, cmd, _ := begin(t, "stubborn", 0, nil)
@@ -102,11 +102,11 @@ func TestAnotherProcessOfTheSameNumberIsLeftAlone(t *testing.T) {
 	if u, err := earlier.Usage(0); err != nil || u.Processes > 0 || u.CPU > 0 || u.Memory > 0 {
 		t.Errorf("%+v %v", u, err)
 	}
-	k := killing{tree: earlier, seen: map[int]process{}, first: map[int]bool{}, held: map[int]*os.Process{}}
+	k := killer{tree: earlier, seen: map[int]process{}, first: map[int]bool{}, held: map[int]*os.Process{}}
 	defer k.release()
 	k.hold(process{pid: cmd.Process.Pid, start: 1})
 	k.signal([]process{{pid: cmd.Process.Pid}}, syscall.SIGKILL)
-	now, err := look(cmd.Process.Pid)
+	now, err := readProcess(cmd.Process.Pid)
 	if err != nil || now.gone() {
 		t.Error("killed for another: ", err)
 	}
@@ -145,7 +145,7 @@ func TestUsageCountsMemory(t *testing.T) {
 	t.Parallel()
 	tree, cmd, _ := begin(t, "allocate", 64, nil)
 	limit := int64(128 << 20)
-	if testkit.Race { // which keeps a shadow of the child's memory
+	if testkit.Race { // the race detector adds shadow memory
 		limit *= 4
 	}
 	for _, enough := range []int64{0, 1 << 40} {
@@ -189,7 +189,7 @@ func TestZombiesUseNothing(t *testing.T) {
 	_ = cmd.Wait() // killed
 }
 
-// Names of processes are the program's to choose.
+// A program chooses its process name.
 func TestLinesOfProcWithHostileNames(t *testing.T) {
 	t.Parallel()
 	rest := ` S 7 1 1 0 -1 4194304 1 2 3 4 100 50 25 5 20 0 3 0 12345 1 2 3`
@@ -205,7 +205,7 @@ func TestLinesOfProcWithHostileNames(t *testing.T) {
 			t.Errorf("%q: %+v", bad, p)
 		}
 	}
-	if list, err := all(); err != nil || !slices.ContainsFunc(list, func(p process) bool { return p.pid == os.Getpid() }) {
+	if list, err := allProcesses(); err != nil || !slices.ContainsFunc(list, func(p process) bool { return p.pid == os.Getpid() }) {
 		t.Error(err)
 	}
 	for state, gone := range map[byte]bool{'R': false, 'S': false, 'T': false, 'D': false, 'Z': true, 'X': true} {

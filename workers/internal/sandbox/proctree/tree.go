@@ -11,22 +11,23 @@ import (
 	"parley/workers/internal/sandbox"
 )
 
-// Tree is a process and all that it has started.
+// Tree is a process and all processes that it has started.
 type Tree struct {
 	pid   int
 	start uint64
 }
 
-// Of is the tree of a process, which must not have been waited for yet: ask right after its start.
+// Of returns the tree of a process. It must be called before the process is reaped, best right
+// after its start.
 func Of(pid int) (Tree, error) {
-	p, err := look(pid)
+	p, err := readProcess(pid)
 	if err != nil {
 		return Tree{}, fmt.Errorf("looking for process %d: %w", pid, err)
 	}
 	return Tree{pid: pid, start: p.start}, nil
 }
 
-// Pids lists the processes of the tree that live, its first one first.
+// Pids lists the live processes of the tree, its first one first.
 func (t Tree) Pids() ([]int, error) {
 	members, err := t.members(nil)
 	var pids []int
@@ -38,10 +39,11 @@ func (t Tree) Pids() ([]int, error) {
 	return pids, err
 }
 
-// members lists the processes of the tree, zombies too, each behind its parent, and those below others that were in it once. None
-// is no error: all are gone.
+// members lists the processes of the tree, including zombies, each after its parent. It includes
+// processes below those in others, which were in the tree before. An empty list means that all have
+// ended; it is not an error.
 func (t Tree) members(others map[int]process) ([]process, error) {
-	every, err := all()
+	every, err := allProcesses()
 	if err != nil {
 		return nil, fmt.Errorf("listing processes: %w", err)
 	}
@@ -55,15 +57,15 @@ func (t Tree) members(others map[int]process) ([]process, error) {
 		}
 		children[p.parent] = append(children[p.parent], p)
 	}
-	for i := 0; i < len(members); i++ { // it grows meanwhile
+	for i := 0; i < len(members); i++ { // members grows during the loop
 		members = append(members, children[members[i].pid]...)
-		delete(children, members[i].pid) // numbers given again while we read must not make it a circle
+		delete(children, members[i].pid) // pids reused while reading must not form a cycle
 	}
 	return members, nil
 }
 
-// Usage is what the tree uses. The memory is that of no file, but what processes share among them is counted for each, unless that
-// exceeds enough: then it is counted once, which takes longer.
+// Usage returns the tree's usage. Memory excludes files. Shared memory is counted once per process,
+// unless the sum exceeds enough; then it is counted once, which takes longer.
 func (t Tree) Usage(enough int64) (u sandbox.Usage, err error) {
 	members, err := t.members(nil)
 	for _, p := range members {
@@ -74,22 +76,24 @@ func (t Tree) Usage(enough int64) (u sandbox.Usage, err error) {
 		u.Processes += p.threads
 		u.Memory += memory(p.pid, "status", "RssAnon:", "RssShmem:")
 	}
+
 	if u.Memory <= enough {
 		return u, err
 	}
 	var once int64
 	for _, p := range members {
 		exact := memory(p.pid, "smaps_rollup", "Pss_Anon:", "Pss_Shmem:")
-		if exact == 0 { // not ours to read, or gone
+		if exact == 0 { // not readable, or ended
 			exact = memory(p.pid, "status", "RssAnon:", "RssShmem:")
 		}
 		once += exact
 	}
+
 	u.Memory = once
 	return u, err
 }
 
-// memory sums lines of a file in /proc/<pid>, which are in KiB; 0 when it cannot be read.
+// memory returns the sum of lines of a file in /proc/<pid>, in bytes, or 0 if it cannot be read.
 func memory(pid int, file string, keys ...string) (bytes int64) {
 	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), file))
 	if err != nil {
@@ -110,5 +114,5 @@ func memory(pid int, file string, keys ...string) (bytes int64) {
 	return bytes
 }
 
-// errAlive is that a tree did not end in time.
-var errAlive = errors.New("processes live on")
+// errAlive means that a tree did not end in time.
+var errAlive = errors.New("processes are still running")

@@ -14,7 +14,7 @@ var testLimits = sandbox.Limits{
 	CPU: 10 * time.Second, Wall: 20 * time.Second, Memory: 512 << 20, Processes: 64, Files: 32 << 20, FileCount: 5000, Output: 1 << 20,
 }
 
-// newReal is the backend that the service has.
+// newReal returns the backend that the service uses.
 func newReal(tb testing.TB) sandbox.Backend {
 	tb.Helper()
 	b, err := bubblewrap.Open(bubblewrap.Config{})
@@ -31,7 +31,7 @@ type shared struct {
 	err         error
 }
 
-// one serves all tests that only run programs.
+// one is shared by all tests that only run programs.
 var one = sync.OnceValue(func() (s shared) {
 	if s.backend, s.err = bubblewrap.Open(bubblewrap.Config{}); s.err != nil {
 		return s
@@ -49,7 +49,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// run runs a program, of which a sandbox is expected to come.
+// run runs a program, which must get a sandbox.
 func run(tb testing.TB, p Program) Outcome {
 	tb.Helper()
 	s := one()

@@ -14,8 +14,8 @@ import (
 	"parley/workers/internal/sandbox"
 )
 
-// bareBackend is bubblewrap with next to nothing: namespaces, so that a runner that kills all that it sees kills no more
-// than that. It counts and limits nothing. Tests can make its starts fail, and count them.
+// bareBackend is bubblewrap with only namespaces, so that a runner which kills everything visible
+// does no harm. It enforces no limits. Tests can make its starts fail, and count them.
 type bareBackend struct {
 	dir string
 
@@ -75,7 +75,7 @@ func (b *bareBackend) Start(_ context.Context, c sandbox.Command) (sandbox.Box, 
 		}
 		args = append(args, "--ro-bind", path, d.Path)
 	}
-	cmd := exec.Command("bwrap", append(append(args, "--"), c.Args...)...) //nolint:noctx // it outlives the start
+	cmd := exec.Command("bwrap", append(append(args, "--"), c.Args...)...) //nolint:noctx // it outlives ctx, which is of the start
 	box := &bareBox{cmd: cmd, errors: &bytes.Buffer{}, done: make(chan struct{}), usage: b.usage}
 	in, out, err := box.start()
 	if err != nil {
@@ -119,7 +119,7 @@ func (x *bareBox) Kill() {
 	select {
 	case <-x.done:
 	default:
-		_ = syscall.Kill(-x.cmd.Process.Pid, syscall.SIGKILL) // its child too, which else outlives it if it is very young
+		_ = syscall.Kill(-x.cmd.Process.Pid, syscall.SIGKILL) // its child too, which outlives it if it is very young
 		<-x.done
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// BenchmarkRun sets a program that prints beside the least that could be done: bubblewrap with the interpreter alone. The
-// median in milliseconds is what counts; each has its turn in every round, so that all meet the same load.
+// BenchmarkRun compares a program that prints with the minimum: bubblewrap with the interpreter
+// alone. The median in milliseconds counts. All run in every round, so that all have the same load.
 func BenchmarkRun(b *testing.B) {
 	warm, err := Open(newReal(b), Config{Limits: testLimits, Warm: 1})
 	if err != nil {
@@ -50,7 +50,7 @@ func BenchmarkRun(b *testing.B) {
 	}
 }
 
-// waitReady waits until a sandbox stands ready and has gone to sleep.
+// waitReady waits until a sandbox is ready and idle.
 func waitReady(tb testing.TB, i *Interpreter) {
 	tb.Helper()
 	tick := time.NewTicker(time.Millisecond)

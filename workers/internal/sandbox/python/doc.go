@@ -1,3 +1,3 @@
-// Package python runs Python programs, each in a sandbox of its own. A few sandboxes are kept ready, with the interpreter
-// started and waiting for the one program that it will run.
+// Package python runs Python programs, each in its own sandbox. A few sandboxes are kept ready,
+// with a started interpreter that waits for its only program.
 package python

@@ -13,26 +13,27 @@ import (
 	"parley/workers/internal/sandbox"
 )
 
-// errNotBegun says that a sandbox was lost before the program began: another may be tried. One that is lost later has
-// been lost by the program.
-var errNotBegun = errors.New("the sandbox was lost before the program began")
+// errNotBegun means that a sandbox was lost before its program began, so another one may be tried.
+// If it is lost later, the program is the cause.
+var errNotBegun = errors.New("the sandbox was lost before the program started")
 
-// What the runner itself has in the folders, at most. The kernel stops a program that fills one of them exactly at the
-// limit; only what it puts into both is for the watch to find.
+// Maximum size of the runner's own files. The kernel stops a program exactly at the limit of one
+// folder; the watch detects a sum over several folders above the limit.
 const (
 	ownBytes = 2 << 20
 	ownFiles = 64
 )
 
-// box is a sandbox with the runner in it.
+// box is a sandbox in which the runner has started.
 type box struct {
 	sandbox.Box
 
 	frames *frameReader
-	taken  chan struct{} // closed when it is no longer idle
+	taken  chan struct{} // closed when the box is no longer idle
 }
 
-// start makes a sandbox; if ready, it returns when the runner waits for a program, else at once.
+// start creates a sandbox. If ready is set, it waits until the runner waits for a program;
+// otherwise it returns immediately.
 func (i *Interpreter) start(ctx context.Context, ready bool) (*box, error) {
 	made, err := i.backend.Start(ctx, i.command)
 	if err != nil {
@@ -62,30 +63,35 @@ func complaint(b sandbox.Box) string {
 	return ""
 }
 
-// exchange has the program run in the box, which does not outlive it.
+// exchange runs a program in the box. The box ends with the program.
 func (i *Interpreter) exchange(ctx context.Context, b *box, p Program) (Outcome, error) {
 	e := &exchange{box: b, limits: i.limits}
+
 	if p.Wall > 0 {
 		e.limits.Wall = min(e.limits.Wall, p.Wall)
 	}
-	e.reading = newReading(e.limits, p.Files)
+	e.resultReader = newResultReader(e.limits, p.Files)
+
 	e.ctx, e.cancel = context.WithCancel(ctx)
 	var parts sync.WaitGroup
 	defer parts.Wait()
 	defer e.cancel()
 	defer func() {
-		if e.over {
-			i.ending.Go(b.Kill) // nothing in it runs any more, and nobody needs to wait for its dismantling
+		if e.complete {
+			i.ending.Go(b.Kill) // nothing in it is running, so the caller need not wait for its removal
 			return
 		}
 		b.Kill()
 	}()
+
 	defer context.AfterFunc(ctx, b.Kill)()
 	e.deadline = time.AfterFunc(beginWithin, b.Kill)
 	defer func() { e.deadline.Stop() }()
+
 	parts.Go(func() { order(b, e.limits, p) })
 	err := e.read(b.frames, func() { e.begin(&parts) }, e.end)
-	if ctx.Err() != nil && !e.over {
+
+	if ctx.Err() != nil && !e.complete {
 		return Outcome{}, fmt.Errorf("running the program: %w", context.Cause(ctx))
 	}
 	if !e.begun && !e.ended {
@@ -94,7 +100,7 @@ func (i *Interpreter) exchange(ctx context.Context, b *box, p Program) (Outcome,
 	return e.outcome(), nil
 }
 
-// order says what to run. A box that does not listen will be missed by who reads.
+// order sends the program to the runner. If that fails, the reader notices.
 func order(b *box, l sandbox.Limits, p Program) {
 	w := newFrameWriter(b.Stdin())
 	var limits strings.Builder
@@ -112,6 +118,7 @@ func order(b *box, l sandbox.Limits, p Program) {
 	} {
 		limits.WriteString(limit.name + " " + strconv.FormatInt(limit.value, 10) + "\n")
 	}
+
 	w.put(frameLimits, []byte(limits.String()))
 	for _, f := range p.Files {
 		w.put(frameFile, []byte(f.Name))
@@ -121,23 +128,23 @@ func order(b *box, l sandbox.Limits, p Program) {
 	_ = w.flush()
 }
 
-// exchange is what goes on between a box and us about one program.
+// exchange is the communication with a box about its program.
 type exchange struct {
-	*reading
+	*resultReader
 
 	box      *box
 	limits   sandbox.Limits
-	ctx      context.Context //nolint:containedctx // of the watch, which begins and ends in the midst of it
+	ctx      context.Context //nolint:containedctx // the context of the watch, which starts and ends within the exchange
 	cancel   context.CancelFunc
 	deadline *time.Timer
 	started  time.Time
 	took     time.Duration
 	began    sandbox.Usage
-	counted  bool // began was read
+	counted  bool // began is valid
 	memory   atomic.Int64
 
 	mu      sync.Mutex
-	reached sandbox.Limit // the limit for which it was killed
+	reached sandbox.Limit // the limit because of which the box was killed
 }
 
 // begin is called when the program begins.
@@ -150,13 +157,13 @@ func (e *exchange) begin(parts *sync.WaitGroup) {
 	parts.Go(e.watch)
 }
 
-// watch asks the runner to stop the program when it exceeds a limit, so that what it printed and made is not lost. A
-// runner that does not is stopped with it.
+// watch asks the runner to stop the program when it exceeds a limit, so that its output and files
+// are kept. If the runner does not respond, the box is killed.
 func (e *exchange) watch() {
 	limits := e.limits
 	limits.Files += ownBytes
 	limits.FileCount += ownFiles
-	limit := sandbox.Watch(e.ctx, peaking{e.box, &e.memory}, limits, e.began)
+	limit := sandbox.Watch(e.ctx, peakBox{e.box, &e.memory}, limits, e.began)
 	if limit == "" {
 		return
 	}
@@ -177,25 +184,28 @@ func (e *exchange) kill(limit sandbox.Limit) {
 	e.box.Kill()
 }
 
-// end is called when the program has ended, or nothing more comes.
+// end is called when the program has ended, or when the stream has.
 func (e *exchange) end() {
 	e.took = time.Since(e.started)
 	if !e.ended {
-		e.box.Kill() // it is lost: what it used at last is told once nothing of it lives
+		e.box.Kill() // the box is lost; its final usage is known once nothing in it is alive
 	}
+
 	usage, err := e.box.Usage()
 	e.deadline.Stop()
 	e.deadline = time.AfterFunc(collectWithin, e.box.Kill)
 	e.cancel()
+
 	if err != nil {
 		return
 	}
+
 	if e.counted {
 		e.cpu = max(e.cpu, usage.CPU-e.began.CPU)
 	}
-	e.memory.Store(max(e.memory.Load(), usage.Memory)) // the watch may be a look behind
+	e.memory.Store(max(e.memory.Load(), usage.Memory)) // the watch may have missed the latest value
 	killed := !e.ended || e.exitCode == -9
-	if killed && e.limit == "" && usage.OutOfMem { // also when it was so by the time that we heard of its beginning
+	if killed && e.limit == "" && usage.OutOfMem { // the kernel may have killed it before its begin was read
 		e.limit = sandbox.LimitMemory
 	}
 }
@@ -206,23 +216,23 @@ func (e *exchange) outcome() Outcome {
 	if !e.ended && e.limit == "" {
 		e.limit = e.reached
 	}
-	o := e.reading.outcome()
+	o := e.resultReader.outcome()
 	o.Took, o.Memory = e.took, e.memory.Load()
 	return o
 }
 
-// peaking is a box that notes the most memory that it was seen to use.
-type peaking struct {
+// peakBox is a box that records its maximum memory usage.
+type peakBox struct {
 	sandbox.Box
 
 	maximum *atomic.Int64
 }
 
-// Usage is what the box uses now.
-func (p peaking) Usage() (sandbox.Usage, error) {
+// Usage returns the box's current usage.
+func (p peakBox) Usage() (sandbox.Usage, error) {
 	usage, err := p.Box.Usage()
 	if err == nil {
 		p.maximum.Store(max(p.maximum.Load(), usage.Memory))
 	}
-	return usage, err //nolint:wrapcheck // it is the box's own
+	return usage, err //nolint:wrapcheck // the box's own error
 }

@@ -10,35 +10,35 @@ import (
 
 func TestFiles(t *testing.T) {
 	t.Parallel()
-	given := []File{{"a.txt", []byte("old a")}, {"in/b.txt", []byte("old b")}, {"in/deep/ä.txt", []byte("old ä")}}
+	initial := []File{{"a.txt", []byte("old a")}, {"in/b.txt", []byte("old b")}, {"in/deep/ä.txt", []byte("old ä")}}
 	runCases(t, []programCase{
-		{"nothing done", "import glob\nsorted(glob.glob('**', recursive=True))", given, expected{
+		{"nothing done", "import glob\nsorted(glob.glob('**', recursive=True))", initial, expected{
 			value: "['a.txt', 'in', 'in/b.txt', 'in/deep', 'in/deep/ä.txt']",
 		}},
-		{"read", "open('a.txt').read() + open('in/b.txt').read()", given, expected{value: "'old aold b'"}},
+		{"read", "open('a.txt').read() + open('in/b.txt').read()", initial, expected{value: "'old aold b'"}},
 		{
-			"made", "import os\nos.makedirs('x/y')\nopen('x/y/z.bin', 'wb').write(bytes(3))\nopen('empty', 'w').close()", given,
+			"made", "import os\nos.makedirs('x/y')\nopen('x/y/z.bin', 'wb').write(bytes(3))\nopen('empty', 'w').close()", initial,
 			expected{files: map[string]string{"x/y/z.bin": "\x00\x00\x00", "empty": ""}},
 		},
-		{"appended to", "open('a.txt', 'a').write('!')", given, expected{value: "1", files: map[string]string{"a.txt": "old a!"}}},
-		{"same size at once", "open('a.txt', 'w').write('new a')", given, expected{value: "5", files: map[string]string{"a.txt": "new a"}}},
+		{"appended to", "open('a.txt', 'a').write('!')", initial, expected{value: "1", files: map[string]string{"a.txt": "old a!"}}},
+		{"same size at once", "open('a.txt', 'w').write('new a')", initial, expected{value: "5", files: map[string]string{"a.txt": "new a"}}},
 		{
-			"same size and time", "import os\ns = os.stat('a.txt')\nopen('a.txt', 'r+').write('NEW a')\nos.utime('a.txt', ns=(s.st_atime_ns, s.st_mtime_ns))", given,
+			"same size and time", "import os\ns = os.stat('a.txt')\nopen('a.txt', 'r+').write('NEW a')\nos.utime('a.txt', ns=(s.st_atime_ns, s.st_mtime_ns))", initial,
 			expected{files: map[string]string{"a.txt": "NEW a"}},
 		},
-		{"written as it was", "open('a.txt', 'w').write('old a')\nNone", given, expected{}},
-		{"replaced", "import os\nopen('n', 'w').write('x')\nos.replace('n', 'in/b.txt')", given, expected{files: map[string]string{"in/b.txt": "x"}}},
-		{"removed", "import os, shutil\nos.remove('a.txt')\nshutil.rmtree('in')", given, expected{removed: []string{"a.txt", "in/b.txt", "in/deep/ä.txt"}}},
+		{"written as it was", "open('a.txt', 'w').write('old a')\nNone", initial, expected{}},
+		{"replaced", "import os\nopen('n', 'w').write('x')\nos.replace('n', 'in/b.txt')", initial, expected{files: map[string]string{"in/b.txt": "x"}}},
+		{"removed", "import os, shutil\nos.remove('a.txt')\nshutil.rmtree('in')", initial, expected{removed: []string{"a.txt", "in/b.txt", "in/deep/ä.txt"}}},
 		{
-			"folder in a file's place", "import os\nos.remove('a.txt')\nos.mkdir('a.txt')\nopen('a.txt/x', 'w').close()", given,
+			"folder in a file's place", "import os\nos.remove('a.txt')\nos.mkdir('a.txt')\nopen('a.txt/x', 'w').close()", initial,
 			expected{files: map[string]string{"a.txt/x": ""}, removed: []string{"a.txt"}},
 		},
-		{"two names", "import os\nos.link('a.txt', 'b.txt')", given, expected{files: map[string]string{"b.txt": "old a"}}},
+		{"two names", "import os\nos.link('a.txt', 'b.txt')", initial, expected{files: map[string]string{"b.txt": "old a"}}},
 		{
-			"links", "import os\nos.symlink('/etc/passwd', 'p')\nos.symlink('/usr/lib', 'l')\nos.remove('a.txt')\nos.symlink('in/b.txt', 'a.txt')", given,
+			"links", "import os\nos.symlink('/etc/passwd', 'p')\nos.symlink('/usr/lib', 'l')\nos.remove('a.txt')\nos.symlink('in/b.txt', 'a.txt')", initial,
 			expected{leftOut: []string{"a.txt", "l", "p"}, removed: []string{"a.txt"}},
 		},
-		{"no files", "import os, socket\nos.mkfifo('f')\ns = socket.socket(socket.AF_UNIX)\ns.bind('s')", given, expected{leftOut: []string{"f", "s"}}},
+		{"no files", "import os, socket\nos.mkfifo('f')\ns = socket.socket(socket.AF_UNIX)\ns.bind('s')", initial, expected{leftOut: []string{"f", "s"}}},
 		{
 			"names that are none", "open(b'\\xff', 'w').close()\nopen('a\\nb', 'w').close()\nopen('back\\\\slash', 'w').close()", nil,
 			expected{files: map[string]string{`back\slash`: ""}, leftOut: []string{"a\nb", "\uFFFD"}},
@@ -118,7 +118,7 @@ func TestFilesBeyondTheLimit(t *testing.T) {
 	if o.Limit != sandbox.LimitFiles || o.Stdout != "" || !strings.HasPrefix(o.Traceback, "The file a cannot be placed") {
 		t.Errorf("%q %q %q", o.Limit, o.Stdout, o.Traceback)
 	}
-	o = run(t, Program{Files: []File{{strings.Repeat("a", 300), nil}}, Code: "print(1)"}) // longer than a name in a folder can be
+	o = run(t, Program{Files: []File{{strings.Repeat("a", 300), nil}}, Code: "print(1)"}) // longer than a file name can be
 	if !o.Failed() || o.Stdout != "" {
 		t.Error(o)
 	}

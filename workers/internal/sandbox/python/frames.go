@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// Kinds of frames; parley_runner.py says what each means.
+// Kinds of frames; parley_runner.py defines their meaning.
 const (
 	frameReady   = 'Y'
 	frameBegun   = 'B'
@@ -26,12 +26,12 @@ const (
 	frameStop   = 'S'
 )
 
-// maxFrame is more than the runner puts into one.
+// maxFrame is larger than any frame of the runner.
 const maxFrame = 1 << 20
 
 const frameHead = 5
 
-// frameReader takes frames from a stream that nobody vouches for.
+// frameReader reads frames from an untrusted stream.
 type frameReader struct {
 	from *bufio.Reader
 	room []byte
@@ -41,7 +41,7 @@ func newFrameReader(r io.Reader) *frameReader {
 	return &frameReader{from: bufio.NewReaderSize(r, 64<<10)}
 }
 
-// next returns the next frame; its payload is good until the call after.
+// next returns the next frame. Its payload is valid until the next call.
 func (f *frameReader) next() (kind byte, payload []byte, err error) {
 	var head [frameHead]byte
 	if _, err := io.ReadFull(f.from, head[:]); err != nil {
@@ -49,7 +49,7 @@ func (f *frameReader) next() (kind byte, payload []byte, err error) {
 	}
 	size := int(binary.BigEndian.Uint32(head[1:]))
 	if size > maxFrame {
-		return 0, nil, fmt.Errorf("reading a frame: %d bytes are more than there can be", size)
+		return 0, nil, fmt.Errorf("reading a frame: %d bytes exceed the limit", size)
 	}
 	if cap(f.room) < size {
 		f.room = make([]byte, size)
@@ -61,7 +61,7 @@ func (f *frameReader) next() (kind byte, payload []byte, err error) {
 	return head[0], payload, nil
 }
 
-// frameWriter puts frames into a stream; after an error it does nothing any more.
+// frameWriter writes frames to a stream. After an error it does nothing.
 type frameWriter struct {
 	to  *bufio.Writer
 	err error
@@ -81,7 +81,7 @@ func (f *frameWriter) put(kind byte, payload []byte) {
 	}
 }
 
-// putParts puts a payload of any size, as frames of one kind.
+// putParts writes a payload of any size as several frames of one kind.
 func (f *frameWriter) putParts(kind byte, payload []byte) {
 	for len(payload) > 0 && f.err == nil {
 		part := payload[:min(len(payload), maxFrame)]

@@ -18,7 +18,8 @@ func frame(kind byte, payload string) string {
 	return string(binary.BigEndian.AppendUint32([]byte{kind}, uint32(len(payload)))) + payload
 }
 
-// FuzzFrames takes any bytes as what a sandbox says: nothing panics, and what is kept is within its limits.
+// FuzzFrames reads arbitrary bytes as a sandbox's frames: nothing panics, and results are within
+// the limits.
 func FuzzFrames(f *testing.F) {
 	f.Add(frame('Y', "") + frame('B', "") + frame('O', "hi\n") + frame('E', "\xff") + frame('X', "0 3 100 2 0 \n42") +
 		frame('F', "a.txt") + frame('D', "content") + frame('L', "link") + frame('G', "given") + frame('Z', ""))
@@ -30,11 +31,11 @@ func FuzzFrames(f *testing.F) {
 	f.Add(frame('B', "") + frame('X', "0 0 0 -1 1 \n"))
 	limits := sandbox.Limits{Output: 100, Files: 100}
 	f.Fuzz(func(t *testing.T, said string) {
-		r := newReading(limits, []File{{"given", []byte("given")}})
+		r := newResultReader(limits, []File{{"given", []byte("given")}})
 		begins, ends := 0, 0
 		err := r.read(newFrameReader(iotest.OneByteReader(strings.NewReader(said))), func() { begins++ }, func() { ends++ })
-		if err == nil && !r.over || begins > 1 || ends != begins {
-			t.Errorf("error %v, over %v, begun %d times, ended %d times", err, r.over, begins, ends)
+		if err == nil && !r.complete || begins > 1 || ends != begins {
+			t.Errorf("error %v, over %v, begun %d times, ended %d times", err, r.complete, begins, ends)
 		}
 		checkBounds(t, r.outcome(), limits)
 	})
@@ -53,7 +54,7 @@ func checkBounds(t *testing.T, o Outcome, limits sandbox.Limits) {
 	var size int64
 	for _, f := range o.Files {
 		size += int64(len(f.Content))
-		if !goodName(f.Name) || f.Name == "given" && string(f.Content) == "given" {
+		if !validName(f.Name) || f.Name == "given" && string(f.Content) == "given" {
 			t.Errorf("file %q", f.Name)
 		}
 	}
@@ -72,7 +73,7 @@ func TestFramesThatAreTooMany(t *testing.T) {
 	for n := range 300 {
 		said += frame('F', strings.Repeat("n", n+1)) + frame('D', "x") + frame('L', strings.Repeat("l", 2000)) + frame('G', "given")
 	}
-	r := newReading(limits, []File{{"given", nil}})
+	r := newResultReader(limits, []File{{"given", nil}})
 	if err := r.read(newFrameReader(strings.NewReader(said+frame('Z', ""))), func() {}, func() {}); err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +86,7 @@ func TestFramesThatAreTooMany(t *testing.T) {
 
 func TestFramesThatMakeNoSense(t *testing.T) {
 	t.Parallel()
-	begun, over := frame('B', ""), frame('B', "")+frame('X', "0 0 0 0 0 \n")
+	begun, complete := frame('B', ""), frame('B', "")+frame('X', "0 0 0 0 0 \n")
 	for name, said := range map[string]string{
 		"nothing":              "",
 		"output at first":      frame('O', "x"),
@@ -94,8 +95,8 @@ func TestFramesThatMakeNoSense(t *testing.T) {
 		"ready late":           begun + frame('Y', ""),
 		"end at once":          begun + frame('Z', ""),
 		"file too early":       begun + frame('F', "a"),
-		"ended twice":          over + frame('X', "0 0 0 0 0 \n"),
-		"data of no file":      over + frame('D', "x"),
+		"ended twice":          complete + frame('X', "0 0 0 0 0 \n"),
+		"data of no file":      complete + frame('D', "x"),
 		"no numbers":           begun + frame('X', "a b c\n"),
 		"no line":              begun + frame('X', "0 0 0 0 0"),
 		"lengths that lie":     begun + frame('X', "0 0 0 5 0 \nabc"),
@@ -105,32 +106,32 @@ func TestFramesThatMakeNoSense(t *testing.T) {
 		"cut short":            begun + "O\x00\x00\x00\x09abc",
 		"unknown":              begun + frame('?', ""),
 	} {
-		r := newReading(testLimits, nil)
-		if err := r.read(newFrameReader(strings.NewReader(said)), func() {}, func() {}); err == nil || r.over {
+		r := newResultReader(testLimits, nil)
+		if err := r.read(newFrameReader(strings.NewReader(said)), func() {}, func() {}); err == nil || r.complete {
 			t.Errorf("%s: %v", name, err)
 		}
 		if o := r.outcome(); len(o.Files) != 0 || !r.ended && o.ExitCode != -9 {
 			t.Errorf("%s: %+v", name, o)
 		}
 	}
-	if !errors.Is(newReading(testLimits, nil).take(0, nil), errFrame) {
+	if !errors.Is(newResultReader(testLimits, nil).take(0, nil), errFrame) {
 		t.Error("a frame of no kind was taken")
 	}
 }
 
 func TestTextIsCutBetweenCharacters(t *testing.T) {
 	t.Parallel()
-	r := newReading(sandbox.Limits{Output: 5}, nil)
+	r := newResultReader(sandbox.Limits{Output: 5}, nil)
 	r.stdout = r.print(r.stdout, []byte("aäää"))
 	if o := r.outcome(); o.Stdout != "aää" || o.Limit != sandbox.LimitOutput {
 		t.Errorf("%q", o.Stdout)
 	}
-	r = newReading(sandbox.Limits{Output: 4}, nil)
+	r = newResultReader(sandbox.Limits{Output: 4}, nil)
 	r.stdout = r.print(r.stdout, []byte("aäää"))
 	if o := r.outcome(); o.Stdout != "aä" || o.Written != 7 {
 		t.Errorf("%q", o.Stdout)
 	}
-	r = newReading(sandbox.Limits{Output: 6}, nil)
+	r = newResultReader(sandbox.Limits{Output: 6}, nil)
 	r.stderr = r.print(r.stderr, bytes.Repeat([]byte("\xff"), 1))
 	r.stdout = r.print(r.stdout, []byte("a\xffb\xff"))
 	if o := r.outcome(); o.Stderr != "\uFFFD" || o.Stdout != "a" {

@@ -17,7 +17,7 @@ import (
 //go:embed parley_*.py
 var sources embed.FS
 
-// home is where the sandbox has the runner.
+// home is the folder of the runner in the sandbox.
 const home = "/parley"
 
 const (
@@ -29,38 +29,39 @@ const (
 	collectWithin = 20 * time.Second
 )
 
-// ErrClosed is the error of a run after, or during, Close.
+// ErrClosed is the error of a run after or during Close.
 var ErrClosed = errors.New("the interpreter is closed")
 
-// Config is what an interpreter is opened with.
+// Config configures an Interpreter.
 type Config struct {
 	Limits sandbox.Limits
-	Warm   int         // sandboxes that are kept ready
-	Path   string      // of the interpreter; "" is /usr/bin/python3
-	Report func(error) // is told why a sandbox cannot be kept ready; nil for nobody
+	Warm   int         // number of sandboxes to keep ready
+	Path   string      // path of the interpreter; "": /usr/bin/python3
+	Report func(error) // called with the reason if a sandbox cannot be kept ready; may be nil
 }
 
-// Package is something that programs can import, or the interpreter itself as "python".
+// Package is a package that programs can import, or the interpreter itself as "python".
 type Package struct {
 	Name, Version string
 }
 
-// Interpreter runs programs, each in a sandbox of its own; safe for concurrent use.
+// Interpreter runs programs, each in its own sandbox. It is safe for concurrent use.
 type Interpreter struct {
 	backend  sandbox.Backend
 	limits   sandbox.Limits
 	command  sandbox.Command
 	packages []Package
 	pool     *pool
-	ctx      context.Context //nolint:containedctx // the interpreter's life, which ends all runs
+	ctx      context.Context //nolint:containedctx // the interpreter's lifetime, which ends all runs
 	cancel   context.CancelFunc
-	ending   sync.WaitGroup // runs, and sandboxes that have done their work
+	ending   sync.WaitGroup // runs, and sandboxes that are being removed
 
 	mu     sync.Mutex
 	closed bool
 }
 
-// Open tries the backend with a first program, which finds out what there is, and begins to keep sandboxes ready.
+// Open tests the backend with a first program that determines the available packages, and starts to
+// keep sandboxes ready.
 func Open(backend sandbox.Backend, c Config) (*Interpreter, error) {
 	if c.Path == "" {
 		c.Path = "/usr/bin/python3"
@@ -78,12 +79,12 @@ func Open(backend sandbox.Backend, c Config) (*Interpreter, error) {
 	return i, nil
 }
 
-// Packages are Python itself, and the packages that programs can import, by name.
+// Packages returns Python itself and the packages that programs can import, by name.
 func (i *Interpreter) Packages() []Package {
 	return slices.Clone(i.packages)
 }
 
-// Close ends all sandboxes; runs under way fail. The backend stays open.
+// Close ends all sandboxes. Runs in progress fail. The backend stays open.
 func (i *Interpreter) Close() error {
 	i.mu.Lock()
 	i.closed = true
@@ -94,7 +95,8 @@ func (i *Interpreter) Close() error {
 	return nil
 }
 
-// enter lets a run begin, unless it is too late for that; i.ending.Done must follow.
+// enter registers a run, and returns false after Close. The caller must call i.ending.Done if it
+// returns true.
 func (i *Interpreter) enter() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -104,7 +106,7 @@ func (i *Interpreter) enter() bool {
 	return !i.closed
 }
 
-// Run runs a program. An error says that there was no sandbox for it, or that ctx is done.
+// Run runs a program. It fails if no sandbox is available or ctx is done.
 func (i *Interpreter) Run(ctx context.Context, p Program) (Outcome, error) {
 	if err := checkFiles(p.Files); err != nil {
 		return Outcome{}, err
@@ -116,16 +118,19 @@ func (i *Interpreter) Run(ctx context.Context, p Program) (Outcome, error) {
 	if ctx.Err() != nil {
 		return Outcome{}, fmt.Errorf("running the program: %w", context.Cause(ctx))
 	}
+
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	//nolint:contextcheck // a run has two lives to depend on: the caller's and the interpreter's
+	//nolint:contextcheck // a run depends on two contexts: the caller's and the interpreter's
 	defer context.AfterFunc(i.ctx, func() { cancel(ErrClosed) })()
+
 	if b := i.pool.take(); b != nil {
 		outcome, err := i.exchange(ctx, b, p)
 		if !errors.Is(err, errNotBegun) || ctx.Err() != nil {
 			return outcome, err
 		}
 	}
+
 	b, err := i.start(ctx, false)
 	if err != nil {
 		return Outcome{}, err
@@ -133,11 +138,11 @@ func (i *Interpreter) Run(ctx context.Context, p Program) (Outcome, error) {
 	return i.exchange(ctx, b, p)
 }
 
-// checkFiles refuses names that no folder could have, and two of which one would have to be a folder.
+// checkFiles rejects invalid file names, and a name that is also another file's folder.
 func checkFiles(files []File) error {
 	names := make(map[string]bool, len(files))
 	for _, f := range files {
-		if !goodName(f.Name) || names[f.Name] {
+		if !validName(f.Name) || names[f.Name] {
 			return fmt.Errorf("placing files: the name %q cannot be used", f.Name)
 		}
 		names[f.Name] = true
@@ -152,8 +157,9 @@ func checkFiles(files []File) error {
 	return nil
 }
 
-// command says how the interpreter is started. Without site, which takes it longer than all the rest; the environment is
-// ours alone, and so is what it would import at its start.
+// command returns the command that starts the interpreter. The site module is disabled, because it
+// takes most of the start time. The environment contains only the variables listed here, so nothing
+// else affects the imports at the start.
 func command(path, runner string, limits sandbox.Limits, data []sandbox.Data) sandbox.Command {
 	return sandbox.Command{
 		Args: []string{path, "-s", "-S", "-B", "-X", "utf8", home + "/" + runner},
@@ -167,7 +173,7 @@ func command(path, runner string, limits sandbox.Limits, data []sandbox.Data) sa
 	}
 }
 
-// readSources returns the runner as it is written.
+// readSources returns the runner's source files.
 func readSources() ([]File, error) {
 	names, err := fs.Glob(sources, "parley_*.py")
 	if err != nil {

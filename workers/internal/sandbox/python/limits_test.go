@@ -25,13 +25,13 @@ func TestLimits(t *testing.T) { //nolint:tparallel // see below
 	t.Cleanup(func() { _ = i.Close() })
 	shared := sandbox.LimitMemory
 	if len(backend.Notes()) > 0 {
-		shared = "" // where memory is watched there is none that is shared and in no file
+		shared = "" // if memory is watched, shared anonymous memory is refused
 	}
-	//nolint:paralleltest // one after the other: each wants a core to itself, and limits on time are among them
+	//nolint:paralleltest // each needs a core, and some have time limits
 	for name, c := range map[string]struct {
 		code      string
 		limit     sandbox.Limit
-		traceback string // "" when it is killed
+		traceback string // "" if it is killed
 	}{
 		"cpu":                    {"print('seen')\nwhile True: pass", sandbox.LimitCPU, ""},
 		"cpu, signal caught":     {"import signal\nsignal.signal(24, lambda *a: None)\nprint('seen')\nwhile True: pass", sandbox.LimitCPU, ""},
@@ -91,12 +91,13 @@ func TestLimits(t *testing.T) { //nolint:tparallel // see below
 	}
 }
 
-// TestTimeOfSubprocesses is of a program that ends because the limit has ended what it waited for, before the watch has seen it.
+// TestTimeOfSubprocesses: a program ends because the limit has killed its subprocess, before the
+// watch has noticed.
 func TestTimeOfSubprocesses(t *testing.T) {
 	t.Parallel()
 	limits := testLimits
 	limits.CPU = 300 * time.Millisecond
-	i, err := Open(newBare(t), Config{Limits: limits}) // which has no watch
+	i, err := Open(newBare(t), Config{Limits: limits}) // it has no watch
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +120,7 @@ os._exit(%d)`
 func TestLessTime(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
-	o := run(t, Program{Code: "import time\nprint('seen')\ntime.sleep(60)", Wall: 3 * time.Second}) // its box is made within it
+	o := run(t, Program{Code: "import time\nprint('seen')\ntime.sleep(60)", Wall: 3 * time.Second}) // the box is created within that time
 	if took := time.Since(began); o.Limit != sandbox.LimitWall || o.Stdout != "seen\n" || took < 3*time.Second || o.Took > 20*time.Second {
 		t.Errorf("in all %v: %+v", took, o)
 	}

@@ -8,15 +8,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestLongProgramsGiveWay compares with this process: sandboxes begin with its priority. Whoever has less than they would be
-// given keeps it.
+// TestLongProgramsGiveWay compares the priorities with this process's, which sandboxes inherit. A
+// lower priority is kept.
 func TestLongProgramsGiveWay(t *testing.T) {
 	t.Parallel()
 	raw, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	own := 20 - raw // as the kernel gives it, lest it be an error
+	own := 20 - raw // the kernel's encoding, which is never negative
 	began := time.Now()
 	o := run(t, Program{Code: fmt.Sprintf(`import os, time
 first, at = os.nice(0), time.time()

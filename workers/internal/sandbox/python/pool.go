@@ -12,30 +12,31 @@ const (
 	maxBackoff   = 30 * time.Second
 )
 
-// pool keeps sandboxes ready. It makes one at a time, in the background; a program that finds none ready does not wait
-// for it.
+// pool keeps sandboxes ready. It creates one at a time in the background. A program for which none
+// is ready does not wait for the pool.
 type pool struct {
 	warm   int
 	start  func(context.Context) (*box, error)
 	report func(error)
-	poke   chan struct{}
+	wakeUp chan struct{}
 	cancel context.CancelFunc
 	done   sync.WaitGroup
 
 	mu       sync.Mutex
 	idle     []*box
-	failures int // sandboxes in a row that could not be made, or died before they were of use
+	failures int // consecutive sandboxes that could not be created, or died unused
 	closed   bool
 }
 
 func newPool(warm int, start func(context.Context) (*box, error), report func(error)) *pool {
-	p := &pool{warm: warm, start: start, report: report, poke: make(chan struct{}, 1)}
+	p := &pool{warm: warm, start: start, report: report, wakeUp: make(chan struct{}, 1)}
 	ctx, cancel := context.WithCancel(context.Background())
 	p.cancel = cancel
 	p.done.Go(func() { p.refill(ctx) })
 	return p
 }
 
+// refill keeps the pool at its size until ctx ends. After failures it waits with increasing delay.
 func (p *pool) refill(ctx context.Context) {
 	for {
 		missing, wait := p.want()
@@ -43,7 +44,7 @@ func (p *pool) refill(ctx context.Context) {
 			select {
 			case <-ctx.Done():
 				return
-			case <-p.poke:
+			case <-p.wakeUp:
 			}
 			continue
 		}
@@ -70,7 +71,7 @@ func (p *pool) refill(ctx context.Context) {
 	}
 }
 
-// want says whether a sandbox is missing, and how long to wait before one is made.
+// want reports whether a sandbox is missing, and how long to wait before creating it.
 func (p *pool) want() (missing bool, wait time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -88,12 +89,12 @@ func (p *pool) failed() {
 
 func (p *pool) wake() {
 	select {
-	case p.poke <- struct{}{}:
+	case p.wakeUp <- struct{}{}:
 	default:
 	}
 }
 
-// put keeps a box, until it is taken or has died.
+// put adds a box until it is taken or dies.
 func (p *pool) put(b *box) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -126,7 +127,7 @@ func (p *pool) remove(b *box) bool {
 	return true
 }
 
-// take returns a sandbox that is ready, or nil.
+// take returns a ready sandbox, or nil.
 func (p *pool) take() *box {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -141,6 +142,7 @@ func (p *pool) take() *box {
 	return b
 }
 
+// close ends all idle sandboxes and waits for the background work.
 func (p *pool) close() {
 	p.cancel()
 	p.mu.Lock()

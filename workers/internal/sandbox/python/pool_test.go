@@ -89,7 +89,7 @@ func TestStartsThatFail(t *testing.T) {
 	backend, i := openBare(t, 1, func(err error) { reported <- err })
 	waitReady(t, i)
 	backend.failWith(failure)
-	print1(t, i) // by the one that was ready
+	print1(t, i) // by the warm sandbox
 	if err := <-reported; !errors.Is(err, failure) {
 		t.Error(err)
 	}
@@ -154,7 +154,7 @@ func TestManyAtOnce(t *testing.T) {
 	runs.Wait()
 }
 
-// TestProgramThatKillsItsRunner is of backends in which the runner is a process like others.
+// TestProgramThatKillsItsRunner tests backends in which the runner is an ordinary process.
 func TestProgramThatKillsItsRunner(t *testing.T) {
 	t.Parallel()
 	_, i := openBare(t, 0, nil)
@@ -182,7 +182,8 @@ func TestWaitingCostsNoTime(t *testing.T) {
 	rests(t, b)
 }
 
-// rests waits until a box that was made ready has prepared itself to the end, which is when it uses no time for a while.
+// rests waits until a warm box has finished its preparation: it has used no processor time for a
+// while.
 func rests(t *testing.T, b *box) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

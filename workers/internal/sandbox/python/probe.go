@@ -11,19 +11,20 @@ import (
 	"parley/workers/internal/sandbox"
 )
 
-// probeLimits are those of the first program: matplotlib takes its time to look at all fonts.
+// probeLimits are the limits of the first program. matplotlib needs time to examine all fonts.
 var probeLimits = sandbox.Limits{
 	CPU: 50 * time.Second, Wall: 50 * time.Second, Memory: 512 << 20, Processes: 64, Files: 64 << 20, FileCount: 10_000, Output: 1 << 20,
 }
 
-// known are packages that are worth telling.
-var known = []string{
+// knownPackages are the packages that Packages reports.
+var knownPackages = []string{
 	"python", "numpy", "pandas", "matplotlib", "scipy", "sympy", "scikit-learn", "statsmodels", "seaborn", "networkx", "pillow",
 	"openpyxl", "xlsxwriter", "lxml", "beautifulsoup4", "pyyaml", "requests", "tabulate",
 }
 
-// probe runs the first program, with the runner as it is written. It compiles the runner, which would otherwise take a
-// third of each start, and makes matplotlib's list of fonts, which would take each first plot a second.
+// probe runs the first program, with the runner as source code. The program compiles the runner,
+// which would otherwise take a third of each start. It also creates matplotlib's list of fonts,
+// which would otherwise take a second for each first plot.
 func (i *Interpreter) probe(path string) error {
 	ctx, cancel := context.WithTimeout(i.ctx, openWithin)
 	defer cancel()
@@ -39,9 +40,11 @@ func (i *Interpreter) probe(path string) error {
 			program.Code = string(f.Content)
 		}
 	}
+
 	limits := i.limits
 	i.limits = probeLimits
 	i.command = command(path, "parley_runner.py", probeLimits, written)
+
 	b, err := i.start(ctx, false)
 	if err != nil {
 		return err
@@ -50,15 +53,16 @@ func (i *Interpreter) probe(path string) error {
 	if err != nil {
 		return err
 	}
+
 	if outcome.Failed() {
-		return fmt.Errorf("the first program ended with %d %s: %s%s%s",
+		return fmt.Errorf("the test program exited with %d %s: %s%s%s",
 			outcome.ExitCode, outcome.Limit, outcome.Traceback, outcome.Stderr, complaint(b))
 	}
 	i.limits = limits
 	return i.learn(path, outcome)
 }
 
-// learn takes what the first program found and made.
+// learn stores the first program's findings and files.
 func (i *Interpreter) learn(path string, outcome Outcome) error {
 	data := make([]sandbox.Data, 0, len(outcome.Files))
 	runner := false
@@ -70,16 +74,19 @@ func (i *Interpreter) learn(path string, outcome Outcome) error {
 		data = append(data, sandbox.Data{Path: home + "/" + f.Name, Content: f.Content})
 	}
 	if !runner {
-		return fmt.Errorf("the first program did not make what it should: %s", outcome.Stderr)
+		return fmt.Errorf("unexpected result of the test program: %s", outcome.Stderr)
 	}
+
 	i.command = command(path, "parley_runner.pyc", i.limits, data)
 	lines := bufio.NewScanner(strings.NewReader(outcome.Stdout))
 	for lines.Scan() {
 		name, version, found := strings.Cut(lines.Text(), " ")
-		if found && slices.Contains(known, name) {
+		if found && slices.Contains(knownPackages, name) {
 			i.packages = append(i.packages, Package{Name: name, Version: version})
 		}
 	}
-	slices.SortFunc(i.packages, func(a, b Package) int { return slices.Index(known, a.Name) - slices.Index(known, b.Name) })
+	slices.SortFunc(i.packages, func(a, b Package) int {
+		return slices.Index(knownPackages, a.Name) - slices.Index(knownPackages, b.Name)
+	})
 	return nil
 }

@@ -9,7 +9,8 @@ import (
 	"parley/workers/internal/sandbox"
 )
 
-// expected is what is said of a program's outcome. Of the texts that have "…" at an end, that end is left open.
+// expected is the expected outcome of a program. A text with "…" at an end only has to match
+// without that end.
 type expected struct {
 	stdout, stderr, value, traceback string
 	exitCode                         int
@@ -61,10 +62,10 @@ func (want expected) check(t *testing.T, o Outcome) {
 }
 
 type programCase struct {
-	name  string
-	code  string
-	given []File
-	want  expected
+	name    string
+	code    string
+	initial []File
+	want    expected
 }
 
 func runCases(t *testing.T, cases []programCase) {
@@ -72,7 +73,7 @@ func runCases(t *testing.T, cases []programCase) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			c.want.check(t, run(t, Program{Code: c.code, Files: c.given}))
+			c.want.check(t, run(t, Program{Code: c.code, Files: c.initial}))
 		})
 	}
 }

@@ -6,41 +6,41 @@ import (
 	"parley/workers/internal/sandbox"
 )
 
-// Program is what to run: code, and the files that are in its working folder when it starts.
+// Program is a program to run: its code, and the initial files of its working folder.
 type Program struct {
 	Code  string
 	Files []File
-	Wall  time.Duration // less than Limits.Wall, for one that has less time; 0 is Limits.Wall
+	Wall  time.Duration // a shorter limit than Limits.Wall; 0: Limits.Wall
 }
 
-// File is a file in the working folder; its name is relative to it, with slashes.
+// File is a file in the working folder. Its name is relative to the folder, with slashes.
 type File struct {
 	Name    string
 	Content []byte
 }
 
-// Outcome is what came of a program. A program that failed is no error.
+// Outcome is the result of a program. A program that fails is not an error.
 type Outcome struct {
 	Stdout, Stderr string // valid UTF-8; together at most Limits.Output bytes
-	Written        int64  // bytes that were printed in all
-	Value          string // of the last expression, as repr gives it; "" when there is none, or None
-	Traceback      string // of the exception that ended the program, with the user's lines alone; "" when none did
-	ExitCode       int    // of the interpreter; -9 when signal 9 has ended it
+	Written        int64  // total bytes printed
+	Value          string // repr of the last expression; "" if there is none or it is None
+	Traceback      string // of the exception that ended the program, with only the user's lines; "" if there is none
+	ExitCode       int    // of the interpreter; -9 if it was killed
 	Limit          sandbox.Limit
-	// Files are those that are new or other than the program found them, by name. Plots that were left open are among
-	// them, as figure-1.png and so on.
+	// Files are the files that are new or changed, by name. They include plots that were left open,
+	// as figure-1.png and so on.
 	Files []File
-	// Removed are names of Program.Files that are no longer there.
+	// Removed are names of Program.Files that no longer exist.
 	Removed []string
-	// LeftOut names files that are not given back: too many, too large, no plain files, or with names that are not UTF-8.
-	// At most 100 are named.
+	// LeftOut names files that are not returned: too many, too large, not plain files, or with
+	// names that are not UTF-8. It contains at most 100 names.
 	LeftOut []string
 	Took    time.Duration
 	CPU     time.Duration
-	Memory  int64 // the most that was in use of it at a time, as far as was seen; 0 where it was not
+	Memory  int64 // maximum usage observed; 0 if not measured
 }
 
-// Failed reports whether the program did not come to its end as it should.
+// Failed reports whether the program failed. Exceeding the output limit is not a failure.
 func (o Outcome) Failed() bool {
 	return o.Traceback != "" || o.ExitCode != 0 || o.Limit != "" && o.Limit != sandbox.LimitOutput
 }

@@ -12,7 +12,7 @@ import (
 	"syscall"
 )
 
-// The program that makes attempts, in two parts.
+// The Python program that makes attempts, in two parts.
 var (
 	//go:embed probes/attempt_files.py
 	attemptFiles string
@@ -20,36 +20,38 @@ var (
 	attemptRest string
 )
 
-// attempt is something that must fail in a sandbox.
+// attempt is an action that must fail in a sandbox.
 type attempt struct {
 	name string
-	// probe is a function of that program, or call a system call, with their arguments.
+	// probe is a function of the program, call a system call. args are their arguments.
 	probe, call string
 	args        []any
-	// must is how it is refused: with this error number, or "SIGSYS"; "" is in any way.
+	// must is the required refusal: an error number, or "SIGSYS"; "" accepts any.
 	must string
-	// control are the arguments for the control, where others are needed.
+	// control are the arguments in the control if they differ.
 	control []any
-	// needs says what the control needs: nothing, all privileges of the host, or something that not each host has.
+	// needs states the requirement of the control: nothing, all privileges of the host, or a
+	// feature that some hosts lack.
 	needs need
-	// here is set for attempts that are not made in a process of their own.
-	here bool
-	// fatal is set where any signal that ends the attempt is a refusal.
+	// inline means that the attempt is made in the program's own process.
+	inline bool
+	// fatal means that any signal that ends the attempt is a refusal.
 	fatal bool
-	// ownKernel says why it may succeed where the sandbox has a kernel of its own: it reaches nothing of the host.
+	// ownKernel is the reason why the attempt may succeed if the sandbox has its own kernel: it
+	// does not reach the host.
 	ownKernel string
 }
 
-// need is what it takes that an attempt succeeds where nothing isolates it.
+// need is the condition under which an attempt succeeds without isolation.
 type need int
 
 const (
-	nothing need = iota
+	nothingNeeded need = iota
 	privileges
-	luck // the host may have switched it off, or be without it: what the control finds is logged
+	optional // the host may lack it or have disabled it; the control logs what it finds
 )
 
-// result is what came of an attempt, as the program says it.
+// result is the outcome of an attempt, as the program prints it.
 type result struct {
 	Name    string `json:"name"`
 	Ok      bool   `json:"ok"`
@@ -77,7 +79,7 @@ func (r result) String() string {
 
 const sigsys = int(syscall.SIGSYS)
 
-// escaped says what is wrong with what came of an attempt; nil when it was refused as it must be.
+// escaped returns an error if an attempt was not refused as required.
 func (a attempt) escaped(r result) error {
 	switch {
 	case r.Broken != "":
@@ -99,7 +101,7 @@ func (a attempt) escaped(r result) error {
 	}
 }
 
-// attemptCode is the program that makes the attempts.
+// attemptCode returns the program that makes the attempts.
 func attemptCode(attempts []attempt) string {
 	type given struct {
 		Name  string `json:"name"`
@@ -110,18 +112,18 @@ func attemptCode(attempts []attempt) string {
 	}
 	all := make([]given, 0, len(attempts))
 	for _, a := range attempts {
-		all = append(all, given{Name: a.name, Probe: a.probe, Call: a.call, Args: append([]any{}, a.args...), Here: a.here})
+		all = append(all, given{Name: a.name, Probe: a.probe, Call: a.call, Args: append([]any{}, a.args...), Here: a.inline})
 	}
 	encoded, err := json.Marshal(all)
 	if err != nil {
 		panic(err) // the arguments are numbers, texts and lists of them
 	}
-	// Encoded, lest the program finds the canary in its own text.
+	// Encoded, so that the program does not find the canary in its own text.
 	text := base64.StdEncoding.EncodeToString(encoded)
 	return "import base64, json\nGIVEN = json.loads(base64.b64decode('" + text + "'))\n" + attemptFiles + "\n\n" + attemptRest
 }
 
-// results reads what the program printed.
+// results parses the program's output.
 func results(stdout string) (map[string]result, error) {
 	found := map[string]result{}
 	lines := bufio.NewScanner(strings.NewReader(stdout))

@@ -22,7 +22,7 @@ import (
 //go:embed probes/neighbour.py
 var neighbourProgram string
 
-// boxes tries what a backend promises of one sandbox, without python.Interpreter in between.
+// boxes tests a backend's promises about one sandbox, without python.Interpreter.
 func (s *suite) boxes(t *testing.T) {
 	t.Run("two see nothing of each other", s.twoBoxes)
 	t.Run("environment and data", s.environmentAndData)
@@ -33,21 +33,21 @@ func (s *suite) boxes(t *testing.T) {
 	t.Run("usage", s.usage)
 }
 
-// start starts a Python program in a box of its own.
+// start starts a Python program in a new box.
 func (s *suite) start(t *testing.T, code string, args ...string) sandbox.Box {
 	t.Helper()
-	return s.startWith(t, sandbox.Command{Args: slices.Concat([]string{interpreter, "-I", "-S", "-c", code}, args), Limits: roomy()})
+	return s.startWith(t, sandbox.Command{Args: slices.Concat([]string{interpreter, "-I", "-S", "-c", code}, args), Limits: wideLimits()})
 }
 
 func (s *suite) startWith(t *testing.T, c sandbox.Command) sandbox.Box {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), runTimeout)
 	defer cancel()
 	box, err := s.backend.Start(ctx, c)
 	if err != nil {
 		t.Fatalf("starting a sandbox: %v", err)
 	}
-	late := time.AfterFunc(patience, box.Kill) // which ends whoever waits for it
+	late := time.AfterFunc(runTimeout, box.Kill) // unblocks readers of the box
 	t.Cleanup(func() {
 		late.Stop()
 		box.Kill()
@@ -55,7 +55,7 @@ func (s *suite) startWith(t *testing.T, c sandbox.Command) sandbox.Box {
 	return box
 }
 
-// line reads one line of what a program prints.
+// line reads one line of a program's output.
 func line(t *testing.T, from *bufio.Reader, box sandbox.Box) string {
 	t.Helper()
 	text, err := from.ReadString('\n')
@@ -65,10 +65,10 @@ func line(t *testing.T, from *bufio.Reader, box sandbox.Box) string {
 	return strings.TrimSpace(text)
 }
 
-// ended waits for the end of everything in a box.
+// ended waits until everything in a box has ended.
 func ended(t *testing.T, box sandbox.Box) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), runTimeout)
 	defer cancel()
 	select {
 	case <-box.Done():
@@ -89,13 +89,13 @@ func (s *suite) twoBoxes(t *testing.T) {
 	}
 }
 
-// conversation is what programs are met through.
+// conversation is the input and output of a program.
 type conversation interface {
 	Stdin() io.WriteCloser
 	Stdout() io.Reader
 }
 
-// meet lets two neighbours look for each other, and returns what each found.
+// meet lets neighbours search for each other, and returns what each found.
 func meet[C conversation](t *testing.T, programs ...C) [][]string {
 	t.Helper()
 	var readers []*bufio.Reader
@@ -137,11 +137,13 @@ print(json.dumps({
     "changed": changed(), "folder": os.getcwd(), "user": os.getuid(), "work": os.listdir("/work") + os.listdir("/tmp"),
     "descriptors": [number for number in range(1024) if opened(number)],
 }))`
+
 	c := sandbox.Command{
 		Args: []string{interpreter, "-I", "-S", "-c", code}, Env: []string{"GIVEN=a b=ä"},
-		Data: []sandbox.Data{{Path: "/given/data.txt", Content: []byte("content")}}, Limits: roomy(),
+		Data: []sandbox.Data{{Path: "/given/data.txt", Content: []byte("content")}}, Limits: wideLimits(),
 	}
 	box := s.startWith(t, c)
+
 	var said struct {
 		Environment []string `json:"environment"`
 		Data        string   `json:"data"`
@@ -155,6 +157,7 @@ print(json.dumps({
 	if err := json.Unmarshal([]byte(text), &said); err != nil {
 		t.Fatalf("the program says %q: %v", text, err)
 	}
+
 	environment := slices.DeleteFunc(said.Environment, func(v string) bool { return strings.HasPrefix(v, "PWD=/") })
 	if !slices.Equal(environment, c.Env) {
 		t.Errorf("the environment is %q, not %q", said.Environment, c.Env)
@@ -171,21 +174,23 @@ print(json.dumps({
 	ended(t, box)
 }
 
-// seenFromHost asks the host's kernel what holds a program. Some of it makes no difference to any program as long as the rest holds.
+// seenFromHost checks the isolation of a program from the host's side. Some of it has no visible
+// effect within the sandbox while the rest works.
 func (s *suite) seenFromHost(t *testing.T) {
 	if s.brief {
 		t.Log("programs in gVisor are no processes of the host")
 		return
 	}
 	mark := newMark()
-	box := s.start(t, naming(mark)+`import os, sys
+	box := s.start(t, nameProcess(mark)+`import os, sys
 print("ready", flush=True)
 sys.stdin.read()`)
 	line(t, bufio.NewReader(box.Stdout()), box)
-	found := slices.DeleteFunc(marked(mark), func(p process) bool { return p.name != mark }) // others have it in their arguments
+	found := slices.DeleteFunc(marked(mark), func(p process) bool { return p.name != mark }) // other processes have it in their arguments
 	if len(found) != 1 {
 		t.Fatalf("the program's processes are %v", found)
 	}
+
 	folder := fmt.Sprintf("/proc/%d/", found[0].pid)
 	for _, name := range []string{"user", "mnt", "pid", "net", "ipc", "uts", "cgroup"} {
 		own, err := os.Readlink("/proc/self/ns/" + name)
@@ -196,6 +201,7 @@ sys.stdin.read()`)
 			t.Errorf("its namespace %s is the host's: %v", name, err)
 		}
 	}
+
 	text, err := os.ReadFile(folder + "status")
 	if err != nil {
 		t.Fatalf("reading the program's status: %v", err)
@@ -210,14 +216,16 @@ sys.stdin.read()`)
 			t.Errorf("%s is %s, not %s", name, fields[name], value)
 		}
 	}
+
 	if strings.HasPrefix(fields["Uid"], "0\t") || strings.HasPrefix(fields["Gid"], "0\t") {
 		t.Errorf("it is root on the host: users %s, groups %s", fields["Uid"], fields["Gid"])
 	}
 }
 
-// lingering is a program that leaves processes which end for nothing but SIGKILL: children, daemons, other programs.
+// lingering returns a program that leaves processes which only SIGKILL ends: children, daemons and
+// other programs.
 func lingering(mark string) string {
-	return naming(mark) + fmt.Sprintf(`
+	return nameProcess(mark) + fmt.Sprintf(`
 import os, signal, sys, time
 for number in range(1, 65):
     if number not in (9, 17, 19, 32, 33):
@@ -238,8 +246,9 @@ print("ready", flush=True)
 `, interpreter, mark)
 }
 
-// naming gives a program's processes the mark as their name, by which they are found on the host. Children and daemons have it too.
-func naming(mark string) string {
+// nameProcess returns code that sets the process name to mark, by which the host finds the
+// processes. Children and daemons inherit it.
+func nameProcess(mark string) string {
 	return fmt.Sprintf("import ctypes; ctypes.CDLL(None).prctl(15, b%q, 0, 0, 0)\n", mark)
 }
 
@@ -259,7 +268,7 @@ func (s *suite) killEndsAll(t *testing.T) {
 		box := s.start(t, lingering(mark)+"time.sleep(600)")
 		output := bufio.NewReader(box.Stdout())
 		line(t, output, box)
-		if len(marked(mark)) == 0 && !s.brief { // gVisor's processes are not the host's
+		if len(marked(mark)) == 0 && !s.brief { // gVisor's processes are not processes of the host
 			t.Error("the host does not see the program: this test would see nothing")
 		}
 		box.Kill()
@@ -276,11 +285,11 @@ func (s *suite) killEndsAll(t *testing.T) {
 	}
 }
 
-// nothingFor fails the test when a program's processes live on.
+// nothingFor fails the test if processes of a program are still alive.
 func (s *suite) nothingFor(t *testing.T, mark string) {
 	t.Helper()
 	if left := gone(t.Context(), func() []process { return marked(mark) }); left != nil {
-		t.Errorf("%s after the end live: %v", goneWithin, left)
+		t.Errorf("%s after the end live: %v", goneTimeout, left)
 	}
 }
 
@@ -311,6 +320,7 @@ while time.process_time() < end:
 print("ready", flush=True)
 sys.stdin.read()`)
 	line(t, bufio.NewReader(box.Stdout()), box)
+
 	u, err := box.Usage()
 	if err != nil {
 		t.Fatalf("asking for the usage: %v", err)
@@ -336,7 +346,7 @@ sys.stdin.read()`)
 // victimVariable is set in a process that is started to be killed.
 const victimVariable = "PARLEY_SANDBOX_VICTIM"
 
-// beVictim keeps a sandbox until this process is killed, which must end it.
+// beVictim keeps a sandbox until this process is killed, which must end the sandbox.
 func beVictim(t *testing.T, open func(testing.TB) sandbox.Backend) {
 	t.Helper()
 	s := newSuite(open(t))
@@ -348,7 +358,7 @@ func beVictim(t *testing.T, open func(testing.TB) sandbox.Backend) {
 	ended(t, box)
 }
 
-// workerDies kills a process that has sandboxes, as a crash would.
+// workerDies kills a process that has sandboxes, as in a crash.
 func workerDies(t *testing.T) {
 	mark, temporary := newMark(), t.TempDir()
 	top, _, _ := strings.Cut(t.Name(), "/WorkerDies")
@@ -361,6 +371,7 @@ func workerDies(t *testing.T) {
 	if err := command.Start(); err != nil {
 		t.Fatalf("starting the victim: %v", err)
 	}
+
 	output := bufio.NewScanner(stdout)
 	for output.Scan() && output.Text() != "victim ready" {
 		t.Log(output.Text())
@@ -368,11 +379,12 @@ func workerDies(t *testing.T) {
 	if output.Text() != "victim ready" {
 		t.Error("the victim has no sandbox")
 	}
+
 	_ = command.Process.Kill()
 	_ = command.Wait() // killed
 	for _, sign := range []string{mark, temporary} {
 		if left := gone(t.Context(), func() []process { return marked(sign) }); left != nil {
-			t.Errorf("%s after its worker's death live: %v", goneWithin, left)
+			t.Errorf("%s after its worker's death live: %v", goneTimeout, left)
 		}
 	}
 }

@@ -18,17 +18,19 @@ import (
 	"parley/workers/internal/sandbox/python"
 )
 
-// suite is one backend under test.
+// suite tests one backend.
 type suite struct {
 	backend sandbox.Backend
 	host    *host
-	// brief is set for backends whose starts take long: they do less of the same.
+	// brief reduces the tests for backends whose sandboxes start slowly.
 	brief bool
-	// watched is set where no cgroup limits memory, on a kernel that the sandboxes share with the host.
+	// watched means that no cgroup limits memory, on a kernel that the sandboxes share with the
+	// host.
 	watched bool
 
 	mu sync.Mutex
-	// baseline is what an honest program takes that does next to nothing, as busy as this machine is: the longest of all.
+	// baseline is the longest duration of a trivial honest program. It measures how busy this
+	// machine is.
 	baseline time.Duration
 }
 
@@ -37,7 +39,8 @@ func newSuite(b sandbox.Backend) *suite {
 	return &suite{backend: b, brief: brief, watched: !brief && len(b.Notes()) > 0}
 }
 
-// Watched tries what is different where there are no cgroups, on a backend that was opened without; the caller closes it.
+// Watched runs the tests that differ without cgroups. The backend must have been opened without
+// them; the caller closes it.
 func Watched(t *testing.T, b sandbox.Backend) {
 	t.Helper()
 	s := newSuite(b)
@@ -47,8 +50,8 @@ func Watched(t *testing.T, b sandbox.Backend) {
 	s.exceedAll(t, excessMemory())
 }
 
-// Conformance tries all that a sandbox must hold, on the backend that open opens; the suite closes it. The test that calls
-// it is not parallel.
+// Conformance tests everything that a sandbox must guarantee, on the backend that open opens. It
+// closes the backend. The calling test must not be parallel.
 func Conformance(t *testing.T, open func(testing.TB) sandbox.Backend) {
 	t.Helper()
 	if os.Getenv(victimVariable) != "" {
@@ -56,9 +59,9 @@ func Conformance(t *testing.T, open func(testing.TB) sandbox.Backend) {
 		return
 	}
 	h := newHost(t)
-	t.Setenv("PARLEY_CANARY", h.canary) // in whatever environment a sandbox inherits
+	t.Setenv("PARLEY_CANARY", h.canary) // present in any environment that a sandbox inherits
 	temporary := t.TempDir()
-	t.Setenv("TMPDIR", temporary) // whatever a backend keeps on the host lies here
+	t.Setenv("TMPDIR", temporary) // contains any file that a backend keeps on the host
 	known := map[int]bool{}
 	for _, p := range descendants(os.Getpid(), nil) {
 		known[p.pid] = true
@@ -83,7 +86,8 @@ func Conformance(t *testing.T, open func(testing.TB) sandbox.Backend) {
 	}
 }
 
-// deviceNodes are owner, mode and number of what sandboxes may show of the host's devices. Their owner may give them away.
+// deviceNodes returns owner, mode and number of the host's devices that sandboxes may show. A
+// device's owner could change them.
 func deviceNodes(t *testing.T) []string {
 	t.Helper()
 	var found []string
@@ -97,7 +101,7 @@ func deviceNodes(t *testing.T) []string {
 	return found
 }
 
-// nothingLeft looks for whatever a closed backend may have left behind on the host.
+// nothingLeft checks that a closed backend has left nothing on the host.
 func nothingLeft(t *testing.T, known map[int]bool, groups []string, temporary string) {
 	t.Helper()
 	if left := gone(t.Context(), func() []process { return descendants(os.Getpid(), known) }); left != nil {
@@ -120,10 +124,10 @@ func nothingLeft(t *testing.T, known map[int]bool, groups []string, temporary st
 	}
 }
 
-// python opens an interpreter with these limits, until the test's end.
+// python opens an interpreter with these limits until the end of the test.
 func (s *suite) python(t *testing.T, limits sandbox.Limits) *python.Interpreter {
 	t.Helper()
-	warm := 2 // as services have it: sandboxes that wait, and others when none does
+	warm := 2 // as in production: some sandboxes are warm, others are started on demand
 	if s.brief {
 		warm = 0
 	}
@@ -139,20 +143,21 @@ func (s *suite) python(t *testing.T, limits sandbox.Limits) *python.Interpreter 
 	return in
 }
 
-// roomy are limits that no honest program of the suite comes near, however busy the machine is.
-func roomy() sandbox.Limits {
+// wideLimits are limits that no honest program of the suite approaches, however busy the machine
+// is.
+func wideLimits() sandbox.Limits {
 	return sandbox.Limits{
 		CPU: 30 * time.Second, Wall: 90 * time.Second, Memory: 512 << 20, Processes: 64, Files: 64 << 20, FileCount: 10_000, Output: 1 << 20,
 	}
 }
 
-// patience bounds one run of the suite beyond all limits: what takes longer hangs.
-const patience = time.Minute
+// runTimeout limits one run of the suite. A longer run hangs.
+const runTimeout = time.Minute
 
-// run runs a program that must come to its end.
+// run runs a program that must finish.
 func run(t *testing.T, in *python.Interpreter, p python.Program) python.Outcome {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), runTimeout)
 	defer cancel()
 	outcome, err := in.Run(ctx, p)
 	if err != nil {
@@ -164,18 +169,20 @@ func run(t *testing.T, in *python.Interpreter, p python.Program) python.Outcome 
 func (s *suite) mustFail(t *testing.T) {
 	before := s.host.reached.Load()
 	attempts := slices.Concat(deniedCalls(), deniedArguments(), deniedSockets(), deniedOnHost(t, s.host))
-	outcome := run(t, s.python(t, roomy()), python.Program{Code: attemptCode(attempts)})
+	outcome := run(t, s.python(t, wideLimits()), python.Program{Code: attemptCode(attempts)})
+
 	found, err := results(outcome.Stdout)
 	if err != nil || outcome.Failed() {
 		t.Fatalf("making the attempts: %v %+v", err, outcome)
 	}
+
 	for _, a := range attempts {
 		t.Run(a.name, func(t *testing.T) {
 			r, ok := found[a.name]
 			if !ok {
 				t.Fatal("the attempt was not made")
 			}
-			if s.brief && a.fatal { // such calls never come to the filter: they are none to gVisor
+			if s.brief && a.fatal { // gVisor rejects such calls before its filter
 				a.must = ""
 			}
 			err := a.escaped(r)
@@ -187,6 +194,7 @@ func (s *suite) mustFail(t *testing.T) {
 			}
 		})
 	}
+
 	if reached := s.host.reached.Load() - before; reached > 0 {
 		t.Errorf("servers of this host were reached %d times", reached)
 	}

@@ -13,7 +13,8 @@ import (
 	"testing"
 )
 
-// TestControls makes the attempts where nothing isolates them. What does not succeed here would pass in any sandbox.
+// TestControls makes the attempts without isolation. An attempt that fails there would pass in any
+// sandbox.
 func TestControls(t *testing.T) {
 	h := newHost(t)
 	t.Setenv("PARLEY_CANARY", h.canary)
@@ -25,7 +26,7 @@ func TestControls(t *testing.T) {
 	}
 	found := unisolated(t, attempts)
 	bare := privileged()
-	for _, a := range attempts { //nolint:paralleltest // what they look at is there already
+	for _, a := range attempts { //nolint:paralleltest // the objects already exist
 		t.Run(a.name, func(t *testing.T) {
 			r, ok := found[a.name]
 			switch {
@@ -35,7 +36,7 @@ func TestControls(t *testing.T) {
 				t.Fatalf("the attempt is broken: %s", r)
 			case a.escaped(r) != nil:
 				return
-			case a.needs == luck, a.needs == privileges && bare != nil:
+			case a.needs == optional, a.needs == privileges && bare != nil:
 				t.Logf("this host refuses it as well (%s), so its refusal in a sandbox says less here", r)
 			default:
 				t.Errorf("was refused without a sandbox: %s", r)
@@ -44,7 +45,8 @@ func TestControls(t *testing.T) {
 	}
 }
 
-// TestControlNeighbours lets the two neighbours look for each other where nothing is between them: they must find everything.
+// TestControlNeighbours lets the two neighbours search for each other without isolation. They must
+// find everything.
 func TestControlNeighbours(t *testing.T) {
 	t.Parallel()
 	mine, others, folder := newMark(), newMark(), t.TempDir()
@@ -62,7 +64,8 @@ func TestControlNeighbours(t *testing.T) {
 	}
 }
 
-// TestControlMarks looks for processes that are known to live, as the suite looks for those that must not.
+// TestControlMarks searches for live processes in the way in which the suite searches for remaining
+// ones.
 func TestControlMarks(t *testing.T) {
 	t.Parallel()
 	mark := newMark()
@@ -85,16 +88,17 @@ func TestControlMarks(t *testing.T) {
 	}
 }
 
-// TestGeneratedPrograms asks the questions of a storm without a sandbox: their answers must be right.
+// TestGeneratedPrograms runs the programs of a storm without a sandbox. Their answers must be
+// right.
 func TestGeneratedPrograms(t *testing.T) {
 	t.Parallel()
 	h := &host{canary: "canary"}
 	if !slices.Equal(generateHonest(7, 50), generateHonest(7, 50)) {
-		t.Error("the same seed makes other questions")
+		t.Error("the same seed generates other questions")
 	}
 	if one, other := generateHostile(7, 50, "/x", h), generateHostile(8, 50, "/x", h); one[3].code != generateHostile(7, 50, "/x", h)[3].code ||
 		slices.EqualFunc(one, other, func(a, b excess) bool { return a.code == b.code }) {
-		t.Error("seeds do not tell programs apart")
+		t.Error("different seeds generate the same programs")
 	}
 	for _, q := range generateHonest(7, 16) {
 		command := exec.CommandContext(t.Context(), interpreter, "-I", "-S", "-X", "utf8", "-c", q.code)
@@ -105,7 +109,7 @@ func TestGeneratedPrograms(t *testing.T) {
 	}
 }
 
-// program is a Python of this host.
+// program is a Python process of this host.
 type program struct {
 	stdin  io.WriteCloser
 	stdout io.Reader
@@ -117,7 +121,7 @@ func (p program) Stdout() io.Reader     { return p.stdout }
 func startProgram(t *testing.T, code string, args ...string) program {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), interpreter, slices.Concat([]string{"-I", "-S", "-c", code}, args)...)
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // with its children it is ended as a group
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it is ended with its children as a group
 	stdin, err := command.StdinPipe()
 	if err != nil {
 		t.Fatalf("opening a pipe: %v", err)
@@ -136,7 +140,7 @@ func startProgram(t *testing.T, code string, args ...string) program {
 	return program{stdin: stdin, stdout: stdout}
 }
 
-// unisolated makes attempts in a Python of this host.
+// unisolated makes attempts in a Python process of this host.
 func unisolated(t *testing.T, attempts []attempt) map[string]result {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), interpreter, "-I", "-S", "-")

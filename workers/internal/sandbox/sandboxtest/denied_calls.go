@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// deniedCalls are system calls that the filter refuses, whatever their arguments: these are such that nothing happens where it
-// does not. Under gVisor the same filter stands before its own kernel.
+// deniedCalls are system calls that the filter refuses regardless of their arguments. The arguments
+// are harmless if a call is executed. In gVisor, the same filter precedes its own kernel.
 func deniedCalls() []attempt {
 	calls := slices.Concat(callsOnProcesses(), callsOnSystem())
 	for i, c := range calls {
@@ -22,9 +22,10 @@ func deniedCalls() []attempt {
 	return calls
 }
 
-const bad = 1 // no address of anything
+const bad = 1 // not a valid address
 
-// callsOnProcesses reach other processes, namespaces, and parts of the kernel that few programs use.
+// callsOnProcesses are calls that affect other processes, namespaces, and rarely used parts of the
+// kernel.
 func callsOnProcesses() []attempt {
 	return []attempt{
 		{call: "process_vm_readv", args: []any{-1, 0, 0, 0, 0, 1}},
@@ -44,19 +45,19 @@ func callsOnProcesses() []attempt {
 		{call: "fspick", args: []any{-1, bad, 0}, needs: privileges},
 		{call: "mount_setattr", args: []any{-1, bad, 0, bad, 0}},
 		{call: "setns", args: []any{-1, 0}},
-		{call: "bpf", args: []any{99, bad, 8}, needs: luck},
-		{call: "keyctl", args: []any{9999, 0, 0, 0, 0}, needs: luck},
-		{call: "add_key", args: []any{bad, bad, 0, 0, 0}, needs: luck},
-		{call: "request_key", args: []any{bad, bad, 0, 0}, needs: luck},
-		{call: "io_uring_setup", args: []any{0, bad}, needs: luck},
-		{call: "io_uring_enter", args: []any{-1, 0, 0, 0, 0, 0}, needs: luck},
-		{call: "io_uring_register", args: []any{-1, 99, 0, 0}, needs: luck},
-		{call: "userfaultfd", args: []any{0x7fff0000}, needs: luck},
-		{call: "perf_event_open", args: []any{bad, 0, 0, -1, 0}, needs: luck},
+		{call: "bpf", args: []any{99, bad, 8}, needs: optional},
+		{call: "keyctl", args: []any{9999, 0, 0, 0, 0}, needs: optional},
+		{call: "add_key", args: []any{bad, bad, 0, 0, 0}, needs: optional},
+		{call: "request_key", args: []any{bad, bad, 0, 0}, needs: optional},
+		{call: "io_uring_setup", args: []any{0, bad}, needs: optional},
+		{call: "io_uring_enter", args: []any{-1, 0, 0, 0, 0, 0}, needs: optional},
+		{call: "io_uring_register", args: []any{-1, 99, 0, 0}, needs: optional},
+		{call: "userfaultfd", args: []any{0x7fff0000}, needs: optional},
+		{call: "perf_event_open", args: []any{bad, 0, 0, -1, 0}, needs: optional},
 	}
 }
 
-// callsOnSystem change the machine.
+// callsOnSystem are calls that change the machine.
 func callsOnSystem() []attempt {
 	return []attempt{
 		{call: "kexec_load", args: []any{0, 1 << 20, bad, 0xfff0}, needs: privileges},
@@ -65,9 +66,9 @@ func callsOnSystem() []attempt {
 		{call: "finit_module", args: []any{-1, bad, 0}, needs: privileges},
 		{call: "delete_module", args: []any{bad, 0}, needs: privileges},
 		{call: "open_by_handle_at", args: []any{-1, bad, 0}, needs: privileges},
-		{call: "name_to_handle_at", args: []any{-1, bad, bad, bad, 0}, needs: luck},
-		{call: "quotactl", args: []any{-1, bad, 0, 0}, needs: luck},
-		{call: "quotactl_fd", args: []any{-1, -1, 0, 0}, needs: luck},
+		{call: "name_to_handle_at", args: []any{-1, bad, bad, bad, 0}, needs: optional},
+		{call: "quotactl", args: []any{-1, bad, 0, 0}, needs: optional},
+		{call: "quotactl_fd", args: []any{-1, -1, 0, 0}, needs: optional},
 		{call: "acct", args: []any{bad}, needs: privileges},
 		{call: "swapon", args: []any{bad, 0}, needs: privileges},
 		{call: "swapoff", args: []any{bad}, needs: privileges},
@@ -75,19 +76,19 @@ func callsOnSystem() []attempt {
 		{call: "settimeofday", args: []any{bad, 0}},
 		{call: "clock_settime", args: []any{0, bad}},
 		{call: "clock_adjtime", args: []any{0, bad}},
-		{call: "syslog", args: []any{99, 0, 0}, needs: luck},
-		{call: "move_pages", args: []any{0, 1, bad, 0, 0, 99}, needs: luck},
-		{call: "migrate_pages", args: []any{0, 0, bad, bad}, needs: luck},
-		{call: "mbind", args: []any{bad, 0, 0, 0, 0, 0}, needs: luck},
-		{call: "set_mempolicy", args: []any{99, 0, 0}, needs: luck},
+		{call: "syslog", args: []any{99, 0, 0}, needs: optional},
+		{call: "move_pages", args: []any{0, 1, bad, 0, 0, 99}, needs: optional},
+		{call: "migrate_pages", args: []any{0, 0, bad, bad}, needs: optional},
+		{call: "mbind", args: []any{bad, 0, 0, 0, 0, 0}, needs: optional},
+		{call: "set_mempolicy", args: []any{99, 0, 0}, needs: optional},
 		{call: "fanotify_init", args: []any{-1, 0}, needs: privileges},
 		{call: "memfd_secret", args: []any{-2}},
 		{call: "sethostname", args: []any{bad, 5}, needs: privileges},
 		{call: "setdomainname", args: []any{bad, 5}, needs: privileges},
 		{call: "personality", args: []any{0x0040000}},
-		{call: "iopl", args: []any{99}, needs: luck},
-		{call: "ioperm", args: []any{1 << 20, 1, 1}, needs: luck},
-		{call: "clone3", args: []any{bad, 8}, must: "ENOSYS", needs: luck},
+		{call: "iopl", args: []any{99}, needs: optional},
+		{call: "ioperm", args: []any{1 << 20, 1, 1}, needs: optional},
+		{call: "clone3", args: []any{bad, 8}, must: "ENOSYS", needs: optional},
 		{call: "sendfile", args: []any{-1, -1, 0, 1}},
 	}
 }
@@ -97,19 +98,19 @@ func deniedArguments() []attempt {
 	attempts := []attempt{
 		{
 			name: "calls/other convention: int 0x80", probe: "machine", args: []any{"b814000000cd804898c3"},
-			must: "SIGSYS", needs: luck, fatal: true,
+			must: "SIGSYS", needs: optional, fatal: true,
 		},
 		{
 			name: "calls/other convention: x32", probe: "machine", args: []any{"b8270000400f05c3"},
-			must: "SIGSYS", needs: luck, fatal: true,
+			must: "SIGSYS", needs: optional, fatal: true,
 		},
-		{name: "calls/clone3 with a user namespace", probe: "cloned3", args: []any{unix.CLONE_NEWUSER}, must: "ENOSYS", needs: luck},
+		{name: "calls/clone3 with a user namespace", probe: "cloned3", args: []any{unix.CLONE_NEWUSER}, must: "ENOSYS", needs: optional},
 		{name: "ptrace/of itself by its parent", probe: "traced", args: []any{0}, must: "EPERM"},
 		{name: "ptrace/attach", probe: "traced", args: []any{unix.PTRACE_ATTACH}, must: "EPERM"},
 		{name: "ptrace/seize", probe: "traced", args: []any{unix.PTRACE_SEIZE}, must: "EPERM"},
 		{name: "ptrace/process_vm_readv of a child", probe: "other_memory", args: []any{"process_vm_readv"}, must: "EPERM"},
 		{name: "ptrace/process_vm_writev of a child", probe: "other_memory", args: []any{"process_vm_writev"}, must: "EPERM"},
-		{name: "keys/add_key", probe: "key", must: "EPERM", needs: luck},
+		{name: "keys/add_key", probe: "key", must: "EPERM", needs: optional},
 	}
 	for name, flag := range map[string]int{
 		"user": unix.CLONE_NEWUSER, "mount": unix.CLONE_NEWNS, "pid": unix.CLONE_NEWPID, "network": unix.CLONE_NEWNET,
@@ -117,7 +118,7 @@ func deniedArguments() []attempt {
 	} {
 		needs := privileges
 		if flag == unix.CLONE_NEWUSER {
-			needs = luck // some distributions keep it from everyone
+			needs = optional // some distributions disable it
 		}
 		attempts = append(
 			attempts,
@@ -128,12 +129,12 @@ func deniedArguments() []attempt {
 	return slices.Concat(attempts, deniedFlags(), deniedControls())
 }
 
-// deniedFlags are flags of calls that everyone makes, and calls that are only said to be made.
+// deniedFlags are flags of common calls, and calls that are only pretended.
 func deniedFlags() []attempt {
 	attempts := []attempt{
 		{name: "flags/preadv2", call: "preadv2", args: []any{-1, 0, 0, 0, 0, unix.RWF_HIPRI}, must: "EPERM"},
 		{name: "flags/pwritev2", call: "pwritev2", args: []any{-1, 0, 0, 0, 0, unix.RWF_SYNC}, must: "EPERM"},
-		{name: "flags/out-of-band data sent", probe: "out_of_band", args: []any{true}, must: "EPERM", needs: luck},
+		{name: "flags/out-of-band data sent", probe: "out_of_band", args: []any{true}, must: "EPERM", needs: optional},
 		{name: "flags/out-of-band data received", probe: "out_of_band", args: []any{false}, must: "EPERM"},
 		{name: "locks/flock", probe: "locks", args: []any{interpreter}, ownKernel: ownInodes},
 	}
@@ -149,8 +150,8 @@ func deniedFlags() []attempt {
 	return attempts
 }
 
-// deniedControls are the requests that put characters into terminals. Bits above the lowest 32 are nothing to the kernel, so
-// they must be nothing to the filter.
+// deniedControls are the requests that insert characters into terminals. The kernel ignores bits
+// above the lowest 32, so the filter must ignore them too.
 func deniedControls() []attempt {
 	var attempts []attempt
 	for name, request := range map[string]int{"TIOCSTI": unix.TIOCSTI, "TIOCLINUX": unix.TIOCLINUX} {
@@ -165,11 +166,12 @@ func deniedControls() []attempt {
 	}
 	return append(
 		attempts,
-		attempt{name: "terminal/TIOCSTI on a terminal of its own", probe: "ioctl", args: []any{unix.TIOCSTI, "terminal"}, needs: luck},
+		attempt{name: "terminal/TIOCSTI on a terminal of its own", probe: "ioctl", args: []any{unix.TIOCSTI, "terminal"}, needs: optional},
 	)
 }
 
-// deniedSockets are kinds of sockets that reach beyond a sandbox, or into rarely used parts of the kernel.
+// deniedSockets are kinds of sockets that reach beyond a sandbox, or into rarely used parts of the
+// kernel.
 func deniedSockets() []attempt {
 	var attempts []attempt
 	for _, s := range []struct {
@@ -179,20 +181,20 @@ func deniedSockets() []attempt {
 	}{
 		{name: "tcp", family: unix.AF_INET, kind: unix.SOCK_STREAM},
 		{name: "udp", family: unix.AF_INET, kind: unix.SOCK_DGRAM},
-		{name: "icmp", family: unix.AF_INET, kind: unix.SOCK_DGRAM, protocol: unix.IPPROTO_ICMP, needs: luck},
+		{name: "icmp", family: unix.AF_INET, kind: unix.SOCK_DGRAM, protocol: unix.IPPROTO_ICMP, needs: optional},
 		{name: "tcp6", family: unix.AF_INET6, kind: unix.SOCK_STREAM},
 		{name: "udp6", family: unix.AF_INET6, kind: unix.SOCK_DGRAM},
 		{name: "raw", family: unix.AF_INET, kind: unix.SOCK_RAW, protocol: unix.IPPROTO_TCP, needs: privileges},
 		{name: "raw6", family: unix.AF_INET6, kind: unix.SOCK_RAW, protocol: unix.IPPROTO_TCP, needs: privileges},
 		{name: "netlink", family: unix.AF_NETLINK, kind: unix.SOCK_RAW},
-		{name: "netlink audit", family: unix.AF_NETLINK, kind: unix.SOCK_RAW, protocol: unix.NETLINK_AUDIT, needs: luck},
+		{name: "netlink audit", family: unix.AF_NETLINK, kind: unix.SOCK_RAW, protocol: unix.NETLINK_AUDIT, needs: optional},
 		{name: "packet", family: unix.AF_PACKET, kind: unix.SOCK_RAW, needs: privileges},
 		{name: "vsock", family: unix.AF_VSOCK, kind: unix.SOCK_STREAM},
 		{name: "alg", family: unix.AF_ALG, kind: unix.SOCK_SEQPACKET},
 		{name: "xdp", family: unix.AF_XDP, kind: unix.SOCK_RAW, needs: privileges},
 		{name: "key", family: unix.AF_KEY, kind: unix.SOCK_RAW, needs: privileges},
-		{name: "can", family: unix.AF_CAN, kind: unix.SOCK_RAW, needs: luck},
-		{name: "bluetooth", family: unix.AF_BLUETOOTH, kind: unix.SOCK_RAW, needs: luck},
+		{name: "can", family: unix.AF_CAN, kind: unix.SOCK_RAW, needs: optional},
+		{name: "bluetooth", family: unix.AF_BLUETOOTH, kind: unix.SOCK_RAW, needs: optional},
 		{name: "tipc", family: unix.AF_TIPC, kind: unix.SOCK_STREAM},
 		{name: "rds", family: unix.AF_RDS, kind: unix.SOCK_SEQPACKET},
 		{name: "smc", family: unix.AF_SMC, kind: unix.SOCK_STREAM},

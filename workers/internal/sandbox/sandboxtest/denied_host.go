@@ -17,10 +17,10 @@ import (
 
 const (
 	ownDevices = "the device is of the sandbox's own kernel, which answers it by itself"
-	ownInodes  = "locks and syncs are the own kernel's, whose inodes nobody else has"
+	ownInodes  = "locks and syncs belong to the sandbox's own kernel, whose inodes are private"
 )
 
-// deniedOnHost is everything that would reach the host, past the filter.
+// deniedOnHost are attempts to reach the host that do not depend on the filter.
 func deniedOnHost(t *testing.T, h *host) []attempt {
 	t.Helper()
 	return slices.Concat(h.deniedFiles(t), deniedWrites(h), h.deniedProcesses(), deniedPrivileges(t), h.deniedNetwork())
@@ -37,18 +37,18 @@ func (h *host) deniedFiles(t *testing.T) []attempt {
 		attempts,
 		attempt{name: "files/by many parents", probe: "upwards", args: []any{file, h.canary}},
 		attempt{name: "files/by a link", probe: "by_link", args: []any{file, h.canary}},
-		attempt{name: "files/by a descriptor left open", probe: "by_descriptor", args: []any{file, h.canary}, here: true},
-		attempt{name: "files/by a handle", probe: "by_handle", args: []any{file, h.canary}, needs: luck},
+		attempt{name: "files/by a descriptor left open", probe: "by_descriptor", args: []any{file, h.canary}, inline: true},
+		attempt{name: "files/by a handle", probe: "by_handle", args: []any{file, h.canary}, needs: optional},
 		attempt{name: "files/anywhere", probe: "search", args: []any{[]string{"/"}, h.canary}, control: []any{h.folders, h.canary}},
 		attempt{name: "files/shadow", probe: "read", args: []any{"/etc/shadow", ""}, needs: privileges},
 		attempt{name: "files/of root", probe: "listing", args: []any{"/root"}, needs: privileges},
-		attempt{name: "files/the resolver's", probe: "read", args: []any{"/etc/resolv.conf", ""}, needs: luck},
-		attempt{name: "files/descriptors left open", probe: "descriptors", args: []any{[]int{0, 1, 2}}, here: true},
+		attempt{name: "files/the resolver's", probe: "read", args: []any{"/etc/resolv.conf", ""}, needs: optional},
+		attempt{name: "files/descriptors left open", probe: "descriptors", args: []any{[]int{0, 1, 2}}, inline: true},
 	)
 	for _, folder := range []string{"/var", "/home", "/opt", "/srv", "/boot", "/mnt", "/media", "/run", "/sys/fs/cgroup", "/dev/pts"} {
-		needs := luck
+		needs := optional
 		if folder == "/var" {
-			needs = nothing
+			needs = nothingNeeded
 		}
 		a := attempt{name: "files/listing of " + folder, probe: "listing", args: []any{folder}, needs: needs}
 		if strings.HasPrefix(folder, "/dev/") {
@@ -56,6 +56,7 @@ func (h *host) deniedFiles(t *testing.T) []attempt {
 		}
 		attempts = append(attempts, a)
 	}
+
 	devices := []string{"null", "zero", "full", "random", "urandom", "shm", "fd", "stdin", "stdout", "stderr"}
 	attempts = append(attempts, attempt{name: "files/devices", probe: "beyond", args: []any{"/dev", devices}, ownKernel: ownDevices})
 	for name, content := range hostFiles(t) {
@@ -65,17 +66,17 @@ func (h *host) deniedFiles(t *testing.T) []attempt {
 	return attempts
 }
 
-// short is a path without what is random in it.
+// short returns a path without its random part.
 func short(path string, h *host) string { return strings.ReplaceAll(path, h.canary, "canary") }
 
-// hostFiles are files of this host that a sandbox may have by name, but not with this content.
+// hostFiles are files of this host whose names may exist in a sandbox, but with other contents.
 func hostFiles(t *testing.T) map[string][]byte {
 	t.Helper()
-	here, err := os.Getwd()
+	inline, err := os.Getwd()
 	if err != nil {
 		t.Fatalf("finding the folder of the tests: %v", err)
 	}
-	sources, _ := filepath.Glob(filepath.Join(here, "*.go"))
+	sources, _ := filepath.Glob(filepath.Join(inline, "*.go"))
 	found := map[string][]byte{}
 	for _, name := range append(sources[:1], "/etc/passwd", "/etc/group") {
 		content, err := os.ReadFile(name)
@@ -87,27 +88,28 @@ func hostFiles(t *testing.T) map[string][]byte {
 	return found
 }
 
-// deniedWrites are changes to anything that does not end with the sandbox.
+// deniedWrites are changes that would outlive the sandbox.
 func deniedWrites(h *host) []attempt {
-	// /work and /tmp are the program's own; so is /dev/shm, which counts as memory.
+	// /work, /tmp and /dev/shm belong to the program.
 	own := []string{"/work", "/tmp", "/dev/shm", "/proc", "/sys"}
 	attempts := []attempt{
 		{name: "writes/anywhere", probe: "writable", args: []any{[]string{"/"}, own}, control: []any{h.folders, []string{}}},
-		{name: "writes/memory of the kernel", probe: "writes", args: []any{"/dev/mem"}, needs: luck},
+		{name: "writes/memory of the kernel", probe: "writes", args: []any{"/dev/mem"}, needs: optional},
 		{name: "writes/block device", probe: "device", args: []any{"block", 254, 0}, needs: privileges},
 		{name: "writes/character device", probe: "device", args: []any{"character", 1, 3}, needs: privileges},
-		{name: "writes/userfaultfd device", probe: "writes", args: []any{"/dev/userfaultfd"}, needs: luck},
-		{name: "writes/fuse", probe: "writes", args: []any{"/dev/fuse"}, needs: luck, ownKernel: ownDevices},
+		{name: "writes/userfaultfd device", probe: "writes", args: []any{"/dev/userfaultfd"}, needs: optional},
+		{name: "writes/fuse", probe: "writes", args: []any{"/dev/fuse"}, needs: optional, ownKernel: ownDevices},
 	}
+
 	for _, path := range []string{
 		"/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe", "/proc/sys/vm/overcommit_memory", "/proc/sysrq-trigger",
 		"/proc/self/oom_score_adj", "/sys/kernel/uevent_helper", "/sys/power/state", "/sys/fs/cgroup/cgroup.procs",
 	} {
-		attempts = append(attempts, attempt{name: "writes" + path, probe: "writes", args: []any{path}, needs: luck})
+		attempts = append(attempts, attempt{name: "writes" + path, probe: "writes", args: []any{path}, needs: optional})
 	}
 	for i := range attempts {
 		if attempts[i].args[0] == "/proc/self/oom_score_adj" {
-			attempts[i].needs = nothing
+			attempts[i].needs = nothingNeeded
 		}
 	}
 	return attempts
@@ -121,13 +123,14 @@ func (h *host) deniedProcesses() []attempt {
 		{name: "processes/listing", probe: "listed", args: []any{h.pids}},
 		{name: "processes/signals", probe: "reach", args: []any{h.pids}},
 		{name: "processes/shared memory", probe: "shared_memory", args: []any{h.shm}},
-		{name: "processes/message queue", probe: "queue", args: []any{h.queue}, needs: luck},
+		{name: "processes/message queue", probe: "queue", args: []any{h.queue}, needs: optional},
 		{name: "processes/variables of this environment", probe: "variables", args: []any{variables()}},
 	}
 	return attempts
 }
 
-// variables are the hashes of this process's environment, without those that say nothing of the host.
+// variables returns hashes of this process's environment, without variables that reveal nothing
+// about the host.
 func variables() map[string]string {
 	found := map[string]string{}
 	for _, entry := range os.Environ() {
@@ -141,15 +144,17 @@ func variables() map[string]string {
 	return found
 }
 
-// deniedPrivileges are ways to become more than one is.
+// deniedPrivileges are ways to gain privileges.
 func deniedPrivileges(t *testing.T) []attempt {
 	t.Helper()
 	name, err := os.Hostname()
 	if err != nil {
 		t.Fatalf("finding the host's name: %v", err)
 	}
-	// Core files, processor time, address space, processes, files: each limited, and by nobody raised.
+	// Core files, processor time, address space, processes, open files, file size: each is limited
+	// and cannot be raised.
 	limits := []int{unix.RLIMIT_CORE, unix.RLIMIT_CPU, unix.RLIMIT_AS, unix.RLIMIT_NPROC, unix.RLIMIT_NOFILE, unix.RLIMIT_FSIZE}
+
 	root := func(name string, args ...any) attempt {
 		return attempt{name: "privileges/" + name, probe: "becomes", args: slices.Concat([]any{name}, args), needs: privileges}
 	}
@@ -159,16 +164,16 @@ func deniedPrivileges(t *testing.T) []attempt {
 		root("setgroups", 0, 0),
 		{name: "privileges/no_new_privs", probe: "may_gain"},
 		{name: "privileges/capabilities", probe: "capabilities"},
-		{name: "privileges/limits that nobody set", probe: "unlimited", args: []any{limits}},
+		{name: "privileges/limits that are not set", probe: "unlimited", args: []any{limits}},
 		{
-			name: "privileges/limits raised", probe: "raised", args: []any{limits, 0}, needs: luck,
+			name: "privileges/limits raised", probe: "raised", args: []any{limits, 0}, needs: optional,
 			control: []any{[]int{unix.RLIMIT_NPROC}, 512},
 		},
 		{name: "privileges/name of the host", probe: "named", args: []any{name}},
 	}
 }
 
-// deniedNetwork are servers of this host, and names.
+// deniedNetwork are connections to servers of this host, and name lookups.
 func (h *host) deniedNetwork() []attempt {
 	var attempts []attempt
 	for _, address := range h.unix {

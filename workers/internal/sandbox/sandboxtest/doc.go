@@ -1,7 +1,9 @@
-// Package sandboxtest is what each sandbox.Backend must pass: programs that try for real what must fail, programs that use
-// more than they may, honest programs that must not notice, and all of them at once. Hostile programs are Python and run
-// through python.Interpreter, as those of agents do.
+// Package sandboxtest is the test suite of sandbox.Backend. It runs programs that try what must
+// fail, programs that exceed their limits, honest programs that must be unaffected, and all of them
+// simultaneously. Hostile programs are Python programs run through python.Interpreter, like those
+// of agents.
 //
-// A check that cannot fail is worth nothing, so this package's own tests run the attempts without a sandbox, where each must
-// succeed (see controls_test.go), and look for processes that are known to live.
+// A check that cannot fail proves nothing. This package's own tests therefore run the attempts
+// without a sandbox, where each must succeed (see controls_test.go), and search for processes that
+// are known to be alive.
 package sandboxtest

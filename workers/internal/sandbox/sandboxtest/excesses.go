@@ -10,23 +10,23 @@ import (
 	"parley/workers/internal/sandbox/python"
 )
 
-// exceeding is what the programs share. None goes on for ever where a limit does not hold: they stop at many times the limit, and
-// say so, for the sake of the machine that the tests run on.
+// exceedHelpers are the helpers of the programs. If a limit does not work, a program stops at many
+// times the limit and prints unlimitedSign, to protect the machine that runs the tests.
 //
 //go:embed probes/exceed.py
-var exceeding string
+var exceedHelpers string
 
-// unlimitedSign is what they then print.
+// unlimitedSign is printed by a program that was not limited.
 const unlimitedSign = "UNLIMITED"
 
 const (
-	none      = sandbox.Limit("")
-	cpu       = sandbox.LimitCPU
-	wall      = sandbox.LimitWall
-	memory    = sandbox.LimitMemory
-	processed = sandbox.LimitProcesses
-	filed     = sandbox.LimitFiles
-	printed   = sandbox.LimitOutput
+	none         = sandbox.Limit("")
+	cpu          = sandbox.LimitCPU
+	wall         = sandbox.LimitWall
+	memory       = sandbox.LimitMemory
+	processLimit = sandbox.LimitProcesses
+	fileLimit    = sandbox.LimitFiles
+	outputLimit  = sandbox.LimitOutput
 )
 
 func excesses() []excess {
@@ -37,56 +37,56 @@ func excesses() []excess {
 	return all
 }
 
-func either(limits ...sandbox.Limit) []sandbox.Limit { return limits }
+func limits(limits ...sandbox.Limit) []sandbox.Limit { return limits }
 
 func excessProcesses() []excess {
 	return []excess{
-		{name: "fork bomb", code: "bomb(patient=False)", limit: either(processed), slow: either(cpu, memory), brief: true},
+		{name: "fork bomb", code: "bomb(patient=False)", limit: limits(processLimit), slow: limits(cpu, memory), brief: true},
 		{
-			name: "fork bomb that never gives up", code: "bomb(patient=True)", limit: either(processed, cpu, wall),
-			slow: either(memory), brief: true,
+			name: "fork bomb that never gives up", code: "bomb(patient=True)", limit: limits(processLimit, cpu, wall),
+			slow: limits(memory), brief: true,
 		},
-		{name: "fork bomb of daemons", code: "bomb(patient=True, daemon=True)", limit: either(processed, cpu, wall)},
-		{name: "thread bomb", code: "threads()", limit: either(processed), slow: either(cpu), brief: true},
-		{name: "thread bomb that never gives up", code: "threads(patient=True)", limit: either(processed, cpu, wall)},
-		{name: "dead children that nobody buries", code: "zombies()", limit: either(processed)},
-		{name: "programs that start programs", code: "chain('MARK')", limit: either(processed, cpu, wall, memory)},
+		{name: "fork bomb of daemons", code: "bomb(patient=True, daemon=True)", limit: limits(processLimit, cpu, wall)},
+		{name: "thread bomb", code: "threads()", limit: limits(processLimit), slow: limits(cpu), brief: true},
+		{name: "thread bomb that never gives up", code: "threads(patient=True)", limit: limits(processLimit, cpu, wall)},
+		{name: "dead children that no process reaps", code: "zombies()", limit: limits(processLimit)},
+		{name: "programs that start programs", code: "chain('MARK')", limit: limits(processLimit, cpu, wall, memory)},
 	}
 }
 
 func excessMemory() []excess {
 	return []excess{
-		{name: "100 GB in one piece", code: "bytearray(100 << 30)", limit: either(memory), brief: true},
-		{name: "100 GB in small pieces", code: "pieces(1 << 20)", limit: either(memory)},
-		{name: "100 GB in very small pieces", code: "pieces(1 << 9)", limit: either(memory, cpu)},
-		{name: "memory whose want is caught", code: "pieces(1 << 20, patient=True)", limit: either(memory, cpu, wall)},
-		{name: "shared memory", code: "mapped(shared=True)", limit: either(memory), watched: either(none)},
-		{name: "shared memory that is let go of", code: "let_go()", limit: either(memory), watched: either(none), brief: true},
-		{name: "shared memory of a device", code: "let_go('/dev/zero')", limit: either(memory), watched: either(none)},
-		{name: "mapped memory", code: "mapped(shared=False)", limit: either(memory)},
-		{name: "memory in a file of its own", code: "memory_files()", limit: either(memory, filed, none)},
-		{name: "memory in many children", code: "many_children()", limit: either(memory), brief: true},
-		{name: "memory in threads' stacks", code: "stacks()", limit: either(memory, processed)},
-		{name: "memory in sockets", code: "buffers()", limit: either(memory), watched: either(none, cpu)}, // what is watched is processes'
-		{name: "recursion", code: "recursion()", limit: either(memory, none)},
+		{name: "100 GB in one piece", code: "bytearray(100 << 30)", limit: limits(memory), brief: true},
+		{name: "100 GB in small pieces", code: "pieces(1 << 20)", limit: limits(memory)},
+		{name: "100 GB in very small pieces", code: "pieces(1 << 9)", limit: limits(memory, cpu)},
+		{name: "memory whose want is caught", code: "pieces(1 << 20, patient=True)", limit: limits(memory, cpu, wall)},
+		{name: "shared memory", code: "mapped(shared=True)", limit: limits(memory), watched: limits(none)},
+		{name: "shared memory that is let go of", code: "let_go()", limit: limits(memory), watched: limits(none), brief: true},
+		{name: "shared memory of a device", code: "let_go('/dev/zero')", limit: limits(memory), watched: limits(none)},
+		{name: "mapped memory", code: "mapped(shared=False)", limit: limits(memory)},
+		{name: "memory in a file of its own", code: "memory_files()", limit: limits(memory, fileLimit, none)},
+		{name: "memory in many children", code: "many_children()", limit: limits(memory), brief: true},
+		{name: "memory in threads' stacks", code: "stacks()", limit: limits(memory, processLimit)},
+		{name: "memory in sockets", code: "buffers()", limit: limits(memory), watched: limits(none, cpu)}, // processes are watched, not sockets
+		{name: "recursion", code: "recursion()", limit: limits(memory, none)},
 	}
 }
 
 func excessFiles() []excess {
 	return []excess{
-		{name: "filling the work folder", code: "fill('/work')", limit: either(filed), brief: true},
-		{name: "filling the temporary folder", code: "fill('/tmp')", limit: either(filed)},
-		{name: "filling shared memory", code: "fill('/dev/shm')", limit: either(filed, memory)},
-		{name: "filling all folders", code: "fill('/work', '/tmp', '/dev/shm')", limit: either(filed, memory)},
-		{name: "filling by children", code: "fill_by_children('/work')", limit: either(filed)},
-		{name: "filling by removed files", code: "fill_removed('/tmp')", limit: either(filed)},
-		{name: "one file of 100 GB", code: "huge()", limit: either(filed)},
-		{name: "a million files", code: "million('/work', 'file')", limit: either(filed), slow: either(cpu), brief: true},
-		{name: "a million folders", code: "million('/tmp', 'folder')", limit: either(filed)},
-		{name: "a million links", code: "million('/work', 'link')", limit: either(filed)},
-		{name: "a million names", code: "million('/work', 'name')", limit: either(filed)},
-		{name: "a million files in shared memory", code: "million('/dev/shm', 'file')", limit: either(filed, memory)},
-		{name: "folders in folders", code: "deep('/work')", limit: either(filed)},
+		{name: "filling the work folder", code: "fill('/work')", limit: limits(fileLimit), brief: true},
+		{name: "filling the temporary folder", code: "fill('/tmp')", limit: limits(fileLimit)},
+		{name: "filling shared memory", code: "fill('/dev/shm')", limit: limits(fileLimit, memory)},
+		{name: "filling all folders", code: "fill('/work', '/tmp', '/dev/shm')", limit: limits(fileLimit, memory)},
+		{name: "filling by children", code: "fill_by_children('/work')", limit: limits(fileLimit)},
+		{name: "filling by removed files", code: "fill_removed('/tmp')", limit: limits(fileLimit)},
+		{name: "one file of 100 GB", code: "huge()", limit: limits(fileLimit)},
+		{name: "a million files", code: "million('/work', 'file')", limit: limits(fileLimit), slow: limits(cpu), brief: true},
+		{name: "a million folders", code: "million('/tmp', 'folder')", limit: limits(fileLimit)},
+		{name: "a million links", code: "million('/work', 'link')", limit: limits(fileLimit)},
+		{name: "a million names", code: "million('/work', 'name')", limit: limits(fileLimit)},
+		{name: "a million files in shared memory", code: "million('/dev/shm', 'file')", limit: limits(fileLimit, memory)},
+		{name: "folders in folders", code: "deep('/work')", limit: limits(fileLimit)},
 	}
 }
 
@@ -98,49 +98,49 @@ func excessOutput() []excess {
 		return nil
 	}
 	return []excess{
-		{name: "endless output", code: "while True: print('x' * 1000)", limit: either(cpu, wall), check: kept, brief: true},
-		{name: "endless errors", code: "while True: print('x' * 1000, file=sys.stderr)", limit: either(cpu, wall), check: kept},
-		{name: "endless output past Python", code: "while True: os.write(1, b'x' * 65536)", limit: either(cpu, wall), check: kept},
-		{name: "endless output of a child", code: "talk_in_child()", limit: either(cpu, wall), check: kept},
-		{name: "too much output", code: "print('x' * 1_000_000)", limit: either(printed), fine: true, check: kept, brief: true},
-		{name: "too much output of both", code: "both()", limit: either(printed), fine: true, check: kept},
-		{name: "an endless value", code: "'x' * 20_000_000", limit: either(none, memory), fine: true},
-		{name: "an endless exception", code: "raise ValueError('x' * 20_000_000)", limit: either(none, memory)},
+		{name: "endless output", code: "while True: print('x' * 1000)", limit: limits(cpu, wall), check: kept, brief: true},
+		{name: "endless errors", code: "while True: print('x' * 1000, file=sys.stderr)", limit: limits(cpu, wall), check: kept},
+		{name: "endless output past Python", code: "while True: os.write(1, b'x' * 65536)", limit: limits(cpu, wall), check: kept},
+		{name: "endless output of a child", code: "talk_in_child()", limit: limits(cpu, wall), check: kept},
+		{name: "too much output", code: "print('x' * 1_000_000)", limit: limits(outputLimit), fine: true, check: kept, brief: true},
+		{name: "too much output of both", code: "both()", limit: limits(outputLimit), fine: true, check: kept},
+		{name: "an endless value", code: "'x' * 20_000_000", limit: limits(none, memory), fine: true},
+		{name: "an endless exception", code: "raise ValueError('x' * 20_000_000)", limit: limits(none, memory)},
 	}
 }
 
 func excessTime() []excess {
 	return []excess{
-		{name: "sleep", code: "time.sleep(600)", limit: either(wall), brief: true},
-		{name: "sleep with its output closed", code: "os.close(1); os.close(2); time.sleep(600)", limit: either(wall)},
-		{name: "busy", code: "while True: pass", limit: either(cpu), brief: true},
-		{name: "busy in several processes", code: "busy(8)", limit: either(cpu), brief: true},
-		{name: "busy in another program", code: "another('while True: pass', 'MARK')", limit: either(cpu, none)},
-		{name: "busy in threads", code: "busy_threads()", limit: either(cpu)},
-		{name: "busy in many short processes", code: "short_processes(orphans=False)", limit: either(cpu)},
-		{name: "busy in many short orphans", code: "short_processes(orphans=True)", limit: either(cpu)},
-		{name: "busy in a library", code: "len(str(7 ** 10_000_000))", limit: either(cpu, none)},
-		{name: "busy in an expression", code: "re.match('(a*)*b', 'a' * 60)", limit: either(cpu)},
-		{name: "busy while it ends", code: "import atexit; atexit.register(spin)", limit: either(cpu, none)},
-		{name: "sleeping while it ends", code: "import atexit; atexit.register(time.sleep, 600)", limit: either(wall, none)},
+		{name: "sleep", code: "time.sleep(600)", limit: limits(wall), brief: true},
+		{name: "sleep with its output closed", code: "os.close(1); os.close(2); time.sleep(600)", limit: limits(wall)},
+		{name: "busy", code: "while True: pass", limit: limits(cpu), brief: true},
+		{name: "busy in several processes", code: "busy(8)", limit: limits(cpu), brief: true},
+		{name: "busy in another program", code: "another('while True: pass', 'MARK')", limit: limits(cpu, none)},
+		{name: "busy in threads", code: "busy_threads()", limit: limits(cpu)},
+		{name: "busy in many short processes", code: "short_processes(orphans=False)", limit: limits(cpu)},
+		{name: "busy in many short orphans", code: "short_processes(orphans=True)", limit: limits(cpu)},
+		{name: "busy in a library", code: "len(str(7 ** 10_000_000))", limit: limits(cpu, none)},
+		{name: "busy in an expression", code: "re.match('(a*)*b', 'a' * 60)", limit: limits(cpu)},
+		{name: "busy while it ends", code: "import atexit; atexit.register(spin)", limit: limits(cpu, none)},
+		{name: "sleeping while it ends", code: "import atexit; atexit.register(time.sleep, 600)", limit: limits(wall, none)},
 	}
 }
 
 func excessSignals() []excess {
 	return []excess{
-		{name: "asleep, all signals ignored", code: "deaf(); time.sleep(600)", limit: either(wall)},
-		{name: "busy, all signals ignored", code: "deaf()\nwhile True: pass", limit: either(cpu), brief: true},
-		{name: "a daemon, and a good end", code: "daemon('MARK')\nprint('done')", limit: either(none), fine: true, brief: true},
-		{name: "a daemon that holds the output", code: "daemon('MARK', close=False)\nprint('done')", limit: either(none), fine: true},
-		{name: "a busy daemon", code: "daemon('MARK', do=spin)\ntime.sleep(600)", limit: either(cpu, wall)},
-		{name: "stops itself", code: "os.kill(os.getpid(), signal.SIGSTOP)", limit: either(wall)},
-		{name: "stops its parent", code: "stop(os.getppid())", limit: either(wall), brief: true},
-		{name: "stops everything", code: "stop(-1)", limit: either(wall)},
-		{name: "kills itself", code: "os.kill(os.getpid(), signal.SIGKILL)", limit: either(none)},
-		{name: "kills its parent", code: "kill(os.getppid())", limit: either(none, wall), fatal: true, brief: true},
-		{name: "kills everything", code: "kill(-1)", limit: either(none, wall), fatal: true},
-		{name: "kills the first process", code: "kill(1)", limit: either(none, wall), fatal: true},
-		{name: "ends without a word", code: "os._exit(3)", limit: either(none)},
-		{name: "ends by a wild pointer", code: "ctypes.string_at(0)", limit: either(none)},
+		{name: "asleep, all signals ignored", code: "deaf(); time.sleep(600)", limit: limits(wall)},
+		{name: "busy, all signals ignored", code: "deaf()\nwhile True: pass", limit: limits(cpu), brief: true},
+		{name: "a daemon, and a good end", code: "daemon('MARK')\nprint('done')", limit: limits(none), fine: true, brief: true},
+		{name: "a daemon that holds the output", code: "daemon('MARK', close=False)\nprint('done')", limit: limits(none), fine: true},
+		{name: "a busy daemon", code: "daemon('MARK', do=spin)\ntime.sleep(600)", limit: limits(cpu, wall)},
+		{name: "stops itself", code: "os.kill(os.getpid(), signal.SIGSTOP)", limit: limits(wall)},
+		{name: "stops its parent", code: "stop(os.getppid())", limit: limits(wall), brief: true},
+		{name: "stops everything", code: "stop(-1)", limit: limits(wall)},
+		{name: "kills itself", code: "os.kill(os.getpid(), signal.SIGKILL)", limit: limits(none)},
+		{name: "kills its parent", code: "kill(os.getppid())", limit: limits(none, wall), fatal: true, brief: true},
+		{name: "kills everything", code: "kill(-1)", limit: limits(none, wall), fatal: true},
+		{name: "kills the first process", code: "kill(1)", limit: limits(none, wall), fatal: true},
+		{name: "ends without a word", code: "os._exit(3)", limit: limits(none)},
+		{name: "ends by a wild pointer", code: "ctypes.string_at(0)", limit: limits(none)},
 	}
 }

@@ -12,12 +12,12 @@ import (
 	"strings"
 )
 
-// question is an honest program whose answer is known.
+// question is an honest program with a known answer.
 type question struct{ code, answer string }
 
-// generateHonest makes honest programs; the same seed makes the same.
+// generateHonest generates honest programs. The same seed generates the same programs.
 func generateHonest(seed uint64, n int) []question {
-	random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // G404: is to be repeated
+	random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // must be repeatable
 	makers := []func(*rand.Rand) question{askSum, askPower, askSort, askHash, askText, askDivisor, askFile, askValue}
 	made := make([]question, n)
 	for i := range made {
@@ -98,10 +98,10 @@ func askValue(r *rand.Rand) question {
 	}
 }
 
-// generateHostile makes hostile programs: each has an aim, and does some of what makes it harder to end. The same seed makes the
-// same.
+// generateHostile generates hostile programs. Each has an aim and some measures against being
+// ended. The same seed generates the same programs.
 func generateHostile(seed uint64, n int, tree string, h *host) []excess {
-	random := rand.New(rand.NewPCG(seed, 2)) //nolint:gosec // G404: is to be repeated
+	random := rand.New(rand.NewPCG(seed, 2)) //nolint:gosec // must be repeatable
 	aims := aimsFor(tree, h)
 	made := make([]excess, n)
 	for i := range made {
@@ -120,7 +120,7 @@ func generateHostile(seed uint64, n int, tree string, h *host) []excess {
 	return made
 }
 
-// ways make a program harder to end.
+// ways are measures that make a program harder to end.
 func ways() []string {
 	return []string{
 		"deaf()",
@@ -136,7 +136,7 @@ func ways() []string {
 	}
 }
 
-// aimsFor are what hostile programs want; one in three may take all of its time on processors, and as many all of its time.
+// aimsFor returns the aims of hostile programs.
 func aimsFor(tree string, h *host) []excess {
 	return []excess{
 		{name: "fork bomb", code: "bomb(patient=False)"},

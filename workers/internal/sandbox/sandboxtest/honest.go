@@ -11,33 +11,35 @@ import (
 	"parley/workers/internal/sandbox/python"
 )
 
-// decent is a program that a sandbox must not hinder. It prints "good" at its end.
-type decent struct {
+// honestProgram is a program that a sandbox must not hinder. It prints "good" at its end.
+type honestProgram struct {
 	name string
 	code string
-	// module is one that not each machine has.
+	// module is a Python module that may be missing on the machine.
 	module string
-	// slow is left out with backends whose starts take long.
+	// slow programs are omitted for backends whose sandboxes start slowly.
 	slow bool
-	// counted is refused where memory is watched.
+	// counted programs are refused if memory is watched.
 	counted bool
 }
 
 func (s *suite) honest(t *testing.T) {
-	in := s.python(t, roomy())
-	var cases []decent
-	for _, d := range decents() {
+	in := s.python(t, wideLimits())
+	var cases []honestProgram
+	for _, d := range honestPrograms() {
 		if s.brief && d.slow || s.watched && d.counted {
 			t.Logf("not tried with %s here: %s", s.backend.Name(), d.name)
 			continue
 		}
 		cases = append(cases, d)
 	}
+
 	outcomes := make([]python.Outcome, len(cases))
 	errs := make([]error, len(cases))
 	each(2, len(cases), func(i int) {
 		outcomes[i], errs[i] = in.Run(t.Context(), python.Program{Code: cases[i].code + "\nprint('good')\n"})
 	})
+
 	for i, d := range cases {
 		t.Run(d.name, func(t *testing.T) {
 			o := outcomes[i]
@@ -66,10 +68,12 @@ open("ünï.txt", "a").write(" und brot")
 os.remove("old")
 os.symlink("/etc/passwd", "link")
 os.mkfifo("pipe")`})
+
 	got := map[string]string{}
 	for _, f := range o.Files {
 		got[f.Name] = string(f.Content)
 	}
+
 	if o.Failed() || len(got) != 2 || got["out/deep/sum.txt"] != "3" || got["ünï.txt"] != "käse und brot" {
 		t.Errorf("the files are %q; %+v", got, o)
 	}
@@ -98,12 +102,12 @@ import builtins; builtins.left = getattr(builtins, "left", 0) + 1; print(builtin
 	}
 }
 
-func decents() []decent {
-	return slices.Concat(decentPackages(), decentPrograms(), decentFiles(), decentRest())
+func honestPrograms() []honestProgram {
+	return slices.Concat(packagePrograms(), processPrograms(), filePrograms(), otherPrograms())
 }
 
-func decentPackages() []decent {
-	return []decent{
+func packagePrograms() []honestProgram {
+	return []honestProgram{
 		{name: "arithmetic", code: "assert 3 ** 200 % 1009 == pow(3, 200, 1009) and abs(sum(0.1 for _ in range(10)) - 1) < 1e-9"},
 		{name: "decimal and fractions", slow: true, code: `from decimal import Decimal, getcontext
 from fractions import Fraction
@@ -125,8 +129,8 @@ plt.close()`},
 	}
 }
 
-func decentPrograms() []decent {
-	return []decent{
+func processPrograms() []honestProgram {
+	return []honestProgram{
 		{name: "another program", code: `import subprocess, sys
 done = subprocess.run([sys.executable, "-c", "import sys; print(sys.stdin.read()[::-1])"], input="abc", capture_output=True, text=True)
 assert (done.returncode, done.stdout) == (0, "cba\n"), done
@@ -160,8 +164,8 @@ assert asyncio.run(all()) == (4950, b"hi\n")`},
 	}
 }
 
-func decentFiles() []decent {
-	return []decent{
+func filePrograms() []honestProgram {
+	return []honestProgram{
 		{name: "files and folders", code: `import os, pathlib, shutil
 os.makedirs("a/b/c"); pathlib.Path("a/b/c/d.txt").write_text("d", "utf-8")
 shutil.copytree("a", "copy"); os.rename("copy", "moved"); os.chmod("moved/b/c/d.txt", 0o600)
@@ -201,8 +205,8 @@ assert not os.path.exists(folder)`},
 	}
 }
 
-func decentRest() []decent {
-	return []decent{
+func otherPrograms() []honestProgram {
+	return []honestProgram{
 		{name: "random numbers and hashes", code: `import hashlib, hmac, random, secrets, uuid
 assert random.Random(1).random() == 0.13436424411240122 and len(secrets.token_hex(8)) == 16 and uuid.uuid4() != uuid.uuid4()
 assert hashlib.sha256(b"abc").hexdigest()[:8] == "ba7816bf" and hmac.new(b"k", b"m", "sha512").digest()

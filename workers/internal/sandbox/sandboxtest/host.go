@@ -22,27 +22,30 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// interpreter is the Python of the controls, and of boxes that are started without python.Interpreter.
+// interpreter is the Python of the controls, and of boxes that are started without
+// python.Interpreter.
 const interpreter = "/usr/bin/python3"
 
-// stranger is a user that owns nothing. What may be read by everyone must not be readable in a sandbox either.
-const stranger = 60706
+// unprivilegedUser is a user that owns nothing. Files that everyone may read must be unreadable in
+// a sandbox, too.
+const unprivilegedUser = 60706
 
-// host is what a sandbox must not reach: files, processes, sockets and memory that carry a canary.
+// host contains objects that a sandbox must not reach: files, processes, sockets and memory that
+// contain a canary.
 type host struct {
 	canary  string
-	files   []string // that everyone may read
-	folders []string // they are in
-	unix    []string // addresses of listeners; those with @ are abstract
+	files   []string // readable by everyone
+	folders []string // the folders of files
+	unix    []string // addresses of listeners; @ means abstract
 	tcp     []*net.TCPAddr
 	udp     []*net.UDPAddr
 	pids    []int
-	shm     int    // key of a System V segment
-	queue   string // name of a POSIX message queue; "" when this host has none
+	shm     int    // key of a System V shared memory segment
+	queue   string // name of a POSIX message queue; "" if the host has none
 	reached atomic.Int64
 }
 
-// newHost sets canaries out, until the test's end.
+// newHost creates the canaries until the end of the test.
 func newHost(t *testing.T) *host {
 	t.Helper()
 	word := make([]byte, 6)
@@ -58,17 +61,18 @@ func newHost(t *testing.T) *host {
 	if len(h.files) < 3 {
 		t.Fatalf("only %d of the host's folders may be written to: %v", len(h.files), h.files)
 	}
+
 	h.listen(t)
 	h.share(t)
-	h.bystand(t, nil)
+	h.startBystander(t, nil)
 	if os.Geteuid() == 0 {
-		h.bystand(t, &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: stranger, Gid: stranger}})
+		h.startBystander(t, &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: unprivilegedUser, Gid: unprivilegedUser}})
 	}
 	h.leave(t)
 	return h
 }
 
-// keep puts a file that everyone may read below parent, as a data folder or a key would be.
+// keep creates a file below parent that everyone may read, like a data folder or a key.
 func (h *host) keep(t *testing.T, parent string) {
 	t.Helper()
 	folder := filepath.Join(parent, h.canary)
@@ -80,17 +84,18 @@ func (h *host) keep(t *testing.T, parent string) {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
 	file := filepath.Join(folder, h.canary+".txt")
-	if err := os.WriteFile(file, []byte("the secret is "+h.canary), 0o644); err != nil { //nolint:gosec // that is the point of it
+	if err := os.WriteFile(file, []byte("the secret is "+h.canary), 0o644); err != nil { //nolint:gosec // intended
 		t.Fatalf("writing a canary: %v", err)
 	}
-	// Folders and files are open to everyone, whatever this process's umask is: only a sandbox keeps them from being read.
-	if err := errors.Join(os.Chmod(folder, 0o777), os.Chmod(file, 0o666)); err != nil { //nolint:gosec // G302: that is the point of them
+	// Folders and files are open to everyone regardless of the umask, so only a sandbox prevents
+	// reading.
+	if err := errors.Join(os.Chmod(folder, 0o777), os.Chmod(file, 0o666)); err != nil { //nolint:gosec // intended
 		t.Fatalf("opening a canary to everyone: %v", err)
 	}
 	h.files, h.folders = append(h.files, file), append(h.folders, folder)
 }
 
-// listen opens what servers of the host would listen on. Whoever connects is greeted with the canary.
+// listen opens the listeners of typical servers. Each connection receives the canary.
 func (h *host) listen(t *testing.T) {
 	t.Helper()
 	h.unix = []string{"@" + h.canary}
@@ -104,22 +109,22 @@ func (h *host) listen(t *testing.T) {
 		if address[0] == '@' {
 			continue
 		}
-		if err := os.Chmod(listener.Addr().String(), 0o777); err != nil { //nolint:gosec // G302: the same
+		if err := os.Chmod(listener.Addr().String(), 0o777); err != nil { //nolint:gosec // as above
 			t.Fatalf("opening a socket to everyone: %v", err)
 		}
 	}
 	for _, address := range addresses(t) {
 		listener := h.greet(t, "tcp", net.JoinHostPort(address, "0"))
-		h.tcp = append(h.tcp, listener.Addr().(*net.TCPAddr)) //nolint:forcetypeassert // a TCP listener's
+		h.tcp = append(h.tcp, listener.Addr().(*net.TCPAddr)) //nolint:forcetypeassert // a TCP listener's address
 		h.echo(t, net.JoinHostPort(address, "0"))
 	}
 }
 
-// addresses are this host's: loopback, and the first other one of IPv4.
+// addresses returns this host's addresses: loopback, and the first other one of IPv4.
 func addresses(t *testing.T) []string {
 	t.Helper()
 	found := []string{"127.0.0.1"}
-	if probe, err := net.Listen("tcp6", "[::1]:0"); err == nil { //nolint:noctx // ends at once
+	if probe, err := net.Listen("tcp6", "[::1]:0"); err == nil { //nolint:noctx // closed immediately
 		_ = probe.Close()
 		found = append(found, "::1")
 	}
@@ -163,7 +168,7 @@ func (h *host) echo(t *testing.T, address string) {
 		t.Fatalf("listening on %s: %v", address, err)
 	}
 	t.Cleanup(func() { _ = connection.Close() })
-	h.udp = append(h.udp, connection.LocalAddr().(*net.UDPAddr)) //nolint:forcetypeassert // a UDP socket's
+	h.udp = append(h.udp, connection.LocalAddr().(*net.UDPAddr)) //nolint:forcetypeassert // a UDP socket's address
 	go func() {
 		buffer := make([]byte, 512)
 		for {
@@ -177,7 +182,7 @@ func (h *host) echo(t *testing.T, address string) {
 	}()
 }
 
-// share makes memory and a queue that every process of the host may open.
+// share creates shared memory and a queue that every process of the host may open.
 func (h *host) share(t *testing.T) {
 	t.Helper()
 	number, err := strconv.ParseInt(h.canary[len(h.canary)-7:], 16, 32)
@@ -190,8 +195,9 @@ func (h *host) share(t *testing.T) {
 		t.Fatalf("making a segment of shared memory: %v", err)
 	}
 	t.Cleanup(func() { _, _ = unix.SysvShmCtl(id, unix.IPC_RMID, nil) })
+
 	name, _ := unix.BytePtrFromString(h.canary)
-	address := uintptr(unsafe.Pointer(name)) //nolint:gosec // G103: there is no function for it
+	address := uintptr(unsafe.Pointer(name)) //nolint:gosec // there is no function for it
 	fd, _, code := unix.Syscall6(unix.SYS_MQ_OPEN, address, unix.O_CREAT|unix.O_RDWR, 0o666, 0, 0, 0)
 	if code != 0 {
 		t.Logf("no message queue on this host: %v", code)
@@ -205,8 +211,8 @@ func (h *host) share(t *testing.T) {
 	})
 }
 
-// bystand starts a process with the canary in its environment, its memory and an open file.
-func (h *host) bystand(t *testing.T, as *syscall.SysProcAttr) {
+// startBystander starts a process with the canary in its environment, its memory and an open file.
+func (h *host) startBystander(t *testing.T, as *syscall.SysProcAttr) {
 	t.Helper()
 	const program = `import os, sys
 kept = open(sys.argv[1])
@@ -217,6 +223,7 @@ sys.stdin.read()`
 	command.Env = []string{"PARLEY_CANARY=" + h.canary}
 	command.Dir = h.folders[0]
 	command.SysProcAttr = as
+
 	stdin, err := command.StdinPipe()
 	if err != nil {
 		t.Fatalf("opening a pipe: %v", err)
@@ -225,6 +232,7 @@ sys.stdin.read()`
 	if err != nil {
 		t.Fatalf("opening a pipe: %v", err)
 	}
+
 	if err := command.Start(); err != nil {
 		t.Fatalf("starting a bystander: %v", err)
 	}
@@ -238,7 +246,8 @@ sys.stdin.read()`
 	h.pids = append(h.pids, command.Process.Pid)
 }
 
-// leave opens files that processes started from here inherit, as those are that a shell or service manager left open.
+// leave opens files that processes started from here inherit, like those left open by a shell or
+// service manager.
 func (h *host) leave(t *testing.T) {
 	t.Helper()
 	for _, path := range []string{"/", h.folders[0], h.files[0]} {
@@ -250,7 +259,7 @@ func (h *host) leave(t *testing.T) {
 	}
 }
 
-// privileged reports whether this process may do everything that the host's kernel can do.
+// privileged returns an error unless this process has all privileges on the host.
 func privileged() error {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {

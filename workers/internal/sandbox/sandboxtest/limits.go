@@ -16,62 +16,62 @@ import (
 	"parley/workers/internal/sandbox/python"
 )
 
-// tight are the limits that hostile programs meet.
-func tight() sandbox.Limits {
+// tightLimits are the limits of hostile programs.
+func tightLimits() sandbox.Limits {
 	return sandbox.Limits{
 		CPU: time.Second, Wall: 2 * time.Second, Memory: 128 << 20, Processes: 32, Files: 16 << 20, FileCount: 2000, Output: 256 << 10,
 	}
 }
 
-// limitsFor are those that a program meets. What must run into another limit than that of its wall time has enough of it, however
-// little of the processors a busy machine gives.
+// limitsFor returns the limits of a program. A program that must reach another limit than wall time
+// has plenty of wall time, however busy the machine is.
 func limitsFor(e excess) sandbox.Limits {
-	l := tight()
+	l := tightLimits()
 	if !slices.Contains(e.limit, wall) {
 		l.Wall = 40 * time.Second
 	}
 	return l
 }
 
-// grace is what a program may take beyond its limits: its start, the word to stop, and the end. How busy the machine is tell the
-// honest programs that run at the same time.
+// grace returns how much longer a program may take than its limits: its start, the request to stop,
+// and the end. Honest programs that run simultaneously measure how busy the machine is.
 func (s *suite) grace() time.Duration { return 3*time.Second + 4*s.baseline }
 
-// excess is a program that uses more than it may.
+// excess is a program that exceeds its limits.
 type excess struct {
 	name  string
 	code  string
-	limit []sandbox.Limit // one of which is named; "" is none
-	// fine is set where the program comes to a good end all the same.
+	limit []sandbox.Limit // the expected limits, one of which is reported; "" means none
+	// fine means that the program nevertheless succeeds.
 	fine bool
-	// fatal is set where the program ends what would report on it, so that there may be no outcome.
+	// fatal means that the program may kill the reporting process, so there may be no outcome.
 	fatal bool
 	check func(o python.Outcome, l sandbox.Limits) error
-	slow  []sandbox.Limit // may be named as well by backends whose calls of the kernel take long
-	// watched may be named as well where memory is watched, which refuses some of it.
+	slow  []sandbox.Limit // also accepted for backends with slow system calls
+	// watched limits are also accepted if memory is watched, which refuses some of it.
 	watched []sandbox.Limit
-	// brief is set for those that slow backends are tried with as well.
+	// brief programs are also run with slow backends.
 	brief bool
 }
 
-// ran is what came of an excess.
-type ran struct {
+// excessResult is the outcome of an excess.
+type excessResult struct {
 	outcome python.Outcome
 	err     error
 	took    time.Duration
 	left    []process
 }
 
-// atOnce is how many programs run at the same time.
-const atOnce = 8
+// parallel is the number of programs that run simultaneously.
+const parallel = 8
 
 func (s *suite) limits(t *testing.T) { s.exceedAll(t, excesses()) }
 
 func (s *suite) exceedAll(t *testing.T, cases []excess) {
 	t.Helper()
-	honest := s.python(t, roomy())
+	honest := s.python(t, wideLimits())
 	hostile := map[time.Duration]*python.Interpreter{}
-	for _, e := range []excess{{limit: either(wall)}, {limit: either(cpu)}} {
+	for _, e := range []excess{{limit: limits(wall)}, {limit: limits(cpu)}} {
 		hostile[limitsFor(e).Wall] = s.python(t, limitsFor(e))
 	}
 	if s.brief {
@@ -79,41 +79,44 @@ func (s *suite) exceedAll(t *testing.T, cases []excess) {
 		cases = slices.DeleteFunc(cases, func(e excess) bool { return !e.brief })
 		t.Logf("%d of %d programs are tried with %s, whose starts take long", len(cases), n, s.backend.Name())
 	}
+
 	stop := make(chan struct{})
 	answers := make(chan error, 1)
 	go func() { answers <- s.neighbour(t.Context(), honest, stop) }()
-	all := make([]ran, len(cases))
-	each(atOnce, len(cases), func(i int) { all[i] = s.exceed(t.Context(), hostile[limitsFor(cases[i]).Wall], cases[i]) })
+	all := make([]excessResult, len(cases))
+	each(parallel, len(cases), func(i int) { all[i] = s.exceed(t.Context(), hostile[limitsFor(cases[i]).Wall], cases[i]) })
+
 	close(stop)
 	if err := <-answers; err != nil {
 		t.Errorf("a neighbour was harmed: %v", err)
 	}
+
 	for i, e := range cases {
 		t.Run(e.name, func(t *testing.T) { s.verify(t, e, all[i]) })
 	}
 }
 
-// measure finds out what a program takes that does nothing.
+// measure returns the duration of an empty program.
 func (s *suite) measure(t *testing.T) time.Duration {
 	t.Helper()
-	in := s.python(t, roomy())
+	in := s.python(t, wideLimits())
 	begin := time.Now()
 	run(t, in, python.Program{Code: "pass"})
 	return time.Since(begin)
 }
 
-// honestTook takes note of what an honest program took, which is next to nothing without the others.
+// honestTook records the duration of an honest program, which is short on an idle machine.
 func (s *suite) honestTook(took time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.baseline = max(s.baseline, took)
 }
 
-// each calls do for 0 to n-1, so many at a time.
-func each(atOnce, n int, do func(int)) {
+// each calls do for 0 to n-1, with the given number of calls in parallel.
+func each(parallel, n int, do func(int)) {
 	next := make(chan int)
 	var all sync.WaitGroup
-	for range atOnce {
+	for range parallel {
 		all.Go(func() {
 			for i := range next {
 				do(i)
@@ -127,21 +130,21 @@ func each(atOnce, n int, do func(int)) {
 	all.Wait()
 }
 
-// exceed runs one program, and looks for what is left of it.
-func (s *suite) exceed(ctx context.Context, in *python.Interpreter, e excess) ran {
+// exceed runs one program and searches for remaining processes.
+func (s *suite) exceed(ctx context.Context, in *python.Interpreter, e excess) excessResult {
 	mark := newMark()
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, runTimeout)
 	defer cancel()
-	var r ran
+	var r excessResult
 	begin := time.Now()
-	code := strings.ReplaceAll(naming(mark)+exceeding+e.code+"\n", "MARK", mark)
+	code := strings.ReplaceAll(nameProcess(mark)+exceedHelpers+e.code+"\n", "MARK", mark)
 	r.outcome, r.err = begun(ctx, in, python.Program{Code: code})
 	r.took = time.Since(begin)
 	r.left = gone(ctx, func() []process { return marked(mark) })
 	return r
 }
 
-func (s *suite) verify(t *testing.T, e excess, r ran) {
+func (s *suite) verify(t *testing.T, e excess, r excessResult) {
 	t.Helper()
 	l, o := limitsFor(e), r.outcome
 	t.Log(r)
@@ -149,20 +152,23 @@ func (s *suite) verify(t *testing.T, e excess, r ran) {
 		t.Errorf("took %s, and may take %s", r.took, maximum)
 	}
 	if len(r.left) > 0 {
-		t.Errorf("%s after its end live: %v", goneWithin, r.left)
+		t.Errorf("%s after its end live: %v", goneTimeout, r.left)
 	}
+
 	if len(o.Stdout)+len(o.Stderr) > int(l.Output) {
 		t.Errorf("%d bytes of output are kept", len(o.Stdout)+len(o.Stderr))
 	}
 	if strings.Contains(o.Stdout, unlimitedSign) {
 		t.Error("the program got what it wanted")
 	}
+
 	if e.fatal && r.err != nil {
 		return
 	}
 	if r.err != nil {
 		t.Fatalf("running the program: %v", r.err)
 	}
+
 	allowed := s.allowed(e, o, l)
 	if !slices.Contains(allowed, o.Limit) {
 		t.Errorf("the limit is %q, not one of %q", o.Limit, allowed)
@@ -177,22 +183,22 @@ func (s *suite) verify(t *testing.T, e excess, r ran) {
 	}
 }
 
-// allowed are the limits that may have ended a program.
+// allowed returns the limits that may have ended a program.
 func (s *suite) allowed(e excess, o python.Outcome, l sandbox.Limits) []sandbox.Limit {
 	allowed := slices.Clone(e.limit)
-	if s.brief { // where calls of the kernel take long, they are what runs into limits first
+	if s.brief { // slow system calls reach limits earlier
 		allowed = append(allowed, e.slow...)
 	}
 	if s.watched {
 		allowed = append(allowed, e.watched...)
 	}
-	if slices.Contains(e.limit, cpu) && o.CPU < l.CPU { // the machine had much else to do, and gave it less than it may use
+	if slices.Contains(e.limit, cpu) && o.CPU < l.CPU { // the machine was busy and gave it less processor time than its limit
 		allowed = append(allowed, wall)
 	}
 	return allowed
 }
 
-func (r ran) String() string {
+func (r excessResult) String() string {
 	o := r.outcome
 	return fmt.Sprintf(
 		"limit %q, exit %d, took %s, CPU time %s, error %v, %d bytes printed, %.80q, %.80q, ...%s",
@@ -200,22 +206,24 @@ func (r ran) String() string {
 	)
 }
 
-// begun runs a program, again when its sandbox was lost before it began: on a machine that has much else to do, starts fail.
+// begun runs a program, and retries if its sandbox was lost before it began, which happens on a
+// busy machine.
 func begun(ctx context.Context, in *python.Interpreter, p python.Program) (o python.Outcome, err error) {
 	for range 3 {
-		if o, err = in.Run(ctx, p); err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "lost before the program began") {
+		if o, err = in.Run(ctx, p); err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "lost before the program started") {
 			return o, err
 		}
 	}
 	return o, err
 }
 
-// neighbour runs honest programs until it is stopped, and says when one of them is wrong.
+// neighbour runs honest programs until stop is closed. It returns an error if one of them has a
+// wrong result.
 func (s *suite) neighbour(ctx context.Context, in *python.Interpreter, stop <-chan struct{}) error {
 	for n := int64(0); ; n++ {
-		a, b := rand.Int64N(1000), rand.Int64N(100_000) //nolint:gosec // G404: no secret
+		a, b := rand.Int64N(1000), rand.Int64N(100_000) //nolint:gosec // not a secret
 		code := fmt.Sprintf("open('kept', 'w').write('%d')\nprint(sum(i * %d for i in range(%d)) + int(open('kept').read()))", a, a, b)
-		ctx, cancel := context.WithTimeout(ctx, patience)
+		ctx, cancel := context.WithTimeout(ctx, runTimeout)
 		begin := time.Now()
 		o, err := begun(ctx, in, python.Program{Code: code})
 		cancel()

@@ -16,15 +16,15 @@ import (
 	"time"
 )
 
-// goneWithin is how long anything of a sandbox may live after its end: each process needs a moment of a processor to die, and gives way
-// to all others.
-const goneWithin = 5 * time.Second
+// goneTimeout is how long processes of a sandbox may live after its end: each needs a moment of
+// processor time to die, at low priority.
+const goneTimeout = 5 * time.Second
 
-// process is one of the host's.
+// process is a process of the host.
 type process struct {
 	pid, parent int
 	state       string
-	name        string // as it calls itself
+	name        string // the name that it has set
 	line        string // its arguments
 }
 
@@ -32,7 +32,7 @@ func (p process) String() string {
 	return fmt.Sprintf("%d (%s, %s) %.120q", p.pid, p.name, p.state, p.line)
 }
 
-// processes are all that this process may see.
+// processes returns all processes that this process can see.
 func processes() []process {
 	folders, _ := filepath.Glob("/proc/[0-9]*")
 	found := make([]process, 0, len(folders))
@@ -53,7 +53,7 @@ func processes() []process {
 	return found
 }
 
-// statusFor reads /proc/<pid>/status.
+// statusFor parses /proc/<pid>/status.
 func statusFor(text string) map[string]string {
 	fields := map[string]string{}
 	lines := bufio.NewScanner(strings.NewReader(text))
@@ -64,7 +64,8 @@ func statusFor(text string) map[string]string {
 	return fields
 }
 
-// marked are processes that carry the mark in their name or arguments. Children have their parents' names, daemons too.
+// marked returns the processes with the mark in their name or arguments. Children and daemons
+// inherit the name.
 func marked(mark string) []process {
 	var found []process
 	for _, p := range processes() {
@@ -75,7 +76,7 @@ func marked(mark string) []process {
 	return found
 }
 
-// descendants are the processes below one, without those that are known and what is below them.
+// descendants returns the processes below one, without known ones and their descendants.
 func descendants(pid int, known map[int]bool) []process {
 	children := map[int][]process{}
 	for _, p := range processes() {
@@ -92,9 +93,9 @@ func descendants(pid int, known map[int]bool) []process {
 	return found
 }
 
-// gone waits until find finds nothing, for as long as anything of a sandbox may live, and returns what is left.
+// gone waits up to goneTimeout until find returns nothing, and returns what remains.
 func gone[T any](ctx context.Context, find func() []T) []T {
-	ctx, cancel := context.WithTimeout(ctx, goneWithin)
+	ctx, cancel := context.WithTimeout(ctx, goneTimeout)
 	defer cancel()
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
@@ -111,17 +112,17 @@ func gone[T any](ctx context.Context, find func() []T) []T {
 	}
 }
 
-// newMark is a name for a program's processes, as long as the kernel keeps one.
-func newMark() string { return fmt.Sprintf("mark%011x", rand.Int64N(1<<44)) } //nolint:gosec // G404: no secret
+// newMark returns a name for a program's processes, of the maximum length of a process name.
+func newMark() string { return fmt.Sprintf("mark%011x", rand.Int64N(1<<44)) } //nolint:gosec // not a secret
 
-// cgroups are the control groups that this process has made.
+// cgroups returns the control groups that this process has created.
 func cgroups(tb testing.TB) []string {
 	tb.Helper()
 	own := fmt.Sprintf("parley-%d-", os.Getpid())
 	var found []string
 	err := filepath.WalkDir("/sys/fs/cgroup", func(path string, d fs.DirEntry, err error) error {
 		switch {
-		case err != nil: // one that is gone by now, or not ours to see
+		case err != nil: // removed meanwhile, or not readable
 			return fs.SkipDir
 		case d.IsDir() && strings.HasPrefix(d.Name(), own):
 			found = append(found, path)

@@ -22,24 +22,27 @@ import (
 // seedVariable repeats a storm.
 const seedVariable = "PARLEY_STORM_SEED"
 
-// storm runs hostile programs and honest ones at the same time, with small limits. Honest ones have more time: they
-// wait for a core.
+// storm runs hostile and honest programs simultaneously, with small limits. Honest programs have
+// more wall time, because they wait for processors.
 func (s *suite) storm(t *testing.T) {
 	seed := seedFor(t)
 	n, hostileAtOnce, honestAtOnce := 100, 100, 100
-	if s.brief {
+	switch {
+	case s.brief:
 		n, hostileAtOnce, honestAtOnce = 8, 4, 1
+	case testing.Short(): // each time others: the seed differs
+		n = 30
 	}
 	t.Logf("%d hostile and %d honest programs, %s=%d repeats them", n, n, seedVariable, seed)
-	limits := tight()
+	limits := tightLimits()
 	wall := max(3*time.Second, 5*s.measure(t))
 	limits.Wall = wall
 	in := s.python(t, limits)
-	limits.Wall = patience / 2
+	limits.Wall = runTimeout / 2
 	honestIn := s.python(t, limits)
 	tree := newTree(t)
 	before := hashes(t, tree)
-	hostile := make([]ran, n)
+	hostile := make([]excessResult, n)
 	honest := make([]python.Outcome, n)
 	errs := make([]error, n)
 	good := generateHonest(seed, n)
@@ -51,7 +54,7 @@ func (s *suite) storm(t *testing.T) {
 		all.Go(func() { each(hostileAtOnce, n, func(i int) { hostile[i] = s.exceed(t.Context(), in, bad[i]) }) })
 		all.Go(func() {
 			each(honestAtOnce, n, func(i int) {
-				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				ctx, cancel := context.WithTimeout(t.Context(), runTimeout)
 				defer cancel()
 				begin := time.Now()
 				honest[i], errs[i] = begun(ctx, honestIn, python.Program{Code: good[i].code})
@@ -85,7 +88,7 @@ func seedFor(t *testing.T) uint64 {
 	t.Helper()
 	given := os.Getenv(seedVariable)
 	if given == "" {
-		return rand.Uint64N(1_000_000) //nolint:gosec // G404: no secret
+		return rand.Uint64N(1_000_000) //nolint:gosec // not a secret
 	}
 	var seed uint64
 	if _, err := fmt.Sscan(given, &seed); err != nil {
@@ -94,14 +97,14 @@ func seedFor(t *testing.T) uint64 {
 	return seed
 }
 
-func (s *suite) verifyHostile(t *testing.T, e excess, r ran, wall time.Duration) {
+func (s *suite) verifyHostile(t *testing.T, e excess, r excessResult, wall time.Duration) {
 	t.Helper()
-	// Many more run at the same time than honest ones, so that what is awaited may be the processors.
+	// More hostile than honest programs run simultaneously, so they may wait longer for processors.
 	if maximum := wall + 2*s.grace(); r.took > maximum {
 		t.Errorf("hostile program %s took %s, and may take %s", e.name, r.took, maximum)
 	}
 	if len(r.left) > 0 {
-		t.Errorf("%s after the end of hostile program %s live: %v", goneWithin, e.name, r.left)
+		t.Errorf("%s after the end of hostile program %s live: %v", goneTimeout, e.name, r.left)
 	}
 	if r.err != nil && !e.fatal {
 		t.Errorf("hostile program %s: %s\n%s", e.name, r, e.code)
@@ -111,20 +114,21 @@ func (s *suite) verifyHostile(t *testing.T, e excess, r ran, wall time.Duration)
 	}
 }
 
-// load is how the host's own work does: how late timers are, and how long a small task takes; nine of ten are better.
+// load measures the host's own work: the delay of timers and the duration of a small task, as 90th
+// percentiles.
 type load struct{ late, work time.Duration }
 
-// watchHost does a little honest work of its own while during runs.
+// watchHost measures the host's load while during runs.
 func watchHost(ctx context.Context, during func()) load {
 	ctx, cancel := context.WithCancel(ctx)
 	watched := make(chan load)
-	go func() { watched <- workBesides(ctx) }()
+	go func() { watched <- measureLoad(ctx) }()
 	during()
 	cancel()
 	return <-watched
 }
 
-func workBesides(ctx context.Context) load {
+func measureLoad(ctx context.Context) load {
 	const pause = 25 * time.Millisecond
 	var late, work []time.Duration
 	content := make([]byte, 256<<10)
@@ -143,7 +147,7 @@ func workBesides(ctx context.Context) load {
 	return load{late: maximum(late), work: maximum(work)}
 }
 
-// maximum is what nine of ten do not exceed.
+// maximum returns the 90th percentile.
 func maximum(all []time.Duration) time.Duration {
 	if len(all) == 0 {
 		return 0
@@ -152,25 +156,26 @@ func maximum(all []time.Duration) time.Duration {
 	return all[len(all)*9/10]
 }
 
-// newTree makes files of the host that everyone may change, so that only a sandbox keeps them from being changed.
+// newTree creates files of the host that everyone may change, so that only a sandbox prevents
+// changes.
 func newTree(t *testing.T) string {
 	t.Helper()
-	root, err := os.MkdirTemp("/tmp", "parley-tree-") //nolint:usetesting // not where only this user may go
+	root, err := os.MkdirTemp("/tmp", "parley-tree-") //nolint:usetesting // not in a folder with restricted access
 	if err != nil {
 		t.Fatalf("making a tree of files: %v", err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(root) })
 	for i := range 40 {
 		folder := filepath.Join(root, fmt.Sprint(i%5))
-		if err := os.MkdirAll(folder, 0o777); err != nil { //nolint:gosec // G301: that is the point of it
+		if err := os.MkdirAll(folder, 0o777); err != nil { //nolint:gosec // intended
 			t.Fatalf("making a tree of files: %v", err)
 		}
 		file := filepath.Join(folder, fmt.Sprint("file-", i))
-		if err := os.WriteFile(file, fmt.Appendf(nil, "content %d", i), 0o666); err != nil { //nolint:gosec // G306: the same
+		if err := os.WriteFile(file, fmt.Appendf(nil, "content %d", i), 0o666); err != nil { //nolint:gosec // as above
 			t.Fatalf("making a tree of files: %v", err)
 		}
 		for _, path := range []string{root, folder, file} {
-			if err := os.Chmod(path, 0o777); err != nil { //nolint:gosec // G302: the same
+			if err := os.Chmod(path, 0o777); err != nil { //nolint:gosec // as above
 				t.Fatalf("opening a tree of files to everyone: %v", err)
 			}
 		}
@@ -178,7 +183,7 @@ func newTree(t *testing.T) string {
 	return root
 }
 
-// hashes say what is in a tree.
+// hashes returns the hashes of a tree's files.
 func hashes(t *testing.T, root string) []string {
 	t.Helper()
 	var found []string
@@ -186,7 +191,7 @@ func hashes(t *testing.T, root string) []string {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		content, err := os.ReadFile(path) //nolint:gosec // G122: our own tree, which nobody else may change: that is the test
+		content, err := os.ReadFile(path) //nolint:gosec // this test's own tree
 		sum := sha256.Sum256(content)
 		found = append(found, d.Name()+" "+hex.EncodeToString(sum[:8]))
 		return err

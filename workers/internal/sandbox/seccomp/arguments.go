@@ -1,7 +1,8 @@
 package seccomp
 
-// list allows a system call when an argument is one of the values, under the mask, and the other conditions hold as well.
-type list struct {
+// argRule allows a system call if an argument under the mask is one of the values and all other
+// conditions are true.
+type argRule struct {
 	name   string
 	arg    uint32
 	mask   uint64
@@ -12,7 +13,7 @@ type list struct {
 }
 
 const (
-	// fileType is the part of a mode that says what a node is.
+	// fileType is the mask of the file type in a mode.
 	fileType = 0o170000
 	regular  = 0o100000
 	fifo     = 0o010000
@@ -27,47 +28,51 @@ const (
 	mapAnonymous = 0x20
 	mapHuge      = 0x40000
 
-	// namespaces are the flags of clone that make one (NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET), and
-	// CLONE_PTRACE.
+	// namespaces are the clone flags that create a namespace (NEWNS, NEWCGROUP, NEWUTS, NEWIPC,
+	// NEWUSER, NEWPID, NEWNET), and CLONE_PTRACE.
 	namespaces = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000 | 0x00002000
 )
 
-var listed = []list{
+var argRules = []argRule{
 	{name: "clone", arg: 0, mask: namespaces, values: []uint64{0}},
 	{name: "socket", arg: 0, mask: low32, values: []uint64{afUnix}},
 	{name: "socketpair", arg: 0, mask: low32, values: []uint64{afUnix}},
-	// REUSEADDR, RCVBUF, KEEPALIVE, LINGER, REUSEPORT, PASSCRED, RCVTIMEO, SNDTIMEO (both widths); never a filter.
+	// REUSEADDR, RCVBUF, KEEPALIVE, LINGER, REUSEPORT, PASSCRED, RCVTIMEO, SNDTIMEO (both widths);
+	// no socket filters.
 	{
 		name: "setsockopt", arg: 2, mask: low32, values: []uint64{2, 8, 9, 13, 15, 16, 20, 21, 66, 67},
 		also: []Condition{{1, low32, solSocket}},
 	},
-	// FIOCLEX, FIONCLEX, FIONBIO, FIONREAD, and what isatty and the size of a terminal are asked with.
+	// FIOCLEX, FIONCLEX, FIONBIO, FIONREAD, and the requests for isatty and the terminal size.
 	{name: "ioctl", arg: 1, mask: low32, values: []uint64{0x5451, 0x5450, 0x5421, 0x541b, 0x5401, 0x5413}},
-	// DUPFD, GETFD, SETFD, GETFL, SETFL, GETLK, SETLK, SETLKW, OFD locks, DUPFD_CLOEXEC, GETPIPE_SZ, GET_SEALS. Not SETLEASE
-	// and NOTIFY, which are about the host's files, nor SETPIPE_SZ, whose memory is the kernel's.
+	// DUPFD, GETFD, SETFD, GETFL, SETFL, GETLK, SETLK, SETLKW, OFD locks, DUPFD_CLOEXEC,
+	// GETPIPE_SZ, GET_SEALS. Not SETLEASE and NOTIFY, which affect the host's files, nor
+	// SETPIPE_SZ, which uses kernel memory.
 	{name: "fcntl", arg: 1, mask: low32, values: []uint64{0, 1, 2, 3, 4, 5, 6, 7, 36, 37, 38, 1030, 1032, 1034}},
-	// PDEATHSIG, DUMPABLE, NAME, TIMERSLACK, CHILD_SUBREAPER, NO_NEW_PRIVS, THP_DISABLE (set and get), GET_SECCOMP,
-	// CAPBSET_READ, SET_VMA, which names memory.
+	// PDEATHSIG, DUMPABLE, NAME, TIMERSLACK, CHILD_SUBREAPER, NO_NEW_PRIVS, THP_DISABLE (set and
+	// get), GET_SECCOMP, CAPBSET_READ, and SET_VMA, which names memory.
 	{
 		name: "prctl", arg: 0, mask: low32,
 		values: []uint64{1, 2, 3, 4, 15, 16, 21, 23, 29, 30, 36, 37, 38, 39, 41, 42, 0x53564d41},
 	},
-	// All of one's own memory, but not the hints that share pages with neighbours or break them: MERGEABLE, HWPOISON.
+	// All advice about the process's own memory, except MERGEABLE, which shares pages with other
+	// processes, and HWPOISON, which breaks them.
 	{
 		name: "madvise", arg: 2, mask: low32,
 		values: []uint64{0, 1, 2, 3, 4, 8, 9, 10, 11, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 25},
 	},
 	{name: "personality", arg: 0, mask: low32, values: []uint64{0, 0xffffffff}},
-	// Its own limits alone: another process's, such as its keeper's, it may not lower.
+	// Only the process's own limits: it must not lower those of another process, for example bwrap.
 	{name: "prlimit64", arg: 0, mask: low32, values: []uint64{0}},
 	{name: "mknod", arg: 1, mask: fileType, values: []uint64{0, regular, fifo}},
 	{name: "mknodat", arg: 2, mask: fileType, values: []uint64{0, regular, fifo}},
-	// SET_FS and GET_FS: where a thread's own variables are.
+	// SET_FS and GET_FS: the address of thread-local variables.
 	{name: "arch_prctl", arg: 0, mask: low32, values: []uint64{0x1002, 0x1003}},
-	// Without flags, which are about the host's disks, or less used than the rest of it.
+	// Without flags, because these affect the host's disks or are rarely used.
 	{name: "preadv2", arg: 5, mask: low32, values: []uint64{0}},
 	{name: "pwritev2", arg: 5, mask: low32, values: []uint64{0}},
-	// Any flags but OOB: out-of-band data of Unix sockets is young code that hardly any program uses.
+	// Any flags except OOB: out-of-band data of Unix sockets is recent kernel code that hardly any
+	// program uses.
 	{name: "sendto", arg: 3, mask: oob, values: []uint64{0}},
 	{name: "recvfrom", arg: 3, mask: oob, values: []uint64{0}},
 	{name: "sendmsg", arg: 2, mask: oob, values: []uint64{0}},
@@ -76,16 +81,17 @@ var listed = []list{
 	{name: "recvmmsg", arg: 3, mask: oob, values: []uint64{0}},
 }
 
-// whenCounted is for sandboxes all of whose memory is counted. Huge pages are not, by anybody.
-var whenCounted = []list{
+// countedRules is for sandboxes whose memory is counted by cgroups. Huge pages are not counted.
+var countedRules = []argRule{
 	{name: "mmap", arg: 3, mask: mapHuge, values: []uint64{0}},
 	{name: "setsockopt", arg: 2, mask: low32, values: []uint64{sndbuf}, also: []Condition{{1, low32, solSocket}}},
 }
 
-// whenWatched is for sandboxes whose memory is what their processes have mapped and touched. Memory that is shared and in no file
-// stays when it is unmapped page by page, or while no process has touched it: it must be in a file, whose folder has a size, or
-// private. What sockets hold is seen nowhere: it stays at what they begin with.
-var whenWatched = []list{
+// watchedRules is for sandboxes whose memory is measured as the memory that their processes have
+// mapped and touched. Shared anonymous memory can exist unmapped or untouched and would not be
+// counted. So memory must be private, or in a file in a folder of limited size. Memory of socket
+// buffers is not visible, so their size cannot be raised.
+var watchedRules = []argRule{
 	{name: "mmap", arg: 3, mask: mapHuge | mapAnonymous, values: []uint64{0}},
 	{name: "mmap", arg: 3, mask: mapHuge | mapType, values: []uint64{mapPrivate}},
 	{name: "setsockopt", arg: 2, mask: low32, values: []uint64{sndbuf}, also: []Condition{{1, low32, solSocket}}, pretend: true},

@@ -1,6 +1,7 @@
-// Package seccomp says which system calls a sandbox may make: a list of what is allowed, with the arguments that are. All else
-// fails with EPERM, and calls of another architecture's ABI end the process. Filter renders the list for the kernel.
+// Package seccomp defines the system calls that a sandbox may make, as a list of allowed calls and
+// arguments. All other calls fail with EPERM. Calls of another architecture's ABI kill the process.
+// Filter compiles the list for the kernel.
 //
-// Arguments are compared in the width that the kernel reads them in: an int's high 32 bits are not looked at by the kernel, so
-// a filter that looks at them can be passed by setting one of them.
+// Arguments are compared in the width that the kernel reads. The kernel ignores the high 32 bits of
+// an int, so a filter that compared them could be bypassed by setting one of them.
 package seccomp

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/net/bpf"
 )
 
-// Offsets in what the kernel lays before a filter (struct seccomp_data), and what a filter answers.
+// Offsets in the filter's input (struct seccomp_data), and return values of a filter.
 const (
 	offNumber = 0
 	offArch   = 4
@@ -20,10 +20,10 @@ const (
 	retAllow = 0x7fff0000
 )
 
-// Filter is the program of Rules for this machine's kernel, as bytes of struct sock_filter.
+// Filter returns the program of Rules for this machine's kernel, as an array of struct sock_filter.
 func Filter(watched bool) ([]byte, error) {
 	if len(numbers) == 0 {
-		return nil, fmt.Errorf("there is no seccomp filter for %s on %s", runtime.GOOS, runtime.GOARCH)
+		return nil, fmt.Errorf("no seccomp filter for %s on %s", runtime.GOOS, runtime.GOARCH)
 	}
 	raw, err := bpf.Assemble(program(Rules(watched)))
 	if err != nil {
@@ -38,8 +38,8 @@ func Filter(watched bool) ([]byte, error) {
 	return filter, nil
 }
 
-// program answers for the calls in the order of the rules. Calls without conditions cost nothing on kernels that remember
-// their answers (5.11 and newer), so nothing is gained by a search.
+// program evaluates the rules in order. A search tree would not be faster: kernels from 5.11 on
+// cache the results for calls without conditions.
 func program(rules []Rule) []bpf.Instruction {
 	p := []bpf.Instruction{
 		bpf.LoadAbsolute{Off: offArch, Size: 4},
@@ -56,15 +56,16 @@ func program(rules []Rule) []bpf.Instruction {
 	return append(p, bpf.RetConstant{Val: retErrno | errnoEPERM})
 }
 
-// ruleProgram begins and ends with the call's number loaded; what does not match falls through to its end.
+// ruleProgram expects the call's number in the accumulator, and leaves it there if the rule does
+// not match.
 func ruleProgram(r Rule) []bpf.Instruction {
 	answer := bpf.RetConstant{Val: retAllow}
-	if r.Errno != 0 || r.Pretend { // an error of 0 is none
+	if r.Errno != 0 || r.Pretend { // an error of 0 means success
 		answer = bpf.RetConstant{Val: retErrno | r.Errno}
 	}
 	var body []bpf.Instruction
 	for _, c := range slices.Backward(r.Conditions) {
-		tail := len(body) + 1 // up to the reload of the number, behind the answer
+		tail := len(body) + 1 // up to the reload of the number, after the result
 		body = append(conditionProgram(c, tail), body...)
 	}
 	body = append(body, answer)
@@ -74,10 +75,11 @@ func ruleProgram(r Rule) []bpf.Instruction {
 	return append([]bpf.Instruction{bpf.JumpIf{Cond: bpf.JumpEqual, Val: r.Number, SkipFalse: uint8(len(body))}}, body...)
 }
 
-// conditionProgram falls through when the condition holds, else it skips what follows it: tail instructions.
+// conditionProgram continues with the next instruction if the condition is true, and otherwise
+// skips the tail instructions that follow.
 func conditionProgram(c Condition, tail int) []bpf.Instruction {
 	var p []bpf.Instruction
-	for _, half := range []struct{ off, mask, value uint32 }{ // the low half lies first: both architectures are little-endian
+	for _, half := range []struct{ off, mask, value uint32 }{ // the low half comes first, because both architectures are little-endian
 		{4, uint32(c.Mask >> 32), uint32(c.Value >> 32)},
 		{0, uint32(c.Mask), uint32(c.Value)},
 	} {

@@ -14,7 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The test binary is started again with one of these: it makes all calls, or one of them, under the filter.
+// The test binary is started again with one of these variables: it makes all calls, or one of them,
+// under the filter.
 const (
 	envCalls = "PARLEY_TEST_SECCOMP_CALLS"
 	envCall  = "PARLEY_TEST_SECCOMP_CALL"
@@ -31,22 +32,22 @@ func TestMain(m *testing.M) {
 	}
 }
 
-const wild = ^uintptr(0) // no descriptor, no address, no set of flags
+const wild = ^uintptr(0) // not a valid descriptor, address or set of flags
 
-// call is made with arguments that do nothing where it is allowed.
+// call is a call with arguments that do nothing if it is allowed.
 type call struct {
 	name   string
 	number uintptr
 	args   [6]uintptr
-	want   syscall.Errno // under the filter; for what is refused, it must be another without it
+	want   syscall.Errno // result under the filter; a refused call must have another result without it
 }
 
 const refused = syscall.EPERM
 
-// done is a call that the filter answers itself; these fail without it.
+// done is the result of a call that the filter answers; without it the call fails.
 const done syscall.Errno = 0
 
-// unfiltered is any answer that the filter does not give.
+// unfiltered is any result that does not come from the filter.
 const unfiltered syscall.Errno = 0xffff
 
 var calls = []call{
@@ -96,7 +97,7 @@ var calls = []call{
 	{"splice", unix.SYS_SPLICE, [6]uintptr{wild, 0, wild, 0, 1, 0}, refused},
 	{"a number that is no call", 999, [6]uintptr{}, refused},
 
-	{"clone for a thread", unix.SYS_CLONE, [6]uintptr{unix.CLONE_SIGHAND}, syscall.EINVAL}, // without CLONE_VM it is refused by the kernel
+	{"clone for a thread", unix.SYS_CLONE, [6]uintptr{unix.CLONE_SIGHAND}, syscall.EINVAL}, // without CLONE_VM, which the kernel rejects
 	{"clone NEWUSER", unix.SYS_CLONE, [6]uintptr{unix.CLONE_NEWUSER | unix.CLONE_SIGHAND}, refused},
 	{"clone NEWNS", unix.SYS_CLONE, [6]uintptr{unix.CLONE_NEWNS | unix.CLONE_SIGHAND}, refused},
 	{"clone NEWPID", unix.SYS_CLONE, [6]uintptr{unix.CLONE_NEWPID | unix.CLONE_SIGHAND}, refused},
@@ -114,7 +115,7 @@ var calls = []call{
 	{"ioctl TIOCLINUX, high bits", unix.SYS_IOCTL, [6]uintptr{wild, 1<<63 | unix.TIOCLINUX}, refused},
 	{"ioctl TIOCSCTTY", unix.SYS_IOCTL, [6]uintptr{wild, unix.TIOCSCTTY}, refused},
 	{"ioctl TCGETS", unix.SYS_IOCTL, [6]uintptr{wild, unix.TCGETS}, syscall.EBADF},
-	{"ioctl TCGETS, high bits", unix.SYS_IOCTL, [6]uintptr{wild, 1<<32 | unix.TCGETS}, syscall.EBADF}, // the same to the kernel
+	{"ioctl TCGETS, high bits", unix.SYS_IOCTL, [6]uintptr{wild, 1<<32 | unix.TCGETS}, syscall.EBADF}, // the kernel ignores high bits
 
 	{"socket UNIX", unix.SYS_SOCKET, [6]uintptr{unix.AF_UNIX, wild, 0}, syscall.EINVAL},
 	{"socket INET", unix.SYS_SOCKET, [6]uintptr{unix.AF_INET, wild, 0}, refused},
@@ -174,7 +175,7 @@ var calls = []call{
 	{"getpid", unix.SYS_GETPID, [6]uintptr{}, unfiltered},
 }
 
-// watchedCalls are made under the filter of a sandbox that is watched.
+// watchedCalls are made under the filter of a watched sandbox.
 var watchedCalls = []call{
 	{"mmap shared", unix.SYS_MMAP, [6]uintptr{0, 4096, 0, unix.MAP_SHARED | unix.MAP_ANON, wild, 0}, refused},
 	{"mmap shared, high bits", unix.SYS_MMAP, [6]uintptr{0, 4096, 0, 1<<40 | unix.MAP_SHARED | unix.MAP_ANON, wild, 0}, refused},

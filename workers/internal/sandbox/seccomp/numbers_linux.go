@@ -8,16 +8,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// numbers are those of this architecture: of the calls that all have, and of its older ones.
+// numbers are the system call numbers of this architecture: the common calls, and its older ones.
 var numbers = allNumbers()
 
 func allNumbers() map[string]uint32 {
-	all := maps.Clone(common)
-	maps.Copy(all, older)
+	all := maps.Clone(commonNumbers)
+	maps.Copy(all, olderNumbers)
 	return all
 }
 
-var common = map[string]uint32{
+var commonNumbers = map[string]uint32{
 	"read":                   unix.SYS_READ,
 	"write":                  unix.SYS_WRITE,
 	"readv":                  unix.SYS_READV,

@@ -4,10 +4,10 @@ import "golang.org/x/sys/unix"
 
 const auditArch uint32 = unix.AUDIT_ARCH_X86_64
 
-// foreignBit marks the system calls of the x32 ABI, whose arguments are read in another way.
+// foreignBit marks system calls of the x32 ABI, whose arguments have another layout.
 const foreignBit uint32 = 0x40000000
 
-var older = map[string]uint32{
+var olderNumbers = map[string]uint32{
 	"open":         unix.SYS_OPEN,
 	"creat":        unix.SYS_CREAT,
 	"dup2":         unix.SYS_DUP2,

@@ -4,7 +4,7 @@ import "golang.org/x/sys/unix"
 
 const auditArch uint32 = unix.AUDIT_ARCH_AARCH64
 
-// foreignBit marks the system calls of another ABI: there is none here.
+// foreignBit marks system calls of another ABI. There is none on this architecture.
 const foreignBit uint32 = 0
 
-var older map[string]uint32
+var olderNumbers map[string]uint32

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/net/bpf"
 )
 
-// answerTo runs the program over a call. The interpreter reads big-endian words, as packets have them.
+// answerTo runs the filter on a call. The interpreter reads big-endian words, as in packets.
 func answerTo(t *testing.T, watched bool, arch, number uint32, args ...uint64) int {
 	t.Helper()
 	vm, err := bpf.NewVM(program(Rules(watched)))
@@ -63,7 +63,7 @@ func TestEveryNumberHasTheAnswerOfItsRules(t *testing.T) {
 	}
 }
 
-func TestMemoryThatIsSeenNowhere(t *testing.T) {
+func TestUncountedMemoryIsRefused(t *testing.T) {
 	t.Parallel()
 	const (
 		shared, private, validate, droppable, anonymous, fixed, huge = 1, 2, 3, 8, 0x20, 0x10, 0x40000
@@ -72,7 +72,7 @@ func TestMemoryThatIsSeenNowhere(t *testing.T) {
 	for flags, want := range map[uint64]struct{ counted, watched int }{
 		private | anonymous:                 {retAllow, retAllow},
 		private | anonymous | fixed:         {retAllow, retAllow},
-		private | anonymous | 1<<40:         {retAllow, retAllow}, // no flag to the kernel
+		private | anonymous | 1<<40:         {retAllow, retAllow}, // not a flag for the kernel
 		private:                             {retAllow, retAllow},
 		shared:                              {retAllow, retAllow}, // of a file
 		validate:                            {retAllow, retAllow},
@@ -115,7 +115,7 @@ func TestForeignArchitecturesEndTheProcess(t *testing.T) {
 	}
 }
 
-// What no later change of the list may let in.
+// Calls that must never be allowed.
 func TestNeverAllowed(t *testing.T) {
 	t.Parallel()
 	never := strings.Fields(`ptrace process_vm_readv process_vm_writev process_madvise pidfd_getfd kcmp mount umount2 pivot_root chroot
@@ -133,17 +133,17 @@ func TestNeverAllowed(t *testing.T) {
 	}
 }
 
-// A name that is misspelt would only be missing.
+// A misspelt name would silently be missing.
 func TestEveryNameIsACall(t *testing.T) {
 	t.Parallel()
 	if runtime.GOARCH != "amd64" {
 		t.Skip("the other architectures lack the older calls of the list")
 	}
-	var whole, conditional []string // a name that is both would have no conditions
+	var whole, conditional []string // a name in both would have no conditions
 	for _, group := range []string{files, memory, signals, processes, clocks, waiting, sockets, pretended} {
 		whole = append(whole, strings.Fields(group)...)
 	}
-	for _, l := range slices.Concat(listed, whenCounted, whenWatched) {
+	for _, l := range slices.Concat(argRules, countedRules, watchedRules) {
 		if !slices.Contains(conditional, l.name) {
 			conditional = append(conditional, l.name)
 		}

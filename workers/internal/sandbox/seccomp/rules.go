@@ -5,16 +5,17 @@ import (
 	"strings"
 )
 
-// Rule allows a system call when all its conditions hold. Several rules of one name allow it when one of them does.
+// Rule allows a system call if all its conditions are true. If several rules have the same name,
+// one of them suffices.
 type Rule struct {
 	Name       string
 	Number     uint32
 	Conditions []Condition
-	Errno      uint32 // not 0: the call is refused with this instead of EPERM
-	Pretend    bool   // the call is not made, and answers 0 as if it had been
+	Errno      uint32 // not 0: the call fails with this error instead of EPERM
+	Pretend    bool   // the call is not executed and returns 0
 }
 
-// Condition holds when the argument, under the mask, is the value.
+// Condition is true if the argument under the mask equals the value.
 type Condition struct {
 	Arg   uint32 // 0 to 5
 	Mask  uint64
@@ -25,11 +26,12 @@ const (
 	errnoEPERM  = 1
 	errnoENOSYS = 38
 
-	low32 = 0xffffffff // what the kernel reads of an int
+	low32 = 0xffffffff // the part of an int that the kernel reads
 )
 
-// Rules are the rules of this machine's architecture; none where there is no list of its numbers. In a sandbox that is watched,
-// whose memory is what its processes are seen to have (without cgroups), they also refuse memory that is then seen nowhere.
+// Rules returns the rules for this machine's architecture. It is empty if the architecture is not
+// supported. If watched is set, memory is measured per process (without cgroups), and the rules
+// also forbid memory that would not be measured.
 func Rules(watched bool) []Rule {
 	var rules []Rule
 	for _, names := range [][]string{
@@ -40,39 +42,42 @@ func Rules(watched bool) []Rule {
 			rules = appendRule(rules, Rule{Name: name})
 		}
 	}
+
 	for name := range strings.FieldsSeq(pretended) {
 		rules = appendRule(rules, Rule{Name: name, Pretend: true})
 	}
-	more := whenCounted
+
+	more := countedRules
 	if watched {
-		more = whenWatched
+		more = watchedRules
 	}
-	for _, l := range slices.Concat(listed, more) {
+	for _, l := range slices.Concat(argRules, more) {
 		for _, value := range l.values {
 			conditions := append([]Condition{{l.arg, l.mask, value}}, l.also...)
 			rules = appendRule(rules, Rule{Name: l.name, Conditions: conditions, Pretend: l.pretend})
 		}
 	}
-	// The C library falls back to clone, whose flags a filter can read; those of clone3 lie in memory.
+	// The C library falls back to clone. A filter can read the flags of clone, but those of clone3
+	// are in memory.
 	return appendRule(rules, Rule{Name: "clone3", Errno: errnoENOSYS})
 }
 
 func appendRule(rules []Rule, r Rule) []Rule {
 	number, here := numbers[r.Name]
-	if !here { // a call of older architectures
+	if !here { // a call that only other architectures have
 		return rules
 	}
 	r.Number = number
 	return append(rules, r)
 }
 
-// What is allowed with any arguments. Not among them, though they look harmless, are
-//   - memfd_create, shmget, msgget, semget, mq_open: memory that belongs to no process and lies in no folder, so that it is
-//     counted nowhere without cgroups;
-//   - inotify: it tells who uses the host's files below /usr;
-//   - sync, syncfs, posix_fadvise: they work on the host's disks and page cache;
-//   - sendfile: what uses it can do without;
-//   - seccomp, bpf, splice, vmsplice, io_submit, keyctl: much kernel for little use.
+// Calls that are allowed with any arguments. These calls look harmless but are not allowed:
+//   - memfd_create, shmget, msgget, semget, mq_open: their memory belongs to no process and no
+//     folder, so without cgroups it is not counted
+//   - inotify: it reveals which of the host's files below /usr are used
+//   - sync, syncfs, posix_fadvise: they affect the host's disks and page cache
+//   - sendfile: programs have a fallback
+//   - seccomp, bpf, splice, vmsplice, io_submit, keyctl: much kernel code for little use
 const (
 	files = `read write readv writev pread64 pwrite64 preadv pwritev open openat openat2 creat close close_range
 		lseek dup dup2 dup3 pipe pipe2 truncate ftruncate fallocate readahead copy_file_range
@@ -101,7 +106,8 @@ const (
 
 	sockets = `bind connect listen accept accept4 getsockname getpeername shutdown getsockopt`
 
-	// Locks and syncs work on the host's inodes, also on those that can only be read: a lock is seen by other sandboxes and by
-	// the host, a sync waits for its disks. A sandbox's own files are in memory and gone with it.
+	// Locks and syncs affect the host's inodes, even of read-only files: other sandboxes and the
+	// host see a lock, and a sync waits for the host's disks. A sandbox's own files are in memory
+	// and are deleted with it.
 	pretended = `flock fsync fdatasync sync_file_range`
 )

@@ -11,47 +11,48 @@ import (
 	"parley/workers/internal/speech/pocketsphinx"
 )
 
-// Backends are what speech is understood and made with. What cannot be had fails when it is used, and says why; it is among
-// Missing, too.
+// Backends are the configured speech backends. An unavailable backend is listed in Missing, and its
+// calls fail with the reason.
 type Backends struct {
 	Transcriber speech.Transcriber
 	Synthesizer speech.Synthesizer
-	Names       [2]string // of both, as they are set; "off" for what is
+	Names       [2]string // of Transcriber and Synthesizer, as configured; "off" if disabled
 	Missing     []error
 	prepare     func()
 	close       []func()
 }
 
-// New makes the backends that config.Workers.Voice names; so many processes of each offline one run at once. It fails on settings
-// that make no sense.
+// New creates the backends that config.Workers.Voice names. Each offline backend runs at most the
+// given number of processes simultaneously. New fails if the settings are invalid.
 func New(s config.Speech, processes int) (*Backends, error) {
 	b := &Backends{Names: [2]string{s.TranscriptionModel, s.SpeechModel}, prepare: func() {}}
-	if err := b.listen(s, processes); err != nil {
+	if err := b.setUpTranscriber(s, processes); err != nil {
 		return nil, err
 	}
-	if err := b.speak(s, processes); err != nil {
+	if err := b.setUpSynthesizer(s, processes); err != nil {
 		b.Close()
 		return nil, err
 	}
 	return b, nil
 }
 
-// Off reports whether neither is wanted.
+// Off reports whether both directions are disabled.
 func (b *Backends) Off() bool {
 	return b.Names[0] == config.SpeechOff && b.Names[1] == config.SpeechOff
 }
 
-// Prepare is told that somebody is about to speak: what takes time to start is started.
+// Prepare starts processes that need time to start. It is called when speech is expected soon.
 func (b *Backends) Prepare() { b.prepare() }
 
-// Close gives back what the backends hold. No call may be under way.
+// Close releases the backends' resources. No call may be in progress.
 func (b *Backends) Close() {
 	for _, end := range b.close {
 		end()
 	}
 }
 
-func (b *Backends) listen(s config.Speech, processes int) error {
+// setUpTranscriber creates the configured Transcriber, or an Unavailable one.
+func (b *Backends) setUpTranscriber(s config.Speech, processes int) error {
 	name, online := strings.CutPrefix(s.TranscriptionModel, config.SpeechOpenAI)
 	switch {
 	case online:
@@ -70,12 +71,13 @@ func (b *Backends) listen(s config.Speech, processes int) error {
 	case s.TranscriptionModel == config.SpeechOff:
 		b.Transcriber = speech.Unavailable{Why: "TRANSCRIPTION_MODEL is off"}
 	default:
-		return fmt.Errorf("TRANSCRIPTION_MODEL names nothing that is known: %q", s.TranscriptionModel)
+		return fmt.Errorf("unknown TRANSCRIPTION_MODEL: %q", s.TranscriptionModel)
 	}
 	return nil
 }
 
-func (b *Backends) speak(s config.Speech, processes int) error {
+// setUpSynthesizer creates the configured Synthesizer, or an Unavailable one.
+func (b *Backends) setUpSynthesizer(s config.Speech, processes int) error {
 	name, online := strings.CutPrefix(s.SpeechModel, config.SpeechOpenAI)
 	switch {
 	case online:
@@ -96,7 +98,7 @@ func (b *Backends) speak(s config.Speech, processes int) error {
 	case s.SpeechModel == config.SpeechOff:
 		b.Synthesizer = speech.Unavailable{Why: "SPEECH_MODEL is off"}
 	default:
-		return fmt.Errorf("SPEECH_MODEL names nothing that is known: %q", s.SpeechModel)
+		return fmt.Errorf("unknown SPEECH_MODEL: %q", s.SpeechModel)
 	}
 	return nil
 }

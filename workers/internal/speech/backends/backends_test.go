@@ -43,7 +43,7 @@ func TestOfflineBackendsConform(t *testing.T) { //nolint:paralleltest // it coun
 	})
 }
 
-func TestServiceBackendsConform(t *testing.T) { //nolint:paralleltest // the suite's parts follow one another
+func TestServiceBackendsConform(t *testing.T) { //nolint:paralleltest // the suite's parts run in order
 	speechtest.Run(t, func(t *testing.T) speechtest.Pair {
 		t.Helper()
 		b := open(t, config.Speech{
@@ -53,7 +53,7 @@ func TestServiceBackendsConform(t *testing.T) { //nolint:paralleltest // the sui
 	})
 }
 
-func TestWhatIsMissingIsSaid(t *testing.T) {
+func TestMissingBackendsAreReported(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	b, err := backends.New(config.Speech{TranscriptionModel: config.OfflineListen, SpeechModel: config.OfflineSpeak}, 1)
 	if err != nil {
@@ -71,7 +71,7 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 	refused(t, err, speech.CodeSpeech, "espeak-ng is not installed")
 }
 
-func TestWhatIsOffIsSaid(t *testing.T) {
+func TestDisabledBackendsAreReported(t *testing.T) {
 	t.Parallel()
 	b := open(t, config.Speech{TranscriptionModel: config.SpeechOff, SpeechModel: config.SpeechOff})
 	defer b.Close()

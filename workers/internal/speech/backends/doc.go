@@ -1,2 +1,2 @@
-// Package backends chooses what speech is understood and made with, by the settings.
+// Package backends selects speech backends according to the settings.
 package backends

@@ -1,3 +1,4 @@
-// Package espeak makes speech with espeak-ng, a formant synthesizer: it says over a hundred languages at once and on any machine, and
-// sounds like the machine that it is. Each line is said by a process of its own, which gets the text on its input.
+// Package espeak synthesizes speech with espeak-ng, a formant synthesizer. It is fast on any
+// machine and supports over a hundred languages, but sounds artificial. Each line is spoken by a
+// separate process that reads the text from its input.
 package espeak

@@ -17,40 +17,40 @@ import (
 	"parley/workers/internal/speech/process"
 )
 
-// Program is what is run; Install is how Debian and Ubuntu get it.
+// Program is the program to run. Install is the command that installs it on Debian and Ubuntu.
 const (
 	Program = "espeak-ng"
 	Install = "apt install espeak-ng"
 )
 
 const (
-	wordsAMinute = 155 // at a speed of 1
-	slowest      = 80  // that espeak-ng speaks
+	wordsAMinute    = 155 // at speed 1
+	minWordsAMinute = 80  // words per minute that espeak-ng speaks at least
 
-	wall     = 30 * time.Second // of a line; one of 2,000 characters takes a quarter of a second
+	wall     = 30 * time.Second // for a line; one of 2,000 characters takes a quarter of a second
 	cpu      = 20 * time.Second
 	memory   = 512 << 20
-	disk     = 64 << 20 // a library of it shares memory with a sound server, which there is none of, and ends without
-	limit    = 64 << 20 // bytes: 2,000 characters at a quarter of the speed, and to spare
-	queue    = 256      // lines of an organization that wait
-	inAll    = 4 * queue
+	disk     = 64 << 20 // a library of espeak-ng allocates shared memory for a sound server and fails without it
+	limit    = 64 << 20 // bytes; more than 2,000 characters at a quarter of the speed
+	queue    = 256      // lines of an organization that may wait
+	maxQueue = 4 * queue
 	pieceLen = 32 << 10
 )
 
-// Config sets up a Synthesizer.
+// Config configures a Synthesizer.
 type Config struct {
-	Processes int    // that run at once
-	Voice     string // of lines that name none; "" is alloy, in the line's language
+	Processes int    // maximum number of simultaneous processes
+	Voice     string // for lines that name none; "": alloy, in the line's language
 }
 
-// Synthesizer says lines; safe for concurrent use.
+// Synthesizer speaks lines. It is safe for concurrent use.
 type Synthesizer struct {
 	path   string
 	voice  string
 	places *process.Places
 
 	mu     sync.Mutex
-	voices *voices // nil until they were read
+	voices *voices // nil until they have been read
 }
 
 // New finds espeak-ng.
@@ -59,22 +59,24 @@ func New(cfg Config) (*Synthesizer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("speech: espeak-ng is not installed (%s)", Install)
 	}
-	return &Synthesizer{path: path, voice: cfg.Voice, places: process.NewPlaces(cfg.Processes, queue, inAll)}, nil
+	return &Synthesizer{path: path, voice: cfg.Voice, places: process.NewPlaces(cfg.Processes, queue, maxQueue)}, nil
 }
 
 func (s *Synthesizer) command(args ...string) process.Command {
 	return process.Command{Path: s.path, Args: args, Max: limit, CPU: cpu, Bytes: memory, Disk: disk}
 }
 
-// Synthesize says a line; see [speech.Synthesizer]. Speeds below 0.52 are said as that.
+// Synthesize speaks a line; see [speech.Synthesizer]. The minimum speed is 0.52.
 func (s *Synthesizer) Synthesize(ctx context.Context, line speech.Line, out func([]byte) error) error {
 	line, err := speech.CleanLine(line)
 	if err != nil {
 		return err
 	}
+
 	if line.Voice == "" {
 		line.Voice = s.voice
 	}
+
 	release, err := s.places.Take(ctx, process.Turn{Organization: line.Organization})
 	if err != nil {
 		return err
@@ -85,13 +87,14 @@ func (s *Synthesizer) Synthesize(ctx context.Context, line speech.Line, out func
 		release()
 		return err
 	}
-	go func() { // the place is the process's, not that of whoever listens at the pace of speech
+	go func() { // the slot belongs to the process, which ends earlier than a listener at the pace of speech
 		<-p.Ended()
 		release()
 	}()
 	defer p.Kill()
 	defer p.Limit(wall)()
 	defer context.AfterFunc(ctx, p.Kill)()
+
 	err = relay(p.Reader(ctx), out)
 	if own, is := errors.AsType[*outError](err); is {
 		return own.error
@@ -108,35 +111,37 @@ func (s *Synthesizer) Synthesize(ctx context.Context, line speech.Line, out func
 	return nil
 }
 
-// start starts the process that says a line; nil when there is nothing to say.
+// start starts the process that speaks a line. It returns nil if there is nothing to say.
 func (s *Synthesizer) start(ctx context.Context, line speech.Line) (*process.Process, error) {
-	known, err := s.known(ctx)
+	voices, err := s.installedVoices(ctx)
 	if err != nil {
 		return nil, err
 	}
-	voice, err := known.choose(line)
+
+	voice, err := voices.choose(line)
 	if err != nil || line.Text == "" {
 		return nil, err
 	}
-	speed := max(slowest, int(math.Round(wordsAMinute*line.Speed)))
+
+	speed := max(minWordsAMinute, int(math.Round(wordsAMinute*line.Speed)))
 	p, err := process.Start(s.command("-v", voice, "-s", strconv.Itoa(speed), "-b", "1", "--stdin", "--stdout"))
 	if err != nil {
 		return nil, failed(err)
 	}
-	go func() { // a program that does not read must not hold up who waits for it
-		_, _ = io.WriteString(p.Stdin, sayable(line.Text))
+	go func() { // a program that does not read must not block its caller
+		_, _ = io.WriteString(p.Stdin, escapeText(line.Text))
 		_ = p.Stdin.Close()
 	}()
 	return p, nil
 }
 
-// sayable keeps espeak-ng from reading [[…]] as names of sounds.
-func sayable(text string) string { return strings.ReplaceAll(text, "[[", "[ [") + "\n" }
+// escapeText prevents espeak-ng from reading [[…]] as phonemes.
+func escapeText(text string) string { return strings.ReplaceAll(text, "[[", "[ [") + "\n" }
 
-// outError is an error of who listens.
+// outError is an error of the out function.
 type outError struct{ error }
 
-// relay gives the sound as it comes. The error is io.EOF where nothing was said.
+// relay passes on the audio as it arrives. It returns io.EOF if there was none.
 func relay(r io.Reader, out func([]byte) error) error {
 	rate, err := pcm.ReadWAV(r)
 	if err != nil {
@@ -146,6 +151,7 @@ func relay(r io.Reader, out func([]byte) error) error {
 	if err != nil {
 		return err
 	}
+
 	give := func(sound []byte) error {
 		if len(sound) == 0 {
 			return nil
@@ -155,6 +161,7 @@ func relay(r io.Reader, out func([]byte) error) error {
 		}
 		return nil
 	}
+
 	piece := make([]byte, pieceLen)
 	for {
 		n, err := r.Read(piece)
@@ -172,7 +179,7 @@ func relay(r io.Reader, out func([]byte) error) error {
 
 func failed(why error) error {
 	return &speech.Error{
-		Code: speech.CodeSpeech, Message: "The answer could not be spoken.", Retryable: true,
+		Code: speech.CodeSpeech, Message: "Speech synthesis of the answer failed.", Retryable: true,
 		Cause: fmt.Errorf("running espeak-ng: %w", why),
 	}
 }

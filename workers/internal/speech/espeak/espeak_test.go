@@ -76,12 +76,12 @@ func TestVoicesAreChosen(t *testing.T) {
 func TestOpenAIsVoicesAreInstalled(t *testing.T) {
 	t.Parallel()
 	s := installed(t, Config{Processes: 1})
-	known, err := s.known(t.Context())
+	voices, err := s.installedVoices(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, variant := range variants {
-		if !slices.Contains(known.variants, variant) {
+		if !slices.Contains(voices.variants, variant) {
 			t.Errorf("%s is %s, which is not installed", name, variant)
 		}
 	}
@@ -111,9 +111,9 @@ func TestTheVoiceOfTheSettings(t *testing.T) {
 	}
 }
 
-func TestTextIsNoNamesOfSounds(t *testing.T) {
+func TestTextIsNotReadAsPhonemes(t *testing.T) {
 	t.Parallel()
-	if got := sayable("a [[h@]] [[[b"); got != "a [ [h@]] [ [[b\n" {
+	if got := escapeText("a [[h@]] [[[b"); got != "a [ [h@]] [ [[b\n" {
 		t.Errorf("%q", got)
 	}
 }

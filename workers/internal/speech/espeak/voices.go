@@ -12,22 +12,23 @@ import (
 	"parley/workers/internal/speech/process"
 )
 
-// The voice that is spoken with unless another one is named: of those that there are, pocketsphinx understands it best.
+// The default voice. Of all voices, pocketsphinx understands it best.
 const (
 	defaultLanguage = "en-us"
 	defaultVariant  = "f5"
 )
 
-// variants are what OpenAI's voices become.
+// variants map OpenAI's voices to variants of espeak-ng's.
 var variants = map[string]string{
 	"alloy": defaultVariant, "coral": "f2", "marin": "Andrea", "nova": "f3", "sage": "f1", "shimmer": "f4",
 	"ash": "m3", "ballad": "m2", "cedar": "m7", "echo": "m8", "fable": "m4", "onyx": "m6", "verse": "m5",
 }
 
-// ownName is how espeak-ng calls voices: a language, and a variant of its voice. No name leads to a file elsewhere.
+// ownName matches espeak-ng's voice names: a language and a variant. Such a name cannot refer to
+// another file.
 var ownName = regexp.MustCompile(`^([A-Za-z]{2,4}(?:-[A-Za-z0-9]{1,12}){0,4})(?:\+([A-Za-z0-9][A-Za-z0-9_-]{0,30}))?$`)
 
-// voices are those that an installation has.
+// voices are the voices of an installation.
 type voices struct {
 	languages []string
 	variants  []string
@@ -38,7 +39,7 @@ var (
 	variantRow = regexp.MustCompile(`!v/(\S+)`)
 )
 
-// parseVoices reads what --voices and --voices=variant print.
+// parseVoices parses the output of --voices and --voices=variant.
 func parseVoices(languages, variants string) voices {
 	var v voices
 	for row := range strings.Lines(languages) {
@@ -51,13 +52,14 @@ func parseVoices(languages, variants string) voices {
 			v.languages = append(v.languages, other[1])
 		}
 	}
+
 	for _, row := range variantRow.FindAllStringSubmatch(variants, -1) {
 		v.variants = append(v.variants, row[1])
 	}
 	return v
 }
 
-// choose gives espeak-ng's name for the voice of a line.
+// choose returns espeak-ng's voice name for a line.
 func (v voices) choose(line speech.Line) (string, error) {
 	base, err := v.language(line.Language)
 	if err != nil {
@@ -73,8 +75,8 @@ func (v voices) choose(line speech.Line) (string, error) {
 	if parts == nil || !slices.Contains(v.languages, strings.ToLower(parts[1])) || parts[2] != "" && !slices.Contains(v.variants, parts[2]) {
 		return "", &speech.Error{
 			Code: speech.CodeUnknownVoice,
-			Message: "espeak-ng has no such voice. It has alloy, ash, ballad, cedar, coral, echo, fable, marin, nova, onyx, sage, shimmer and " +
-				"verse, and its own, such as en-gb+f3.",
+			Message: "Unknown voice of espeak-ng. Known are alloy, ash, ballad, cedar, coral, echo, fable, marin, nova, onyx, sage, shimmer and " +
+				"verse, and those of espeak-ng, such as en-gb+f3.",
 		}
 	}
 	if parts[2] == "" {
@@ -91,11 +93,11 @@ func (v voices) language(named string) (string, error) {
 	case slices.Contains(v.languages, named):
 		return named, nil
 	}
-	return "", &speech.Error{Code: speech.CodeUnknownLanguage, Message: "espeak-ng does not speak this language."}
+	return "", &speech.Error{Code: speech.CodeUnknownLanguage, Message: "espeak-ng does not support this language."}
 }
 
-// known reads the voices, once.
-func (s *Synthesizer) known(ctx context.Context) (voices, error) {
+// installedVoices reads the voices once.
+func (s *Synthesizer) installedVoices(ctx context.Context) (voices, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.voices != nil {
@@ -114,6 +116,7 @@ func (s *Synthesizer) known(ctx context.Context) (voices, error) {
 	return v, nil
 }
 
+// list returns espeak-ng's output for an option.
 func (s *Synthesizer) list(ctx context.Context, option string) (string, error) {
 	p, err := process.Start(s.command(option))
 	if err != nil {

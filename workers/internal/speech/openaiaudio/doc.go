@@ -1,5 +1,7 @@
-// Package openaiaudio understands and makes speech with OpenAI's audio endpoints, or those of a service that speaks the same protocol:
-// audio/transcriptions, which is sent a WAV file, and audio/speech, whose sound is passed on as it comes.
+// Package openaiaudio transcribes and synthesizes speech with OpenAI's audio endpoints, or those of
+// a compatible service: audio/transcriptions receives a WAV file, and the audio of audio/speech is
+// passed on as it arrives.
 //
-// After five faults in a row a service is left alone for ten seconds: who speaks is then told at once, not after a limit of time.
+// After five consecutive failures the service is not called for ten seconds, so that calls fail
+// immediately instead of after a timeout.
 package openaiaudio

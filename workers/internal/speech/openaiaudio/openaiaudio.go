@@ -18,53 +18,60 @@ import (
 
 const (
 	officialURL   = "https://api.openai.com/v1/"
-	responseBytes = 25 << 20 // of sound: nine minutes
+	responseBytes = 25 << 20 // of audio: nine minutes
 
-	// total is far above the length of a line: sound is taken at the pace at which it is heard.
+	// total is the default time limit of a call. It is much longer than a line, because audio is
+	// received at the pace of playback.
 	total = 15 * time.Minute
 
 	faults   = 5
 	openTime = 10 * time.Second
 )
 
-// Config sets up a Transcriber or a Synthesizer; the zero values of all but Model and APIKey mean the defaults.
+// Config configures a Transcriber or a Synthesizer. Zero values select defaults, except for Model
+// and APIKey.
 type Config struct {
-	Model   string // as the service calls it
-	APIKey  string // may be empty for services that ask for none
-	BaseURL string // up to and including "/v1"; empty is OpenAI itself
-	Voice   string // of lines that name none; "" is alloy
-	// Limits of a call: 5 s to a connection, 30 s to the first sound or to the words, 30 s between pieces of sound.
+	Model   string // the service's name of the model
+	APIKey  string // may be empty for services without authentication
+	BaseURL string // up to and including "/v1"; empty: OpenAI
+	Voice   string // for lines that name none; "": alloy
+	// Limits of a call: 5 s to connect, 30 s to the first audio or the transcript, 30 s between
+	// pieces of audio.
 	Limits remote.Limits
-	// Dial opens connections; nil dials TCP.
+	// Dial opens connections; nil: TCP.
 	Dial remote.Dial
 }
 
-// service is what both directions share.
+// service is the common part of both directions.
 type service struct {
 	model   string
-	code    string // of errors
+	code    string // code of errors
 	limits  remote.Limits
 	client  *http.Client
 	options []option.RequestOption
 	breaker *gobreaker.TwoStepCircuitBreaker[struct{}]
 }
 
+// newService creates the client and the circuit breaker. code is the code of its errors.
 func newService(cfg Config, code string) (*service, error) {
 	if !remote.ModelName(cfg.Model) {
-		return nil, fmt.Errorf("setting up speech: no name of a model: %q", cfg.Model)
+		return nil, fmt.Errorf("setting up speech: invalid model name %q", cfg.Model)
 	}
+
 	base, err := remote.BaseURL(cfg.BaseURL, officialURL)
 	if err != nil {
 		return nil, fmt.Errorf("setting up speech: %w", err)
 	}
+
 	if cfg.Limits.Total <= 0 {
 		cfg.Limits.Total = total
 	}
 	s := &service{model: cfg.Model, code: code, limits: cfg.Limits.WithDefaults()}
 	s.client = remote.NewClient(cfg.Dial, s.limits, responseBytes)
-	s.options = []option.RequestOption{ // given directly, as those of models are: nothing comes from the environment
+	s.options = []option.RequestOption{ // set explicitly, so that nothing comes from the environment
 		option.WithBaseURL(base), option.WithAPIKey(cfg.APIKey), option.WithMaxRetries(0), option.WithHTTPClient(s.client),
 	}
+
 	s.breaker = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		MaxRequests: 1, Timeout: openTime,
 		ReadyToTrip:  func(n gobreaker.Counts) bool { return n.ConsecutiveFailures >= faults },
@@ -73,7 +80,8 @@ func newService(cfg Config, code string) (*service, error) {
 	return s, nil
 }
 
-// isFault reports whether the service is to blame, and time may cure it. Who gave up says nothing of it, and counts as little as a success.
+// isFault reports whether a failure is the service's and may be temporary. A call that the caller
+// cancelled counts as a success.
 func isFault(err error) bool {
 	e, is := errors.AsType[*llm.Error](err)
 	if !is || !e.Retryable || e.Answering {
@@ -87,7 +95,7 @@ func isFault(err error) bool {
 	}
 }
 
-// guarded makes a call unless the service is left alone.
+// guarded makes a call unless the circuit breaker is open.
 func (s *service) guarded(ctx context.Context, call func() error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("calling the speech service: %w", ctx.Err())
@@ -96,34 +104,35 @@ func (s *service) guarded(ctx context.Context, call func() error) error {
 	if err != nil {
 		return s.failed(llm.NewError(llm.KindUnavailable, err))
 	}
+
 	outcome := error(llm.NewError(llm.KindUnavailable, errors.New("the call did not return")))
 	defer func() { settle(outcome) }()
 	outcome = call()
 	return s.failed(outcome)
 }
 
-// failure says why a call brought nothing: err is an *llm.Error, or ctx's.
+// failure classifies a failed call. The result is an *llm.Error or ctx's error.
 func (s *service) failure(ctx, callCtx context.Context, err error, res *http.Response) error {
 	return remote.Failure(ctx, callCtx, remote.Ended{
 		Err: err, Response: res, Status: openai.StatusError, Event: func(error) *llm.Error { return nil },
 	})
 }
 
-// messages are what callers are told.
+// messages are the messages for callers.
 var messages = map[llm.Kind]string{
 	llm.KindRateLimited:  "The speech service is limiting requests; try again.",
 	llm.KindTimeout:      "The speech service did not answer in time.",
-	llm.KindTruncated:    "The speech service's answer broke off.",
+	llm.KindTruncated:    "The speech service's answer was interrupted.",
 	llm.KindBadResponse:  "The speech service's answer could not be read.",
 	llm.KindTooLarge:     "The speech service's answer was larger than allowed.",
-	llm.KindInvalid:      "The speech service refused the request.",
-	llm.KindAuth:         "The speech service refused this server's credentials.",
-	llm.KindQuota:        "This server's account at the speech service is used up.",
-	llm.KindUnknownModel: "The speech service does not know the model that is set here.",
+	llm.KindInvalid:      "The speech service rejected the request.",
+	llm.KindAuth:         "The speech service rejected this server's credentials.",
+	llm.KindQuota:        "This server's account at the speech service has no credit or quota left.",
+	llm.KindUnknownModel: "The speech service does not know the configured model.",
 	llm.KindFiltered:     "The speech service withheld its answer.",
 }
 
-// failed makes a speech.Error of a model's, and leaves others as they are.
+// failed converts an *llm.Error to a *speech.Error, and returns other errors unchanged.
 func (s *service) failed(err error) error {
 	e, is := errors.AsType[*llm.Error](err)
 	if !is {
@@ -138,6 +147,6 @@ func (s *service) failed(err error) error {
 
 func badAnswer(format string, args ...any) *llm.Error {
 	e := llm.NewError(llm.KindBadResponse, fmt.Errorf(format, args...))
-	e.Retryable = false // an address that is wrong stays wrong
+	e.Retryable = false // a wrong address stays wrong
 	return e
 }

@@ -102,19 +102,19 @@ const (
 	provider = `{"error":{"message":"hunter3 is what the provider says","type":"x"}}`
 )
 
-// failures are answers that both calls fail at.
+// failures are responses with which both calls fail.
 var failures = map[string]struct {
 	answer    func(http.ResponseWriter, *http.Request) bool
-	message   string // a part of it
+	message   string // a part of the message
 	retryable bool
 }{
 	"refused key":      {answer(401, inJSON, provider), "credentials", false},
 	"too many":         {answer(429, inJSON, provider), "limiting", true},
-	"used up":          {answer(429, inJSON, `{"error":{"code":"insufficient_quota","message":"hunter3"}}`), "used up", false},
+	"used up":          {answer(429, inJSON, `{"error":{"code":"insufficient_quota","message":"hunter3"}}`), "no credit or quota left", false},
 	"a fault":          {answer(500, inJSON, provider), "not available", true},
 	"a gateway":        {answer(502, "text/html", "<html>hunter3"), "not available", true},
-	"a refusal":        {answer(400, inJSON, provider), "refused the request", false},
-	"no such model":    {answer(404, inJSON, provider), "does not know the model", false},
+	"a refusal":        {answer(400, inJSON, provider), "rejected the request", false},
+	"no such model":    {answer(404, inJSON, provider), "does not know the configured model", false},
 	"a web page":       {answer(200, "text/html", "<html>hunter3"), "could not be read", false},
 	"a redirect":       {answer(302, "text/plain", ""), "could not be read", false},
 	"another format":   {answer(200, "audio/mpeg", "ID3"), "could not be read", false},
@@ -130,7 +130,7 @@ func TestFailures(t *testing.T) {
 			service := speechtest.NewService(t)
 			service.Answer = c.answer
 			cfg := config(service.URL)
-			if name == "nothing in time" { // the others are to have all of it
+			if name == "nothing in time" { // the others need more time
 				cfg.Limits = remote.Limits{FirstToken: 100 * time.Millisecond}
 			}
 			listener, speaker := pair(t, cfg)
@@ -164,8 +164,8 @@ func TestAnswersThatAreNoTranscript(t *testing.T) {
 		"no JSON":     {answer(200, inJSON, "{oh"), "could not be read", true},
 		"no text":     {answer(200, inJSON, `{"usage":{}}`), "could not be read", false},
 		"null":        {answer(200, inJSON, `{"text":null}`), "could not be read", false},
-		"nothing":     {answer(200, inJSON, ""), "broke off", true},
-		"broken off":  {breakOff(inJSON, `{"text":"he`), "broke off", true},
+		"nothing":     {answer(200, inJSON, ""), "was interrupted", true},
+		"broken off":  {breakOff(inJSON, `{"text":"he`), "was interrupted", true},
 		"too large":   {answer(200, inJSON, `{"text":"`+strings.Repeat("a", 26<<20)+`"}`), "larger than allowed", false},
 		"sound, then": {answer(200, "audio/pcm", "aabb"), "could not be read", false},
 	} {
@@ -203,9 +203,9 @@ func TestAnswersThatAreNoSound(t *testing.T) {
 		retryable bool
 		sound     int
 	}{
-		"nothing":       {answer(200, "audio/pcm", ""), "broke off", true, 0},
-		"half a sample": {answer(200, "audio/pcm", "a"), "broke off", true, 0},
-		"broken off":    {breakOff("audio/pcm", "aabbc"), "broke off", true, 4},
+		"nothing":       {answer(200, "audio/pcm", ""), "was interrupted", true, 0},
+		"half a sample": {answer(200, "audio/pcm", "a"), "was interrupted", true, 0},
+		"broken off":    {breakOff("audio/pcm", "aabbc"), "was interrupted", true, 4},
 		"JSON":          {answer(200, inJSON, "{}"), "could not be read", false, 0},
 		"endless":       {endless, "larger than allowed", false, 25 << 20},
 		"stalls": {func(w http.ResponseWriter, r *http.Request) bool {
@@ -231,7 +231,7 @@ func TestAnswersThatAreNoSound(t *testing.T) {
 	}
 }
 
-// The second half of the sound is made only when the first was heard: it is passed on as it comes.
+// Audio is passed on as it arrives: the second half is produced only after the first was received.
 func TestSoundIsPassedOnAsItComes(t *testing.T) {
 	t.Parallel()
 	service, heard := speechtest.NewService(t), make(chan struct{})
@@ -256,8 +256,8 @@ func TestSoundIsPassedOnAsItComes(t *testing.T) {
 	}
 }
 
-// The time of who listens is not the service's.
-func TestASlowListenerIsNoStall(t *testing.T) {
+// The listener's time does not count towards the service's limits.
+func TestASlowListenerIsNoTimeout(t *testing.T) {
 	t.Parallel()
 	service := speechtest.NewService(t)
 	cfg := config(service.URL)
@@ -267,7 +267,7 @@ func TestASlowListenerIsNoStall(t *testing.T) {
 	err := speaker.Synthesize(t.Context(), speech.Line{Text: "hello"}, func([]byte) error {
 		if !once {
 			once = true
-			<-time.After(700 * time.Millisecond) // longer than the limit: what is tested is that nothing happens
+			<-time.After(700 * time.Millisecond) // longer than the limit; the test is that nothing happens
 		}
 		return nil
 	})
@@ -293,8 +293,8 @@ func TestUnknownVoices(t *testing.T) {
 	}
 }
 
-// After five faults in a row nobody asks the service any more, for a while.
-func TestAServiceThatFailsIsLeftAlone(t *testing.T) {
+// After five consecutive failures, the service is not called for a while.
+func TestAFailingServiceIsNotCalled(t *testing.T) {
 	t.Parallel()
 	service, asked := speechtest.NewService(t), atomic.Int64{}
 	service.Answer = func(w http.ResponseWriter, _ *http.Request) bool {
@@ -308,14 +308,14 @@ func TestAServiceThatFailsIsLeftAlone(t *testing.T) {
 		failed(t, err, speech.CodeTranscription, "not available", true)
 	}
 	if asked.Load() != 5 {
-		t.Errorf("asked %d times, want 5", asked.Load())
+		t.Errorf("%d calls, want 5", asked.Load())
 	}
 	if _, err := speechtest.Say(t.Context(), speaker, speech.Line{Text: "hello"}); err == nil || asked.Load() != 6 {
 		t.Errorf("speaking is left alone because listening fails: %v", err)
 	}
 }
 
-// Refusals are the request's fault, and who leaves says nothing of the service.
+// Rejected requests and cancelled calls are not failures of the service.
 func TestRefusalsDoNotCount(t *testing.T) {
 	t.Parallel()
 	service, asked, leave := speechtest.NewService(t), atomic.Int64{}, make(chan struct{})
@@ -331,7 +331,7 @@ func TestRefusalsDoNotCount(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() {
 			select {
-			case <-leave: // whoever asked goes away
+			case <-leave: // the caller cancels
 				cancel()
 			case <-ctx.Done():
 			}
@@ -343,11 +343,11 @@ func TestRefusalsDoNotCount(t *testing.T) {
 		}
 	}
 	if asked.Load() != 12 {
-		t.Errorf("asked %d times, want 12", asked.Load())
+		t.Errorf("%d calls, want 12", asked.Load())
 	}
 }
 
-func TestNobodyThere(t *testing.T) {
+func TestServiceIsUnreachable(t *testing.T) {
 	t.Parallel()
 	listener, speaker := pair(t, config("http://127.0.0.1:1/v1"))
 	_, err := listener.Transcribe(t.Context(), speech.Utterance{PCM: []byte{1, 0}})

@@ -15,16 +15,18 @@ import (
 	"parley/workers/internal/speech/pcm"
 )
 
-// maxWords is how many bytes of a transcript are kept; two minutes of the fastest speech are a tenth of it.
+// maxWords is the number of bytes kept of a transcript. Two minutes of the fastest speech need a
+// tenth of it.
 const maxWords = 32 << 10
 
-// Transcriber asks audio/transcriptions; safe for concurrent use.
+// Transcriber calls audio/transcriptions. It is safe for concurrent use.
 type Transcriber struct {
 	service  *service
 	endpoint sdk.AudioTranscriptionService
 }
 
-// NewTranscriber makes a Transcriber; it fails if BaseURL is not an http(s) address without credentials, or Model no name.
+// NewTranscriber creates a Transcriber. It fails if BaseURL is not an http(s) address without
+// credentials, or if Model is not a valid name.
 func NewTranscriber(cfg Config) (*Transcriber, error) {
 	s, err := newService(cfg, speech.CodeTranscription)
 	if err != nil {
@@ -33,7 +35,7 @@ func NewTranscriber(cfg Config) (*Transcriber, error) {
 	return &Transcriber{service: s, endpoint: sdk.NewAudioTranscriptionService(s.options...)}, nil
 }
 
-// Close ends idle connections.
+// Close closes idle connections.
 func (t *Transcriber) Close() { t.service.client.CloseIdleConnections() }
 
 // Transcribe sends the utterance as a WAV file; see [speech.Transcriber].
@@ -52,6 +54,7 @@ func (t *Transcriber) Transcribe(ctx context.Context, u speech.Utterance) (text 
 	return strings.ToValidUTF8(text[:min(len(text), maxWords)], ""), nil
 }
 
+// ask sends the request and returns the transcript.
 func (t *Transcriber) ask(ctx context.Context, u speech.Utterance) (string, error) {
 	callCtx, watch := remote.StartWatch(ctx, t.service.limits)
 	defer watch.Stop()
@@ -59,12 +62,14 @@ func (t *Transcriber) ask(ctx context.Context, u speech.Utterance) (string, erro
 	params := sdk.AudioTranscriptionNewParams{
 		File: sdk.File(bytes.NewReader(wav), "speech.wav", "audio/wav"), Model: t.service.model, ResponseFormat: sdk.AudioResponseFormatJSON,
 	}
+
 	if u.Language != "" {
 		params.Language = sdk.String(u.Language)
 	}
 	if u.Prompt != "" {
 		params.Prompt = sdk.String(u.Prompt)
 	}
+
 	var res *http.Response
 	answer, err := t.endpoint.New(callCtx, params, option.WithResponseInto(&res))
 	if res != nil && res.StatusCode < http.StatusBadRequest && callCtx.Err() == nil {
@@ -73,6 +78,7 @@ func (t *Transcriber) ask(ctx context.Context, u speech.Utterance) (string, erro
 			return "", badAnswer("status %d with content type %q", res.StatusCode, media)
 		}
 	}
+
 	if err != nil {
 		return "", t.service.failure(ctx, callCtx, err, res)
 	}

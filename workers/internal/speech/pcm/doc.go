@@ -1,6 +1,6 @@
-// Package pcm changes how often sound is sampled, and reads and writes the head of WAV files. Sound is 16 bit, signed,
+// Package pcm resamples audio, and reads and writes WAV headers. Audio is 16 bit, signed,
 // little-endian, mono.
 //
-// The modules that could be had interpolate between samples; what lies above half the new rate then comes back as tones that
-// nobody said. Here it is filtered away.
+// Existing modules interpolate between samples, so frequencies above half the new rate return as
+// audible artifacts. This package filters them out.
 package pcm

@@ -31,7 +31,7 @@ func samplesFor(b []byte) []float64 {
 	return out
 }
 
-// level is how loud the middle of a sound is, in dB of a tone.
+// level returns the level of the middle of a sound, in dB relative to a tone.
 func level(sound []float64) float64 {
 	middle := sound[len(sound)/4 : len(sound)*3/4]
 	sum := 0.0
@@ -50,7 +50,7 @@ func resampled(t *testing.T, sound []byte, from, to int) []byte {
 	return out
 }
 
-func TestTonesThatFitStayAsTheyAre(t *testing.T) {
+func TestTonesInThePassBandAreUnchanged(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ from, to int }{{24_000, 16_000}, {16_000, 24_000}, {22_050, 24_000}, {24_000, 22_050}, {48_000, 24_000}, {8_000, 24_000}} {
 		for _, part := range []float64{0.01, 0.1, 0.4, 0.8} {
@@ -65,7 +65,7 @@ func TestTonesThatFitStayAsTheyAre(t *testing.T) {
 				for n := range got {
 					got[n] -= want[n]
 				}
-				if difference := level(got); difference > -55 { // the same tone, neither moved nor louder
+				if difference := level(got); difference > -55 { // the same tone, neither shifted nor louder
 					t.Errorf("what was added is %.1f dB", difference)
 				}
 			})
@@ -73,7 +73,7 @@ func TestTonesThatFitStayAsTheyAre(t *testing.T) {
 	}
 }
 
-func TestTonesThatDoNotFitAreGone(t *testing.T) {
+func TestTonesInTheStopBandAreRemoved(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		from, to int
@@ -93,7 +93,7 @@ func TestTonesThatDoNotFitAreGone(t *testing.T) {
 	}
 }
 
-// Above a tone that is made more often, its mirror image would be heard.
+// Without the filter, upsampling a tone would add its mirror image above.
 func TestNoMirrorImageIsHeard(t *testing.T) {
 	t.Parallel()
 	const hz = 7_000
@@ -152,7 +152,7 @@ func TestResampleKeepsLengths(t *testing.T) {
 	}
 }
 
-func TestTheLoudestSoundIsNotTurnedRound(t *testing.T) {
+func TestTheLoudestSoundDoesNotOverflow(t *testing.T) {
 	t.Parallel()
 	square := make([]byte, 0, 8_000)
 	for n := range 4_000 {
@@ -168,7 +168,7 @@ func TestTheLoudestSoundIsNotTurnedRound(t *testing.T) {
 			flips++
 		}
 	}
-	if flips < 98 || flips > 102 { // of 4,000 samples, one in 40
+	if flips < 98 || flips > 102 { // one of 40, of 4,000 samples
 		t.Errorf("the sound changes its sign %d times, want about 99", flips)
 	}
 }
@@ -196,11 +196,11 @@ func TestWAVIsReadAsItIsWritten(t *testing.T) {
 		t.Errorf("rate %d, %d bytes, %v", rate, len(rest), err)
 	}
 	if size := binary.LittleEndian.Uint32(pcm.AppendWAV(nil, sound, 16_000)[4:]); size != uint32(36+len(sound)) {
-		t.Errorf("the file says it has %d bytes behind its head, want %d", size, 36+len(sound))
+		t.Errorf("the header says %d bytes follow, want %d", size, 36+len(sound))
 	}
 }
 
-func TestWAVHeadsThatAreNone(t *testing.T) {
+func TestInvalidWAVHeaders(t *testing.T) {
 	t.Parallel()
 	good := string(pcm.AppendWAV(nil, []byte{1, 2}, 22_050))
 	format := good[12:36]

@@ -8,22 +8,25 @@ import (
 	"sync"
 )
 
-// rates are those that sound is had in; any two of them have a ratio of small numbers.
+// rates are the supported sample rates. Any two of them have a ratio of small integers.
 var rates = []int{8_000, 11_025, 12_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000}
 
 const (
-	// reach is how many zeros of the filter lie on either side: enough for a transition of an eighth of the lower rate's half.
+	// reach is the number of the filter's zero crossings on each side. It is enough for a
+	// transition band of an eighth of the lower rate's Nyquist frequency.
 	reach = 32
-	// cutoff is where the filter is at half, of the lower rate's half: its stop begins as far above as what is let through ends below.
+	// cutoff is the frequency at which the filter attenuates by half, relative to the lower rate's
+	// Nyquist frequency. The stop band begins as far above it as the pass band ends below it.
 	cutoff = 0.92
-	// shape is Kaiser's β: what is stopped is 80 dB down.
+	// shape is the β of the Kaiser window: the stop band is attenuated by 80 dB.
 	shape = 8.0
 )
 
-// filter is a low pass, cut into a phase for each place that a new sample can have between two old ones.
+// filter is a low-pass filter with one phase for each possible position of a new sample between two
+// old ones.
 type filter struct {
-	up, down int // new samples for so many old ones
-	half     int // taps before and behind the place
+	up, down int // ratio of new samples to old samples
+	half     int // number of taps on each side of the position
 	phases   [][]float64
 }
 
@@ -31,7 +34,7 @@ var filters sync.Map // [2]int{from, to} → *filter
 
 func filterFor(from, to int) (*filter, error) {
 	if !slices.Contains(rates, from) || !slices.Contains(rates, to) {
-		return nil, fmt.Errorf("resampling from %d to %d Hz: not a usual rate", from, to)
+		return nil, fmt.Errorf("resampling from %d to %d Hz: unsupported rate", from, to)
 	}
 	if f, ok := filters.Load([2]int{from, to}); ok {
 		return f.(*filter), nil //nolint:forcetypeassert // nothing else is stored
@@ -40,21 +43,23 @@ func filterFor(from, to int) (*filter, error) {
 	return f.(*filter), nil //nolint:forcetypeassert // nothing else is stored
 }
 
+// newFilter computes the filter for a ratio of rates: a windowed sinc.
 func newFilter(from, to int) *filter {
 	divisor := gcd(from, to)
 	f := &filter{up: to / divisor, down: from / divisor}
-	band := min(1, float64(to)/float64(from)) // of the old rate's half
+	band := min(1, float64(to)/float64(from)) // relative to the old rate's Nyquist frequency
 	f.half = int(math.Ceil(reach / band))
+
 	f.phases = make([][]float64, f.up)
 	for phase := range f.phases {
 		taps, sum := make([]float64, 2*f.half), 0.0
 		for n := range taps {
-			at := float64(n-f.half+1) - float64(phase)/float64(f.up) // from the place, in old samples
+			at := float64(n-f.half+1) - float64(phase)/float64(f.up) // relative to the position, in old samples
 			taps[n] = sinc(at*band*cutoff) * kaiser(at/float64(f.half))
 			sum += taps[n]
 		}
 		for n := range taps {
-			taps[n] /= sum // loudness does not depend on the phase
+			taps[n] /= sum // the loudness does not depend on the phase
 		}
 		f.phases[phase] = taps
 	}
@@ -75,12 +80,12 @@ func sinc(x float64) float64 {
 	return math.Sin(math.Pi*x) / (math.Pi * x)
 }
 
-// kaiser is the window at x from -1 to 1.
+// kaiser returns the window at x from -1 to 1.
 func kaiser(x float64) float64 {
 	return bessel(shape*math.Sqrt(max(0, 1-x*x))) / bessel(shape)
 }
 
-// bessel is the modified Bessel function of order 0, by its series.
+// bessel returns the modified Bessel function of order 0, computed by its series.
 func bessel(x float64) float64 {
 	sum, term := 1.0, 1.0
 	for n := 1.0; term > sum*1e-12; n++ {
@@ -90,17 +95,18 @@ func bessel(x float64) float64 {
 	return sum
 }
 
-// Resampler changes the rate of sound that comes in pieces. The sound neither grows longer nor moves.
+// Resampler changes the rate of audio that arrives in pieces. The duration and the position of the
+// audio stay the same.
 type Resampler struct {
 	filter *filter
-	window []float64 // the old samples that are still needed
+	window []float64 // old samples that are still needed
 	phase  int       // of the next new sample
-	read   int64     // old samples that came
-	made   int64     // new samples that were given
+	read   int64     // number of old samples received
+	made   int64     // number of new samples returned
 	odd    []byte    // half of a sample
 }
 
-// NewResampler makes a Resampler; it fails on rates that sound does not usually have.
+// NewResampler creates a Resampler. It fails on unsupported rates.
 func NewResampler(from, to int) (*Resampler, error) {
 	f, err := filterFor(from, to)
 	if err != nil {
@@ -111,7 +117,7 @@ func NewResampler(from, to int) (*Resampler, error) {
 	return r, nil
 }
 
-// Append appends to b what the next piece becomes. A piece may end in the middle of a sample.
+// Append converts the next piece and appends the result to b. A piece may end within a sample.
 func (r *Resampler) Append(b, piece []byte) []byte {
 	if len(r.odd) == 1 && len(piece) > 0 {
 		r.add([]byte{r.odd[0], piece[0]})
@@ -124,9 +130,9 @@ func (r *Resampler) Append(b, piece []byte) []byte {
 	return r.make(b, math.MaxInt64)
 }
 
-// Flush appends the rest; the Resampler has then ended. Half a sample is dropped.
+// Flush appends the remaining samples and ends the Resampler. Half a sample is dropped.
 func (r *Resampler) Flush(b []byte) []byte {
-	r.window = append(r.window, make([]float64, r.filter.half+1)...) // silence behind the last sample
+	r.window = append(r.window, make([]float64, r.filter.half+1)...) // silence after the last sample
 	up, down := int64(r.filter.up), int64(r.filter.down)
 	return r.make(b, (r.read*up+down-1)/down)
 }
@@ -138,7 +144,7 @@ func (r *Resampler) add(samples []byte) {
 	r.read += int64(len(samples) / 2)
 }
 
-// make appends the new samples, at most so many in all, whose old ones are there.
+// make appends the new samples for which all old ones have arrived, up to limit in total.
 func (r *Resampler) make(b []byte, limit int64) []byte {
 	at, width := 0, 2*r.filter.half
 	for at+width <= len(r.window) && r.made < limit {
@@ -153,12 +159,13 @@ func (r *Resampler) make(b []byte, limit int64) []byte {
 		at += r.phase / r.filter.up
 		r.phase %= r.filter.up
 	}
+
 	at = min(at, len(r.window))
 	r.window = r.window[:copy(r.window, r.window[at:])]
 	return b
 }
 
-// Resample changes the rate of a whole sound.
+// Resample changes the rate of a complete sound.
 func Resample(sound []byte, from, to int) ([]byte, error) {
 	if from == to {
 		return sound, nil

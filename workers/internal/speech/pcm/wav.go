@@ -10,24 +10,24 @@ import (
 const (
 	riffHead  = 12
 	chunkHead = 8
-	maxChunks = 16       // before the sound
-	maxChunk  = 64 << 10 // bytes of one that is passed over
+	maxChunks = 16       // before the audio data
+	maxChunk  = 64 << 10 // maximum bytes of a chunk that is skipped
 	minFormat = 16
 	plainPCM  = 1
 )
 
-// AppendWAV appends a WAV file with this sound to b.
+// AppendWAV appends a WAV file with this audio to b.
 func AppendWAV(b, sound []byte, rate int) []byte {
 	b = append(b, "RIFF"...)
 	b = appendUint32(b, riffHead+minFormat+chunkHead+len(sound))
 	b = append(b, "WAVEfmt "...)
 	b = appendUint32(b, minFormat)
 	b = binary.LittleEndian.AppendUint16(b, plainPCM)
-	b = binary.LittleEndian.AppendUint16(b, 1) // channel
+	b = binary.LittleEndian.AppendUint16(b, 1) // one channel
 	b = appendUint32(b, rate)
 	b = appendUint32(b, 2*rate)
-	b = binary.LittleEndian.AppendUint16(b, 2)  // bytes of a sample
-	b = binary.LittleEndian.AppendUint16(b, 16) // bits of it
+	b = binary.LittleEndian.AppendUint16(b, 2)  // bytes per sample
+	b = binary.LittleEndian.AppendUint16(b, 16) // bits per sample
 	b = append(b, "data"...)
 	return append(appendUint32(b, len(sound)), sound...)
 }
@@ -36,15 +36,16 @@ func appendUint32(b []byte, n int) []byte {
 	return binary.LittleEndian.AppendUint32(b, uint32(n))
 }
 
-// ReadWAV reads the head of a WAV file from r, whose next byte is then the sound's first, and gives the sound's rate. The size that
-// the head claims is passed over: programs that write as they speak do not know it yet. It fails on sound other than this package's.
+// ReadWAV reads the header of a WAV file from r up to the audio data, and returns the sample rate.
+// It ignores the size in the header, because programs that write while they speak do not know it.
+// It fails if the audio is not in this package's format.
 func ReadWAV(r io.Reader) (rate int, err error) {
 	var riff [riffHead]byte
 	if _, err := io.ReadFull(r, riff[:]); err != nil {
 		return 0, fmt.Errorf("reading WAV: %w", err)
 	}
 	if string(riff[:4]) != "RIFF" || string(riff[8:]) != "WAVE" {
-		return 0, errors.New("reading WAV: it is none")
+		return 0, errors.New("reading WAV: not a WAV file")
 	}
 	for range maxChunks {
 		var head [chunkHead]byte
@@ -54,14 +55,14 @@ func ReadWAV(r io.Reader) (rate int, err error) {
 		name, size := string(head[:4]), int64(binary.LittleEndian.Uint32(head[4:]))
 		if name == "data" {
 			if rate == 0 {
-				return 0, errors.New("reading WAV: the sound comes before its format")
+				return 0, errors.New("reading WAV: data before format")
 			}
 			return rate, nil
 		}
 		if size > maxChunk {
-			return 0, errors.New("reading WAV: a part is too large")
+			return 0, errors.New("reading WAV: a chunk is too large")
 		}
-		chunk := make([]byte, size+size%2) // parts begin at even places
+		chunk := make([]byte, size+size%2) // chunks begin at even offsets
 		if _, err := io.ReadFull(r, chunk); err != nil {
 			return 0, fmt.Errorf("reading WAV: %w", err)
 		}
@@ -71,12 +72,12 @@ func ReadWAV(r io.Reader) (rate int, err error) {
 			}
 		}
 	}
-	return 0, errors.New("reading WAV: no sound in it")
+	return 0, errors.New("reading WAV: no audio data")
 }
 
 func readFormat(chunk []byte) (rate int, err error) {
 	if len(chunk) < minFormat {
-		return 0, errors.New("reading WAV: the format is cut")
+		return 0, errors.New("reading WAV: truncated format")
 	}
 	kind, channels := binary.LittleEndian.Uint16(chunk), binary.LittleEndian.Uint16(chunk[2:])
 	bits := binary.LittleEndian.Uint16(chunk[14:])

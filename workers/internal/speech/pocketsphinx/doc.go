@@ -1,6 +1,7 @@
-// Package pocketsphinx understands English with PocketSphinx and its model of American English: offline, in about half of the time that was
-// spoken, and far worse than services do. Each utterance is understood by a process of its own; because a process takes over half a
-// second to load the model, the next one is started when one has been used, and waits.
+// Package pocketsphinx transcribes English with PocketSphinx and its model of American English. It
+// works offline in about half of the duration of the speech, and is much less accurate than
+// services. Each utterance is processed by a separate process. A process takes more than half a
+// second to load the model, so a spare process is started when one has been used.
 //
-// Sound goes through memory and words through a pipe: nothing of what was said is written to a disk.
+// Audio is passed in memory and text through a pipe, so nothing of the speech is written to disk.
 package pocketsphinx

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newMemory makes a file that lies in memory and has no name.
+// newMemory creates an unnamed file in memory.
 func newMemory() (*os.File, error) {
 	fd, err := unix.MemfdCreate("utterance", unix.MFD_CLOEXEC)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"os"
 )
 
-// newMemory makes a file that has no name any more.
+// newMemory creates a temporary file and removes its name.
 func newMemory() (*os.File, error) {
 	file, err := os.CreateTemp("", "utterance")
 	if err != nil {

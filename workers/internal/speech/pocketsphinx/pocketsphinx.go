@@ -16,7 +16,8 @@ import (
 	"parley/workers/internal/speech/process"
 )
 
-// Program is what is run; Install is how Debian and Ubuntu get it with its model.
+// Program is the program to run. Install is the command that installs it and its model on Debian
+// and Ubuntu.
 const (
 	Program = "pocketsphinx_batch"
 	Install = "apt install pocketsphinx pocketsphinx-en-us"
@@ -26,20 +27,20 @@ const (
 	modelFolder = "/usr/share/pocketsphinx/model/en-us"
 
 	rate    = 16_000
-	padding = 2 * rate / 4 // bytes of silence before and behind: words at the edge are lost without
+	padding = 2 * rate / 4 // bytes of silence before and after; words at the edges are lost without it
 
-	wall    = 45 * time.Second // and twice the utterance's length; on a machine with nothing else to do it takes a tenth of that
-	cpu     = 120 * time.Second
-	memory  = 1 << 30
-	maximum = 64 << 10 // bytes of words
-	queue   = 64       // utterances of an organization that wait
-	inAll   = 4 * queue
-	long    = 15 * speech.BytesPerSecond // bytes: what has more leaves a place to what has not
-	idle    = 5 * time.Minute            // that a process waits for an utterance
-	ready   = 4                          // processes that wait; each takes 95 MB
+	wall     = 45 * time.Second // plus twice the utterance's length; an idle machine needs a tenth of that
+	cpu      = 120 * time.Second
+	memory   = 1 << 30
+	maximum  = 64 << 10 // bytes of transcript
+	queue    = 64       // utterances of an organization that may wait
+	maxQueue = 4 * queue
+	long     = 15 * speech.BytesPerSecond // bytes; longer utterances leave one slot to shorter ones
+	idle     = 5 * time.Minute            // time for which a spare process waits
+	ready    = 4                          // maximum number of spare processes; each takes 95 MB
 )
 
-// Transcriber understands utterances; safe for concurrent use.
+// Transcriber transcribes utterances. It is safe for concurrent use.
 type Transcriber struct {
 	path      string
 	model     string
@@ -48,7 +49,7 @@ type Transcriber struct {
 	spares    spares
 }
 
-// New finds pocketsphinx, of which so many processes understand at once.
+// New finds pocketsphinx. At most the given number of processes run simultaneously.
 func New(processes int) (*Transcriber, error) {
 	return open(modelFolder, processes)
 }
@@ -64,17 +65,20 @@ func open(model string, processes int) (*Transcriber, error) {
 	if err != nil {
 		return nil, fmt.Errorf("speech: pocketsphinx is not installed (%s)", Install)
 	}
-	return &Transcriber{path: path, model: model, processes: processes, places: process.NewPlaces(processes, queue, inAll)}, nil
+	return &Transcriber{path: path, model: model, processes: processes, places: process.NewPlaces(processes, queue, maxQueue)}, nil
 }
 
-// Transcribe gives the words, small and without marks; see [speech.Transcriber]. Prompts change nothing.
+// Transcribe returns the words in lower case without punctuation; see [speech.Transcriber]. Prompts
+// have no effect.
 func (t *Transcriber) Transcribe(ctx context.Context, u speech.Utterance) (string, error) {
 	if err := speech.CheckUtterance(u); err != nil {
 		return "", err
 	}
+
 	if language, _, _ := strings.Cut(strings.ToLower(u.Language), "-"); language != "" && language != "en" {
-		return "", &speech.Error{Code: speech.CodeUnknownLanguage, Message: "pocketsphinx understands English alone."}
+		return "", &speech.Error{Code: speech.CodeUnknownLanguage, Message: "pocketsphinx supports only English."}
 	}
+
 	release, err := t.places.Take(ctx, process.Turn{Organization: u.Organization, Long: len(u.PCM) > long})
 	if err != nil || len(u.PCM) == 0 {
 		if err == nil {
@@ -85,6 +89,7 @@ func (t *Transcriber) Transcribe(ctx context.Context, u speech.Utterance) (strin
 	defer release()
 	speech.Begin(u.Begun)
 	defer t.spare(min(t.processes, ready))
+
 	l, err := t.take()
 	if err != nil {
 		return "", failed(err)
@@ -92,7 +97,8 @@ func (t *Transcriber) Transcribe(ctx context.Context, u speech.Utterance) (strin
 	defer l.end()
 	defer l.Limit(limit(len(u.PCM)))()
 	defer context.AfterFunc(ctx, l.Kill)()
-	said, err := l.hear(ctx, u.PCM)
+
+	said, err := l.transcribe(ctx, u.PCM)
 	if ctx.Err() != nil {
 		return "", fmt.Errorf("understanding an utterance: %w", ctx.Err())
 	}
@@ -102,29 +108,32 @@ func (t *Transcriber) Transcribe(ctx context.Context, u speech.Utterance) (strin
 	return words(said)
 }
 
-// limit gives how long so many bytes may take; it is less than speech.CallTime.
+// limit returns the time limit for an utterance of this size. It is less than speech.CallTime.
 func limit(bytes int) time.Duration {
 	return wall + 2*time.Duration(bytes)*time.Second/speech.BytesPerSecond
 }
 
-// hear has the process read the sound, and then nothing more.
-func (l *listener) hear(ctx context.Context, sound []byte) (string, error) {
+// transcribe passes the audio to the process and returns its output.
+func (l *listener) transcribe(ctx context.Context, sound []byte) (string, error) {
 	lower, err := pcm.Resample(sound, speech.Rate, rate)
 	if err != nil {
 		return "", err
 	}
+
 	if err := l.sound.Truncate(int64(padding + len(lower) + padding)); err != nil {
 		return "", fmt.Errorf("passing the sound on: %w", err)
 	}
 	if _, err := l.sound.WriteAt(lower, padding); err != nil {
 		return "", fmt.Errorf("passing the sound on: %w", err)
 	}
+
 	if _, err := io.WriteString(l.Stdin, "3\n"); err != nil {
 		return "", fmt.Errorf("passing the sound on: %w", errors.Join(err, l.Fault()))
 	}
 	if err := l.Stdin.Close(); err != nil {
 		return "", fmt.Errorf("passing the sound on: %w", err)
 	}
+
 	said, err := io.ReadAll(l.Reader(ctx))
 	if err != nil {
 		return "", err
@@ -132,19 +141,19 @@ func (l *listener) hear(ctx context.Context, sound []byte) (string, error) {
 	return string(said), l.Fault()
 }
 
-// words takes the words out of "words (name score)".
+// words extracts the words from "words (name score)".
 func words(said string) (string, error) {
 	line, rest, _ := strings.Cut(strings.TrimSpace(said), "\n")
 	end := strings.LastIndexByte(line, '(')
 	if end < 0 || strings.TrimSpace(rest) != "" {
-		return "", failed(errors.New("it gave no hypothesis"))
+		return "", failed(errors.New("no hypothesis"))
 	}
 	return strings.Join(strings.Fields(line[:end]), " "), nil
 }
 
 func failed(why error) error {
 	return &speech.Error{
-		Code: speech.CodeTranscription, Message: "What was said could not be understood.", Retryable: true,
+		Code: speech.CodeTranscription, Message: "The speech could not be recognized.", Retryable: true,
 		Cause: fmt.Errorf("running pocketsphinx: %w", why),
 	}
 }

@@ -43,7 +43,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// Whoever calls must not give up before the process does.
+// The caller's time limit must be longer than the process's.
 func TestTheLongestUtteranceHasItsTime(t *testing.T) {
 	t.Parallel()
 	if maximum := limit(speech.MaxUtterance); maximum >= speech.CallTime || maximum < 120*time.Second {
@@ -62,7 +62,7 @@ func TestLanguages(t *testing.T) {
 	}
 }
 
-// A process that waits may be killed by whoever is short of memory: the next utterance is understood by another.
+// A waiting process may be killed when memory is short. The next utterance then uses another one.
 func TestASpareThatDied(t *testing.T) {
 	t.Parallel()
 	p := installed(t)
@@ -81,7 +81,7 @@ func TestASpareThatDied(t *testing.T) {
 	}
 }
 
-func TestSparesAreNoMoreThanAreWanted(t *testing.T) {
+func TestSparesAreLimited(t *testing.T) {
 	t.Parallel()
 	p := installed(t)
 	for range 10 {
@@ -101,7 +101,7 @@ func TestSparesAreNoMoreThanAreWanted(t *testing.T) {
 	p.Prepare()
 	p.spares.work.Wait()
 	if len(p.spares.ready) != 0 {
-		t.Error("one was started behind the end")
+		t.Error("a process was started after Close")
 	}
 }
 
@@ -110,21 +110,21 @@ func TestNoiseIsNotUnderstood(t *testing.T) {
 	p, source := installed(t), rand.New(rand.NewPCG(1, 2))
 	hiss := make([]byte, speech.BytesPerSecond)
 	for n := range hiss {
-		hiss[n] = byte(source.IntN(3) - 1) // at its loudest a hundredth
+		hiss[n] = byte(source.IntN(3) - 1) // at most a hundredth of full scale
 	}
 	if got, err := p.Transcribe(t.Context(), speech.Utterance{PCM: hiss}); err != nil || len(got) > 20 {
 		t.Errorf("%q, %v", got, err)
 	}
 }
 
-func TestAModelThatIsNotThere(t *testing.T) {
+func TestAMissingModel(t *testing.T) {
 	t.Parallel()
 	installed(t)
 	dir := t.TempDir()
 	if _, err := open(dir, 1); err == nil {
 		t.Error("no model was needed")
 	}
-	for _, part := range []string{"en-us", "en-us.lm.bin", "cmudict-en-us.dict"} { // there, but none
+	for _, part := range []string{"en-us", "en-us.lm.bin", "cmudict-en-us.dict"} { // they exist but are invalid
 		if err := os.WriteFile(filepath.Join(dir, part), []byte("hello"), 0o600); err != nil {
 			t.Fatal(err)
 		}

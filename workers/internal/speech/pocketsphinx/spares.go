@@ -10,10 +10,10 @@ import (
 	"parley/workers/internal/speech/process"
 )
 
-// listener is a process that has the model, or is loading it, and waits for an utterance.
+// listener is a process that has loaded the model, or is loading it, and waits for an utterance.
 type listener struct {
 	*process.Process
-	sound *os.File // what it will read
+	sound *os.File // the file that it will read
 }
 
 func (l *listener) end() {
@@ -21,8 +21,8 @@ func (l *listener) end() {
 	_ = l.sound.Close()
 }
 
-// start starts a listener. It reads which utterances to understand from its input, which says nothing as yet; the
-// utterance is its descriptor 3.
+// start starts a listener. It reads the list of utterances from its input, which is empty until
+// hear writes to it. The utterance is its descriptor 3.
 func (t *Transcriber) start() (*listener, error) {
 	sound, err := newMemory()
 	if err != nil {
@@ -33,7 +33,7 @@ func (t *Transcriber) start() (*listener, error) {
 		Args: []string{
 			"-hmm", filepath.Join(t.model, "en-us"), "-lm", filepath.Join(t.model, "en-us.lm.bin"),
 			"-dict", filepath.Join(t.model, "cmudict-en-us.dict"),
-			"-adcin", "yes", "-samprate", "16000", "-cmn", "batch", // over the whole utterance: there is no earlier one to learn a level from
+			"-adcin", "yes", "-samprate", "16000", "-cmn", "batch", // batch: there is no earlier utterance to estimate the level from
 			"-cepdir", "/dev/fd", "-cepext", "", "-ctl", "/dev/stdin", "-hyp", "/dev/stdout", "-logfn", "/dev/null",
 		},
 	})
@@ -44,7 +44,7 @@ func (t *Transcriber) start() (*listener, error) {
 	return &listener{p, sound}, nil
 }
 
-// spares are listeners that nobody has used yet.
+// spares are unused listeners.
 type spares struct {
 	mu     sync.Mutex
 	ready  []*listener
@@ -53,10 +53,10 @@ type spares struct {
 	work   sync.WaitGroup
 }
 
-// Prepare sees to it that a process is there, or on its way, for an utterance to come.
+// Prepare starts a process for a future utterance unless one is waiting or being started.
 func (t *Transcriber) Prepare() { t.spare(1) }
 
-// spare starts a listener if there are fewer than so many.
+// spare starts a listener if there are fewer than want.
 func (t *Transcriber) spare(want int) {
 	s := &t.spares
 	s.mu.Lock()
@@ -68,9 +68,11 @@ func (t *Transcriber) spare(want int) {
 		_ = l.sound.Close()
 		return true
 	})
+
 	if s.closed || len(s.ready)+s.coming >= want {
 		return
 	}
+
 	s.coming++
 	s.work.Go(func() {
 		l, err := t.start()
@@ -78,7 +80,7 @@ func (t *Transcriber) spare(want int) {
 		defer s.mu.Unlock()
 		s.coming--
 		switch {
-		case err != nil: // who needs one starts it, and is told
+		case err != nil: // the next call starts one and gets the error
 		case s.closed:
 			s.work.Go(l.end)
 		default:
@@ -88,7 +90,7 @@ func (t *Transcriber) spare(want int) {
 	})
 }
 
-// dismiss ends a listener that was not used for long.
+// dismiss ends a listener that has been unused for idle.
 func (t *Transcriber) dismiss(l *listener) {
 	t.spares.mu.Lock()
 	n := slices.Index(t.spares.ready, l)
@@ -101,7 +103,7 @@ func (t *Transcriber) dismiss(l *listener) {
 	}
 }
 
-// take gives a listener that is for the caller alone.
+// take returns a listener for the caller's exclusive use.
 func (t *Transcriber) take() (*listener, error) {
 	t.spares.mu.Lock()
 	for len(t.spares.ready) > 0 {
@@ -126,7 +128,7 @@ func ended(l *listener) bool {
 	}
 }
 
-// Close ends the processes that nobody has used. No Transcribe may be under way.
+// Close ends the unused processes. No call of Transcribe may be in progress.
 func (t *Transcriber) Close() {
 	s := &t.spares
 	s.mu.Lock()

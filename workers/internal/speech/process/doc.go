@@ -1,3 +1,4 @@
-// Package process runs the programs that speech is made and understood with: each in a group of its own, with nothing of this
-// process's environment, limited by the kernel where that can be had, and gone when its caller is.
+// Package process runs the programs of speech backends. Each runs in a separate process group
+// without this process's environment, is limited by the kernel where possible, and ends with its
+// caller.
 package process

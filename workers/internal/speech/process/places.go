@@ -9,43 +9,45 @@ import (
 	"parley/workers/internal/speech"
 )
 
-// Places is how many programs run at once. Who finds none free waits: organizations take turns, and each goes by the order of
-// arrival. Who finds too many waiting, of its organization or of all, is refused. Where there is more than one place, one is
-// not for what takes long: a short word never waits for it.
+// Places limits the number of programs that run simultaneously. Calls without a free slot wait:
+// organizations take turns, and each organization's calls are served in the order of arrival. A
+// call is rejected if too many calls wait, of its organization or in total. If there is more than
+// one slot, long calls leave one free, so that a short call never waits for a long one.
 type Places struct {
 	share, queue, maxLong int
 
 	mu      sync.Mutex
 	free    int
-	long    int // places that are taken by what takes long
+	long    int // slots used by long calls
 	waiting int
-	turns   []*line // of organizations that wait; the first is next
+	turns   []*orgQueue // of organizations that wait; the first one is next
 }
 
-// Turn is who takes a place, and for what.
+// Turn describes a call that needs a slot.
 type Turn struct {
 	Organization string
 	Long         bool // it takes much longer than others
 }
 
-// line is an organization's.
-type line struct {
+// orgQueue is the queue of an organization.
+type orgQueue struct {
 	organization string
-	waiting      []*waiter // never none
+	waiting      []*waiter // never empty
 }
 
-// waiter is one who has no place yet.
+// waiter is a call without a slot.
 type waiter struct {
 	turn Turn
-	has  chan struct{} // closed when it has one
+	has  chan struct{} // closed when it has a slot
 }
 
-// NewPlaces makes so many places, and lets so many of an organization, and so many in all, wait for one.
+// NewPlaces creates places slots. share calls of an organization and queue calls in total may wait.
 func NewPlaces(places, share, queue int) *Places {
 	return &Places{free: places, share: share, queue: queue, maxLong: max(1, places-1)}
 }
 
-// Take takes a place, which release gives back. It fails with speech.ErrOverloaded, or as ctx ends.
+// Take waits for a slot. The caller returns it with release. Take fails with speech.ErrOverloaded,
+// or when ctx ends.
 func (p *Places) Take(ctx context.Context, turn Turn) (release func(), err error) {
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("waiting for a place: %w", ctx.Err())
@@ -60,17 +62,17 @@ func (p *Places) Take(ctx context.Context, turn Turn) (release func(), err error
 		return release, nil
 	case <-ctx.Done():
 	}
-	if !p.leave(w) { // it was given one in the same moment
+	if !p.leave(w) { // it got a slot at the same moment
 		release()
 	}
 	return nil, fmt.Errorf("waiting for a place: %w", ctx.Err())
 }
 
-// enter lets w wait, unless it has a place at once.
+// enter queues w unless there is a free slot.
 func (p *Places) enter(w *waiter) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	at := p.lineFor(w.turn.Organization)
+	at := p.queueFor(w.turn.Organization)
 	own := 0
 	if at >= 0 {
 		own = len(p.turns[at].waiting)
@@ -84,29 +86,30 @@ func (p *Places) enter(w *waiter) error {
 	}
 	if at < 0 {
 		at = len(p.turns)
-		p.turns = append(p.turns, &line{organization: w.turn.Organization})
+		p.turns = append(p.turns, &orgQueue{organization: w.turn.Organization})
 	}
 	p.turns[at].waiting = append(p.turns[at].waiting, w)
 	p.waiting++
+
 	p.give()
 	return nil
 }
 
 func refused(waiting int) error {
 	return &speech.Error{
-		Code: speech.CodeOverloaded, Message: "Too much is being said at once; try again.", Retryable: true,
+		Code: speech.CodeOverloaded, Message: "Too many simultaneous speech requests; try again.", Retryable: true,
 		Cause: fmt.Errorf("%d are waiting", waiting),
 	}
 }
 
-func (p *Places) lineFor(organization string) int {
-	return slices.IndexFunc(p.turns, func(l *line) bool { return l.organization == organization })
+func (p *Places) queueFor(organization string) int {
+	return slices.IndexFunc(p.turns, func(l *orgQueue) bool { return l.organization == organization })
 }
 
-// fits tells whether there is a place for it.
+// fits reports whether there is a slot for t.
 func (p *Places) fits(t Turn) bool { return p.free > 0 && (!t.Long || p.long < p.maxLong) }
 
-// give gives the places that are free to who is next. It is called under the lock.
+// give assigns free slots to waiting calls. The caller holds the lock.
 func (p *Places) give() {
 	for p.free > 0 {
 		at, n := p.next()
@@ -117,9 +120,10 @@ func (p *Places) give() {
 		w := l.waiting[n]
 		p.turns = slices.Delete(p.turns, at, at+1)
 		if l.waiting = slices.Delete(l.waiting, n, n+1); len(l.waiting) > 0 {
-			p.turns = append(p.turns, l) // behind the others
+			p.turns = append(p.turns, l) // after the others
 		}
 		p.waiting--
+
 		p.free--
 		if w.turn.Long {
 			p.long++
@@ -128,7 +132,7 @@ func (p *Places) give() {
 	}
 }
 
-// next finds who is next: whom no place fits keeps its turn.
+// next returns the next call. A call for which no slot is suitable keeps its turn.
 func (p *Places) next() (at, n int) {
 	for at, l := range p.turns {
 		if n := slices.IndexFunc(l.waiting, func(w *waiter) bool { return p.fits(w.turn) }); n >= 0 {
@@ -148,11 +152,11 @@ func (p *Places) release(turn Turn) {
 	p.give()
 }
 
-// leave has w wait no more; false when it has a place.
+// leave removes w from its queue. It returns false if w has a slot.
 func (p *Places) leave(w *waiter) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	at := p.lineFor(w.turn.Organization)
+	at := p.queueFor(w.turn.Organization)
 	if at < 0 {
 		return false
 	}
@@ -161,6 +165,7 @@ func (p *Places) leave(w *waiter) bool {
 	if n < 0 {
 		return false
 	}
+
 	p.waiting--
 	if l.waiting = slices.Delete(l.waiting, n, n+1); len(l.waiting) == 0 {
 		p.turns = slices.Delete(p.turns, at, at+1)

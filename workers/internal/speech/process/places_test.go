@@ -13,20 +13,21 @@ import (
 	"parley/workers/internal/speech/process"
 )
 
-// Names of turns: an organization's letter, capital for what takes long.
+// turn returns the turn of an organization, named by a letter. A capital letter is a long call.
 func turn(name rune) process.Turn {
 	small := strings.ToLower(string(name))
 	return process.Turn{Organization: small, Long: small != string(name)}
 }
 
-// TestOrganizationsTakeTurns has turns come one after the other, and then each end that has a place, the first first.
+// TestOrganizationsTakeTurns: turns arrive one after the other, then calls with a slot end in
+// order.
 func TestOrganizationsTakeTurns(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		places int
 		come   string
-		first  string // that have a place when all have come
-		order  string // of all
+		first  string // the turns with a slot after all have arrived
+		order  string // the order in which all get a slot
 	}{
 		"one organization":                     {1, "aaa", "a", "aaa"},
 		"one with many":                        {1, "aaaaab", "a", "aabaaa"},
@@ -74,7 +75,8 @@ func TestOrganizationsTakeTurns(t *testing.T) {
 	}
 }
 
-// TestAnOrganizationDoesNotFillTheQueue: others still wait when one may not any more.
+// TestAnOrganizationDoesNotFillTheQueue: other organizations can wait after one has reached its
+// limit.
 func TestAnOrganizationDoesNotFillTheQueue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -107,8 +109,8 @@ func TestAnOrganizationDoesNotFillTheQueue(t *testing.T) {
 			}
 		}
 		release()
-		release()                                                           // twice is once
-		if release, err = places.Take(t.Context(), turn('d')); err != nil { // nobody waits any more
+		release()                                                           // the second release has no effect
+		if release, err = places.Take(t.Context(), turn('d')); err != nil { // no call is waiting
 			t.Fatal(err)
 		}
 		late, stop := context.WithTimeout(t.Context(), time.Second)
@@ -161,7 +163,7 @@ func TestPlacesAreTakenInOrder(t *testing.T) {
 			t.Errorf("waiting without end: %v", err)
 		}
 		release()
-		if release, err = places.Take(ctx, process.Turn{}); !errors.Is(err, context.DeadlineExceeded) { // though there is one
+		if release, err = places.Take(ctx, process.Turn{}); !errors.Is(err, context.DeadlineExceeded) { // although there is a free slot
 			release()
 			t.Errorf("who has left takes a place: %v", err)
 		}

@@ -15,66 +15,72 @@ import (
 	"parley/shared/lifecycle"
 )
 
-// Command is a program and what it gets.
+// Command is a program with its inputs and limits.
 type Command struct {
 	Path  string
 	Args  []string
-	Files []*os.File // from descriptor 3 on; they stay the caller's
-	Max   int64      // bytes of output
+	Files []*os.File // descriptors from 3 on; the caller keeps ownership
+	Max   int64      // maximum bytes of output
 	CPU   time.Duration
-	Bytes int64 // of memory
-	Disk  int64 // bytes of a file that it makes
+	Bytes int64 // maximum bytes of memory
+	Disk  int64 // maximum bytes of a file that it creates
 }
 
-// Why a program was ended.
+// The reasons for which a program is ended.
 var (
-	errTooMuch = errors.New("the program says more than it may")
-	errTooLong = errors.New("the program takes longer than it may")
+	errTooMuch = errors.New("the program's output is too large")
+	errTooLong = errors.New("the program took too long")
 )
 
-// Process is a program that runs. Its output is taken as it comes, whoever reads it: a slow reader does not hold the program up.
+// Process is a running program. Its output is buffered as it arrives, so a slow reader does not
+// block the program.
 type Process struct {
 	Stdin io.WriteCloser
 	child *lifecycle.Child
-	said  complaint
+	said  stderrHead
 
 	mu     sync.Mutex
 	output []byte
 	err    error         // of reading the output; io.EOF at its end
-	more   chan struct{} // closed when there is more of either
+	more   chan struct{} // closed when more output or an error arrives
 }
 
 // Start starts a program.
 func Start(c Command) (*Process, error) {
-	cmd := exec.Command(c.Path, c.Args...) //nolint:noctx // Kill ends it, with its group
+	cmd := exec.Command(c.Path, c.Args...) //nolint:noctx // Kill ends it and its group
 	cmd.Env = []string{"LANG=C.UTF-8"}
 	cmd.Dir = "/"
 	cmd.ExtraFiles = c.Files
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+
 	p := &Process{more: make(chan struct{})}
 	cmd.Stderr = &p.said
-	cmd.WaitDelay = time.Second // for a pipe that somebody else holds
+	cmd.WaitDelay = time.Second // for a pipe that another process keeps open
+
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, fmt.Errorf("starting %s: %w", c.Path, err)
 	}
 	p.Stdin = stdin
-	cmd.Stdout = &taking{process: p, room: c.Max}
+
+	cmd.Stdout = &outputWriter{process: p, room: c.Max}
 	if p.child, err = lifecycle.StartChild(cmd, syscall.SIGKILL); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", c.Path, err)
 	}
-	if err := restrain(p.child.PID(), c); err != nil {
+
+	if err := setLimits(p.child.PID(), c); err != nil {
 		p.Kill()
 		return nil, fmt.Errorf("limiting %s: %w", c.Path, err)
 	}
+
 	go func() {
 		<-p.child.Done()
-		p.told(nil, io.EOF)
+		p.record(nil, io.EOF)
 	}()
 	return p, nil
 }
 
-// Kill ends the program and what it started; it has ended on return.
+// Kill kills the program and its children, and waits for its end.
 func (p *Process) Kill() {
 	if !p.child.Ended() {
 		_ = syscall.Kill(-p.child.PID(), syscall.SIGKILL)
@@ -83,21 +89,23 @@ func (p *Process) Kill() {
 	<-p.child.Done()
 }
 
-// Limit ends the program if it has not ended by itself in so long; stop takes that back.
+// Limit kills the program if it is still running after wall. stop cancels that.
 func (p *Process) Limit(wall time.Duration) (stop func() bool) {
 	return time.AfterFunc(wall, func() {
-		p.told(nil, errTooLong)
+		p.record(nil, errTooLong)
 		p.Kill()
 	}).Stop
 }
 
-// Ended is closed when the program has ended and all that it said can be read.
+// Ended returns a channel that is closed when the program has ended and all of its output can be
+// read.
 func (p *Process) Ended() <-chan struct{} { return p.child.Done() }
 
-// PID is the program's process and group.
+// PID returns the program's process id, which is also its process group.
 func (p *Process) PID() int { return p.child.PID() }
 
-// Fault is nil when the program ended well, else why it did not, with the beginning of its complaint. It must have ended.
+// Fault returns nil if the program succeeded, and otherwise the reason with the start of its
+// standard error. The program must have ended.
 func (p *Process) Fault() error {
 	p.mu.Lock()
 	err := p.err
@@ -111,16 +119,16 @@ func (p *Process) Fault() error {
 	return nil
 }
 
-// Reader reads what the program says, until ctx ends.
+// Reader returns a reader of the program's output, until ctx ends.
 func (p *Process) Reader(ctx context.Context) io.Reader { return &reader{ctx: ctx, process: p} }
 
 type reader struct {
-	ctx     context.Context //nolint:containedctx // Read has none
+	ctx     context.Context //nolint:containedctx // Read has no context parameter
 	process *Process
 	rest    []byte
 }
 
-// Read waits until there is something.
+// Read waits until there is output.
 func (r *reader) Read(b []byte) (int, error) {
 	if r.ctx.Err() != nil {
 		return 0, fmt.Errorf("reading what a program says: %w", r.ctx.Err())
@@ -144,7 +152,7 @@ func (r *reader) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// next gives what was said since it was last asked, and when to ask again.
+// next returns the output since the last call, and a channel that is closed when there is more.
 func (p *Process) next() (said []byte, more <-chan struct{}, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -152,7 +160,7 @@ func (p *Process) next() (said []byte, more <-chan struct{}, err error) {
 	return said, p.more, p.err
 }
 
-func (p *Process) told(said []byte, err error) {
+func (p *Process) record(said []byte, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.output = append(p.output, said...)
@@ -163,40 +171,40 @@ func (p *Process) told(said []byte, err error) {
 	p.more = make(chan struct{})
 }
 
-// taking is where a program's output goes.
-type taking struct {
+// outputWriter receives a program's output.
+type outputWriter struct {
 	process *Process
 	room    int64
 }
 
-// Write takes a piece. Behind the last one that it may say, the program is told that nobody reads.
-func (t *taking) Write(piece []byte) (int, error) {
+// Write buffers a piece of output. It fails after the limit, so that the program receives SIGPIPE.
+func (t *outputWriter) Write(piece []byte) (int, error) {
 	if t.room -= int64(len(piece)); t.room < 0 {
-		t.process.told(nil, errTooMuch)
+		t.process.record(nil, errTooMuch)
 		return 0, errTooMuch
 	}
-	t.process.told(piece, nil)
+	t.process.record(piece, nil)
 	return len(piece), nil
 }
 
-// maxComplaint is how much is kept of what a program complains of.
-const maxComplaint = 500
+// maxStderr is the number of bytes kept of a program's standard error.
+const maxStderr = 500
 
-// complaint keeps the beginning of what it is told.
-type complaint struct {
+// stderrHead keeps the start of standard error.
+type stderrHead struct {
 	mu   sync.Mutex
 	said bytes.Buffer
 }
 
-// Write takes all of it.
-func (c *complaint) Write(b []byte) (int, error) {
+// Write accepts everything.
+func (c *stderrHead) Write(b []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.said.Write(b[:min(len(b), maxComplaint-min(c.said.Len(), maxComplaint))])
+	c.said.Write(b[:min(len(b), maxStderr-min(c.said.Len(), maxStderr))])
 	return len(b), nil
 }
 
-func (c *complaint) text() string {
+func (c *stderrHead) text() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return string(bytes.TrimSpace(c.said.Bytes()))

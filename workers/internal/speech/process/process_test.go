@@ -88,13 +88,13 @@ func TestAProgramIsKilledWithItsGroup(t *testing.T) {
 		}
 		<-time.After(time.Millisecond)
 	}
-	p.Kill() // twice is once
+	p.Kill() // the second call has no effect
 	if err := p.Fault(); err == nil {
 		t.Error("a program that was killed ended well")
 	}
 }
 
-// alive is false for a process that only waits to be reaped.
+// alive returns false for a process that has ended but was not reaped.
 func alive(pid int) bool {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	return err == nil && !strings.Contains(string(stat), ") Z ") || err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, syscall.ESRCH)
@@ -108,8 +108,8 @@ func TestLimits(t *testing.T) {
 		wall    time.Duration
 		fault   string
 	}{
-		"output":      {process.Command{Max: 1000}, "while :; do echo aaaaaaaaaaaaaaaaaaaaaaaa; done", time.Minute, "says more than it may"},
-		"time":        {process.Command{}, "exec sleep 1000", 100 * time.Millisecond, "takes longer than it may"},
+		"output":      {process.Command{Max: 1000}, "while :; do echo aaaaaaaaaaaaaaaaaaaaaaaa; done", time.Minute, "output is too large"},
+		"time":        {process.Command{}, "exec sleep 1000", 100 * time.Millisecond, "took too long"},
 		"files":       {process.Command{}, "cat; cd $(mktemp -d) && echo a > a", time.Minute, "file size limit exceeded"},
 		"processor":   {process.Command{CPU: time.Second}, "cat; while :; do :; done", time.Minute, "signal: killed"},
 		"a complaint": {process.Command{}, "echo oh >&2; exit 3", time.Minute, "exit status 3: oh"},

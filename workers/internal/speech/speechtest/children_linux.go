@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Children gives this process's children that run one of these programs.
+// Children returns this process's children that run one of these programs.
 func Children(programs ...string) (pids []int) {
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, path := range stats {

@@ -2,5 +2,5 @@
 
 package speechtest
 
-// Children gives none where they cannot be found.
+// Children returns nil on systems where children cannot be listed.
 func Children(...string) []int { return nil }

@@ -1,2 +1,3 @@
-// Package speechtest checks that speech backends keep what package speech promises, and has a stub of an audio service.
+// Package speechtest verifies that speech backends keep the contract of package speech. It also
+// contains a stub of an audio service.
 package speechtest

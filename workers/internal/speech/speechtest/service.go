@@ -19,20 +19,22 @@ import (
 	"parley/workers/internal/speech/pcm"
 )
 
-// Key is what a Service is asked with.
+// Key is the API key of a Service.
 const Key = "audio-key-hunter2"
 
-// Request is what a Service was asked.
+// Request is a request that a Service has received.
 type Request struct {
 	Path   string
-	Fields map[string]string // of the JSON or of the form
+	Fields map[string]string // of the JSON or the form
 	Sound  []byte            // of the WAV file
 }
 
-// Service is a stub of an audio service that speaks OpenAI's protocol: it hums texts, and remembers what it hummed.
+// Service is a stub of an OpenAI-compatible audio service. It synthesizes a hum for each text, and
+// transcribes a hum back to its text.
 type Service struct {
-	URL string // up to and with /v1
-	// Answer, where it is set, answers instead of the stub, unless it gives false. It is set before the first request.
+	URL string // up to and including /v1
+	// Answer, if set, handles requests instead of the stub unless it returns false. It must be set
+	// before the first request.
 	Answer func(w http.ResponseWriter, r *http.Request) bool
 
 	mu       sync.Mutex
@@ -40,7 +42,7 @@ type Service struct {
 	hummed   map[[sha256.Size]byte]string
 }
 
-// NewService starts a Service that ends with the test.
+// NewService starts a Service that is stopped at the end of the test.
 func NewService(t *testing.T) *Service {
 	t.Helper()
 	s := &Service{hummed: map[[sha256.Size]byte]string{}}
@@ -53,7 +55,7 @@ func NewService(t *testing.T) *Service {
 	return s
 }
 
-// Requests gives what was asked so far.
+// Requests returns the requests so far.
 func (s *Service) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,9 +96,10 @@ func readRequest(r *http.Request) (Request, error) {
 		}
 		return request, nil
 	}
+
 	const limit = 26 << 20
 	r.Body = http.MaxBytesReader(nil, r.Body, limit)
-	if err := r.ParseMultipartForm(limit); err != nil { //nolint:gosec // G120: it is bounded, a line above
+	if err := r.ParseMultipartForm(limit); err != nil { //nolint:gosec // limited in the line above
 		return request, fmt.Errorf("reading form: %w", err)
 	}
 	for name, values := range r.MultipartForm.Value {
@@ -110,6 +113,7 @@ func readRequest(r *http.Request) (Request, error) {
 	if err != nil {
 		return request, fmt.Errorf("reading file: %w", err)
 	}
+
 	wav := bytes.NewReader(raw)
 	rate, err := pcm.ReadWAV(wav)
 	if err != nil {
@@ -131,10 +135,11 @@ var serviceVoices = []string{
 }
 
 const (
-	humPerByte = speech.Rate / 14 // samples: about the pace of speech
-	humPiece   = 4001             // bytes, and so not whole samples
+	humPerByte = speech.Rate / 14 // samples per byte: about the pace of speech
+	humPiece   = 4001             // bytes; odd, so that pieces are not whole samples
 )
 
+// hum responds to audio/speech and remembers the text of the audio.
 func (s *Service) hum(w http.ResponseWriter, fields map[string]string) {
 	if !slices.Contains(serviceVoices, fields["voice"]) {
 		refuse(w, http.StatusBadRequest, "voice", "Invalid value: not one of the supported values")
@@ -144,6 +149,7 @@ func (s *Service) hum(w http.ResponseWriter, fields map[string]string) {
 		refuse(w, http.StatusBadRequest, "response_format", "what the tests do not ask for")
 		return
 	}
+
 	speed := 1.0
 	if text, set := fields["speed"]; set {
 		_, _ = fmt.Sscan(text, &speed)
@@ -156,6 +162,7 @@ func (s *Service) hum(w http.ResponseWriter, fields map[string]string) {
 	s.mu.Lock()
 	s.hummed[sha256.Sum256(sound)] = fields["input"]
 	s.mu.Unlock()
+
 	w.Header().Set("Content-Type", "audio/pcm")
 	for len(sound) > 0 {
 		n := min(humPiece, len(sound))
@@ -167,7 +174,7 @@ func (s *Service) hum(w http.ResponseWriter, fields map[string]string) {
 	}
 }
 
-// listen knows what was hummed. What is very long takes as long as somebody waits for it.
+// listen transcribes a hum. Long audio is never answered, until the request is cancelled.
 func (s *Service) listen(w http.ResponseWriter, r *http.Request, sound []byte) {
 	if len(sound) > 20*speech.BytesPerSecond {
 		<-r.Context().Done()

@@ -13,19 +13,20 @@ import (
 	"parley/workers/internal/speech"
 )
 
-// Pair is a Transcriber and a Synthesizer that understands it.
+// Pair is a Transcriber and a Synthesizer whose speech it understands.
 type Pair struct {
 	speech.Transcriber
 	speech.Synthesizer
-	Sentence string       // that is understood word for word
-	Close    func()       // of both
-	Left     func() []int // processes that are still there; nil where there never are any
+	Sentence string       // a sentence that is transcribed word for word
+	Close    func()       // closes both
+	Left     func() []int // processes that are still alive; nil if there never are any
 }
 
-// answerTime is how soon a call must end that nobody waits for any more: a second, and what a busy machine adds.
+// answerTime is how soon a cancelled call must end: a second, plus the delay of a busy machine.
 const answerTime = 2500 * time.Millisecond
 
-// Run runs the suite with pairs that open makes. Its parts follow one another: they count processes.
+// Run runs the suite with pairs that open creates. Its parts run one after the other, because they
+// count processes.
 func Run(t *testing.T, open func(t *testing.T) Pair) {
 	t.Helper()
 	for _, part := range []struct {
@@ -60,7 +61,7 @@ func Run(t *testing.T, open func(t *testing.T) Pair) {
 	}
 }
 
-// Say gives the sound of a line, as one.
+// Say returns the complete audio of a line.
 func Say(ctx context.Context, s speech.Synthesizer, line speech.Line) ([]byte, error) {
 	var sound []byte
 	err := s.Synthesize(ctx, line, func(piece []byte) error {
@@ -89,10 +90,10 @@ func understood(t *testing.T, p Pair) {
 	sound := said(t, p, speech.Line{Text: p.Sentence, Organization: "org_1", Begun: begins})
 	got, err := p.Transcribe(t.Context(), speech.Utterance{PCM: sound, Language: "en", Prompt: "words", Organization: "org_1", Begun: begins})
 	if begun != 2 {
-		t.Errorf("%d calls told that they had begun, not 2", begun)
+		t.Errorf("%d calls reported their start, want 2", begun)
 	}
 	if err != nil || !strings.EqualFold(got, p.Sentence) {
-		t.Errorf("understood %q, %v; said was %q", got, err, p.Sentence)
+		t.Errorf("transcript %q, %v; want %q", got, err, p.Sentence)
 	}
 }
 
@@ -140,7 +141,7 @@ func nothingSaid(t *testing.T, p Pair) {
 	}
 }
 
-// hostile is text that a program could take for something else than text.
+// hostile speaks texts that a program might interpret as commands.
 func hostile(t *testing.T, p Pair) {
 	t.Helper()
 	for _, text := range []string{
@@ -174,6 +175,7 @@ func tooMuch(t *testing.T, p Pair) {
 	if sound := said(t, p, speech.Line{Text: strings.Repeat("a", speech.MaxText)}); len(sound) == 0 {
 		t.Errorf("as much as may be is no sound")
 	}
+
 	_, err := p.Transcribe(t.Context(), speech.Utterance{PCM: make([]byte, 3)})
 	isError("half a sample", speech.CodeTranscription, err)
 	_, err = p.Transcribe(t.Context(), speech.Utterance{PCM: make([]byte, speech.MaxUtterance+2)})
@@ -209,13 +211,14 @@ func listenerFails(t *testing.T, p Pair) {
 	}
 }
 
-// listenerIsSlow has one listener wait until others were served: who listens at the pace of speech holds nobody up.
+// listenerIsSlow makes one listener wait until others were served: a listener at the pace of speech
+// must not block others.
 func listenerIsSlow(t *testing.T, p Pair) {
 	t.Helper()
 	begun, served, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	var once sync.Once
 	go func() {
-		_, err := Say(t.Context(), waiting{p, func() { once.Do(func() { close(begun); <-served }) }}, speech.Line{Text: p.Sentence})
+		_, err := Say(t.Context(), slowListener{p, func() { once.Do(func() { close(begun); <-served }) }}, speech.Line{Text: p.Sentence})
 		ended <- err
 	}()
 	<-begun
@@ -228,13 +231,13 @@ func listenerIsSlow(t *testing.T, p Pair) {
 	}
 }
 
-// waiting is a Synthesizer whose listener does something at each piece.
-type waiting struct {
+// slowListener is a Synthesizer whose listener calls do for each piece.
+type slowListener struct {
 	speech.Synthesizer
 	do func()
 }
 
-func (w waiting) Synthesize(ctx context.Context, line speech.Line, out func([]byte) error) error {
+func (w slowListener) Synthesize(ctx context.Context, line speech.Line, out func([]byte) error) error {
 	return w.Synthesizer.Synthesize(ctx, line, func(piece []byte) error {
 		w.do()
 		return out(piece)

@@ -12,37 +12,38 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// arguments are what a model writes.
+// arguments are the arguments that a model writes.
 type arguments struct {
 	Code  string   `json:"code"`
 	Files []string `json:"files"`
 }
 
-// readArguments reads a call's arguments. The schema was checked before they were sent; this is the word of whoever carries them out.
+// readArguments parses and checks a call's arguments. The caller has checked the schema, but a tool
+// worker does not rely on that.
 func readArguments(raw json.RawMessage) (arguments, error) {
 	var a arguments
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
 	err := d.Decode(&a)
 	if _, more := d.Token(); err == nil && !errors.Is(more, io.EOF) {
-		err = errors.New("something follows them")
+		err = errors.New("unexpected text after them")
 	}
 	switch {
 	case err != nil:
-		return a, &tool.Error{Message: `The arguments must be {"code": "…", "files": ["…"]}, where files may be left out.`, NotSent: true, Err: err}
+		return a, &tool.Error{Message: `The arguments must be {"code": "…", "files": ["…"]}, where files is optional.`, NotSent: true, Err: err}
 	case strings.TrimSpace(a.Code) == "":
 		return a, mistake("The code is empty.")
 	case utf8.RuneCountInString(a.Code) > maxCode:
 		return a, mistake("The code is too long: %d characters of at most %d.", utf8.RuneCountInString(a.Code), maxCode)
 	case strings.ContainsRune(a.Code, 0):
-		return a, mistake("The code has a NUL character, which Python does not take.")
+		return a, mistake("The code contains a NUL character, which Python does not allow.")
 	case len(a.Files) > maxFiles:
 		return a, mistake("Too many files: %d of at most %d.", len(a.Files), maxFiles)
 	}
 	return a, nil
 }
 
-// mistake is what the model can do better.
+// mistake returns an error that the model can correct.
 func mistake(format string, args ...any) error {
 	return &tool.Error{Message: fmt.Sprintf(format, args...), NotSent: true}
 }

@@ -49,57 +49,57 @@ func TestSpecs(t *testing.T) {
 			}
 		}
 	}
-	if plain := codeexec.Spec(domain.CodeTool{}, sandbox.Limits{}, false); !strings.HasSuffix(plain.Description, "a limit that ends a program is named.") {
+	if plain := codeexec.Spec(domain.CodeTool{}, sandbox.Limits{}, false); !strings.HasSuffix(plain.Description, "the result names the limit that ended a program.") {
 		t.Error(plain.Description)
 	}
 }
 
-// TestArgumentsOfAHostileModel are checked again by whoever carries them out.
+// TestArgumentsOfAHostileModel: the tool worker checks arguments again.
 func TestArgumentsOfAHostileModel(t *testing.T) {
 	t.Parallel()
-	const shape = `The arguments must be {"code": "…", "files": ["…"]}, where files may be left out.`
+	const shape = `The arguments must be {"code": "…", "files": ["…"]}, where files is optional.`
 	for arguments, want := range map[string]string{
 		``: shape, `null`: "The code is empty.", `[]`: shape, `{"code":1}`: shape, `{"code":"1"} {}`: shape, `{"code":"1","x":1}`: shape, `{"code":"1","files":"a"}`: shape, `{"code":"1","files":[1]}`: shape,
 		`{}`: "The code is empty.", `{"code":" \n"}`: "The code is empty.",
 		`{"code":"` + strings.Repeat("x", 100_001) + `"}`:                       "The code is too long: 100001 characters of at most 100000.",
-		`{"code":"print(1)\u0000"}`:                                             "The code has a NUL character, which Python does not take.",
+		`{"code":"print(1)\u0000"}`:                                             "The code contains a NUL character, which Python does not allow.",
 		`{"code":"1","files":["a.csv"` + strings.Repeat(`,"a.csv"`, 32) + `]}`:  "Too many files: 33 of at most 32.",
-		`{"code":"1","files":["../a.csv"]}`:                                     `There is no file "../a.csv" in this session. Its files are "a.csv".`,
-		`{"code":"1","files":["/etc/passwd"]}`:                                  `There is no file "/etc/passwd" in this session. Its files are "a.csv".`,
-		`{"code":"1","files":["a.csv/../../b"]}`:                                `There is no file "a.csv/../../b" in this session. Its files are "a.csv".`,
-		`{"code":"1","files":["/work/../a.csv"]}`:                               `There is no file "/work/../a.csv" in this session. Its files are "a.csv".`,
-		`{"code":"1","files":["a.csv\u0000"]}`:                                  `There is no file "a.csv\x00" in this session. Its files are "a.csv".`,
-		`{"code":"1","files":[""]}`:                                             `There is no file "" in this session. Its files are "a.csv".`,
-		`{"code":"1","files":["file_01h2xcejqtf2nbrexx3vqjhp41"]}`:              `There is no file "file_01h2xcejqtf2nbrexx3vqjhp41" in this session. Its files are "a.csv".`,
-		`{"code":"1","files":["a.csv","` + strings.Repeat("ü", 200_000) + `"]}`: `There is no file "` + strings.Repeat("ü", 100) + `" in this session. Its files are "a.csv".`,
+		`{"code":"1","files":["../a.csv"]}`:                                     `No file "../a.csv" in this session. Its files are "a.csv".`,
+		`{"code":"1","files":["/etc/passwd"]}`:                                  `No file "/etc/passwd" in this session. Its files are "a.csv".`,
+		`{"code":"1","files":["a.csv/../../b"]}`:                                `No file "a.csv/../../b" in this session. Its files are "a.csv".`,
+		`{"code":"1","files":["/work/../a.csv"]}`:                               `No file "/work/../a.csv" in this session. Its files are "a.csv".`,
+		`{"code":"1","files":["a.csv\u0000"]}`:                                  `No file "a.csv\x00" in this session. Its files are "a.csv".`,
+		`{"code":"1","files":[""]}`:                                             `No file "" in this session. Its files are "a.csv".`,
+		`{"code":"1","files":["file_01h2xcejqtf2nbrexx3vqjhp41"]}`:              `No file "file_01h2xcejqtf2nbrexx3vqjhp41" in this session. Its files are "a.csv".`,
+		`{"code":"1","files":["a.csv","` + strings.Repeat("ü", 200_000) + `"]}`: `No file "` + strings.Repeat("ü", 100) + `" in this session. Its files are "a.csv".`,
 	} {
 		for _, keeps := range []bool{false, true} {
-			s, files := &script{}, (&cabinet{}).add("a.csv", "1")
+			s, files := &fakeInterpreter{}, (&fakeFiles{}).add("a.csv", "1")
 			if _, got := call(t, s, files, keeps, arguments); got != want || len(s.given) > 0 || files.kept > 0 {
 				t.Errorf("%.60s: %s; %d programs", arguments, got, len(s.given))
 			}
 		}
 	}
-	if _, got := call(t, &script{}, &cabinet{}, false, `{"code":"1","files":["x"]}`); got != `There is no file "x" in this session. It has no files.` {
+	if _, got := call(t, &fakeInterpreter{}, &fakeFiles{}, false, `{"code":"1","files":["x"]}`); got != `No file "x" in this session. It has no files.` {
 		t.Error(got)
 	}
-	many := &cabinet{}
+	many := &fakeFiles{}
 	for n := range 30 {
 		many.add(fmt.Sprintf("f%02d", n), "")
 	}
-	if _, got := call(t, &script{}, many, false, `{"code":"1","files":["x"]}`); !strings.HasSuffix(got, `"f18", "f19" and 10 more.`) {
+	if _, got := call(t, &fakeInterpreter{}, many, false, `{"code":"1","files":["x"]}`); !strings.HasSuffix(got, `"f18", "f19" and 10 more.`) {
 		t.Error(got)
 	}
-	off := request(&cabinet{}, false, `{"code":"1"}`)
+	off := request(&fakeFiles{}, false, `{"code":"1"}`)
 	for _, options := range []*domain.CodeTool{nil, {}} {
 		off.Config.Tools.CodeExecution = options
-		if _, err := codeexec.New(&script{}, codeexec.Config{}).Call(t.Context(), off); err == nil || err.Error() != "The agent does not run code." {
+		if _, err := codeexec.New(&fakeInterpreter{}, codeexec.Config{}).Call(t.Context(), off); err == nil || err.Error() != "The agent is not allowed to run code." {
 			t.Errorf("%v: %v", options, err)
 		}
 	}
 }
 
-// found are a program's files, in a line.
+// found formats a program's initial files in one line.
 func found(p python.Program) string {
 	var all []string
 	for _, f := range p.Files {
@@ -110,12 +110,12 @@ func found(p python.Program) string {
 
 func TestFilesOfTheSession(t *testing.T) {
 	t.Parallel()
-	session := func() *cabinet { return (&cabinet{}).add("b/x.csv", "2").add("a.csv", "1").add("c.csv", "3") }
+	session := func() *fakeFiles { return (&fakeFiles{}).add("b/x.csv", "2").add("a.csv", "1").add("c.csv", "3") }
 	for name, c := range map[string]struct {
-		files  string
-		keeps  bool
-		want   string
-		listed int
+		files    string
+		keeps    bool
+		want     string
+		nameList int
 	}{
 		"none":                     {`[]`, false, "", 0},
 		"by name and id":           {`["c.csv","file_0"]`, false, "c.csv=3 b/x.csv=2", 1},
@@ -123,12 +123,12 @@ func TestFilesOfTheSession(t *testing.T) {
 		"all, where they are kept": {`[]`, true, "a.csv=1 b/x.csv=2 c.csv=3", 1},
 		"named beside all":         {`["c.csv"]`, true, "a.csv=1 b/x.csv=2 c.csv=3", 1},
 	} {
-		s, files := &script{}, session()
+		s, files := &fakeInterpreter{}, session()
 		if _, got := call(t, s, files, c.keeps, `{"code":"print(1)","files":`+c.files+`}`); got != "" {
 			t.Fatalf("%s: %s", name, got)
 		}
-		if got := found(s.given[0]); got != c.want || s.given[0].Code != "print(1)" || files.listed != c.listed {
-			t.Errorf("%s: found %s after %d listings", name, got, files.listed)
+		if got := found(s.given[0]); got != c.want || s.given[0].Code != "print(1)" || files.nameList != c.nameList {
+			t.Errorf("%s: found %s after %d listings", name, got, files.nameList)
 		}
 	}
 }
@@ -137,48 +137,48 @@ func TestFilesThatDoNotFit(t *testing.T) {
 	t.Parallel()
 	small := limits()
 	small.Files, small.FileCount = 10, 3
-	session := (&cabinet{}).add("old", "123456").add("middle", "12").add("new", "1234567")
-	ask := func(files *cabinet, keeps bool, named string) (*script, shown, string) {
-		s := &script{}
+	session := (&fakeFiles{}).add("old", "123456").add("middle", "12").add("new", "1234567")
+	ask := func(files *fakeFiles, keeps bool, named string) (*fakeInterpreter, shown, string) {
+		s := &fakeInterpreter{}
 		got, message := callWithin(t, s, files, keeps, `{"code":"1","files":[`+named+`]}`, small)
 		return s, got, message
 	}
-	const tooMuch = "The files are too much for the folder: it holds 10 bytes, in at most 3 files."
+	const tooMuch = "The files exceed the folder's limit of 10 bytes and 3 files."
 	if _, _, got := ask(session, false, `"old","new"`); got != tooMuch {
 		t.Error(got)
 	}
 	s, got, _ := ask(session, true, "")
-	if found(s.given[0]) != "middle=12 new=1234567" || got.Note != `Files of the session that are not in the folder, for it would hold too much: "old".` {
+	if found(s.given[0]) != "middle=12 new=1234567" || got.Note != `Files of the session omitted from the folder, because it would be too large: "old".` {
 		t.Errorf("%s; %s", found(s.given[0]), got.Note)
 	}
-	four := (&cabinet{}).add("a", "").add("b", "").add("c", "").add("d", "")
+	four := (&fakeFiles{}).add("a", "").add("b", "").add("c", "").add("d", "")
 	if s, got, _ = ask(four, true, ""); found(s.given[0]) != "b= c= d=" || !strings.HasSuffix(got.Note, `"a".`) {
 		t.Errorf("%s; %s", found(s.given[0]), got.Note)
 	}
 	if _, _, got := ask(four, false, `"a","b","c","d"`); got != tooMuch {
 		t.Error(got)
 	}
-	// Calls that share no folder may have left what cannot be in one.
-	clash := (&cabinet{}).add("a", "1").add("a/b/c", "2").add("a/b", "3")
+	// Calls that share no folder may have left files that cannot be in one folder.
+	clash := (&fakeFiles{}).add("a", "1").add("a/b/c", "2").add("a/b", "3")
 	if s, got, _ = ask(clash, true, ""); found(s.given[0]) != "a/b=3" || !strings.HasSuffix(got.Note, `"a/b/c", "a".`) {
 		t.Errorf("%s; %s", found(s.given[0]), got.Note)
 	}
 	for _, named := range []string{`"a","a/b/c"`, `"a/b/c","a"`, `"a/b/c","a/b"`} {
-		if _, _, got := ask(clash, false, named); !strings.HasPrefix(got, "The folder cannot have all of these files: ") {
+		if _, _, got := ask(clash, false, named); !strings.HasPrefix(got, "The folder cannot contain all of these files: ") {
 			t.Error(got)
 		}
 	}
 }
 
-func TestWhatIsKept(t *testing.T) {
+func TestStoredFiles(t *testing.T) {
 	t.Parallel()
 	outcome := python.Outcome{
 		Files:   []python.File{{Name: "plot.png", Content: []byte("\x89PNG\r\n\x1a\n")}, {Name: "a.csv", Content: []byte("1")}, {Name: "../up"}, {Name: "a.csv"}, {Name: "new\nline"}, {Name: "gnp\u202e.exe"}, {Name: strings.Repeat("x", 256)}, {Name: "/abs"}, {Name: "\xff"}, {Name: "a//b"}},
 		Removed: []string{"gone", "never"}, LeftOut: []string{"huge.bin"},
 	}
 	for _, keeps := range []bool{false, true} {
-		files := (&cabinet{}).add("gone", "1")
-		got, message := call(t, &script{outcome: outcome}, files, keeps, `{"code":"1"}`)
+		files := (&fakeFiles{}).add("gone", "1")
+		got, message := call(t, &fakeInterpreter{outcome: outcome}, files, keeps, `{"code":"1"}`)
 		if message != "" || got.names() != "plot.png a.csv" || got.Files[0].MIMEType != "image/png" || got.Files[1].MIMEType != "text/csv" || got.Files[1].Bytes != 1 || got.Files[0].ID == "" {
 			t.Errorf("%+v, %s", got, message)
 		}
@@ -189,18 +189,18 @@ func TestWhatIsKept(t *testing.T) {
 			t.Errorf("keeping files %v: removed %s", keeps, removed)
 		}
 	}
-	// Of a call that leaves nothing there is nothing to keep, unless an earlier try may have left something.
+	// A call that makes no file stores nothing, unless an earlier attempt may have left something.
 	for fence, keeps := range map[int64]int{1: 0, 2: 1} {
-		r, files := request(&cabinet{}, true, `{"code":"1"}`), &cabinet{}
+		r, files := request(&fakeFiles{}, true, `{"code":"1"}`), &fakeFiles{}
 		r.Fence, r.Files = fence, files
-		if _, err := codeexec.New(&script{}, codeexec.Config{Limits: limits()}).Call(t.Context(), r); err != nil || files.kept != keeps {
+		if _, err := codeexec.New(&fakeInterpreter{}, codeexec.Config{Limits: limits()}).Call(t.Context(), r); err != nil || files.kept != keeps {
 			t.Errorf("fence %d: kept %d times, %v", fence, files.kept, err)
 		}
 	}
-	full := &cabinet{noKeep: fmt.Errorf("keeping: %w", tool.ErrFilesFull)}
-	got, message := call(t, &script{outcome: python.Outcome{Stdout: "42\n", Files: outcome.Files[:2]}}, full, true, `{"code":"1"}`)
+	full := &fakeFiles{noKeep: fmt.Errorf("keeping: %w", tool.ErrFilesFull)}
+	got, message := call(t, &fakeInterpreter{outcome: python.Outcome{Stdout: "42\n", Files: outcome.Files[:2]}}, full, true, `{"code":"1"}`)
 	if message != "" || got.Stdout != "42\n" || len(got.Files) != 0 || strings.Join(got.LeftOut, " ") != "plot.png a.csv" ||
-		got.Note != "No file was kept: the session's or the organization's files take up all the space that they may." {
+		got.Note != "No file was kept: the file quota of the session or the organization is exceeded." {
 		t.Errorf("%+v, %s", got, message)
 	}
 }
@@ -219,13 +219,13 @@ func TestFailures(t *testing.T) {
 		"CPU":          {python.Outcome{Limit: sandbox.LimitCPU, ExitCode: -9}, "The program used more than 10 s of CPU time.", ""},
 		"wall":         {python.Outcome{Limit: sandbox.LimitWall, ExitCode: -9}, "The program ran for longer than 30 s.", ""},
 		"processes":    {python.Outcome{Limit: sandbox.LimitProcesses}, "The program had more than 64 processes and threads.", ""},
-		"files":        {python.Outcome{Limit: sandbox.LimitFiles}, "The program's files took up more than 64 MiB, or were more than 1000.", ""},
+		"files":        {python.Outcome{Limit: sandbox.LimitFiles}, "The program's files exceeded 64 MiB or 1000 files.", ""},
 		"memory":       {python.Outcome{Limit: sandbox.LimitMemory, Traceback: "…\nMemoryError"}, "The program used more than 512 MiB of memory.\n\n…\nMemoryError", "The program used more than 512 MiB of memory."},
-		"of a new one": {python.Outcome{Limit: "gpu"}, "The program came to a limit: gpu.", ""},
+		"of a new one": {python.Outcome{Limit: "gpu"}, "The program reached a limit: gpu.", ""},
 	} {
 		c.outcome.Stdout, c.outcome.Stderr = "before\n", "warning\n"
 		c.outcome.Files = []python.File{{Name: "a.csv"}}
-		got, message := call(t, &script{outcome: c.outcome}, &cabinet{}, false, `{"code":"1"}`)
+		got, message := call(t, &fakeInterpreter{outcome: c.outcome}, &fakeFiles{}, false, `{"code":"1"}`)
 		if c.message == "" {
 			c.message = c.failure
 		}
@@ -235,55 +235,55 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-func TestATimeThatIsCutShortIsNamed(t *testing.T) {
+func TestAShortenedTimeLimitIsNamed(t *testing.T) {
 	t.Parallel()
-	s := &script{outcome: python.Outcome{Limit: sandbox.LimitWall, ExitCode: -9}}
+	s := &fakeInterpreter{outcome: python.Outcome{Limit: sandbox.LimitWall, ExitCode: -9}}
 	b := codeexec.New(s, codeexec.Config{Limits: limits()})
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	_, err := b.Call(ctx, request(&cabinet{}, false, `{"code":"1"}`))
+	_, err := b.Call(ctx, request(&fakeFiles{}, false, `{"code":"1"}`))
 	if err == nil || err.Error() != "The program ran for longer than 8 s." || s.given[0].Wall > 8*time.Second || s.given[0].Wall < 7*time.Second {
 		t.Errorf("%v; %v", err, s.given[0].Wall)
 	}
-	if _, err := b.Call(t.Context(), request(&cabinet{}, false, `{"code":"1"}`)); err == nil || s.given[1].Wall != 30*time.Second {
+	if _, err := b.Call(t.Context(), request(&fakeFiles{}, false, `{"code":"1"}`)); err == nil || s.given[1].Wall != 30*time.Second {
 		t.Errorf("%v; %v", err, s.given[1].Wall)
 	}
 	late, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
 	defer cancel()
-	_, err = b.Call(late, request(&cabinet{}, false, `{"code":"1"}`))
-	if told, ok := errors.AsType[*tool.Error](err); !ok || told.Retryable || told.Message != "No sandbox was free in time; try again later." || len(s.given) != 2 {
+	_, err = b.Call(late, request(&fakeFiles{}, false, `{"code":"1"}`))
+	if public, ok := errors.AsType[*tool.Error](err); !ok || public.Retryable || public.Message != "No sandbox was free in time; try again later." || len(s.given) != 2 {
 		t.Errorf("%v", err)
 	}
 }
 
-func TestWhatIsNotThere(t *testing.T) {
+func TestMissingFilesAndSandboxes(t *testing.T) {
 	t.Parallel()
 	boom := errors.New("clone: operation not permitted")
-	const noSandbox, noFiles, noKeep = "again: The sandbox is not available at the moment.", "again: The files of the session cannot be read at the moment.", "again: The files of the call cannot be kept at the moment."
+	const noSandbox, noFiles, noKeep = "again: The sandbox is temporarily unavailable.", "again: The files of the session are temporarily unavailable.", "again: The files of the call cannot be stored at the moment."
 	made := python.Outcome{Files: []python.File{{Name: "a"}}}
 	for name, c := range map[string]struct {
-		script script
-		files  cabinet
-		want   string
+		fakeInterpreter fakeInterpreter
+		files           fakeFiles
+		want            string
 	}{
-		"sandbox":        {script{err: boom}, cabinet{}, noSandbox},
-		"list":           {script{}, cabinet{noList: boom}, noFiles},
-		"content":        {script{}, cabinet{noRead: boom}, noFiles},
-		"keeping":        {script{outcome: made}, cabinet{noKeep: boom}, noKeep},
-		"list, stale":    {script{}, cabinet{noList: tool.ErrStale}, "error: " + tool.ErrStale.Error()},
-		"keeping, stale": {script{outcome: made}, cabinet{noKeep: tool.ErrStale}, "error: " + tool.ErrStale.Error()},
+		"sandbox":        {fakeInterpreter{err: boom}, fakeFiles{}, noSandbox},
+		"list":           {fakeInterpreter{}, fakeFiles{noList: boom}, noFiles},
+		"content":        {fakeInterpreter{}, fakeFiles{noRead: boom}, noFiles},
+		"keeping":        {fakeInterpreter{outcome: made}, fakeFiles{noKeep: boom}, noKeep},
+		"list, stale":    {fakeInterpreter{}, fakeFiles{noList: tool.ErrStale}, "error: " + tool.ErrStale.Error()},
+		"keeping, stale": {fakeInterpreter{outcome: made}, fakeFiles{noKeep: tool.ErrStale}, "error: " + tool.ErrStale.Error()},
 	} {
 		files := c.files
 		files.add("x", "1")
-		if got, message := call(t, &c.script, &files, true, `{"code":"1"}`); message != c.want || got.Stdout != "" {
+		if got, message := call(t, &c.fakeInterpreter, &files, true, `{"code":"1"}`); message != c.want || got.Stdout != "" {
 			t.Errorf("%s: %s", name, message)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := codeexec.New(&script{err: boom}, codeexec.Config{Limits: limits()}).Call(ctx, request(&cabinet{}, false, `{"code":"1"}`))
-	if told, isTold := errors.AsType[*tool.Error](err); isTold || !errors.Is(err, context.Canceled) {
-		t.Errorf("%v, %v", told, err)
+	_, err := codeexec.New(&fakeInterpreter{err: boom}, codeexec.Config{Limits: limits()}).Call(ctx, request(&fakeFiles{}, false, `{"code":"1"}`))
+	if public, isPublic := errors.AsType[*tool.Error](err); isPublic || !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, %v", public, err)
 	}
 }
 

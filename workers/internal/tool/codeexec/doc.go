@@ -1,9 +1,12 @@
-// Package codeexec runs an agent's Python in a sandbox.
+// Package codeexec runs an agent's Python code in a sandbox.
 //
-//	arguments ─► files of the session, documents ─► interpreter: a new sandbox ─► files kept ─► what was printed, cut to what a model reads
+//	arguments ─► session files, documents ─► interpreter: a new sandbox ─► files stored ─► output, truncated for the model
 //
-// What code and which names of files a model writes counts for nothing beyond its sandbox: files are looked for among those
-// of the run's session, and documents among those that the agent may read, so all others are as unknown as those that never were. A
-// document is noted as given to the run before its content is in the sandbox. A call changes nothing but the files
-// that it leaves, in place of what an earlier try at it has left; so it may be made again.
+// Code and file names written by a model have no effect outside the sandbox. Files are looked up
+// only among those of the run's session, and documents only among those that the agent may read;
+// all others are reported as unknown. A document is recorded as given to the run before its content
+// enters the sandbox.
+//
+// A call's only effect is the files that it stores. They replace the files of an earlier attempt
+// at the same call, so a call can be repeated.
 package codeexec

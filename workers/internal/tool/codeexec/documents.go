@@ -14,10 +14,10 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// documentPrefix begins the ids of documents.
+// documentPrefix is the prefix of document ids.
 const documentPrefix = "doc_"
 
-// lookUp finds documents that the agent may read.
+// lookUp returns the documents with these ids. It fails if the agent may not read one of them.
 func lookUp(ctx context.Context, documents tool.Documents, ids []string) ([]domain.Document, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -35,12 +35,12 @@ func lookUp(ctx context.Context, documents tool.Documents, ids []string) ([]doma
 }
 
 func noDocument(id string) error {
-	return mistake("There is no document %s that this agent may read.", strconv.Quote(tool.CutRunes(id, shownName)))
+	return mistake("No document %s that this agent may read.", strconv.Quote(tool.CutRunes(id, shownName)))
 }
 
-// place gives the files that documents become: under their names, or in a folder of their own where a name is taken or is none
-// for a file.
-func place(originals []domain.Document, beside []domain.File) []domain.File {
+// placeDocuments returns the files as which documents appear in the folder. A document keeps its name, or is
+// placed in a folder named after its id if the name is taken or is not a valid file name.
+func placeDocuments(originals []domain.Document, beside []domain.File) []domain.File {
 	taken := map[string]bool{}
 	for _, f := range beside {
 		taken[f.Name] = true
@@ -63,21 +63,23 @@ func place(originals []domain.Document, beside []domain.File) []domain.File {
 	return placed
 }
 
-// borrow puts documents into the folder, and says under which names.
-func (f *folder) borrow(ctx context.Context, documents tool.Documents, originals []domain.Document, placed []domain.File) error {
+// addDocuments reads documents into the folder, and notes the names that differ from the documents' own.
+func (f *folder) addDocuments(ctx context.Context, documents tool.Documents, originals []domain.Document, placed []domain.File) error {
 	if len(originals) == 0 {
 		return nil
 	}
+
 	contents, err := documents.Read(ctx, originals)
 	switch {
 	case errors.Is(err, tool.ErrGone):
-		return mistake("A document went while it was read. Try again without it.")
+		return mistake("A document was deleted while it was read. Try again without it.")
 	case err != nil:
 		return err
 	}
+
 	for n, d := range originals {
 		f.files = append(f.files, python.File{Name: placed[n].Name, Content: contents[n]})
-		f.borrowed[placed[n].Name] = true
+		f.documentNames[placed[n].Name] = true
 		if placed[n].Name != d.Name {
 			f.notes = append(f.notes, fmt.Sprintf("%s is in the folder as %s.", d.ID, strconv.Quote(placed[n].Name)))
 		}

@@ -16,18 +16,18 @@ import (
 	"parley/workers/internal/tool/codeexec"
 )
 
-// archive has the documents that an agent may read; log has what was asked of it.
-type archive struct {
+// fakeDocuments fakes the documents that an agent may read; log lists the calls.
+type fakeDocuments struct {
 	documents    []domain.Document
 	noFind, gone error
 	log          []string
 }
 
-func (a *archive) Give(context.Context, []string) ([]string, error) {
+func (a *fakeDocuments) Give(context.Context, []string) ([]string, error) {
 	return nil, errors.New("reading notes by itself")
 }
 
-func (a *archive) Find(_ context.Context, ids []string) (found []domain.Document, err error) {
+func (a *fakeDocuments) Find(_ context.Context, ids []string) (found []domain.Document, err error) {
 	a.log = append(a.log, "find "+strings.Join(ids, " "))
 	for _, id := range ids {
 		for _, d := range a.documents {
@@ -39,7 +39,7 @@ func (a *archive) Find(_ context.Context, ids []string) (found []domain.Document
 	return found, a.noFind
 }
 
-func (a *archive) Read(_ context.Context, documents []domain.Document) (contents [][]byte, err error) {
+func (a *fakeDocuments) Read(_ context.Context, documents []domain.Document) (contents [][]byte, err error) {
 	for _, d := range documents {
 		a.log = append(a.log, "read "+d.ID)
 		contents = append(contents, []byte("of "+d.ID))
@@ -51,10 +51,11 @@ func paper(id, name string, bytes int64) domain.Document {
 	return domain.Document{ID: id, Name: name, Bytes: bytes, Status: domain.DocumentReady}
 }
 
-// borrow calls a program with files, and gives what it found and what the call showed.
-func borrow(t *testing.T, c *cabinet, a *archive, keeps bool, outcome python.Outcome, files ...string) (found string, got shown, message string) {
+// addDocuments runs a program with files and documents, and returns what it found and the call's
+// result.
+func addDocuments(t *testing.T, c *fakeFiles, a *fakeDocuments, keeps bool, outcome python.Outcome, files ...string) (found string, got shown, message string) {
 	t.Helper()
-	s := &script{outcome: outcome}
+	s := &fakeInterpreter{outcome: outcome}
 	arguments, err := json.Marshal(map[string]any{"code": "1", "files": files})
 	if err != nil {
 		t.Fatal(err)
@@ -64,8 +65,8 @@ func borrow(t *testing.T, c *cabinet, a *archive, keeps bool, outcome python.Out
 	l := limits()
 	l.Files, l.FileCount = 1000, 4
 	result, err := codeexec.New(s, codeexec.Config{Limits: l}).Call(t.Context(), req)
-	if told, ok := errors.AsType[*tool.Error](err); ok {
-		return "", got, fmt.Sprintf("%s again: %v", told.Message, told.Retryable)
+	if public, ok := errors.AsType[*tool.Error](err); ok {
+		return "", got, fmt.Sprintf("%s again: %v", public.Message, public.Retryable)
 	}
 	if err := errors.Join(err, json.Unmarshal(result.Output, &got)); err != nil {
 		t.Fatal(err)
@@ -86,7 +87,7 @@ func TestDocumentsInTheFolder(t *testing.T) {
 	for name, c := range map[string]struct {
 		keeps bool
 		files []string
-		want  string // in the folder, or the message
+		want  string // content of the folder, or the message
 		note  string
 		log   string
 	}{
@@ -103,14 +104,14 @@ func TestDocumentsInTheFolder(t *testing.T) {
 		"with all of the session":  {true, []string{"doc_1"}, "a.csv=1,2, doc_report.txt=mine, report.pdf=of doc_1", "", "find doc_1; read doc_1"},
 		"a kept file's name":       {true, []string{"doc_3"}, "a.csv=1,2, doc_report.txt=mine, doc_3/a.csv=of doc_3", `doc_3 is in the folder as "doc_3/a.csv".`, "find doc_3; read doc_3"},
 		"a file called like one":   {false, []string{"doc_report.txt"}, "doc_report.txt=mine", "", ""},
-		"too large":                {false, []string{"doc_6"}, "The files are too much for the folder: it holds 1000 bytes, in at most 4 files. again: false", "", "find doc_6"},
-		"too many":                 {true, []string{"doc_1", "doc_2", "doc_3", "doc_4", "doc_7"}, "The files are too much for the folder: it holds 1000 bytes, in at most 4 files. again: false", "", "find doc_1 doc_2 doc_3 doc_4 doc_7"},
-		"room is made for them":    {true, []string{"doc_1", "doc_3", "doc_7"}, "doc_report.txt=mine, report.pdf=of doc_1, doc_3/a.csv=of doc_3, Übersicht 2026.pdf=of doc_7", `would hold too much: "a.csv".`, "find doc_1 doc_3 doc_7; read doc_1; read doc_3; read doc_7"},
-		"unknown":                  {false, []string{"doc_1", "doc_none"}, `There is no document "doc_none" that this agent may read. again: false`, "", "find doc_1 doc_none"},
-		"an unknown file":          {false, []string{"doc_1", "none.csv"}, `There is no file "none.csv" in this session. Its files are "a.csv", "doc_report.txt". again: false`, "", ""},
+		"too large":                {false, []string{"doc_6"}, "The files exceed the folder's limit of 1000 bytes and 4 files. again: false", "", "find doc_6"},
+		"too many":                 {true, []string{"doc_1", "doc_2", "doc_3", "doc_4", "doc_7"}, "The files exceed the folder's limit of 1000 bytes and 4 files. again: false", "", "find doc_1 doc_2 doc_3 doc_4 doc_7"},
+		"room is made for them":    {true, []string{"doc_1", "doc_3", "doc_7"}, "doc_report.txt=mine, report.pdf=of doc_1, doc_3/a.csv=of doc_3, Übersicht 2026.pdf=of doc_7", `would be too large: "a.csv".`, "find doc_1 doc_3 doc_7; read doc_1; read doc_3; read doc_7"},
+		"unknown":                  {false, []string{"doc_1", "doc_none"}, `No document "doc_none" that this agent may read. again: false`, "", "find doc_1 doc_none"},
+		"an unknown file":          {false, []string{"doc_1", "none.csv"}, `No file "none.csv" in this session. Its files are "a.csv", "doc_report.txt". again: false`, "", ""},
 	} {
-		cab, a := (&cabinet{}).add("a.csv", "1,2").add("doc_report.txt", "mine"), &archive{documents: papers}
-		got, out, message := borrow(t, cab, a, c.keeps, python.Outcome{}, c.files...)
+		cab, a := (&fakeFiles{}).add("a.csv", "1,2").add("doc_report.txt", "mine"), &fakeDocuments{documents: papers}
+		got, out, message := addDocuments(t, cab, a, c.keeps, python.Outcome{}, c.files...)
 		if got+message != c.want || !strings.Contains(out.Note, c.note) || c.note == "" && out.Note != "" {
 			t.Errorf("%s: %s%s; %s", name, got, message, out.Note)
 		}
@@ -124,32 +125,33 @@ func TestDocumentsThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	boom := errors.New("the database is away")
 	for name, c := range map[string]struct {
-		archive archive
-		want    string
+		fakeDocuments fakeDocuments
+		want          string
 	}{
-		"not found": {archive{noFind: boom}, "The files of the session cannot be read at the moment. again: true"},
-		"not read":  {archive{gone: boom}, "The files of the session cannot be read at the moment. again: true"},
-		"gone":      {archive{gone: fmt.Errorf("reading: %w", tool.ErrGone)}, "A document went while it was read. Try again without it. again: false"},
+		"not found": {fakeDocuments{noFind: boom}, "The files of the session are temporarily unavailable. again: true"},
+		"not read":  {fakeDocuments{gone: boom}, "The files of the session are temporarily unavailable. again: true"},
+		"gone":      {fakeDocuments{gone: fmt.Errorf("reading: %w", tool.ErrGone)}, "A document was deleted while it was read. Try again without it. again: false"},
 	} {
-		c.archive.documents = []domain.Document{paper("doc_1", "a.pdf", 1)}
-		if _, _, message := borrow(t, &cabinet{}, &c.archive, false, python.Outcome{}, "doc_1"); message != c.want {
+		c.fakeDocuments.documents = []domain.Document{paper("doc_1", "a.pdf", 1)}
+		if _, _, message := addDocuments(t, &fakeFiles{}, &c.fakeDocuments, false, python.Outcome{}, "doc_1"); message != c.want {
 			t.Errorf("%s: %s", name, message)
 		}
 	}
-	req := request(&cabinet{}, false, `{"code":"1","files":["doc_1"]}`)
-	req.Documents = &archive{gone: tool.ErrStale, documents: []domain.Document{paper("doc_1", "a.pdf", 1)}}
-	if _, err := codeexec.New(&script{}, codeexec.Config{Limits: limits()}).Call(t.Context(), req); !errors.Is(err, tool.ErrStale) {
+	req := request(&fakeFiles{}, false, `{"code":"1","files":["doc_1"]}`)
+	req.Documents = &fakeDocuments{gone: tool.ErrStale, documents: []domain.Document{paper("doc_1", "a.pdf", 1)}}
+	if _, err := codeexec.New(&fakeInterpreter{}, codeexec.Config{Limits: limits()}).Call(t.Context(), req); !errors.Is(err, tool.ErrStale) {
 		t.Errorf("taken over: %v", err)
 	}
 }
 
-// TestDocumentsAreNoFilesOfTheSession: a program that removes one takes nothing away, and one that changes it leaves a file of its own.
+// TestDocumentsAreNoFilesOfTheSession: a program that removes a document removes nothing, and one
+// that changes it creates a file.
 func TestDocumentsAreNoFilesOfTheSession(t *testing.T) {
 	t.Parallel()
-	cab := (&cabinet{}).add("a.csv", "1,2")
-	a := &archive{documents: []domain.Document{paper("doc_1", "b.csv", 10), paper("doc_2", "c.csv", 10)}}
+	cab := (&fakeFiles{}).add("a.csv", "1,2")
+	a := &fakeDocuments{documents: []domain.Document{paper("doc_1", "b.csv", 10), paper("doc_2", "c.csv", 10)}}
 	outcome := python.Outcome{Removed: []string{"a.csv", "b.csv"}, Files: []python.File{{Name: "c.csv", Content: []byte("changed")}}}
-	_, got, message := borrow(t, cab, a, true, outcome, "doc_1", "doc_2")
+	_, got, message := addDocuments(t, cab, a, true, outcome, "doc_1", "doc_2")
 	if message != "" || got.names() != "c.csv" || !slices.Equal(cab.removed, []string{"a.csv"}) || len(cab.made) != 1 {
 		t.Errorf("%s; kept %s, removed %v", message, got.names(), cab.removed)
 	}

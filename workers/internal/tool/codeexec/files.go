@@ -17,61 +17,69 @@ import (
 )
 
 const (
-	maxNamed    = 20  // files that an error lists
+	maxNamed    = 20  // file names that an error lists
 	maxFileName = 255 // bytes
-	shownName   = 100 // characters of a name that is unknown
+	shownName   = 100 // characters shown of an unknown name
 )
 
-// folder is what a program finds.
+// folder is the initial content of a program's working folder.
 type folder struct {
-	files    []python.File
-	borrowed map[string]bool // names of those that are documents, and none of the session's files
-	notes    []string
+	files         []python.File
+	documentNames map[string]bool // names of the files that are documents and not session files
+	notes         []string
 }
 
-// fill gives the files that a call begins with: those that it names, or all of the session where they are kept, and the documents
-// that it names.
+// fill returns the initial files of a call: the files and documents that it names, and all session
+// files if the agent keeps files.
 func (b *Backend) fill(ctx context.Context, req tool.Request, named []string, keeps bool) (folder, error) {
-	f := folder{borrowed: map[string]bool{}}
+	f := folder{documentNames: map[string]bool{}}
 	if len(named) == 0 && !keeps {
 		return f, nil
 	}
+
 	all, err := req.Files.Session(ctx)
 	if err != nil {
 		return f, err
 	}
+
 	chosen, ids, err := choose(all, named)
 	if err != nil {
 		return f, err
 	}
+
 	originals, err := lookUp(ctx, req.Documents, ids)
 	if err != nil {
 		return f, err
 	}
+
 	if keeps {
 		chosen = all
 	}
-	placed := place(originals, chosen)
+	placed := placeDocuments(originals, chosen)
 	if keeps {
 		var out []string
 		if chosen, out = b.newest(all, placed); len(out) > 0 {
-			f.notes = append(f.notes, "Files of the session that are not in the folder, for it would hold too much: "+listed(out)+".")
+			f.notes = append(f.notes, "Files of the session omitted from the folder, because it would be too large: "+nameList(out)+".")
 		}
 	}
+
 	if err := b.fits(slices.Concat(placed, chosen)); err != nil {
 		return f, err
 	}
+
 	contents, err := req.Files.Read(ctx, chosen)
 	if err != nil {
 		return f, err
 	}
+
 	for n, file := range chosen {
 		f.files = append(f.files, python.File{Name: file.Name, Content: contents[n]})
 	}
-	return f, f.borrow(ctx, req.Documents, originals, placed)
+	return f, f.addDocuments(ctx, req.Documents, originals, placed)
 }
 
-// choose finds files by id or name, each once; ids are of documents.
+// choose finds files by id or name, without duplicates. Names with the prefix of document ids that
+// match no file are returned as ids.
 func choose(all []domain.File, named []string) (chosen []domain.File, ids []string, err error) {
 	for _, name := range named {
 		at := find(all, name)
@@ -81,7 +89,7 @@ func choose(all []domain.File, named []string) (chosen []domain.File, ids []stri
 				ids = append(ids, name)
 			}
 		case at < 0:
-			return nil, nil, mistake("There is no file %s in this session. %s", strconv.Quote(tool.CutRunes(name, shownName)), there(all))
+			return nil, nil, mistake("No file %s in this session. %s", strconv.Quote(tool.CutRunes(name, shownName)), describeFiles(all))
 		case !slices.ContainsFunc(chosen, func(f domain.File) bool { return f.ID == all[at].ID }):
 			chosen = append(chosen, all[at])
 		}
@@ -89,7 +97,8 @@ func choose(all []domain.File, named []string) (chosen []domain.File, ids []stri
 	return chosen, ids, nil
 }
 
-// find gives where a file is, -1 when it is none of the session's. A name may be written as the program would open it.
+// find returns the index of a file, or -1. It also accepts the path under which the program would
+// open the file.
 func find(all []domain.File, name string) int {
 	if at := slices.IndexFunc(all, func(f domain.File) bool { return f.ID == name || f.Name == name }); at >= 0 {
 		return at
@@ -98,8 +107,8 @@ func find(all []domain.File, name string) int {
 	return slices.IndexFunc(all, func(f domain.File) bool { return f.Name == clean })
 }
 
-// there says which files a session has.
-func there(all []domain.File) string {
+// describeFiles lists a session's files for an error message.
+func describeFiles(all []domain.File) string {
 	if len(all) == 0 {
 		return "It has no files."
 	}
@@ -107,11 +116,11 @@ func there(all []domain.File) string {
 	for n, f := range all {
 		names[n] = f.Name
 	}
-	return "Its files are " + listed(names) + "."
+	return "Its files are " + nameList(names) + "."
 }
 
-// listed writes the first of some names.
-func listed(names []string) string {
+// nameList formats the first names of a list.
+func nameList(names []string) string {
 	var quoted []string
 	for _, name := range names[:min(len(names), maxNamed)] {
 		quoted = append(quoted, strconv.Quote(tool.CutRunes(name, shownName)))
@@ -123,29 +132,31 @@ func listed(names []string) string {
 	return text
 }
 
-// fits reports why files cannot be in a folder together.
+// fits returns an error if files cannot be in one folder together.
 func (b *Backend) fits(files []domain.File) error {
 	r := b.empty()
 	for _, f := range files {
 		switch {
 		case r.clashes(f.Name):
-			return mistake("The folder cannot have all of these files: %s is one, and the name of one is another's folder.", strconv.Quote(f.Name))
+			return mistake("The folder cannot contain all of these files: the name of %s is also a folder of another file.", strconv.Quote(f.Name))
 		case !r.takes(f):
-			return mistake("The files are too much for the folder: it holds %s, in at most %d files.", size(r.maxBytes), r.maximum)
+			return mistake("The files exceed the folder's limit of %s and %d files.", size(r.maxBytes), r.maximum)
 		}
 	}
 	return nil
 }
 
-// newest gives the files that fit into a folder beside others, the newest before the rest, by name; and the names of those that
-// do not.
+// newest returns as many session files as fit into the folder in addition to the files in beside,
+// newest first, then sorted by name. out are the names of the others.
 func (b *Backend) newest(all, beside []domain.File) (files []domain.File, out []string) {
 	byAge := slices.Clone(all)
 	slices.SortStableFunc(byAge, func(x, y domain.File) int { return y.CreatedAt.Compare(x.CreatedAt.Time) })
+
 	r := b.empty()
 	for _, f := range beside {
-		r.takes(f) // or the call is refused
+		r.takes(f) // if it does not fit, fits rejects the call
 	}
+
 	for _, f := range byAge {
 		if r.clashes(f.Name) || !r.takes(f) {
 			out = append(out, f.Name)
@@ -157,18 +168,19 @@ func (b *Backend) newest(all, beside []domain.File) (files []domain.File, out []
 	return files, out
 }
 
-// room is what is left of a folder. A limit that is zero is none.
+// room is the free space of a folder. A limit of zero means no limit.
 type room struct {
 	bytes, maxBytes int64
 	maximum         int
 	files, folders  map[string]bool
 }
 
+// empty returns the free space of an empty folder.
 func (b *Backend) empty() *room {
 	return &room{maxBytes: b.cfg.Limits.Files, maximum: b.cfg.Limits.FileCount, files: map[string]bool{}, folders: map[string]bool{}}
 }
 
-// takes has a file in, if there is room for it.
+// takes adds a file, and returns false if there is no room for it.
 func (r *room) takes(f domain.File) bool {
 	if r.maxBytes > 0 && r.bytes+f.Bytes > r.maxBytes || r.maximum > 0 && len(r.files) >= r.maximum {
 		return false
@@ -181,7 +193,7 @@ func (r *room) takes(f domain.File) bool {
 	return true
 }
 
-// clashes reports whether a name is a folder's here, or in what is a file here.
+// clashes reports whether a name is the name of a folder, or has a file as a parent.
 func (r *room) clashes(name string) bool {
 	for dir := path.Dir(name); dir != "." && dir != "/"; dir = path.Dir(dir) {
 		if r.files[dir] {
@@ -191,8 +203,8 @@ func (r *room) clashes(name string) bool {
 	return r.folders[name]
 }
 
-// keepable reports whether a file may have a name: a plain path below the folder that can be written down, and shown as
-// what it is.
+// keepable reports whether a file may have this name: a plain path below the folder without control
+// and bidirectional characters.
 func keepable(name string) bool {
 	return fs.ValidPath(name) && name != "." && len(name) <= maxFileName && !strings.ContainsFunc(name, func(r rune) bool {
 		return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)

@@ -11,28 +11,31 @@ import (
 const (
 	noNetwork = "Programs have no network, and nothing can be installed."
 	noInput   = "Programs have no input."
-	spinning  = "Most of the memory was in use (%d of %d MiB); libraries that are refused more may try again without end."
+	spinning  = "Most of the memory was in use (%d of %d MiB); libraries that cannot allocate more may retry endlessly."
 )
 
 var (
-	// How a program ends, or what it says before it does, that looked for a network.
+	// Messages of programs that failed to reach a network.
 	unreached = regexp.MustCompile(`gaierror|urlopen error|(?i:name resolution|name or service not known|nodename nor servname|network is unreachable)|` +
 		`\b(?:NewConnectionError|MaxRetryError|ConnectError|ConnectTimeout|ClientConnector\w*|Connection(?:Refused|Reset|Aborted)?Error)\b|` +
 		`externally-managed-environment|No module named '?pip\b`)
-	// Making a socket for a network is refused like much else; it is that where the program has to do with networks.
+	// Creating a network socket fails with the same error as many other operations. It is taken for
+	// a network error only if the program imports networking modules.
 	notPermitted = regexp.MustCompile(`^PermissionError: \[Errno 1\] [\w ]+$`)
 	networking   = regexp.MustCompile(`(?m)\b(?:import|from)\s+[\w., ]*\b(?:socket|socketserver|urllib|urllib3|http|ssl|asyncio|ftplib|smtplib|imaplib|poplib|` +
 		`telnetlib|xmlrpc|requests|httpx|aiohttp|websockets?|paramiko|psycopg2?|pymysql|redis)\b`)
 	noMoreInput = regexp.MustCompile(`EOFError: EOF when reading a line|^EOF when reading a line$`)
 )
 
-// hints say what a program that failed could not know of its sandbox, so that its writer does not try the same again.
-func (s *shaping) hints() (hints []string) {
+// hints explains limits of the sandbox that a failed program ran into, so that the model does not
+// try the same again.
+func (s *outputBuilder) hints() (hints []string) {
 	o := s.outcome
 	_, line := s.failure()
 	traceback := strings.TrimSpace(o.Traceback)
 	last := traceback[strings.LastIndexByte(traceback, '\n')+1:]
 	complaint := tail(o.Stderr)
+
 	switch {
 	case o.Limit != "":
 	case unreached.MatchString(last), unreached.MatchString(complaint), notPermitted.MatchString(line) && networking.MatchString(s.code):
@@ -40,13 +43,14 @@ func (s *shaping) hints() (hints []string) {
 	case noMoreInput.MatchString(last), noMoreInput.MatchString(complaint):
 		hints = append(hints, noInput)
 	}
+
 	if o.Limit == sandbox.LimitCPU && s.limits.Memory > 0 && o.Memory > s.limits.Memory/4*3 {
 		hints = append(hints, fmt.Sprintf(spinning, o.Memory>>20, s.limits.Memory>>20))
 	}
 	return hints
 }
 
-// tail is the end of what a program complained of.
+// tail returns the last part of a text.
 func tail(text string) string {
 	const maximum = 4 << 10
 	text = strings.TrimSpace(text)

@@ -15,7 +15,7 @@ const noNetwork = "Programs have no network, and nothing can be installed."
 func TestHints(t *testing.T) {
 	t.Parallel()
 	const refused, noInput = "PermissionError: [Errno 1] Operation not permitted", "Programs have no input."
-	const memory = "Most of the memory was in use (400 of 512 MiB); libraries that are refused more may try again without end."
+	const memory = "Most of the memory was in use (400 of 512 MiB); libraries that cannot allocate more may retry endlessly."
 	failed := func(last string) python.Outcome {
 		return python.Outcome{ExitCode: 1, Traceback: "Traceback (most recent call last):\n  File \"main.py\", line 2, in <module>\n    x()\n" + last + "\n"}
 	}
@@ -50,19 +50,19 @@ func TestHints(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, message := call(t, &script{outcome: c.outcome}, &cabinet{}, false, string(arguments)); got.Note != c.note {
+		if got, message := call(t, &fakeInterpreter{outcome: c.outcome}, &fakeFiles{}, false, string(arguments)); got.Note != c.note {
 			t.Errorf("%s, %s%s: %q", c.code, message, c.outcome.Stderr, got.Note)
 		}
 	}
 }
 
-// TestWhatIsKeptIsListed: a file of which nobody is told the id is lost.
-func TestWhatIsKeptIsListed(t *testing.T) {
+// TestStoredFilesAreListed: a file whose id is not listed would be lost.
+func TestStoredFilesAreListed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		file   string
 		stdout string
-		least  int // files that are kept
+		least  int // minimum of stored files
 	}{
 		"plain":                {"table-%03d.csv", "done\n", 100},
 		"and much was printed": {"plot-%03d.png", strings.Repeat("x", 100_000), 75},
@@ -73,14 +73,14 @@ func TestWhatIsKeptIsListed(t *testing.T) {
 		for n := range o.Files {
 			o.Files[n] = python.File{Name: fmt.Sprintf(c.file, n), Content: []byte("\x89PNG\r\n\x1a\n")}
 		}
-		files := &cabinet{}
-		got, message := call(t, &script{outcome: o}, files, false, `{"code":"1"}`)
+		files := &fakeFiles{}
+		got, message := call(t, &fakeInterpreter{outcome: o}, files, false, `{"code":"1"}`)
 		if message != "" || len(got.Files) != len(files.made) || len(files.made) < c.least {
 			t.Errorf("%s: %d files are kept, %d are listed: %s", name, len(files.made), len(got.Files), message)
 		}
 		more := 0
-		if at := strings.LastIndex(got.Note, "kept. "); at >= 0 {
-			_, _ = fmt.Sscanf(got.Note[at:], "kept. %d more files were left out.", &more)
+		if at := strings.LastIndex(got.Note, "names. "); at >= 0 {
+			_, _ = fmt.Sscanf(got.Note[at:], "names. %d more files were omitted.", &more)
 		}
 		own := len(got.Files)
 		if c.stdout != "done\n" && c.stdout != "" {
@@ -97,12 +97,12 @@ func TestWhatIsKeptIsListed(t *testing.T) {
 
 func TestTheCountOfWhatIsLeftOut(t *testing.T) {
 	t.Parallel()
-	for left, want := range map[int]string{20: "be kept.", 21: "kept. 1 more files were left out.", 99: "kept. 79 more files were left out.", 100: "kept. At least 80 more files were left out."} {
+	for left, want := range map[int]string{20: "invalid names.", 21: "names. 1 more files were omitted.", 99: "names. 79 more files were omitted.", 100: "names. At least 80 more files were omitted."} {
 		o := python.Outcome{}
 		for n := range left {
 			o.LeftOut = append(o.LeftOut, fmt.Sprint(n))
 		}
-		if got, _ := call(t, &script{outcome: o}, &cabinet{}, false, `{"code":"1"}`); len(got.LeftOut) != 20 || !strings.HasSuffix(got.Note, want) {
+		if got, _ := call(t, &fakeInterpreter{outcome: o}, &fakeFiles{}, false, `{"code":"1"}`); len(got.LeftOut) != 20 || !strings.HasSuffix(got.Note, want) {
 			t.Errorf("%d: %s", left, got.Note)
 		}
 	}
@@ -111,12 +111,12 @@ func TestTheCountOfWhatIsLeftOut(t *testing.T) {
 func TestALongErrorSaysThatItIsCut(t *testing.T) {
 	t.Parallel()
 	o := python.Outcome{ExitCode: 1, Traceback: strings.Repeat("  File \"main.py\"\n", 1000) + "ValueError: " + strings.Repeat("é", 600)}
-	got, message := call(t, &script{outcome: o}, &cabinet{}, false, `{"code":"1"}`)
-	if got.Note != "The error is shown in part." || !strings.Contains(got.Error, " bytes left out …\n") || message != "ValueError: "+strings.Repeat("é", 487)+"…" {
+	got, message := call(t, &fakeInterpreter{outcome: o}, &fakeFiles{}, false, `{"code":"1"}`)
+	if got.Note != "The error is truncated." || !strings.Contains(got.Error, " bytes left out …\n") || message != "ValueError: "+strings.Repeat("é", 487)+"…" {
 		t.Errorf("%s: %s", message, got.Note)
 	}
 	o.Traceback = "ValueError: " + strings.Repeat("é", 488)
-	if got, message := call(t, &script{outcome: o}, &cabinet{}, false, `{"code":"1"}`); got.Note != "" || message != o.Traceback {
+	if got, message := call(t, &fakeInterpreter{outcome: o}, &fakeFiles{}, false, `{"code":"1"}`); got.Note != "" || message != o.Traceback {
 		t.Errorf("%s: %s", message, got.Note)
 	}
 }

@@ -17,45 +17,45 @@ import (
 	"parley/workers/internal/tool/codeexec"
 )
 
-// script is an interpreter that does as the test says, and remembers what it was given.
-type script struct {
+// fakeInterpreter is an interpreter that returns the test's outcome and records its programs.
+type fakeInterpreter struct {
 	outcome python.Outcome
 	err     error
 	given   []python.Program
 }
 
-func (s *script) Run(_ context.Context, p python.Program) (python.Outcome, error) {
+func (s *fakeInterpreter) Run(_ context.Context, p python.Program) (python.Outcome, error) {
 	s.given = append(s.given, p)
 	return s.outcome, s.err
 }
 
-// cabinet has the files of a session, and keeps those of a call.
-type cabinet struct {
+// fakeFiles fakes the files of a session and stores those of a call.
+type fakeFiles struct {
 	session []domain.File
 	content map[string]string // by id
 	noList  error
 	noRead  error
 	noKeep  error
 
-	listed  int
-	kept    int
-	made    []tool.NewFile
-	removed []string
+	nameList int
+	kept     int
+	made     []tool.NewFile
+	removed  []string
 }
 
-func (c *cabinet) Session(context.Context) ([]domain.File, error) {
-	c.listed++
+func (c *fakeFiles) Session(context.Context) ([]domain.File, error) {
+	c.nameList++
 	return c.session, c.noList
 }
 
-func (c *cabinet) Read(_ context.Context, files []domain.File) (contents [][]byte, err error) {
+func (c *fakeFiles) Read(_ context.Context, files []domain.File) (contents [][]byte, err error) {
 	for _, f := range files {
 		contents = append(contents, []byte(c.content[f.ID]))
 	}
 	return contents, c.noRead
 }
 
-func (c *cabinet) Keep(_ context.Context, made []tool.NewFile, removed []string) ([]domain.File, error) {
+func (c *fakeFiles) Keep(_ context.Context, made []tool.NewFile, removed []string) ([]domain.File, error) {
 	c.kept++
 	if c.noKeep != nil {
 		return nil, c.noKeep
@@ -68,8 +68,8 @@ func (c *cabinet) Keep(_ context.Context, made []tool.NewFile, removed []string)
 	return files, nil
 }
 
-// add puts a file into the session, each newer than those before.
-func (c *cabinet) add(name, content string) *cabinet {
+// add adds a file to the session. Each is newer than the previous ones.
+func (c *fakeFiles) add(name, content string) *fakeFiles {
 	id := fmt.Sprintf("file_%d", len(c.session))
 	if c.content == nil {
 		c.content = map[string]string{}
@@ -87,7 +87,7 @@ func limits() sandbox.Limits {
 	}
 }
 
-// shown is what a call gives.
+// shown is a call's output.
 type shown struct {
 	Error   string      `json:"error"`
 	Stdout  string      `json:"stdout"`
@@ -114,7 +114,8 @@ func (s shown) names() string {
 	return strings.Join(names, " ")
 }
 
-// call makes a call and gives what it shows; of a call that is not carried out, the message, or the error.
+// call makes a call and returns its output. If the call is not executed, it returns the message or
+// error.
 func call(t *testing.T, s codeexec.Interpreter, files tool.Files, keeps bool, arguments string) (shown, string) {
 	t.Helper()
 	return callWithin(t, s, files, keeps, arguments, limits())
@@ -124,12 +125,12 @@ func callWithin(t *testing.T, s codeexec.Interpreter, files tool.Files, keeps bo
 	t.Helper()
 	result, err := codeexec.New(s, codeexec.Config{Limits: l}).Call(t.Context(), request(files, keeps, arguments))
 	raw := result.Output
-	var told *tool.Error
+	var public *tool.Error
 	message := ""
 	switch {
-	case errors.As(err, &told):
-		raw, message = told.Output, told.Message
-		if told.Retryable {
+	case errors.As(err, &public):
+		raw, message = public.Output, public.Message
+		if public.Retryable {
 			message = "again: " + message
 		}
 	case err != nil:

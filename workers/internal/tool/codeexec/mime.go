@@ -10,8 +10,8 @@ import (
 
 const anyBytes = "application/octet-stream"
 
-// types are what files are called by their names' endings. With a signature, a file of this type begins with it; without
-// one it is text.
+// types are MIME types by file name extension. If signature is set, a file of this type begins with
+// it; otherwise the file is text.
 var types = map[string]struct{ mime, signature string }{
 	".csv":     {mime: "text/csv"},
 	".css":     {mime: "text/css"},
@@ -43,12 +43,13 @@ var types = map[string]struct{ mime, signature string }{
 	".zip":     {"application/zip", "PK"},
 }
 
-// sniffed are the types that a file is believed to be of by its content alone: none that a browser would carry out.
+// sniffed are the types that may be detected by content alone. None of them is executed by
+// browsers.
 var sniffed = map[string]bool{
 	"image/png": true, "image/jpeg": true, "image/gif": true, "image/webp": true, "application/pdf": true, "application/zip": true,
 }
 
-// mimeType says what a file is: what its name says, unless its content is something else; then what that begins like.
+// mimeType returns a file's type by its name if its content matches, and otherwise by its content.
 func mimeType(name string, content []byte) string {
 	known, ok := types[strings.ToLower(path.Ext(name))]
 	switch {
@@ -65,7 +66,7 @@ func mimeType(name string, content []byte) string {
 	}
 }
 
-// isText reports whether a content can be read as text: UTF-8 without NUL.
+// isText reports whether content is text: UTF-8 without NUL.
 func isText(content []byte) bool {
 	return utf8.Valid(content) && bytes.IndexByte(content, 0) < 0
 }

@@ -18,21 +18,22 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// What of a call is shown, in bytes of JSON: together less than an output may have, whatever was printed.
+// Limits of the parts of an output, in bytes of JSON. Their sum is below the limit of a tool's
+// output.
 const (
-	maxStdout  = 24 << 10
-	maxStderr  = 8 << 10
-	maxValue   = 8 << 10
-	maxError   = 6 << 10
-	maxNote    = 4 << 10
-	maxLeftOut = 2 << 10 // of all names of files that are not kept
-	maxMessage = 500     // characters
-	maxOutput  = 64 << 10
-	forNames   = 512 // of an output's own fields
-	maxNames   = 100 // files that an interpreter names as left out, at most
+	maxStdout    = 24 << 10
+	maxStderr    = 8 << 10
+	maxValue     = 8 << 10
+	maxError     = 6 << 10
+	maxNote      = 4 << 10
+	maxLeftOut   = 2 << 10 // all names of files that were not stored
+	maxMessage   = 500     // characters
+	maxOutput    = 64 << 10
+	namesReserve = 512 // reserved for the output's field names
+	maxNames     = 100 // maximum number of left-out files that an interpreter reports
 )
 
-// output is what model and caller are shown of a call.
+// output is the reply that models and callers see.
 type output struct {
 	Error   string   `json:"error,omitempty"`
 	Stdout  string   `json:"stdout"`
@@ -44,7 +45,7 @@ type output struct {
 	Note    string   `json:"note,omitempty"`
 }
 
-// file is a file that a call has left.
+// file is a file that a call has stored.
 type file struct {
 	ID       string `json:"id"`
 	Name     string `json:"name"`
@@ -52,30 +53,31 @@ type file struct {
 	Bytes    int64  `json:"bytes"`
 }
 
-// shaping makes the answer to a call.
-type shaping struct {
-	limits   sandbox.Limits
-	code     string
-	wall     time.Duration   // that this call had
-	found    []python.File   // by the program
-	borrowed map[string]bool // of these, by name, those that are none of the session's files
-	outcome  python.Outcome
-	notes    []string
-	kept     []domain.File
-	leftOut  []string
+// outputBuilder builds the reply to a call.
+type outputBuilder struct {
+	limits        sandbox.Limits
+	code          string
+	wall          time.Duration   // the call's time limit
+	found         []python.File   // initial files of the program
+	documentNames map[string]bool // names of initial files that are not session files
+	outcome       python.Outcome
+	notes         []string
+	kept          []domain.File
+	leftOut       []string
 }
 
-// keep keeps the files that were made, and what was printed where it is too long to be shown.
-func (s *shaping) keep(ctx context.Context, req tool.Request, keepsFiles bool) error {
+// keep stores the files that the program has made, and outputs that are too long to be shown.
+func (s *outputBuilder) keep(ctx context.Context, req tool.Request, keepsFiles bool) error {
 	made := s.made()
 	var removed []string
 	if keepsFiles {
 		removed = s.removed(made)
 	}
-	// An earlier try at the call, under an earlier fence, may have left what this one must take away.
+	// An earlier attempt at the call may have stored files that this one must remove.
 	if len(made) == 0 && len(removed) == 0 && req.Fence <= 1 {
 		return nil
 	}
+
 	var err error
 	s.kept, err = req.Files.Keep(ctx, made, removed)
 	if errors.Is(err, tool.ErrFilesFull) {
@@ -88,9 +90,10 @@ func (s *shaping) keep(ctx context.Context, req tool.Request, keepsFiles bool) e
 	return err
 }
 
-// made gives the files to keep, which are those that there is room to list, and notes what is none of them.
-func (s *shaping) made() []tool.NewFile {
+// made returns the files to store. It adds the others to leftOut.
+func (s *outputBuilder) made() []tool.NewFile {
 	s.leftOut = slices.Clone(s.outcome.LeftOut)
+
 	var own []tool.NewFile
 	for _, f := range s.outcome.Files {
 		if !keepable(f.Name) || named(own, f.Name) {
@@ -99,61 +102,67 @@ func (s *shaping) made() []tool.NewFile {
 		}
 		own = append(own, tool.NewFile{Name: f.Name, MIMEType: mimeType(f.Name, f.Content), Content: f.Content})
 	}
-	printed := s.whole(nil, own, "stdout", s.outcome.Stdout, maxStdout)
-	printed = s.whole(printed, own, "stderr", s.outcome.Stderr, maxStderr)
+
+	printed := s.keepComplete(nil, own, "stdout", s.outcome.Stdout, maxStdout)
+	printed = s.keepComplete(printed, own, "stderr", s.outcome.Stderr, maxStderr)
 	made := s.listable(own, printed)
 	if len(s.leftOut) > 0 {
-		s.notes = append(s.notes, "Files that were left out are too many or too large, no plain files, or have names that cannot be kept.")
+		s.notes = append(s.notes, "Omitted files are too many or too large, are not regular files, or have invalid names.")
 	}
 	return append(made, printed...)
 }
 
-// listable gives the files that there is room to list beside all else; the others are left out, for nobody would find them.
-func (s *shaping) listable(own, printed []tool.NewFile) (made []tool.NewFile) {
+// listable returns the files that fit into the output's list. The others are left out, because
+// nothing would refer to them.
+func (s *outputBuilder) listable(own, printed []tool.NewFile) (made []tool.NewFile) {
 	o := s.outcome
 	failure, _ := s.failure()
-	room := maxOutput - forNames - maxNote - maxLeftOut - min(weight(failure), maxError)
+	room := maxOutput - namesReserve - maxNote - maxLeftOut - min(weight(failure), maxError)
 	room -= min(weight(o.Stdout), maxStdout) + min(weight(o.Stderr), maxStderr) + min(weight(o.Value), maxValue)
+
 	for _, f := range printed {
-		room -= listing(f)
+		room -= entrySize(f)
 	}
+
 	for _, f := range own {
-		if listing(f) > room {
+		if entrySize(f) > room {
 			s.leftOut = append(s.leftOut, f.Name)
 			continue
 		}
-		room -= listing(f)
+		room -= entrySize(f)
 		made = append(made, f)
 	}
 	return made
 }
 
-// listing is how many bytes of an output a file takes at most.
-func listing(f tool.NewFile) int {
+// entrySize returns the maximum size of a file's entry in the output.
+func entrySize(f tool.NewFile) int {
 	const shape = `{"id":"file_00000000000000000000000000","name":"","mimeType":"","bytes":1000000000000},`
 	return len(shape) + weight(f.Name) + weight(f.MIMEType)
 }
 
-// removed gives the files that the program has found and taken away.
-func (s *shaping) removed(made []tool.NewFile) (names []string) {
+// removed returns the session files that the program has removed.
+func (s *outputBuilder) removed(made []tool.NewFile) (names []string) {
 	for _, f := range s.found {
-		if slices.Contains(s.outcome.Removed, f.Name) && !named(made, f.Name) && !s.borrowed[f.Name] {
+		if slices.Contains(s.outcome.Removed, f.Name) && !named(made, f.Name) && !s.documentNames[f.Name] {
 			names = append(names, f.Name)
 		}
 	}
 	return names
 }
 
-// named reports whether a file has a name.
+// named reports whether one of the files has the name.
 func named(files []tool.NewFile, name string) bool {
 	return slices.ContainsFunc(files, func(f tool.NewFile) bool { return f.Name == name })
 }
 
-// whole has a text that is shown in part kept as a file, under a name that none has in the folder.
-func (s *shaping) whole(printed, own []tool.NewFile, name, text string, maximum int) []tool.NewFile {
+// keepComplete adds a file with the complete text of an output that is too long to be shown. It chooses an
+// unused name.
+func (s *outputBuilder) keepComplete(printed, own []tool.NewFile, name, text string, maximum int) []tool.NewFile {
 	if weight(text) <= maximum {
 		return printed
 	}
+
 	free := name + ".txt"
 	taken := func() bool {
 		return named(own, free) || slices.ContainsFunc(s.found, func(f python.File) bool { return f.Name == free })
@@ -161,58 +170,63 @@ func (s *shaping) whole(printed, own []tool.NewFile, name, text string, maximum 
 	for n := 2; taken(); n++ {
 		free = fmt.Sprintf("%s-%d.txt", name, n)
 	}
-	s.notes = append(s.notes, fmt.Sprintf("%s is shown in part; all that was kept of it is in the file %s.", name, free))
+
+	s.notes = append(s.notes, fmt.Sprintf("%s is truncated; the stored part is in the file %s.", name, free))
 	return append(printed, tool.NewFile{Name: free, MIMEType: "text/plain", Content: []byte(text)})
 }
 
-// result writes the answer.
-func (s *shaping) result() (tool.Result, error) {
+// result builds the call's result.
+func (s *outputBuilder) result() (tool.Result, error) {
 	o := s.outcome
 	out := output{Limit: string(o.Limit)}
 	var cut bool
+
 	out.Stdout, _ = shorten(o.Stdout, maxStdout)
 	out.Stderr, _ = shorten(o.Stderr, maxStderr)
 	if out.Value, cut = shorten(o.Value, maxValue); cut {
-		s.notes = append(s.notes, "The value is shown in part; print it, or write it to a file, to have it all.")
+		s.notes = append(s.notes, "The value is truncated; print it, or write it to a file, to see all of it.")
 	}
+
 	if o.Limit == sandbox.LimitOutput || s.limits.Output > 0 && o.Written > s.limits.Output {
-		out.Limit = string(cmp.Or(o.Limit, sandbox.LimitOutput)) // the one that has ended the program, if one has
+		out.Limit = string(cmp.Or(o.Limit, sandbox.LimitOutput)) // the limit that ended the program, if any
 		kept := size(s.limits.Output)
-		s.notes = append(s.notes, fmt.Sprintf("Only the first %s of what was printed are kept; it was %d bytes.", kept, o.Written))
+		s.notes = append(s.notes, fmt.Sprintf("Only the first %s of the output are kept; it had %d bytes.", kept, o.Written))
 	}
+
 	failed := o.Failed()
 	failure, message := s.failure()
 	if failed {
 		if out.Error, cut = shorten(failure, maxError); cut {
-			s.notes = append(s.notes, "The error is shown in part.")
+			s.notes = append(s.notes, "The error is truncated.")
 		}
 		s.notes = append(s.hints(), s.notes...)
 	}
+
 	s.list(&out)
 	out.Note, _ = shorten(strings.Join(s.notes, " "), maxNote)
 	raw, err := encode(out)
 	if err != nil || !failed {
 		return tool.Result{Output: raw}, err
 	}
-	return tool.Result{}, &tool.Error{Message: inShort(message), Output: raw}
+	return tool.Result{}, &tool.Error{Message: truncateMessage(message), Output: raw}
 }
 
-// inShort is a message of which the end is seen to be missing, if it is.
-func inShort(message string) string {
+// truncateMessage truncates a message and marks the truncation.
+func truncateMessage(message string) string {
 	if tool.CutRunes(message, maxMessage) == message {
 		return message
 	}
 	return tool.CutRunes(message, maxMessage-1) + "…"
 }
 
-// failure says why a program failed, in full and in a line.
-func (s *shaping) failure() (full, line string) {
+// failure returns why a program failed: in full, and in one line.
+func (s *outputBuilder) failure() (full, line string) {
 	o := s.outcome
 	traceback := strings.TrimRight(o.Traceback, "\n")
 	last := traceback[strings.LastIndexByte(traceback, '\n')+1:]
 	switch {
 	case o.Limit != "" && o.Limit != sandbox.LimitOutput:
-		line = sentence(o.Limit, s.limits, s.wall)
+		line = limitMessage(o.Limit, s.limits, s.wall)
 		if traceback != "" {
 			return line + "\n\n" + traceback, line
 		}
@@ -228,8 +242,8 @@ func (s *shaping) failure() (full, line string) {
 	}
 }
 
-// list names the files that were kept, and of those that were not as many as there is room for.
-func (s *shaping) list(out *output) {
+// list adds the stored files to the output, and as many of the left-out names as fit.
+func (s *outputBuilder) list(out *output) {
 	out.Files = []file{}
 	for _, f := range s.kept {
 		out.Files = append(out.Files, file{ID: f.ID, Name: f.Name, MIMEType: f.MIMEType, Bytes: f.Bytes})
@@ -238,22 +252,22 @@ func (s *shaping) list(out *output) {
 	for _, name := range s.leftOut {
 		name = tool.CutRunes(strings.ToValidUTF8(name, "\uFFFD"), shownName)
 		if room -= weight(name); room < 0 || len(out.LeftOut) == maxNamed {
-			s.notes = append(s.notes, s.uncounted()+fmt.Sprintf("%d more files were left out.", len(s.leftOut)-len(out.LeftOut)))
+			s.notes = append(s.notes, s.uncounted()+fmt.Sprintf("%d more files were omitted.", len(s.leftOut)-len(out.LeftOut)))
 			return
 		}
 		out.LeftOut = append(out.LeftOut, name)
 	}
 }
 
-// uncounted says that there may have been more files than those that were named here.
-func (s *shaping) uncounted() string {
+// uncounted returns "At least " if the interpreter may have omitted names.
+func (s *outputBuilder) uncounted() string {
 	if len(s.outcome.LeftOut) >= maxNames {
 		return "At least "
 	}
 	return ""
 }
 
-// encode writes JSON without the escapes that only HTML needs.
+// encode encodes JSON without escaping HTML characters.
 func encode(out output) (json.RawMessage, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -18,12 +18,12 @@ func TestOutputsAreCutToWhatAModelReads(t *testing.T) {
 		}
 		return b.String()
 	}
-	files := (&cabinet{}).add("stdout.txt", "an earlier call's")
+	files := (&fakeFiles{}).add("stdout.txt", "an earlier call's")
 	o := python.Outcome{
 		Stdout: long(100_000), Stderr: long(20_000), Value: "'" + long(20_000) + "'", Written: 5_000_000, Limit: sandbox.LimitOutput,
 		Files: []python.File{{Name: "stderr.txt", Content: []byte("the program's own")}},
 	}
-	got, message := call(t, &script{outcome: o}, files, true, `{"code":"1"}`)
+	got, message := call(t, &fakeInterpreter{outcome: o}, files, true, `{"code":"1"}`)
 	if message != "" || got.Limit != "output" || got.names() != "stderr.txt stdout-2.txt stderr-2.txt" {
 		t.Fatalf("%s; %s; %s", message, got.Limit, got.names())
 	}
@@ -42,8 +42,8 @@ func TestOutputsAreCutToWhatAModelReads(t *testing.T) {
 		}
 	}
 	for _, words := range []string{
-		"stdout is shown in part; all that was kept of it is in the file stdout-2.txt.", "stderr is shown in part; all that was kept of it is in the file stderr-2.txt.",
-		"The value is shown in part", "Only the first 1 MiB of what was printed are kept; it was 5000000 bytes.",
+		"stdout is truncated; the stored part is in the file stdout-2.txt.", "stderr is truncated; the stored part is in the file stderr-2.txt.",
+		"The value is truncated", "Only the first 1 MiB of the output are kept; it had 5000000 bytes.",
 	} {
 		if !strings.Contains(got.Note, words) {
 			t.Errorf("nothing of %q: %s", words, got.Note)
@@ -51,13 +51,14 @@ func TestOutputsAreCutToWhatAModelReads(t *testing.T) {
 	}
 }
 
-// TestAnyOutputFits has everything as large as it can be, of characters that take the most room.
+// TestAnyOutputFits: the output fits even if all parts have the maximum size and need the longest
+// encoding.
 func TestAnyOutputFits(t *testing.T) {
 	t.Parallel()
 	for _, c := range []string{"x", "\x01", "\x00", "\"", "\\", "\u2028", "\ufffd", "ü", "😀", "\n", "<", "\x7f", "\U000e0001"} {
 		text := strings.Repeat(c, (64<<10)/len(c))
 		o := python.Outcome{Stdout: text, Stderr: text, Value: text, Traceback: text, Limit: sandbox.LimitMemory, Written: 1 << 40}
-		files := &cabinet{}
+		files := &fakeFiles{}
 		for n := range 200 {
 			name := fmt.Sprint(n, "/", strings.Repeat(strings.Trim(c, "\x00\x01\n"), 200/len(c)))
 			if len(c) > 0 && (c == "\x01" || c == "\x00" || c == "\n" || c == "\x7f") {
@@ -76,7 +77,7 @@ func TestAnyOutputFits(t *testing.T) {
 			} else {
 				o.Traceback, o.Limit = text, sandbox.LimitMemory
 			}
-			got, _ := call(t, &script{outcome: o}, files, true, `{"code":"1"}`) // which checks the size
+			got, _ := call(t, &fakeInterpreter{outcome: o}, files, true, `{"code":"1"}`) // call checks the size
 			if len(got.Files) != len(files.made) {
 				t.Errorf("%q: %d files are kept, %d are listed", c, len(files.made), len(got.Files))
 			}
@@ -90,8 +91,8 @@ func TestAnyOutputFits(t *testing.T) {
 func TestShortOutputsAreWhole(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "42\n", strings.Repeat("x", 8<<10), strings.Repeat("\"", 4<<10), strings.Repeat("ü", 4<<10)} {
-		files := &cabinet{}
-		got, _ := call(t, &script{outcome: python.Outcome{Stdout: text, Stderr: text, Value: text, Written: int64(2 * len(text))}}, files, false, `{"code":"1"}`)
+		files := &fakeFiles{}
+		got, _ := call(t, &fakeInterpreter{outcome: python.Outcome{Stdout: text, Stderr: text, Value: text, Written: int64(2 * len(text))}}, files, false, `{"code":"1"}`)
 		if got.Stdout != text || got.Stderr != text || got.Value != text || got.Note != "" || got.Limit != "" || files.kept != 0 {
 			t.Errorf("%.10q: %d and %d bytes; %s", text, len(got.Stdout), len(got.Value), got.Note)
 		}
@@ -133,8 +134,8 @@ func TestMIMETypes(t *testing.T) {
 		{"a.", "text", "text/plain"},
 		{".png", png, "image/png"},
 	} {
-		files := &cabinet{}
-		call(t, &script{outcome: python.Outcome{Files: []python.File{{Name: c.name, Content: []byte(c.content)}}}}, files, false, `{"code":"1"}`)
+		files := &fakeFiles{}
+		call(t, &fakeInterpreter{outcome: python.Outcome{Files: []python.File{{Name: c.name, Content: []byte(c.content)}}}}, files, false, `{"code":"1"}`)
 		if got := files.made[0].MIMEType; got != c.want {
 			t.Errorf("%s of %q: %s", c.name, c.content, got)
 		}

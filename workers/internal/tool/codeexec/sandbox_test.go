@@ -10,7 +10,7 @@ import (
 	"parley/workers/internal/sandbox/python"
 )
 
-// interpreter is a real one, in bubblewrap.
+// interpreter returns a real interpreter in bubblewrap.
 func interpreter(t *testing.T) *python.Interpreter {
 	t.Helper()
 	if path, err := exec.LookPath("bwrap"); err != nil {
@@ -35,7 +35,7 @@ func TestInASandbox(t *testing.T) {
 	t.Parallel()
 	i, l := interpreter(t), limits()
 	l.CPU = 2 * time.Second
-	files := (&cabinet{}).add("data.csv", "1\n2\n3\n").add("old.txt", "old")
+	files := (&fakeFiles{}).add("data.csv", "1\n2\n3\n").add("old.txt", "old")
 	run := func(keeps bool, arguments string) (shown, string) {
 		t.Helper()
 		return callWithin(t, i, files, keeps, arguments, l)
@@ -65,7 +65,7 @@ func TestInASandbox(t *testing.T) {
 		t.Errorf("%s; %s, %s: %s", message, got.Limit, got.names(), got.Note)
 	}
 	got, message = run(false, `{"code":"try:\n  import matplotlib.pyplot as plt\nexcept ImportError:\n  open('plot.png', 'wb').write(b'\\x89PNG\\r\\n\\x1a\\n')\nelse:\n  plt.bar([1], [2])\n  plt.savefig('plot.png')"}`)
-	if message != "" || got.names() != "plot.png" || got.Files[0].MIMEType != "image/png" { // once: what is saved is not left open
+	if message != "" || got.names() != "plot.png" || got.Files[0].MIMEType != "image/png" { // once: a saved plot is no longer open
 		t.Errorf("%+v, %s", got, message)
 	}
 	got, message = run(false, `{"code":"import sys\nsys.exit(3)"}`)
@@ -77,7 +77,7 @@ func TestInASandbox(t *testing.T) {
 		`import urllib.request as r\nr.urlopen('https://example.com')`:    noNetwork,
 		`int(input('how many? '))`:                                        "Programs have no input.",
 		`full = bytearray(425 * 2**20)\nwhile True: pass`:                 "Most of the memory was in use (4",
-		`for n in range(150): open(f'{n:03}.csv', 'w').write('x')\n1 / 0`: "Files that were left out are too many or too large, no plain files, or have names that cannot be kept. 30 more files were left out.",
+		`for n in range(150): open(f'{n:03}.csv', 'w').write('x')\n1 / 0`: "Omitted files are too many or too large, are not regular files, or have invalid names. 30 more files were omitted.",
 	} {
 		if got, message = run(false, `{"code":"`+code+`"}`); got.Error == "" || !strings.HasPrefix(got.Note, note) {
 			t.Errorf("%s: %+v, %s", code, got, message)

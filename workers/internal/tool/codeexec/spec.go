@@ -15,24 +15,25 @@ import (
 
 const (
 	maxCode  = 100_000 // characters
-	maxFiles = 32      // that a call names
+	maxFiles = 32      // files that a call may name
 )
 
 const (
-	whatItDoes = "Runs a Python 3 program in a sandbox and gives what it prints, the value of its last expression, and the files that it " +
+	description = "Runs a Python 3 program in a sandbox and returns its output, the value of its last expression, and the files that it " +
 		"leaves in its working folder, which the user can open. numpy, pandas and matplotlib may be installed, nothing else can be; there is " +
 		"no network. A plot becomes a file by plt.show() or plt.savefig(name). "
 	keepsNothing = "Nothing is kept between calls, neither variables nor files in the folder: a call begins with an empty folder, " +
 		"and with those files of earlier calls in this session that it names in `files`. "
 	keepsFiles = "Variables are not kept between calls. Files are: the working folder has all files that earlier calls in this session " +
 		"have left. "
-	hasDocuments = "Documents that the knowledge tool finds can be there too: a call that names the documentId of one in `files` finds the whole " +
+	hasDocuments = "Documents that the knowledge tool finds can be there too: a call with a documentId in `files` finds the whole " +
 		"original in the folder, under the document's name. "
 	orDocuments = " Of documents to have there too, the documentId."
 )
 
-// Spec describes the tool to a model, with the limits that are not zero; documents: the agent has some that code may read. Calls that
-// share a folder are made one after the other.
+// Spec returns the tool's description for models, including the limits that are not zero. documents
+// states that the agent has documents that code may read. Calls that share a folder are executed
+// one after the other.
 func Spec(options domain.CodeTool, limits sandbox.Limits, documents bool) tool.Spec {
 	memory, files := keepsNothing, "Files of earlier calls to have in the working folder, by name or id."
 	if options.KeepFiles {
@@ -41,18 +42,19 @@ func Spec(options domain.CodeTool, limits sandbox.Limits, documents bool) tool.S
 	if documents {
 		memory, files = memory+hasDocuments, files+orDocuments
 	}
+
 	schema := `{"type":"object","properties":{` +
 		`"code":{"type":"string","minLength":1,"maxLength":` + strconv.Itoa(maxCode) + `,"description":"The program. Print what you want to know."},` +
 		`"files":{"type":"array","maxItems":` + strconv.Itoa(maxFiles) + `,"items":{"type":"string"},"description":"` + files + `"}},` +
 		`"required":["code"],"additionalProperties":false}`
 	return tool.Spec{
-		Name: contract.ToolCodeExecution, Description: whatItDoes + memory + described(limits), Schema: json.RawMessage(schema),
+		Name: contract.ToolCodeExecution, Description: description + memory + limitsText(limits), Schema: json.RawMessage(schema),
 		Alone: options.KeepFiles,
 	}
 }
 
-// described says what a program may use.
-func described(l sandbox.Limits) string {
+// limitsText lists the limits of a program.
+func limitsText(l sandbox.Limits) string {
 	var parts []string
 	add := func(some bool, format string, args ...any) {
 		if some {
@@ -66,13 +68,13 @@ func described(l sandbox.Limits) string {
 	add(l.Files > 0, "%s of files", size(l.Files))
 	add(l.Output > 0, "%s of output", size(l.Output))
 	if len(parts) == 0 {
-		return "Time, memory, files and output are limited; a limit that ends a program is named."
+		return "Time, memory, files and output are limited; the result names the limit that ended a program."
 	}
 	return "A program may use " + strings.Join(parts, ", ") + "."
 }
 
-// sentence says which limit has ended a program, and what it is.
-func sentence(limit sandbox.Limit, l sandbox.Limits, wall time.Duration) string {
+// limitMessage states which limit has ended a program.
+func limitMessage(limit sandbox.Limit, l sandbox.Limits, wall time.Duration) string {
 	switch limit {
 	case sandbox.LimitCPU:
 		return fmt.Sprintf("The program used more than %s of CPU time.", seconds(l.CPU))
@@ -83,20 +85,20 @@ func sentence(limit sandbox.Limit, l sandbox.Limits, wall time.Duration) string 
 	case sandbox.LimitProcesses:
 		return fmt.Sprintf("The program had more than %d processes and threads.", l.Processes)
 	case sandbox.LimitFiles:
-		return fmt.Sprintf("The program's files took up more than %s, or were more than %d.", size(l.Files), l.FileCount)
+		return fmt.Sprintf("The program's files exceeded %s or %d files.", size(l.Files), l.FileCount)
 	case sandbox.LimitOutput:
 		return fmt.Sprintf("The program printed more than %s.", size(l.Output))
 	default:
-		return "The program came to a limit: " + string(limit) + "."
+		return "The program reached a limit: " + string(limit) + "."
 	}
 }
 
-// seconds writes a time to the tenth of a second.
+// seconds formats a duration in seconds, with one decimal.
 func seconds(d time.Duration) string {
 	return strconv.FormatFloat(d.Round(100*time.Millisecond).Seconds(), 'f', -1, 64) + " s"
 }
 
-// size writes a number of bytes exactly, in the largest unit that it is a whole number of.
+// size formats a number of bytes in the largest unit that divides it.
 func size(n int64) string {
 	for _, unit := range []struct {
 		bytes int64

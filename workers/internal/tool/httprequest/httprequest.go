@@ -1,8 +1,10 @@
-// Package httprequest calls the HTTP endpoints that an organization has listed for an agent: each is a tool of its own.
+// Package httprequest calls the HTTP endpoints that an organization has configured for an agent.
+// Each endpoint is a separate tool.
 //
-// Which host is asked, with which method and headers, stands in the agent's configuration; a model only fills in
-// arguments. Secrets are added as the request leaves, and taken out of whatever comes back. A request with a side
-// effect is sent once, over a connection of its own: it follows no redirect, and nothing sends it again by itself.
+// The agent's configuration fixes the host, the method and the headers; a model supplies only
+// arguments. Secrets are added when the request leaves, and removed from the response. A request
+// with a side effect is sent at most once, over a new connection: redirects are not followed and
+// nothing retries it automatically.
 package httprequest
 
 import (
@@ -22,60 +24,65 @@ import (
 )
 
 const (
-	timeout   = 45 * time.Second // less than a call may take, so that its end is known
-	maxBody   = 1 << 20          // that is read of an answer
+	timeout   = 45 * time.Second // shorter than a call's time limit, so that the outcome is known in time
+	maxBody   = 1 << 20          // bytes read of a response
 	redirects = 3
 )
 
-// Backend carries calls of endpoints out; safe for concurrent use.
+// Backend executes calls of endpoints. It is safe for concurrent use.
 type Backend struct {
 	client *outbound.Client
 	open   func(sealed, org, target string) (string, error)
 }
 
-// New makes a backend. open gives the plain text of a secret of an organization's agent.
+// New creates a backend. open decrypts a secret of an organization's agent.
 func New(client *outbound.Client, open func(sealed, org, target string) (string, error)) *Backend {
 	return &Backend{client: client, open: open}
 }
 
-// Kind says which calls are for this backend.
+// Kind returns httpRequest.
 func (b *Backend) Kind() string { return contract.ToolHTTPRequest }
 
-// Call sends the request of an endpoint and gives its answer. An answer of any status is a result, but for those by which
-// a gateway says that it lost the server: behind a side effect, nobody knows then whether it happened.
+// Call sends the request of an endpoint and returns the response. A response with any status is a
+// result, except 502 and 504 after a side effect: the gateway has lost the server, so the outcome
+// is unknown.
 func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, error) {
 	e, found := endpointFor(req.Config.Tools.HTTPRequest, req.Call.Name)
 	if !found {
-		return tool.Result{}, &tool.Error{Message: "The agent has no endpoint of this name.", NotSent: true}
+		return tool.Result{}, &tool.Error{Message: "The agent has no endpoint with this name.", NotSent: true}
 	}
+
 	p, err := b.prepare(ctx, e, req)
 	if err != nil {
 		return tool.Result{}, err
 	}
+
 	client := b.client.HTTP(p.options)
 	resp, err := client.Do(p.request)
 	if err != nil {
-		return tool.Result{}, failed(ctx, err, p.hide)
+		return tool.Result{}, failed(ctx, err, p.redactor)
 	}
 	defer func() { _ = resp.Body.Close() }()
+
 	if req.Sending != nil && sideEffect(e) != domain.SideEffectNone && lostServer(resp.StatusCode) {
 		return tool.Result{}, fmt.Errorf("calling endpoint: a gateway answered %d", resp.StatusCode)
 	}
+
 	body, err := io.ReadAll(resp.Body)
 	if err != nil && ctx.Err() != nil && req.Sending == nil {
-		return tool.Result{}, ctx.Err() // it may be asked again
+		return tool.Result{}, ctx.Err() // the call can be repeated
 	}
-	// Whoever answered has carried the request out or not, and said so by the status: a body that breaks off
-	// afterwards leaves nothing unknown.
-	return render(ctx, resp, body, err, p.hide)
+	// The status states whether the request was executed, so a body that breaks off does not make
+	// the outcome unknown.
+	return render(ctx, resp, body, err, p.redactor)
 }
 
-// lostServer reports whether an answer says no more than that some gateway had none.
+// lostServer reports whether a status only means that a gateway got no response.
 func lostServer(status int) bool {
 	return status == http.StatusBadGateway || status == http.StatusGatewayTimeout
 }
 
-// endpointFor finds an endpoint by the name of its tool.
+// endpointFor finds an endpoint by its tool's name.
 func endpointFor(t *domain.HTTPRequestTool, name string) (domain.Endpoint, bool) {
 	if t == nil || !t.Enabled {
 		return domain.Endpoint{}, false
@@ -87,16 +94,16 @@ func endpointFor(t *domain.HTTPRequestTool, name string) (domain.Endpoint, bool)
 	return t.Endpoints[at], true
 }
 
-// failed is a request without an answer.
-func failed(ctx context.Context, err error, hide *redact.Redactor) error {
-	told := outbound.AsError(err)
-	if ctx.Err() != nil && !errors.Is(told.Err, tool.ErrStale) {
+// failed converts the error of a request without a response.
+func failed(ctx context.Context, err error, redactor *redact.Redactor) error {
+	public := outbound.AsError(err)
+	if ctx.Err() != nil && !errors.Is(public.Err, tool.ErrStale) {
 		return fmt.Errorf("calling endpoint: %w", ctx.Err())
 	}
-	return &tool.Error{Message: told.Message, NotSent: told.NotSent, Err: hide.Err(told.Err)}
+	return &tool.Error{Message: public.Message, NotSent: public.NotSent, Err: redactor.Err(public.Err)}
 }
 
-// sideEffect is what a call of an endpoint does; whoever does not say is not believed to do nothing.
+// sideEffect returns an endpoint's side effect. An endpoint without one counts as unsafe.
 func sideEffect(e domain.Endpoint) domain.SideEffect {
 	if e.SideEffect == "" {
 		return domain.SideEffectUnsafe
@@ -104,8 +111,8 @@ func sideEffect(e domain.Endpoint) domain.SideEffect {
 	return e.SideEffect
 }
 
-// reads reports whether a method asks for something, with arguments in the address.
+// reads reports whether a method only reads.
 func reads(method string) bool { return method == http.MethodGet || method == http.MethodHead }
 
-// inQuery reports whether the arguments that the address does not use go into its query.
+// inQuery reports whether arguments that are not part of the address go into the query.
 func inQuery(method string) bool { return reads(method) || method == http.MethodDelete }

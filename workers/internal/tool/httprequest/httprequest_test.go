@@ -27,8 +27,8 @@ const (
 	signing = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 )
 
-// ledger is a server that keeps what it was asked.
-type ledger struct {
+// fakeServer is a server that records its requests.
+type fakeServer struct {
 	*httptest.Server
 
 	mu     sync.Mutex
@@ -41,9 +41,9 @@ type asked struct {
 	header            http.Header
 }
 
-func newLedger(t *testing.T) *ledger {
+func newLedger(t *testing.T) *fakeServer {
 	t.Helper()
-	l := &ledger{}
+	l := &fakeServer{}
 	l.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		l.mu.Lock()
@@ -61,23 +61,23 @@ func newLedger(t *testing.T) *ledger {
 	return l
 }
 
-func (l *ledger) last(t *testing.T) asked {
+func (l *fakeServer) last(t *testing.T) asked {
 	t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.asked) == 0 {
-		t.Fatal("the server was not asked")
+		t.Fatal("the server received no request")
 	}
 	return l.asked[len(l.asked)-1]
 }
 
-func (l *ledger) count() int {
+func (l *fakeServer) count() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.asked)
 }
 
-// open takes secrets for sealed that begin so, of this organization and agent alone.
+// open decrypts secrets with this prefix for one organization and agent.
 func open(sealed, org, target string) (string, error) {
 	plain, ok := strings.CutPrefix(sealed, "sealed:")
 	if !ok || org != "org_1" || target != "ag_1" {
@@ -104,7 +104,7 @@ func request(e domain.Endpoint, arguments string) tool.Request {
 	}
 }
 
-func (l *ledger) call(t *testing.T, req tool.Request) (map[string]any, error) {
+func (l *fakeServer) call(t *testing.T, req tool.Request) (map[string]any, error) {
 	t.Helper()
 	result, err := backend(t, l.Listener.Addr().String()).Call(t.Context(), req)
 	if err != nil {
@@ -164,13 +164,13 @@ func TestArgumentsThatDoNotFit(t *testing.T) {
 		req := request(domain.Endpoint{Method: "GET", URL: l.URL + path}, arguments)
 		req.Sending = func(context.Context) error { t.Error("it began to send"); return nil }
 		_, err := l.call(t, req)
-		var told *tool.Error
-		if !errors.As(err, &told) || !told.NotSent || !strings.HasPrefix(told.Message, "The arguments do not fit the endpoint: ") {
+		var public *tool.Error
+		if !errors.As(err, &public) || !public.NotSent || !strings.HasPrefix(public.Message, "The arguments do not fit the endpoint: ") {
 			t.Errorf("%s %s: got %v", path, arguments, err)
 		}
 	}
 	if l.count() > 0 {
-		t.Errorf("the server was asked: %+v", l.asked)
+		t.Errorf("the server received %+v", l.asked)
 	}
 }
 
@@ -186,8 +186,8 @@ func TestWrongSetUpIsKnownBeforeAnythingIsSent(t *testing.T) {
 		"method":        {Method: "G T", URL: l.URL},
 	} {
 		_, err := l.call(t, request(e, `{}`))
-		var told *tool.Error
-		if !errors.As(err, &told) || !told.NotSent || strings.Contains(told.Message, apiKey) || name != "header" && strings.Contains(fmt.Sprint(told.Err), apiKey) {
+		var public *tool.Error
+		if !errors.As(err, &public) || !public.NotSent || strings.Contains(public.Message, apiKey) || name != "header" && strings.Contains(fmt.Sprint(public.Err), apiKey) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
@@ -199,13 +199,13 @@ func TestWrongSetUpIsKnownBeforeAnythingIsSent(t *testing.T) {
 		req := request(domain.Endpoint{Method: "GET", URL: l.URL}, `{}`)
 		change(&req)
 		_, err := l.call(t, req)
-		var told *tool.Error
-		if !errors.As(err, &told) || !told.NotSent {
+		var public *tool.Error
+		if !errors.As(err, &public) || !public.NotSent {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
 	if l.count() > 0 {
-		t.Errorf("the server was asked: %+v", l.asked)
+		t.Errorf("the server received %+v", l.asked)
 	}
 }
 
@@ -269,8 +269,8 @@ func TestNothingLeavesForARunThatIsLost(t *testing.T) {
 	req := request(domain.Endpoint{Method: "POST", URL: l.URL}, `{}`)
 	req.Sending = func(context.Context) error { return tool.ErrStale }
 	_, err := l.call(t, req)
-	var told *tool.Error
-	if !errors.Is(err, tool.ErrStale) || !errors.As(err, &told) || !told.NotSent || l.count() != 0 {
+	var public *tool.Error
+	if !errors.Is(err, tool.ErrStale) || !errors.As(err, &public) || !public.NotSent || l.count() != 0 {
 		t.Errorf("got %v, sent %d times", err, l.count())
 	}
 }
@@ -285,42 +285,42 @@ func TestFailuresSayWhetherTheRequestLeft(t *testing.T) {
 	gone := newLedger(t)
 	gone.Close()
 	for _, c := range []struct {
-		name    string
-		ledger  *ledger
-		allowed bool
-		notSent bool
-		message string
+		name       string
+		fakeServer *fakeServer
+		allowed    bool
+		notSent    bool
+		message    string
 	}{
-		{"closed without an answer", l, true, false, "The connection broke off."},
+		{"closed without an answer", l, true, false, "The connection was lost."},
 		{"nobody listens", gone, true, true, "The host could not be reached."},
-		{"not allowed", l, false, true, "The address leads to a host that may not be reached."},
+		{"not allowed", l, false, true, "The address leads to a host that is not allowed."},
 	} {
-		before, recorded := c.ledger.count(), 0
-		req := request(domain.Endpoint{Method: "POST", URL: c.ledger.URL + "/?token=secret"}, `{}`)
+		before, recorded := c.fakeServer.count(), 0
+		req := request(domain.Endpoint{Method: "POST", URL: c.fakeServer.URL + "/?token=secret"}, `{}`)
 		req.EffectKey = "eff_1"
 		req.Sending = func(context.Context) error { recorded++; return nil }
 		b := backend(t)
 		if c.allowed {
-			b = backend(t, c.ledger.Listener.Addr().String())
+			b = backend(t, c.fakeServer.Listener.Addr().String())
 		}
 		_, err := b.Call(t.Context(), req)
-		var told *tool.Error
-		if !errors.As(err, &told) || told.NotSent != c.notSent || told.Message != c.message || strings.Contains(fmt.Sprint(told.Err), "secret") {
+		var public *tool.Error
+		if !errors.As(err, &public) || public.NotSent != c.notSent || public.Message != c.message || strings.Contains(fmt.Sprint(public.Err), "secret") {
 			t.Errorf("%s: got %+v", c.name, err)
 		}
-		if sent := c.ledger.count() - before; (sent == 0) != c.notSent || sent > 1 || (recorded == 0) != c.notSent {
+		if sent := c.fakeServer.count() - before; (sent == 0) != c.notSent || sent > 1 || (recorded == 0) != c.notSent {
 			t.Errorf("%s: sent %d times, recorded %d times", c.name, sent, recorded)
 		}
 	}
 }
 
-func TestACallThatIsGivenUp(t *testing.T) {
+func TestACancelledCall(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	l.answer = func(_ http.ResponseWriter, r *http.Request) { cancel(); <-r.Context().Done() }
 	_, err := backend(t, l.Listener.Addr().String()).Call(ctx, request(domain.Endpoint{Method: "GET", URL: l.URL}, `{}`))
-	if told := new(tool.Error); !errors.Is(err, context.Canceled) || errors.As(err, &told) {
+	if public := new(tool.Error); !errors.Is(err, context.Canceled) || errors.As(err, &public) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -373,7 +373,7 @@ func TestRedirects(t *testing.T) {
 		}
 	}
 	if other.count() > 0 {
-		t.Error("another host was asked")
+		t.Error("another host received a request")
 	}
 }
 
@@ -395,8 +395,8 @@ func TestResults(t *testing.T) {
 		{"text", "text/plain; charset=utf-8", "hello", 500, `{"status":500,"contentType":"text/plain; charset=utf-8","body":"hello"}`},
 		{"broken text", "text/plain", "a\xffb\x00", 200, `{"status":200,"contentType":"text/plain","body":"a` + "\uFFFD" + `b"}`},
 		{"XML", "application/atom+xml", "<x/>", 200, `{"status":200,"contentType":"application/atom+xml","body":"<x/>"}`},
-		{"image", "image/png", "\x89PNG\r\n", 200, `{"status":200,"contentType":"image/png","note":"The body is not text and not shown: 6 bytes were read."}`},
-		{"unknown type", "application/octet-stream", "text all the same", 200, `{"status":200,"contentType":"application/octet-stream","note":"The body is not text and not shown: 17 bytes were read."}`},
+		{"image", "image/png", "\x89PNG\r\n", 200, `{"status":200,"contentType":"image/png","note":"The body is not text and is not shown (6 bytes)."}`},
+		{"unknown type", "application/octet-stream", "text all the same", 200, `{"status":200,"contentType":"application/octet-stream","note":"The body is not text and is not shown (17 bytes)."}`},
 		{"nothing", "", "", 204, `{"status":204}`},
 	} {
 		l := newLedger(t)
@@ -447,9 +447,9 @@ func TestAGatewayThatLostItsServerLeavesAnEffectUnknown(t *testing.T) {
 			req := request(domain.Endpoint{Method: "POST", URL: l.URL, SideEffect: effect}, `{}`)
 			req.EffectKey, req.Sending = "eff_1", func(context.Context) error { return nil }
 			out, err := l.call(t, req)
-			var told *tool.Error
-			if known && (err != nil || out["status"] != float64(status)) || !known && (err == nil || errors.As(err, &told)) {
-				t.Errorf("%d behind %q: %v, %v", status, effect, out, err)
+			var public *tool.Error
+			if known && (err != nil || out["status"] != float64(status)) || !known && (err == nil || errors.As(err, &public)) {
+				t.Errorf("%d after side effect %q: %v, %v", status, effect, out, err)
 			}
 		}
 	}

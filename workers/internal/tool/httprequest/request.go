@@ -31,53 +31,60 @@ var errPanic = errors.New("panic")
 
 const formType = "application/x-www-form-urlencoded"
 
-// prepared is a request that can be sent.
+// prepared is a request that is ready to be sent.
 type prepared struct {
-	request *http.Request
-	options outbound.Options
-	hide    *redact.Redactor
+	request  *http.Request
+	options  outbound.Options
+	redactor *redact.Redactor
 }
 
-// prepare makes the request of a call. Its errors are of what is known before anything is sent.
+// prepare builds the request of a call. If it fails, nothing was sent.
 func (b *Backend) prepare(ctx context.Context, e domain.Endpoint, req tool.Request) (prepared, error) {
 	template, err := endpoint.Parse(e.URL)
 	if err != nil {
 		return prepared{}, setUpWrongly(fmt.Errorf("reading address: %w", err))
 	}
+
 	var secrets redact.Secrets
 	secrets.Address(e.URL)
 	header, err := b.headers(e, req, &secrets)
 	if err != nil {
 		return prepared{}, err
 	}
+
 	address, body, err := fill(e.Method, template, req.Call.Arguments, header)
 	if err != nil {
 		return prepared{}, &tool.Error{Message: "The arguments do not fit the endpoint: " + err.Error() + ".", NotSent: true, Err: err}
 	}
+
 	if err := b.sign(e, req, body, header, &secrets); err != nil {
 		return prepared{}, err
 	}
+
 	if req.Sending != nil {
 		ctx = outbound.WithSending(ctx, guarded(req.Sending))
 	}
+
 	request, err := http.NewRequestWithContext(ctx, e.Method, address, content(body))
 	if err != nil {
-		return prepared{}, setUpWrongly(errors.New("making request")) // the cause would quote the address
+		return prepared{}, setUpWrongly(errors.New("making request")) // the cause quotes the address
 	}
 	request.Header = header
+
 	options := outbound.Options{Timeout: timeout, MaxBytes: maxBody, Origin: template.Origin(), Fresh: true}
 	if reads(e.Method) && sideEffect(e) == domain.SideEffectNone && req.Sending == nil {
 		options.Redirects = redirects
 	}
-	return prepared{request: request, options: options, hide: secrets.Redactor()}, nil
+	return prepared{request: request, options: options, redactor: secrets.Redactor()}, nil
 }
 
-// guarded makes a panic of the hook an error: it runs where nobody else would catch it, and the process serves others.
+// guarded converts a panic of the hook into an error. The hook runs in a goroutine that does not
+// recover panics.
 func guarded(sending func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) (err error) {
 		defer func() {
 			if cause := recover(); cause != nil {
-				log := zerolog.Ctx(ctx).Error().Str("panic", fmt.Sprintf("%T", cause)) // its text may hold anything
+				log := zerolog.Ctx(ctx).Error().Str("panic", fmt.Sprintf("%T", cause)) // the text may contain secrets
 				log.Bytes("stack", debug.Stack()).Msg("recording a request panicked")
 				err = errPanic
 			}
@@ -97,7 +104,7 @@ func setUpWrongly(cause error) error {
 	return &tool.Error{Message: "The endpoint is not set up correctly.", NotSent: true, Err: cause}
 }
 
-// headers opens an endpoint's headers, and knows from then on what must not be shown.
+// headers decrypts an endpoint's headers and adds their values to secrets.
 func (b *Backend) headers(e domain.Endpoint, req tool.Request, secrets *redact.Secrets) (http.Header, error) {
 	header := http.Header{"Accept": {"application/json, text/*;q=0.9, */*;q=0.5"}}
 	for _, name := range slices.Sorted(maps.Keys(e.Headers)) {
@@ -114,7 +121,7 @@ func (b *Backend) headers(e domain.Endpoint, req tool.Request, secrets *redact.S
 	return header, nil
 }
 
-// sign adds the headers of Standard Webhooks. A message sent again has the id of the first time.
+// sign adds the headers of Standard Webhooks. A repeated message has the same id.
 func (b *Backend) sign(e domain.Endpoint, req tool.Request, body []byte, header http.Header, secrets *redact.Secrets) error {
 	if e.SigningSecret == "" {
 		return nil
@@ -123,14 +130,17 @@ func (b *Backend) sign(e domain.Endpoint, req tool.Request, body []byte, header 
 	if err != nil {
 		return tool.Unopened(fmt.Errorf("opening signing secret: %w", err))
 	}
+
 	if err := endpoint.CheckSecret(secret); err != nil {
 		return setUpWrongly(fmt.Errorf("reading signing secret: it %w", err))
 	}
+
 	secrets.Add(secret, strings.TrimPrefix(secret, "whsec_"))
 	webhook, err := standardwebhooks.NewWebhook(secret)
 	if err != nil {
 		return setUpWrongly(errors.New("reading signing secret"))
 	}
+
 	id, at := req.EffectKey, time.Now()
 	if id == "" {
 		id = contract.EffectKey(req.RunID, req.Call.ID)
@@ -139,13 +149,14 @@ func (b *Backend) sign(e domain.Endpoint, req tool.Request, body []byte, header 
 	if err != nil {
 		return setUpWrongly(fmt.Errorf("signing: %w", err))
 	}
+
 	header.Set(standardwebhooks.HeaderWebhookID, id)
 	header.Set(standardwebhooks.HeaderWebhookTimestamp, fmt.Sprint(at.Unix()))
 	header.Set(standardwebhooks.HeaderWebhookSignature, signature)
 	return nil
 }
 
-// fill puts arguments into the address, and what it does not use into its query or the body.
+// fill puts arguments into the address. The rest goes into the query or the body.
 func fill(method string, template *endpoint.Template, arguments json.RawMessage, header http.Header) (string, []byte, error) {
 	args, err := readArguments(arguments)
 	if err != nil {
@@ -155,6 +166,7 @@ func fill(method string, template *endpoint.Template, arguments json.RawMessage,
 	if err != nil {
 		return "", nil, err
 	}
+
 	if inQuery(method) {
 		query, err := encodeQuery(rest)
 		if err != nil || query == "" {
@@ -166,10 +178,12 @@ func fill(method string, template *endpoint.Template, arguments json.RawMessage,
 		}
 		return address + mark + query, nil, nil
 	}
+
 	if kind, _, err := mime.ParseMediaType(header.Get("Content-Type")); err == nil && kind == formType {
 		form, err := encodeQuery(rest)
 		return address, []byte(form), err
 	}
+
 	if header.Get("Content-Type") == "" {
 		header.Set("Content-Type", "application/json")
 	}
@@ -177,23 +191,24 @@ func fill(method string, template *endpoint.Template, arguments json.RawMessage,
 	return address, body, err
 }
 
+// readArguments parses the arguments, which must be a JSON object, null or empty.
 func readArguments(raw json.RawMessage) (map[string]any, error) {
 	args := map[string]any{}
 	if len(raw) == 0 {
 		return args, nil
 	}
 	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.UseNumber() // large numbers leave as they came
+	decoder.UseNumber() // keeps large numbers exact
 	if err := decoder.Decode(&args); err != nil {
-		return nil, errors.New("they are no JSON object")
+		return nil, errors.New("they are not a JSON object")
 	}
-	if args == nil { // null
+	if args == nil { // the arguments were null
 		args = map[string]any{}
 	}
 	return args, nil
 }
 
-// encodeQuery gives arguments as a query, by name; a list repeats its name.
+// encodeQuery encodes arguments as a query, sorted by name. A list repeats its name.
 func encodeQuery(args map[string]any) (string, error) {
 	values := url.Values{}
 	for name, value := range args {
@@ -208,7 +223,7 @@ func encodeQuery(args map[string]any) (string, error) {
 	return values.Encode(), nil
 }
 
-// encode writes JSON as it is read by people, too: without the escapes that only HTML needs.
+// encode encodes JSON without escaping HTML characters.
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

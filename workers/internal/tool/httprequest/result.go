@@ -18,45 +18,50 @@ import (
 )
 
 const (
-	maxShown  = 40 << 10 // bytes of a body: with its escapes it stays below what any result may have
-	maxHeader = 2_048    // bytes of a header's value
+	maxShown  = 40 << 10 // bytes of a body; with JSON escapes it stays below the limit of a result
+	maxHeader = 2_048    // bytes of a header value
 )
 
-// answer is what a model sees of an endpoint's answer.
+// answer is the form in which a model sees a response.
 type answer struct {
 	Status      int    `json:"status"`
 	ContentType string `json:"contentType,omitempty"`
 	RetryAfter  string `json:"retryAfter,omitempty"`
-	Location    string `json:"location,omitempty"` // of a redirect that was not followed
-	Body        any    `json:"body,omitempty"`     // JSON, or a text
+	Location    string `json:"location,omitempty"` // of a redirect, because redirects are not followed
+	Body        any    `json:"body,omitempty"`     // JSON value or text
 	Truncated   bool   `json:"truncated,omitempty"`
-	Note        string `json:"note,omitempty"` // what is missing of the body
+	Note        string `json:"note,omitempty"` // states which part of the body is missing
 }
 
-// render makes a result of an answer and of as much of its body as could be read.
-func render(ctx context.Context, resp *http.Response, body []byte, readErr error, hide *redact.Redactor) (tool.Result, error) {
+// render builds a result from a response and as much of its body as could be read.
+func render(ctx context.Context, resp *http.Response, body []byte, readErr error, redactor *redact.Redactor) (tool.Result, error) {
 	contentType := resp.Header.Get("Content-Type")
 	a := answer{
-		Status: resp.StatusCode, ContentType: shortHeader(hide, contentType), RetryAfter: shortHeader(hide, resp.Header.Get("Retry-After")),
+		Status: resp.StatusCode, ContentType: shortHeader(redactor, contentType),
+		RetryAfter: shortHeader(redactor, resp.Header.Get("Retry-After")),
 	}
 	if resp.StatusCode >= 300 && resp.StatusCode < 400 {
-		a.Location = shortHeader(hide, resp.Header.Get("Location"))
+		a.Location = shortHeader(redactor, resp.Header.Get("Location"))
 	}
-	text := hide.Text
+
+	text := redactor.Text
 	if readErr != nil {
-		text = hide.Broken
+		text = redactor.Broken
 	}
+
 	if v, ok := readJSON(contentType, body); ok && readErr == nil {
-		a.showJSON(ctx, v, hide)
+		a.showJSON(ctx, v, redactor)
 	} else {
 		a.show(contentType, body, text)
 	}
+
 	switch {
 	case errors.Is(readErr, outbound.ErrTooLarge):
 		a.Truncated = true
 	case readErr != nil:
-		a.Truncated, a.Note = true, "The body is not complete: "+outbound.AsError(readErr).Message
+		a.Truncated, a.Note = true, "The body is incomplete: "+outbound.AsError(readErr).Message
 	}
+
 	output, err := encode(a)
 	if err != nil {
 		return tool.Result{}, fmt.Errorf("encoding answer: %w", err)
@@ -64,11 +69,11 @@ func render(ctx context.Context, resp *http.Response, body []byte, readErr error
 	return tool.Result{Output: output}, nil
 }
 
-// showJSON puts a value of JSON in; one that is too long to be shown whole becomes a text.
-func (a *answer) showJSON(ctx context.Context, v any, hide *redact.Redactor) {
-	v, err := hide.Value(ctx, v)
+// showJSON adds a JSON body. A value that is too long is shown as truncated text.
+func (a *answer) showJSON(ctx context.Context, v any, redactor *redact.Redactor) {
+	v, err := redactor.Value(ctx, v)
 	if err != nil {
-		a.Note = "The body could not be looked through and is not shown."
+		a.Note = "The body could not be checked for secrets and is not shown."
 		return
 	}
 	shown, err := encode(v)
@@ -82,7 +87,7 @@ func (a *answer) showJSON(ctx context.Context, v any, hide *redact.Redactor) {
 	}
 }
 
-// show puts a body in that is a text; clean takes the secrets out.
+// show adds a text body. clean removes the secrets.
 func (a *answer) show(contentType string, body []byte, clean func(string) string) {
 	kind := kindFor(contentType)
 	switch {
@@ -91,11 +96,11 @@ func (a *answer) show(contentType string, body []byte, clean func(string) string
 		text := clean(string(body))
 		a.Body, a.Truncated = cut(text, maxShown), len(text) > maxShown
 	default:
-		a.Note = fmt.Sprintf("The body is not text and not shown: %d bytes were read.", len(body))
+		a.Note = fmt.Sprintf("The body is not text and is not shown (%d bytes).", len(body))
 	}
 }
 
-// readJSON reads a body that is one value of JSON.
+// readJSON parses a body that is a single JSON value.
 func readJSON(contentType string, body []byte) (any, bool) {
 	if !isJSON(kindFor(contentType)) {
 		return nil, false
@@ -119,7 +124,8 @@ func isJSON(kind string) bool {
 	return kind == "application/json" || kind == "text/json" || strings.HasSuffix(kind, "+json")
 }
 
-// isText reports whether a body can be shown. Of a body without a type its bytes tell.
+// isText reports whether a body can be shown. A body without a type is checked for valid UTF-8
+// without NUL.
 func isText(kind string, body []byte) bool {
 	switch kind {
 	case "":
@@ -131,7 +137,7 @@ func isText(kind string, body []byte) bool {
 	return strings.HasPrefix(kind, "text/") || strings.HasSuffix(kind, "+xml") || strings.HasSuffix(kind, "+yaml")
 }
 
-// cut gives the first part of a long text, without half a character at its end.
+// cut returns the first limit bytes of a text, without a partial character.
 func cut(text string, limit int) string {
 	if len(text) <= limit {
 		return text
@@ -139,6 +145,6 @@ func cut(text string, limit int) string {
 	return strings.ToValidUTF8(text[:limit], "")
 }
 
-func shortHeader(hide *redact.Redactor, value string) string {
-	return cut(hide.Text(value), maxHeader)
+func shortHeader(redactor *redact.Redactor, value string) string {
+	return cut(redactor.Text(value), maxHeader)
 }

@@ -40,11 +40,11 @@ func TestCausesHoldNoSecrets(t *testing.T) {
 		}
 	}
 	_, err := l.call(t, request(domain.Endpoint{Method: "GET", URL: l.URL, Headers: map[string]string{"X-Key": "sealed:" + apiKey}}, `{}`))
-	var told *tool.Error
-	if !errors.As(err, &told) || told.Err == nil {
+	var public *tool.Error
+	if !errors.As(err, &public) || public.Err == nil {
 		t.Fatal(err)
 	}
-	for cause := told.Err; cause != nil; cause = errors.Unwrap(cause) {
+	for cause := public.Err; cause != nil; cause = errors.Unwrap(cause) {
 		if strings.Contains(cause.Error(), "4711") {
 			t.Errorf("the cause is %v", cause)
 		}
@@ -57,8 +57,8 @@ func TestAHookThatPanicsSendsNothing(t *testing.T) {
 	req := request(domain.Endpoint{Method: "POST", URL: l.URL}, `{}`)
 	req.Sending = func(context.Context) error { panic("the ledger is away") }
 	_, err := l.call(t, req)
-	var told *tool.Error
-	if !errors.As(err, &told) || !told.NotSent || told.Message != "The request was not sent." || l.count() != 0 {
+	var public *tool.Error
+	if !errors.As(err, &public) || !public.NotSent || public.Message != "The request was not sent." || l.count() != 0 {
 		t.Errorf("%v after %d requests", err, l.count())
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// Specs gives the tools that an agent's endpoints are. An endpoint whose address cannot be read is none.
+// Specs returns the tools for an agent's endpoints. It skips an endpoint whose address is invalid.
 func Specs(t domain.HTTPRequestTool) []tool.Spec {
 	if !t.Enabled {
 		return nil
@@ -20,7 +20,7 @@ func Specs(t domain.HTTPRequestTool) []tool.Spec {
 	for _, e := range t.Endpoints {
 		template, err := endpoint.Parse(e.URL)
 		if err != nil {
-			continue // saved by a release that checked less: calling it could only fail
+			continue // saved by an older release with weaker checks; calling it would fail
 		}
 		schema, err := json.Marshal(schemaFor(e, template))
 		if err != nil {
@@ -31,8 +31,8 @@ func Specs(t domain.HTTPRequestTool) []tool.Spec {
 	return specs
 }
 
-// describe tells a model what an endpoint is for; the address alone says little, but more than nothing. Its query may
-// hold a key.
+// describe returns an endpoint's description, or one made from its address without the query, which
+// may contain a key.
 func describe(e domain.Endpoint) string {
 	if e.Description != "" {
 		return e.Description
@@ -42,8 +42,8 @@ func describe(e domain.Endpoint) string {
 	return "Calls " + e.Method + " " + address + "."
 }
 
-// schemaFor gives the JSON Schema of an endpoint's arguments: its own, in which no variable of the address is missing,
-// or one made from the address.
+// schemaFor returns the JSON Schema of an endpoint's arguments: the configured one with the
+// address's variables added, or one made from the address.
 func schemaFor(e domain.Endpoint, template *endpoint.Template) map[string]any {
 	path, query := template.Variables()
 	own, given := e.InputSchema.(map[string]any)
@@ -53,7 +53,7 @@ func schemaFor(e domain.Endpoint, template *endpoint.Template) map[string]any {
 	return completed(maps.Clone(own), path, query)
 }
 
-// completed puts variables into a schema that does not name them.
+// completed adds missing variables to a schema.
 func completed(schema map[string]any, required, optional []string) map[string]any {
 	schema["type"] = "object"
 	properties, _ := schema["properties"].(map[string]any)
@@ -61,12 +61,14 @@ func completed(schema map[string]any, required, optional []string) map[string]an
 	if properties == nil {
 		properties = map[string]any{}
 	}
+
 	for _, name := range slices.Concat(required, optional) {
 		if _, known := properties[name]; !known {
 			properties[name] = map[string]any{"type": "string"}
 		}
 	}
 	schema["properties"] = properties
+
 	needed, _ := schema["required"].([]any)
 	needed = slices.Clone(needed)
 	for _, name := range required {

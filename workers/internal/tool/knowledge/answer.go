@@ -11,20 +11,20 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// What the model is told beside the passages, when it applies.
+// Notes for the model.
 const (
-	nothing = "No passage of the documents has to do with this. If it may stand there in other words, search for those once; " +
-		"else say that the documents do not say it."
-	byWordsOnly = "Only the words of the query were looked for, not what means the same in other words."
+	noPassages = "No passage of the documents matches. If they may use other words, search for those once; " +
+		"otherwise say that the documents do not contain it."
+	byWordsOnly = "Only the words of the query were searched, not other words with the same meaning."
 )
 
-// output is what a model is told besides the sources.
+// output is the model's view of the results, in addition to the sources.
 type output struct {
 	Results []result `json:"results"`
 	Note    string   `json:"note,omitempty"`
 }
 
-// result says where a passage stands; the source of the same place among the sources is the passage.
+// result is one passage. The source with the same index contains its full text.
 type result struct {
 	DocumentID string   `json:"documentId"`
 	Name       string   `json:"name"`
@@ -33,17 +33,18 @@ type result struct {
 	Text       string   `json:"text"`
 }
 
-// answer makes the call's result of what was found.
+// answer builds the call's result from the passages found.
 func answer(found []domain.Found, without []string) (tool.Result, error) {
 	out := output{Results: make([]result, 0, len(found))}
 	var notes []string
 	if len(found) == 0 {
-		notes = append(notes, nothing)
+		notes = append(notes, noPassages)
 	}
 	if slices.Contains(without, "vector") {
 		notes = append(notes, byWordsOnly)
 	}
 	out.Note = strings.Join(notes, " ")
+
 	var sources []domain.Citation
 	for _, f := range found {
 		out.Results = append(out.Results, result{
@@ -53,6 +54,7 @@ func answer(found []domain.Found, without []string) (tool.Result, error) {
 			Type: "document", Title: f.Name, URL: address(f.Passage), CitedText: f.Text, DocumentID: &f.DocumentID, Page: f.Page,
 		})
 	}
+
 	var raw bytes.Buffer
 	e := json.NewEncoder(&raw)
 	e.SetEscapeHTML(false)
@@ -62,7 +64,7 @@ func answer(found []domain.Found, without []string) (tool.Result, error) {
 	return tool.Result{Output: bytes.TrimSuffix(raw.Bytes(), []byte("\n")), Sources: sources}, nil
 }
 
-// shown gives a passage's beginning, in one line.
+// shown returns the start of a passage in one line.
 func shown(text string) string {
 	line := strings.Join(strings.Fields(text), " ")
 	if short := tool.CutRunes(line, shownText); short != line {

@@ -1,9 +1,10 @@
-// Package knowledge is the tool knowledge, on the tool worker's side: it searches the documents that an agent may read, and gives
-// passages of them as sources that an answer may cite.
+// Package knowledge implements the tool knowledge in the tool worker. It searches the documents
+// that an agent may read, and returns passages as sources that an answer may cite.
 //
-//	query ─► search, within the agent's documents ─► noted as given to the run ─► passages ─► sources
+//	query ─► search within the agent's documents ─► recorded as given to the run ─► passages ─► sources
 //
-// Which documents those are is the agent's configuration; a model names none. What documents say is foreign text, and stays inside
-// the result's output and sources. No text leaves before it is noted whose it is: what is deleted afterwards is known to be in the
-// run, and what was deleted before is left out.
+// The agent's configuration determines the documents; a model names none. Text of documents is
+// untrusted and stays within the result's output and sources. Text is recorded as given to the run
+// before it is returned. If a document is deleted later, the runs that contain its text are known;
+// text of a document that was deleted before is omitted.
 package knowledge

@@ -21,77 +21,83 @@ const (
 	maxQuery     = 1_000 // characters
 	defaultLimit = 5
 	maxLimit     = 10
-	maxPassages  = 24 << 10 // bytes of all passages: a source costs as much again as what is cited of it
-	shownText    = 200      // characters of a passage in the output; all of it is the source
+	maxPassages  = 24 << 10 // bytes of all passages; each passage costs its size again when it is cited
+	shownText    = 200      // characters of a passage in the output; the source has all of it
 )
 
-// schema is what a model may ask for: words, and no document.
+// schema accepts a query but no document ids.
 const schema = `{"type":"object","properties":{"query":{"type":"string","minLength":1,"maxLength":1000,` +
-	`"description":"What to look for: a question, or the words that the passage is likely to have, in the language of the documents."},` +
-	`"limit":{"type":"integer","minimum":1,"maximum":10,"description":"How many passages to give; 5 if it is left out."}},` +
+	`"description":"The text to search for: a question, or words likely to be in the passage, in the language of the documents."},` +
+	`"limit":{"type":"integer","minimum":1,"maximum":10,"description":"Number of passages; default 5."}},` +
 	`"required":["query"],"additionalProperties":false}`
 
-// Spec describes the tool to a model.
+// Spec returns the tool's description for models.
 func Spec() tool.Spec {
 	return tool.Spec{
 		Name: contract.ToolKnowledge,
-		Description: "Searches the documents that were given to this agent, and gives the passages that fit the query best, with document " +
+		Description: "Searches the documents of this agent, and returns the passages that match the query best, with document " +
 			"and page. The passages are numbered sources to cite. Use it before answering anything that the documents may say. " +
-			"What its passages do not say, the documents do not say: tell the user so rather than answering without them.",
+			"If its passages do not contain the answer, say so instead of answering without them.",
 		Schema: json.RawMessage(schema),
 	}
 }
 
-// Searcher searches an organization's documents, and leaves out what has nothing to do with the query.
+// Searcher searches an organization's documents and omits passages that are unrelated to the query.
 type Searcher interface {
 	SearchFor(ctx context.Context, org string, request contract.SearchRequest) (contract.SearchReply, error)
 }
 
-// Backend carries searches out; it is safe for concurrent use.
+// Backend executes searches. It is safe for concurrent use.
 type Backend struct{ search Searcher }
 
-// New makes a backend.
+// New creates a backend.
 func New(search Searcher) *Backend { return &Backend{search: search} }
 
-// Kind is knowledge.
+// Kind returns knowledge.
 func (b *Backend) Kind() string { return contract.ToolKnowledge }
 
-// Call searches and gives the passages as sources, the best first.
+// Call searches and returns the passages as sources, best first.
 func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, error) {
 	options := req.Config.Tools.Knowledge
 	if options == nil || !options.Enabled {
 		return tool.Result{}, &tool.Error{Message: "The agent has no documents to search."}
 	}
+
 	query, limit, err := readArguments(req.Call.Arguments)
 	if err != nil {
 		return tool.Result{}, err
 	}
+
 	reply, err := b.search.SearchFor(ctx, req.OrganizationID, contract.SearchRequest{
 		Query: query, DocumentIDs: options.DocumentIDs, Metadata: options.Metadata, Limit: limit,
 	})
 	if err != nil {
 		return tool.Result{}, unavailable(ctx, err)
 	}
-	found, err := given(ctx, req.Documents, within(reply.Found))
+
+	found, err := recordGiven(ctx, req.Documents, withinLimit(reply.Found))
 	if err != nil {
 		return tool.Result{}, unavailable(ctx, err)
 	}
 	return answer(found, reply.Without)
 }
 
-// readArguments takes the arguments apart. The schema was checked where the model is; a tool worker trusts nobody.
+// readArguments parses and checks the arguments. The caller has checked the schema, but a tool
+// worker does not rely on that.
 func readArguments(arguments json.RawMessage) (query string, limit int, err error) {
 	args := struct {
 		Query string `json:"query"`
 		Limit *int   `json:"limit"`
 	}{}
 	if err := json.Unmarshal(arguments, &args); err != nil {
-		return "", 0, &tool.Error{Message: `The arguments must be {"query": "…", "limit": 5}, where limit may be left out.`, Err: err}
+		return "", 0, &tool.Error{Message: `The arguments must be {"query": "…", "limit": 5}, where limit is optional.`, Err: err}
 	}
+
 	query = strings.Join(strings.Fields(args.Query), " ")
 	if n := utf8.RuneCountInString(query); n == 0 || n > maxQuery {
 		return "", 0, &tool.Error{Message: fmt.Sprintf("The query must have 1 to %d characters.", maxQuery)}
 	}
+
 	switch {
 	case args.Limit == nil:
 		return query, defaultLimit, nil
@@ -101,8 +107,8 @@ func readArguments(arguments json.RawMessage) (query string, limit int, err erro
 	return query, *args.Limit, nil
 }
 
-// within gives the first passages that there is room for.
-func within(found []domain.Found) []domain.Found {
+// withinLimit returns the first passages whose total size is within maxPassages, at least one.
+func withinLimit(found []domain.Found) []domain.Found {
 	room := maxPassages
 	for n, f := range found {
 		if room -= len(f.Text); room < 0 {
@@ -112,8 +118,9 @@ func within(found []domain.Found) []domain.Found {
 	return found
 }
 
-// given notes whose text the run is about to be given, and leaves out what is no longer there.
-func given(ctx context.Context, documents tool.Documents, found []domain.Found) ([]domain.Found, error) {
+// recordGiven records the documents as given to the run, and omits passages of documents that no longer
+// exist.
+func recordGiven(ctx context.Context, documents tool.Documents, found []domain.Found) ([]domain.Found, error) {
 	if len(found) == 0 {
 		return nil, nil
 	}
@@ -123,6 +130,7 @@ func given(ctx context.Context, documents tool.Documents, found []domain.Found) 
 			ids = append(ids, f.DocumentID)
 		}
 	}
+
 	there, err := documents.Give(ctx, ids)
 	if err != nil {
 		return nil, err
@@ -130,7 +138,8 @@ func given(ctx context.Context, documents tool.Documents, found []domain.Found) 
 	return slices.DeleteFunc(slices.Clone(found), func(f domain.Found) bool { return !slices.Contains(there, f.DocumentID) }), nil
 }
 
-// unavailable tells the caller's end, and a run that was taken over, from documents that cannot be searched at the moment.
+// unavailable converts a failed search into a retryable error, unless ctx has ended or the run is
+// stale.
 func unavailable(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -138,11 +147,11 @@ func unavailable(ctx context.Context, err error) error {
 	case errors.Is(err, tool.ErrStale):
 		return err
 	default:
-		return &tool.Error{Message: "The documents cannot be searched at the moment.", Retryable: true, Err: err}
+		return &tool.Error{Message: "Document search is temporarily unavailable.", Retryable: true, Err: err}
 	}
 }
 
-// address is where a passage can be read: its page, or what is around it where there are no pages.
+// address returns the address of a passage's page, or of its chunk if the document has no pages.
 func address(p domain.Passage) string {
 	at := "&chunk=" + strconv.Itoa(p.Chunk)
 	if p.Page != nil {

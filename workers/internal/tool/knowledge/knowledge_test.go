@@ -15,30 +15,30 @@ import (
 	"parley/workers/internal/tool/knowledge"
 )
 
-// library is what is searched, and where it is noted what runs are given; log has what happened, in order.
-type library struct {
+// fakeSearch fakes the search and the documents' records; log lists the calls in order.
+type fakeSearch struct {
 	reply contract.SearchReply
 	err   error
-	gone  []string // documents
+	gone  []string // deleted documents
 	note  error
 	log   []string
 }
 
-func (l *library) SearchFor(_ context.Context, org string, r contract.SearchRequest) (contract.SearchReply, error) {
+func (l *fakeSearch) SearchFor(_ context.Context, org string, r contract.SearchRequest) (contract.SearchReply, error) {
 	l.log = append(l.log, fmt.Sprintf("search %s %q %v %v %d", org, r.Query, r.DocumentIDs, r.Metadata, r.Limit))
 	return l.reply, l.err
 }
 
-func (l *library) Give(_ context.Context, ids []string) ([]string, error) {
+func (l *fakeSearch) Give(_ context.Context, ids []string) ([]string, error) {
 	l.log = append(l.log, "give "+strings.Join(ids, " "))
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return slices.Contains(l.gone, id) }), l.note
 }
 
-func (*library) Find(context.Context, []string) ([]domain.Document, error) { return nil, nil }
+func (*fakeSearch) Find(context.Context, []string) ([]domain.Document, error) { return nil, nil }
 
-func (*library) Read(context.Context, []domain.Document) ([][]byte, error) { return nil, nil }
+func (*fakeSearch) Read(context.Context, []domain.Document) ([][]byte, error) { return nil, nil }
 
-func (l *library) call(t *testing.T, arguments string) (tool.Result, error) {
+func (l *fakeSearch) call(t *testing.T, arguments string) (tool.Result, error) {
 	t.Helper()
 	return knowledge.New(l).Call(t.Context(), tool.Request{
 		OrganizationID: "org_1", RunID: "run_1", TargetID: "ag_1", Documents: l,
@@ -78,7 +78,7 @@ func TestPassagesBecomeSources(t *testing.T) {
 	t.Parallel()
 	page := 7
 	long := "Ladders are <checked> yearly.\n\n" + strings.Repeat("Wörter ", 100)
-	l := &library{reply: contract.SearchReply{Found: []domain.Found{found("doc_b", 3, &page, long), found("doc_a", 12, nil, "Second."), found("doc_b", 4, &page, "Third.")}}}
+	l := &fakeSearch{reply: contract.SearchReply{Found: []domain.Found{found("doc_b", 3, &page, long), found("doc_a", 12, nil, "Second."), found("doc_b", 4, &page, "Third.")}}}
 	got, err := l.call(t, `{"query":"  when are\nladders checked? "}`)
 	if err != nil {
 		t.Fatal(err)
@@ -115,18 +115,18 @@ func TestPassagesBecomeSources(t *testing.T) {
 func TestNothingToSay(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		library library
-		results int
-		note    []string
+		fakeSearch fakeSearch
+		results    int
+		note       []string
 	}{
-		"nothing found":       {library{}, 0, []string{"the documents do not say it"}},
-		"deleted in between":  {library{reply: contract.SearchReply{Found: []domain.Found{found("doc_a", 1, nil, "A.")}}, gone: []string{"doc_a"}}, 0, []string{"the documents do not say it"}},
-		"one deleted":         {library{reply: contract.SearchReply{Found: []domain.Found{found("doc_a", 1, nil, "A."), found("doc_b", 1, nil, "B.")}}, gone: []string{"doc_a"}}, 1, nil},
-		"by words alone":      {library{reply: contract.SearchReply{Found: []domain.Found{found("doc_a", 1, nil, "A.")}, Without: []string{"vector"}}}, 1, []string{"Only the words"}},
-		"neither":             {library{reply: contract.SearchReply{Without: []string{"trigram", "vector"}}}, 0, []string{"do not say it", "Only the words"}},
-		"a source unlike all": {library{reply: contract.SearchReply{Found: []domain.Found{found("doc_a", 1, nil, "A.")}, Without: []string{"trigram"}}}, 1, nil},
+		"nothing found":       {fakeSearch{}, 0, []string{"the documents do not contain it"}},
+		"deleted in between":  {fakeSearch{reply: contract.SearchReply{Found: []domain.Found{found("doc_a", 1, nil, "A.")}}, gone: []string{"doc_a"}}, 0, []string{"the documents do not contain it"}},
+		"one deleted":         {fakeSearch{reply: contract.SearchReply{Found: []domain.Found{found("doc_a", 1, nil, "A."), found("doc_b", 1, nil, "B.")}}, gone: []string{"doc_a"}}, 1, nil},
+		"by words alone":      {fakeSearch{reply: contract.SearchReply{Found: []domain.Found{found("doc_a", 1, nil, "A.")}, Without: []string{"vector"}}}, 1, []string{"Only the words"}},
+		"neither":             {fakeSearch{reply: contract.SearchReply{Without: []string{"trigram", "vector"}}}, 0, []string{"do not contain it", "Only the words"}},
+		"a source unlike all": {fakeSearch{reply: contract.SearchReply{Found: []domain.Found{found("doc_a", 1, nil, "A.")}, Without: []string{"trigram"}}}, 1, nil},
 	} {
-		got, err := c.library.call(t, `{"query":"q"}`)
+		got, err := c.fakeSearch.call(t, `{"query":"q"}`)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -142,14 +142,15 @@ func TestNothingToSay(t *testing.T) {
 	}
 }
 
-// TestResultsAreBounded: however much was found, a call gives no more than there is room for, whole passages all of them.
+// TestResultsAreBounded: a call returns only whole passages within the limit, however many were
+// found.
 func TestResultsAreBounded(t *testing.T) {
 	t.Parallel()
 	var many []domain.Found
 	for n := range 10 {
 		many = append(many, found("doc_a", n, nil, fmt.Sprint(n)+strings.Repeat("界", 1_600)))
 	}
-	l := &library{reply: contract.SearchReply{Found: many}}
+	l := &fakeSearch{reply: contract.SearchReply{Found: many}}
 	got, err := l.call(t, `{"query":"q","limit":10}`)
 	if err != nil || len(got.Sources) != 5 || len(read(t, got).Results) != 5 {
 		t.Fatalf("%d sources, %v", len(got.Sources), err)
@@ -170,11 +171,11 @@ func TestArguments(t *testing.T) {
 		`{"query":" \n "}`: "1 to 1000 characters", `{}`: "1 to 1000 characters", `{"query":7}`: "arguments", `[]`: "arguments",
 		`{"query":"a","limit":0}`: "between 1 and 10", `{"query":"a","limit":11}`: "between 1 and 10", `{"query":"a","limit":"5"}`: "arguments",
 	} {
-		l := &library{}
+		l := &fakeSearch{}
 		_, err := l.call(t, arguments)
 		got := strings.Join(l.log, "")
-		if told, ok := errors.AsType[*tool.Error](err); ok {
-			got = told.Message
+		if public, ok := errors.AsType[*tool.Error](err); ok {
+			got = public.Message
 		}
 		if !strings.Contains(got, want) || (err == nil) != (len(want) < 3) {
 			t.Errorf("%.40s: %s", arguments, got)
@@ -182,10 +183,11 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// TestDocumentsOfTheModelCountForNothing: a model may name documents, other organizations or metadata as it likes.
+// TestDocumentsOfTheModelCountForNothing: documents, organizations and metadata that a model names
+// are ignored.
 func TestDocumentsOfTheModelCountForNothing(t *testing.T) {
 	t.Parallel()
-	l := &library{}
+	l := &fakeSearch{}
 	if _, err := l.call(t, `{"query":"a","documentIds":["doc_z"],"documentId":"doc_z","metadata":{},"organizationId":"org_2"}`); err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +195,7 @@ func TestDocumentsOfTheModelCountForNothing(t *testing.T) {
 		t.Errorf("searched: %s", l.log)
 	}
 	_, err := knowledge.New(l).Call(t.Context(), tool.Request{OrganizationID: "org_1", Call: tool.Call{Arguments: json.RawMessage(`{"query":"a"}`)}})
-	if told, ok := errors.AsType[*tool.Error](err); !ok || told.Retryable || len(l.log) != 1 {
+	if public, ok := errors.AsType[*tool.Error](err); !ok || public.Retryable || len(l.log) != 1 {
 		t.Errorf("without the tool: %v", err)
 	}
 }
@@ -202,18 +204,18 @@ func TestFailures(t *testing.T) {
 	t.Parallel()
 	boom := errors.New("the database is away")
 	one := contract.SearchReply{Found: []domain.Found{found("doc_a", 1, nil, "A.")}}
-	for name, l := range map[string]*library{"search": {err: boom}, "note": {reply: one, note: boom}} {
+	for name, l := range map[string]*fakeSearch{"search": {err: boom}, "note": {reply: one, note: boom}} {
 		got, err := l.call(t, `{"query":"q"}`)
-		told, ok := errors.AsType[*tool.Error](err)
-		if !ok || !told.Retryable || strings.Contains(told.Message, "database") || !errors.Is(err, boom) || got.Sources != nil || got.Output != nil {
+		public, ok := errors.AsType[*tool.Error](err)
+		if !ok || !public.Retryable || strings.Contains(public.Message, "database") || !errors.Is(err, boom) || got.Sources != nil || got.Output != nil {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
-	l := &library{reply: one, note: tool.ErrStale}
+	l := &fakeSearch{reply: one, note: tool.ErrStale}
 	if _, err := l.call(t, `{"query":"q"}`); !errors.Is(err, tool.ErrStale) {
 		t.Errorf("taken over: %v", err)
 	}
-	if _, told := errors.AsType[*tool.Error](tool.ErrStale); told {
-		t.Error("it is told to the model")
+	if _, public := errors.AsType[*tool.Error](tool.ErrStale); public {
+		t.Error("the model sees it")
 	}
 }

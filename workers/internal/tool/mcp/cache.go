@@ -7,36 +7,36 @@ import (
 	"time"
 )
 
-// Limits of what is kept of servers' lists.
+// Limits of the cache.
 const (
 	keepList   = 5 * time.Minute
 	keepError  = 5 * time.Second
 	maxLists   = 512
-	maxKept    = 64 << 20 // bytes of all lists together
+	maxKept    = 64 << 20 // bytes of all lists
 	maxOrg     = 64       // lists of one organization
-	maxOrgKept = 8 << 20  // bytes of them together
+	maxOrgKept = 8 << 20  // bytes of them
 	listTime   = 20 * time.Second
-	freshAfter = 3 * time.Second // a list this young is not asked for again
+	freshAfter = 3 * time.Second // a younger list is not requested again
 )
 
-// key is the hash of whatever a server's list may depend on.
+// key is a hash of everything that a server's list may depend on.
 type key [32]byte
 
-// listing is what a server was found to have. What is below done is set before it is closed.
+// listing is a server's list of tools. The fields below done are written before it is closed.
 type listing struct {
 	org   string
 	asked time.Time
 	done  chan struct{}
 
-	tools    []remote
-	protocol string // the version that the server speaks
+	tools    []remoteTool
+	protocol string // the protocol version that the server speaks
 	size     int
 	err      error
 	until    time.Time
 }
 
-// over reports whether a listing that is done is not to be used any more.
-func (l *listing) over(now time.Time) bool {
+// expired reports whether a completed listing has expired.
+func (l *listing) expired(now time.Time) bool {
 	select {
 	case <-l.done:
 		return now.After(l.until)
@@ -45,7 +45,7 @@ func (l *listing) over(now time.Time) bool {
 	}
 }
 
-// cache keeps listings; whoever asks for one that is on its way waits for it.
+// cache stores listings. Callers that need the same listing share one request.
 type cache struct {
 	now func() time.Time
 
@@ -55,7 +55,7 @@ type cache struct {
 
 func newCache() *cache { return &cache{now: time.Now, lists: map[key]*listing{}} }
 
-// get gives a listing that is not older than it may be, asking for it when there is none.
+// get returns a listing that has not expired. It calls ask if there is none.
 func (c *cache) get(ctx context.Context, org string, k key, ask func(context.Context, *listing) error) (*listing, error) {
 	l := c.start(ctx, org, k, ask)
 	select {
@@ -66,18 +66,18 @@ func (c *cache) get(ctx context.Context, org string, k key, ask func(context.Con
 	}
 }
 
-// start finds the listing to wait for.
+// start returns the current listing, or starts a new one.
 func (c *cache) start(ctx context.Context, org string, k key, ask func(context.Context, *listing) error) *listing {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.now()
-	if l := c.lists[k]; l != nil && !l.over(now) {
+	if l := c.lists[k]; l != nil && !l.expired(now) {
 		return l
 	}
 	l := &listing{org: org, asked: now, done: make(chan struct{})}
 	c.lists[k] = l
 	c.shrink(now)
-	// It is for whoever else waits, too: it does not end with the first that has asked.
+	// Other callers wait for the listing too, so it must not end with the context of the first one.
 	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), listTime)
 	go func() {
 		defer cancel()
@@ -86,6 +86,7 @@ func (c *cache) start(ctx context.Context, org string, k key, ask func(context.C
 	return l
 }
 
+// fill completes a listing with the outcome of its request.
 func (c *cache) fill(l *listing, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,7 +98,8 @@ func (c *cache) fill(l *listing, err error) {
 	c.shrink(c.now())
 }
 
-// forget drops a listing, unless it has just been asked for, and reports whether it did.
+// forget removes a listing and reports whether it did. It keeps one that was requested less than
+// freshAfter ago.
 func (c *cache) forget(k key) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,16 +111,17 @@ func (c *cache) forget(k key) bool {
 	return true
 }
 
-// share is what lists take up.
+// share is the size of an organization's lists, or of all lists.
 type share struct{ lists, size int }
 
-// shrink drops what is over, and then the oldest lists until the rest is within its bounds: of each organization that
-// has too much, and then of those that have the most. Whoever has little loses nothing to one that has a lot.
+// shrink removes expired lists. It then removes the oldest lists of each organization above its
+// limit. If the total is still too large, it removes the oldest lists of the organizations with the
+// most. An organization with few lists loses none to one with many.
 func (c *cache) shrink(now time.Time) {
 	var all share
 	shares := map[string]share{}
 	for k, l := range c.lists {
-		if l.over(now) {
+		if l.expired(now) {
 			delete(c.lists, k)
 			continue
 		}
@@ -126,11 +129,13 @@ func (c *cache) shrink(now time.Time) {
 		shares[l.org] = share{s.lists + 1, s.size + sizeFor(l)}
 		all = share{all.lists + 1, all.size + sizeFor(l)}
 	}
+
 	drop := func(org string) {
 		size := c.dropOldest(org)
 		shares[org] = share{shares[org].lists - 1, shares[org].size - size}
 		all = share{all.lists - 1, all.size - size}
 	}
+
 	for org := range shares {
 		for shares[org].lists > maxOrg || shares[org].size > maxOrgKept {
 			drop(org)
@@ -141,7 +146,7 @@ func (c *cache) shrink(now time.Time) {
 	}
 }
 
-// largest names the organization that has the most bytes or the most lists.
+// largest returns the organization with the most bytes or the most lists.
 func largest(shares map[string]share, bySize bool) string {
 	var limit string
 	for org, s := range shares {
@@ -152,7 +157,7 @@ func largest(shares map[string]share, bySize bool) string {
 	return limit
 }
 
-// dropOldest drops the oldest list of an organization and gives its size.
+// dropOldest removes an organization's oldest list and returns its size.
 func (c *cache) dropOldest(org string) int {
 	var at key
 	var oldest *listing
@@ -168,7 +173,7 @@ func (c *cache) dropOldest(org string) int {
 	return sizeFor(oldest)
 }
 
-// sizeFor a listing on its way is not known yet.
+// sizeFor returns a listing's size, or 0 while it is being requested.
 func sizeFor(l *listing) int {
 	select {
 	case <-l.done:

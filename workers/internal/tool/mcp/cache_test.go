@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// holding asks for a number of lists of an organization.
+// holding requests a number of lists for an organization.
 func holding(t *testing.T, c *cache, at *atomic.Int64, org string, lists, size int) {
 	t.Helper()
 	for n := range lists {
@@ -33,13 +33,13 @@ func kept(c *cache, org string) int {
 	return n
 }
 
-func TestThoseThatHaveMostLoseFirst(t *testing.T) {
+func TestOrganizationsWithTheMostListsLoseFirst(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name                         string
-		small, smallLists, smallSize int // organizations that come first, and what each has
-		lists, size                  int // of the one that comes then
-		want                         int // lists that it keeps
+		small, smallLists, smallSize int // earlier organizations, and the lists of each
+		lists, size                  int // of the last organization
+		want                         int // lists that remain of it
 	}{
 		{"lists of one", 1, 10, 1, 600, 1, maxOrg},
 		{"bytes of one", 1, 10, 1, 20, 1 << 20, 8},

@@ -41,7 +41,7 @@ func TestToolsOfARealServerAreListedAndCalled(t *testing.T) {
 	}
 }
 
-// older is a server that knows nothing of discovery.
+// older is a server without discovery.
 func older(method string, w http.ResponseWriter, _ *http.Request) bool {
 	if method == "server/discover" {
 		http.Error(w, "Bad Request: no session", http.StatusBadRequest)
@@ -49,7 +49,7 @@ func older(method string, w http.ResponseWriter, _ *http.Request) bool {
 	return method == "server/discover"
 }
 
-func testTools(t *testing.T, p *tap) {
+func testTools(t *testing.T, p *countingServer) {
 	t.Helper()
 	b, req := newBackend(t), request(at("shop", p))
 	specs := list(t, b, req)
@@ -72,20 +72,20 @@ func testTools(t *testing.T, p *tap) {
 		}
 	}
 	if p.count("tools/list") != 1 {
-		t.Errorf("%d lists were asked for", p.count("tools/list"))
+		t.Errorf("%d lists were requested", p.count("tools/list"))
 	}
 }
 
-// ledger is what the effect ledger sees of a call.
-type ledger struct {
-	t     *testing.T
-	tap   *tap
-	begun int
-	err   error
+// fakeLedger records a call's calls to the effect ledger.
+type fakeLedger struct {
+	t              *testing.T
+	countingServer *countingServer
+	begun          int
+	err            error
 }
 
-func (l *ledger) sending(context.Context) error {
-	if l.tap.count("tools/call") != 0 {
+func (l *fakeLedger) sending(context.Context) error {
+	if l.countingServer.count("tools/call") != 0 {
 		l.t.Error("the call was sent before the ledger knew")
 	}
 	l.begun++
@@ -95,7 +95,7 @@ func (l *ledger) sending(context.Context) error {
 func TestSendingComesJustBeforeTheCall(t *testing.T) {
 	t.Parallel()
 	p := newTap(t, handler(newServer(), nil), nil)
-	b, l := newBackend(t), &ledger{t: t, tap: p}
+	b, l := newBackend(t), &fakeLedger{t: t, countingServer: p}
 	req := calling(request(at("shop", p)), "shop_greet", `{"name":"Ada"}`)
 	req.Sending, req.EffectKey = l.sending, "eff_1"
 	l.err = tool.ErrStale
@@ -117,7 +117,7 @@ func TestSendingComesJustBeforeTheCall(t *testing.T) {
 	}
 }
 
-// How a call ends whose answer is broken, with the ledger's knowledge of it.
+// The outcome of a call with a broken response, with and without the effect ledger.
 func TestCallsWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	answer := func(status int, contentType, body string) func(http.ResponseWriter) bool {
@@ -137,32 +137,32 @@ func TestCallsWithoutAnAnswer(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]struct {
-		meddle func(http.ResponseWriter) bool
-		want   string // result, or what is unknown
+		intercept func(http.ResponseWriter) bool
+		want      string // result, or the unknown outcome
 	}{
-		"broken off":             {breakOff, "unknown: The connection broke off."},
-		"broken off, in events":  {unfinished(": hello\n\n"), "unknown: The connection broke off."},
-		"broken off, resumable":  {unfinished("id: 1\ndata:\n\n"), "unknown: The connection broke off."},
-		"events without answer":  {answer(200, "text/event-stream", "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}\n\n"), "unknown: The server broke off before its answer."},
-		"no JSON":                {answer(200, "application/json", "Oops"), "unknown: The server broke off before its answer."},
-		"a page":                 {answer(200, "text/html", "<html>"), "unknown: The server broke off before its answer."},
-		"accepted":               {answer(202, "", ""), "unknown: The server broke off before its answer."},
+		"broken off":             {breakOff, "unknown: The connection was lost."},
+		"broken off, in events":  {unfinished(": hello\n\n"), "unknown: The connection was lost."},
+		"broken off, resumable":  {unfinished("id: 1\ndata:\n\n"), "unknown: The connection was lost."},
+		"events without answer":  {answer(200, "text/event-stream", "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}\n\n"), "unknown: The connection to the server was lost before its answer."},
+		"no JSON":                {answer(200, "application/json", "Oops"), "unknown: The connection to the server was lost before its answer."},
+		"a page":                 {answer(200, "text/html", "<html>"), "unknown: The connection to the server was lost before its answer."},
+		"accepted":               {answer(202, "", ""), "unknown: The connection to the server was lost before its answer."},
 		"too much":               {answer(200, "application/json", strings.Repeat(" ", 3<<20)), "unknown: The answer is too large."},
 		"too much, in an event":  {answer(200, "text/event-stream", "data: "+strings.Repeat("x", 3<<20)), "unknown: The answer is too large."},
 		"fault":                  {answer(500, "text/plain", "x"), "unknown: The server answered with status 500."},
 		"gateway":                {answer(502, "text/plain", "x"), "unknown: The server answered with status 502."},
-		"unauthorized":           {answer(401, "text/plain", "x"), `{"isError":true,"text":"The server refused the credentials (status 401)."}`},
+		"unauthorized":           {answer(401, "text/plain", "x"), `{"isError":true,"text":"The server rejected the credentials (status 401)."}`},
 		"gone":                   {answer(404, "text/plain", "x"), `{"isError":true,"text":"The server answered with status 404."}`},
 		"busy":                   {answer(429, "text/plain", "x"), `{"isError":true,"text":"The server answered with status 429."}`},
 		"unavailable":            {answer(503, "text/plain", "x"), `{"isError":true,"text":"The server answered with status 503."}`},
-		"redirected, no address": {answer(307, "text/plain", "x"), `{"isError":true,"text":"The server redirects (status 307), which is not followed."}`},
+		"redirected, no address": {answer(307, "text/plain", "x"), `{"isError":true,"text":"The server redirects (status 307), which is not supported."}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := newTap(t, handler(newServer(), nil), func(method string, w http.ResponseWriter, _ *http.Request) bool {
-				return method == "tools/call" && c.meddle(w)
+				return method == "tools/call" && c.intercept(w)
 			})
-			l := &ledger{t: t, tap: p}
+			l := &fakeLedger{t: t, countingServer: p}
 			req := calling(request(at("shop", p)), "shop_greet", `{"name":"Ada"}`)
 			req.Sending = l.sending
 			got, err := newBackend(t).Call(t.Context(), req)
@@ -194,12 +194,12 @@ func TestAnswersThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	tools := `{"tools":[{"name":"x","inputSchema":{"type":"object"}}]}`
 	for result, want := range map[string]string{
-		`{"content":[{"type":"hologram"}]}`: "unknown: The server broke off before its answer.",
-		`{"content":[null]}`:                "unknown: The server broke off before its answer.",
-		`"done"`:                            "unknown: The server broke off before its answer.",
+		`{"content":[{"type":"hologram"}]}`: "unknown: The connection to the server was lost before its answer.",
+		`{"content":[null]}`:                "unknown: The connection to the server was lost before its answer.",
+		`"done"`:                            "unknown: The connection to the server was lost before its answer.",
 		`{"content":[],"structuredContent":{"a\u0000":["\u0000b"]}}`:                   `{"structuredContent":{"a":["b"]}}`,
 		`{"content":[],"resultType":"inputRequired"}`:                                  `{}`,
-		`{"content":[],"resultType":"input_required","inputRequests":{}}`:              `{"isError":true,"text":"The tool asks for further input, which agents do not give."}`,
+		`{"content":[],"resultType":"input_required","inputRequests":{}}`:              `{"isError":true,"text":"The tool asks for further input, which is not supported."}`,
 		`{"content":[{"type":"text","text":"{\"a\":1}"}],"structuredContent":{"a":1}}`: `{"structuredContent":{"a":1}}`,
 	} {
 		p := newTap(t, scripted(map[string]string{"tools/list": tools, "tools/call": result}), nil)
@@ -233,7 +233,7 @@ func TestServersThatCannotBeReachedAreKnownNotToHaveBeenCalled(t *testing.T) {
 		}
 	}
 	got, err = b.Call(t.Context(), calling(req, "webSearch", `{}`))
-	if said := said(got, err); said != "not sent: There is no tool of this name on the server any more." {
+	if said := said(got, err); said != "not sent: The server no longer has a tool with this name." {
 		t.Error(said)
 	}
 }
@@ -259,7 +259,8 @@ func TestTheRunsEndEndsACall(t *testing.T) {
 	<-gone
 }
 
-// A server may go on after what it has said, or have its client say things: no longer than the call lasts.
+// A server may continue after its response, or make its client respond, but only until the call
+// ends.
 func TestAnswersDoNotOutliveTheirCall(t *testing.T) {
 	t.Parallel()
 	for _, held := range []string{"initialize", "tools/list", "tools/call", "ping"} {
@@ -274,7 +275,7 @@ func TestAnswersDoNotOutliveTheirCall(t *testing.T) {
 			"tools/list": `{"tools":[{"name":"x","inputSchema":{"type":"object","properties":{"a":{"type":"string","x-mcp-header":"A"}}}}]}`, "tools/call": `{"content":[]}`,
 		}
 		p := newTap(t, scripted(results), func(method string, w http.ResponseWriter, r *http.Request) bool {
-			if method == "POST" { // an answer of the client
+			if method == "POST" { // a response of the client
 				hold(r)
 				return true
 			}
@@ -302,7 +303,7 @@ func TestAnswersDoNotOutliveTheirCall(t *testing.T) {
 		if got, err := newBackend(t).Call(t.Context(), calling(request(at("s", p)), "s_x", `{}`)); err != nil {
 			t.Errorf("%s: %s, %v", held, got.Output, err)
 		}
-		late := time.After(8 * time.Second) // less than a request may take
+		late := time.After(8 * time.Second) // shorter than a request's limit
 		for range len(begun) {
 			select {
 			case <-gone:
@@ -318,7 +319,7 @@ func TestServersAreOfferedNothing(t *testing.T) {
 	s := newServer()
 	asked := make(chan error, 3)
 	sdk.AddTool(s, &sdk.Tool{Name: "curious"}, func(ctx context.Context, req *sdk.CallToolRequest, _ struct{}) (*sdk.CallToolResult, any, error) {
-		_, err := req.Session.CreateMessage(ctx, &sdk.CreateMessageParams{Messages: []*sdk.SamplingMessage{}}) //nolint:staticcheck // what is refused
+		_, err := req.Session.CreateMessage(ctx, &sdk.CreateMessageParams{Messages: []*sdk.SamplingMessage{}}) //nolint:staticcheck // the refused feature
 		asked <- err
 		_, err = req.Session.Elicit(ctx, &sdk.ElicitParams{Message: "Your password?", RequestedSchema: map[string]any{"type": "object"}})
 		asked <- err
@@ -331,7 +332,7 @@ func TestServersAreOfferedNothing(t *testing.T) {
 	}
 	for range 2 {
 		if err := <-asked; err == nil {
-			t.Error("a server was given what it asked for")
+			t.Error("the client answered the server's request")
 		}
 	}
 	for _, method := range []string{"initialize", "server/discover", "tools/call"} {

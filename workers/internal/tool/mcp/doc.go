@@ -1,12 +1,14 @@
-// Package mcp is the tool mcp, on the tool worker's side: the tools of remote MCP servers, over streamable HTTP.
+// Package mcp implements the tool mcp in the tool worker: the tools of remote MCP servers over
+// streamable HTTP.
 //
-//	list ─► each server, side by side ─► kept 5 minutes ─► names, texts and schemas made fit ─► specs
-//	call ─► name ─► server and its own name for the tool ─► session ─► Sending ─► tools/call, once ─► output
+//	list ─► all servers in parallel ─► cached for 5 minutes ─► names, texts and schemas sanitized ─► specs
+//	call ─► name ─► server and the tool's own name ─► session ─► Sending ─► tools/call, once ─► output
 //
-// A session lasts for one listing or one call: the next call may come to another tool worker. The request tools/call is
-// written at most once; neither the protocol's library nor HTTP sends it again, and a broken answer is not resumed.
+// A session lasts for one listing or one call, because the next call may reach another tool worker.
+// The request tools/call is sent at most once. Neither the MCP library nor HTTP repeats it, and a
+// broken response is not resumed.
 //
-// A server is foreign. What it says of its tools' side effects is not believed, its instructions are not read, and it is
-// offered neither models (sampling) nor people (elicitation) nor files (roots). Requests go to the address that the
-// organization listed, nowhere else, and redirects are not followed.
+// Servers are untrusted. Their statements about side effects and their instructions are ignored,
+// and they are offered neither models (sampling) nor people (elicitation) nor files (roots).
+// Requests go only to the address that the organization configured, and redirects are not followed.
 package mcp

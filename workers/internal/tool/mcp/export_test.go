@@ -6,22 +6,22 @@ import (
 	"time"
 )
 
-// SetClock has the lists age by another clock.
+// SetClock sets the clock by which lists expire.
 func (b *Backend) SetClock(now func() time.Time) { b.lists.now = now }
 
-// Kept is how many lists are kept.
+// Kept returns the number of cached lists.
 func (b *Backend) Kept() int {
 	b.lists.mu.Lock()
 	defer b.lists.mu.Unlock()
 	return len(b.lists.lists)
 }
 
-// Wire carries requests of a session with a server at origin through another transport.
+// Wire returns the transport of a session with a server at origin, on top of another transport.
 func Wire(origin string, headers map[string]string, through http.RoundTripper) http.RoundTripper {
-	return &wire{over: context.Background(), origin: origin, headers: headers, kept: through, fresh: through}
+	return &wire{sessionCtx: context.Background(), origin: origin, headers: headers, kept: through, fresh: through}
 }
 
-// KeptFor is how many lists of an organization are kept.
+// KeptFor returns the number of cached lists of an organization.
 func (b *Backend) KeptFor(org string) int {
 	b.lists.mu.Lock()
 	defer b.lists.mu.Unlock()

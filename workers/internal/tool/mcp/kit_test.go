@@ -21,13 +21,14 @@ import (
 	"parley/workers/internal/tool/mcp"
 )
 
-// tap stands before an MCP server and counts what comes.
-type tap struct {
+// countingServer is a proxy for an MCP server that counts requests.
+type countingServer struct {
 	*httptest.Server
 
 	next http.Handler
-	// meddle may answer a request itself; method is that of the JSON-RPC message, or of HTTP when there is none.
-	meddle func(method string, w http.ResponseWriter, r *http.Request) bool
+	// intercept may answer a request instead. method is that of the JSON-RPC message, or of HTTP if
+	// there is none.
+	intercept func(method string, w http.ResponseWriter, r *http.Request) bool
 
 	mu   sync.Mutex
 	seen map[string]int
@@ -35,9 +36,9 @@ type tap struct {
 	body map[string]string
 }
 
-func newTap(t *testing.T, next http.Handler, meddle func(string, http.ResponseWriter, *http.Request) bool) *tap {
+func newTap(t *testing.T, next http.Handler, intercept func(string, http.ResponseWriter, *http.Request) bool) *countingServer {
 	t.Helper()
-	p := &tap{next: next, meddle: meddle, seen: map[string]int{}, last: map[string]http.Header{}, body: map[string]string{}}
+	p := &countingServer{next: next, intercept: intercept, seen: map[string]int{}, last: map[string]http.Header{}, body: map[string]string{}}
 	p.Server = httptest.NewServer(p)
 	t.Cleanup(func() {
 		p.CloseClientConnections()
@@ -46,7 +47,7 @@ func newTap(t *testing.T, next http.Handler, meddle func(string, http.ResponseWr
 	return p
 }
 
-func (p *tap) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (p *countingServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	raw, _ := io.ReadAll(r.Body)
 	r.Body = io.NopCloser(bytes.NewReader(raw))
 	var message struct {
@@ -60,18 +61,18 @@ func (p *tap) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.seen[method]++
 	p.last[method], p.body[method] = r.Header.Clone(), string(raw)
 	p.mu.Unlock()
-	if p.meddle == nil || !p.meddle(method, w, r) {
+	if p.intercept == nil || !p.intercept(method, w, r) {
 		p.next.ServeHTTP(w, r)
 	}
 }
 
-func (p *tap) count(method string) int {
+func (p *countingServer) count(method string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.seen[method]
 }
 
-func (p *tap) total() int {
+func (p *countingServer) total() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n := 0
@@ -81,13 +82,13 @@ func (p *tap) total() int {
 	return n
 }
 
-func (p *tap) request(method string) (http.Header, string) {
+func (p *countingServer) request(method string) (http.Header, string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.last[method], p.body[method]
 }
 
-// breakOff ends the connection that a request came on.
+// breakOff closes the connection of a request.
 func breakOff(w http.ResponseWriter) bool {
 	conn, _, err := w.(http.Hijacker).Hijack()
 	if err == nil {
@@ -104,7 +105,7 @@ type sum struct {
 	Total int `json:"total"`
 }
 
-// newServer is an MCP server as the SDK's examples make one.
+// newServer returns an MCP server like those in the SDK's examples.
 func newServer() *sdk.Server {
 	s := sdk.NewServer(&sdk.Implementation{Name: "example", Version: "1.0.0"}, nil)
 	sdk.AddTool(s, &sdk.Tool{Name: "greet", Description: "say hi"}, func(_ context.Context, _ *sdk.CallToolRequest, in greeting) (*sdk.CallToolResult, any, error) {
@@ -133,7 +134,8 @@ func handler(s *sdk.Server, options *sdk.StreamableHTTPOptions) http.Handler {
 	return sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, options)
 }
 
-// newBackend reaches loopback, and opens what is sealed as "sealed:<org>/<target>:<value>".
+// newBackend returns a backend that may reach loopback, and decrypts
+// "sealed:<org>/<target>:<value>".
 func newBackend(t *testing.T) *mcp.Backend {
 	t.Helper()
 	return newBackendWith(t, func(sealed, org, target string) (string, error) {
@@ -161,7 +163,7 @@ func request(servers ...domain.MCPServer) tool.Request {
 	}
 }
 
-func at(name string, p *tap) domain.MCPServer {
+func at(name string, p *countingServer) domain.MCPServer {
 	return domain.MCPServer{Name: name, URL: p.URL + "/mcp"}
 }
 
@@ -187,7 +189,7 @@ func names(specs []tool.Spec) string {
 	return strings.Join(all, " ")
 }
 
-// scripted answers JSON-RPC as it is told: method to the result, as JSON.
+// scripted answers JSON-RPC methods with fixed results.
 func scripted(results map[string]string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var message struct {

@@ -21,7 +21,7 @@ import (
 	"parley/workers/internal/tool/redact"
 )
 
-// Limits of lists.
+// Limits of listings.
 const (
 	maxServerTools = 128
 	maxTools       = 256
@@ -29,21 +29,22 @@ const (
 	maxDescription = 1000      // characters
 	maxSchema      = 16 << 10  // bytes
 	maxOwnName     = 256       // bytes of a tool's name on its server
-	maxSpecs       = 384 << 10 // bytes of all as JSON: they go into one message, and into a prompt
+	maxSpecs       = 384 << 10 // bytes of all specs as JSON: they go into one message and into a prompt
 )
 
-// remote is a tool as its server has it.
-type remote struct {
+// remoteTool is a tool as its server lists it.
+type remoteTool struct {
 	name        string
 	description string
 	schema      json.RawMessage
-	headers     bool // arguments go out in headers, too, which the library makes of the definition
+	headers     bool // arguments are also sent in headers, which the library derives from the definition
 }
 
-// List gives the tools of all servers that answer, in the servers' order.
+// List returns the tools of all servers that respond, in the servers' order.
 func (b *Backend) List(ctx context.Context, req tool.Request) ([]tool.Spec, error) {
 	servers := serversFor(req)
 	lists, errs := make([]*listing, len(servers)), make([]error, len(servers))
+
 	var wait sync.WaitGroup
 	for i, server := range servers {
 		wait.Go(func() {
@@ -53,14 +54,16 @@ func (b *Backend) List(ctx context.Context, req tool.Request) ([]tool.Spec, erro
 			})
 		})
 	}
+
 	wait.Wait()
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("listing tools: %w", context.Cause(ctx))
 	}
+
 	c := collection{servers: servers, taken: map[string]bool{}, log: zerolog.Ctx(ctx)}
 	for i, server := range servers {
 		if errs[i] != nil {
-			c.log.Warn().Err(errs[i]).AnErr("cause", errors.Unwrap(errs[i])).Str("server", server.Name).Msg("MCP server cannot be listed")
+			c.log.Warn().Err(errs[i]).AnErr("cause", errors.Unwrap(errs[i])).Str("server", server.Name).Msg("cannot list the tools of an MCP server")
 			continue
 		}
 		c.add(server, lists[i].tools)
@@ -68,7 +71,7 @@ func (b *Backend) List(ctx context.Context, req tool.Request) ([]tool.Spec, erro
 	return c.specs, nil
 }
 
-// collection gathers the tools of all servers within the bounds of the whole.
+// collection collects the tools of all servers within the total limits.
 type collection struct {
 	servers []domain.MCPServer
 	specs   []tool.Spec
@@ -77,13 +80,14 @@ type collection struct {
 	log     *zerolog.Logger
 }
 
-func (c *collection) add(server domain.MCPServer, tools []remote) {
+// add adds a server's tools. It skips tools whose name is taken, and all tools beyond the limits.
+func (c *collection) add(server domain.MCPServer, tools []remoteTool) {
 	left := 0
 	for _, t := range tools {
 		spec := tool.Spec{
 			Name: Name(c.servers, server.Name, t.name), Description: t.description, Schema: t.schema, SideEffect: sideEffect(server),
 		}
-		// As long as it is in the answer, where some characters are escaped.
+		// Measured as encoded, because some characters are escaped.
 		raw, err := json.Marshal(contract.ToolSpec{Name: spec.Name, Description: spec.Description, Schema: spec.Schema})
 		if err != nil || c.taken[spec.Name] || len(c.specs) == maxTools || c.size+len(raw) > maxSpecs {
 			left++
@@ -94,11 +98,12 @@ func (c *collection) add(server domain.MCPServer, tools []remote) {
 		c.specs = append(c.specs, spec)
 	}
 	if left > 0 {
-		c.log.Warn().Int("tools", left).Str("server", server.Name).Msg("MCP tools left out: there are too many, or their names are taken")
+		c.log.Warn().Int("tools", left).Str("server", server.Name).Msg("MCP tools omitted: too many tools, or names already in use")
 	}
 }
 
-// sideEffect is what the organization says of a server's tools; of what the server says nothing is believed.
+// sideEffect returns the side effect that the organization configured for a server's tools. The
+// server's own statements are not trusted.
 func sideEffect(server domain.MCPServer) domain.SideEffect {
 	if server.SideEffect == "" {
 		return domain.SideEffectUnsafe
@@ -113,14 +118,15 @@ func serversFor(req tool.Request) []domain.MCPServer {
 	return nil
 }
 
-// tools gives a server's list, out of the cache when it can.
+// tools returns a server's list, from the cache if possible.
 func (b *Backend) tools(ctx context.Context, req tool.Request, server domain.MCPServer) (*listing, error) {
 	return b.lists.get(ctx, req.OrganizationID, keyFor(req, server), func(ctx context.Context, into *listing) error {
 		return b.ask(ctx, req, server, into)
 	})
 }
 
-// keyFor names a list. Sealed values stand for what they hold: they are different for others and after each change.
+// keyFor returns the cache key of a list. Sealed header values represent their secrets: they differ
+// between agents and after each change.
 func keyFor(req tool.Request, server domain.MCPServer) key {
 	parts := []string{req.OrganizationID, req.TargetID, server.Name, server.URL}
 	for _, name := range slices.Sorted(maps.Keys(server.Headers)) {
@@ -133,18 +139,19 @@ func keyFor(req tool.Request, server domain.MCPServer) key {
 	return key(h.Sum(nil))
 }
 
-// ask asks a server for its list.
+// ask requests a server's list.
 func (b *Backend) ask(ctx context.Context, req tool.Request, server domain.MCPServer, into *listing) error {
 	s, err := b.open(ctx, req, server, "")
 	if err != nil {
 		return err
 	}
 	defer s.close()
+
 	into.protocol = s.InitializeResult().ProtocolVersion
 	left := 0
 	err = s.pages(ctx, func(t *sdk.Tool) bool {
-		known, ok := read(t, s.hide)
-		if !ok || len(into.tools) == maxServerTools || slices.ContainsFunc(into.tools, func(o remote) bool { return o.name == t.Name }) {
+		known, ok := read(t, s.redactor)
+		if !ok || len(into.tools) == maxServerTools || slices.ContainsFunc(into.tools, func(o remoteTool) bool { return o.name == t.Name }) {
 			left++
 			return len(into.tools) < maxServerTools
 		}
@@ -152,24 +159,25 @@ func (b *Backend) ask(ctx context.Context, req tool.Request, server domain.MCPSe
 		into.size += len(known.name) + len(known.description) + len(known.schema) + 100
 		return true
 	})
+
 	if left > 0 {
 		log := zerolog.Ctx(ctx).Warn().Int("tools", left).Str("server", server.Name)
-		log.Msg("MCP tools left out: there are too many, their names are taken or secret, or their schemas cannot be used")
+		log.Msg("MCP tools omitted: too many tools, names already in use or secret, or unusable schemas")
 	}
 	return err
 }
 
-// pages shows each tool of the server until that is enough, page by page.
+// pages passes each tool of the server to see, page by page, until see returns false.
 func (s *session) pages(ctx context.Context, see func(*sdk.Tool) bool) error {
 	cursor := ""
 	for range maxPages {
 		page, err := s.ListTools(ctx, &sdk.ListToolsParams{Cursor: cursor})
-		var answered *jsonrpc.Error
+		var rpcErr *jsonrpc.Error
 		switch {
-		case errors.As(err, &answered) && answered.Code == jsonrpc.CodeMethodNotFound:
-			return nil // a server may have no tools at all
+		case errors.As(err, &rpcErr) && rpcErr.Code == jsonrpc.CodeMethodNotFound:
+			return nil // a server may have no tools
 		case err != nil:
-			return s.wire.explain(ctx, err, s.hide)
+			return s.wire.explain(ctx, err, s.redactor)
 		}
 		for _, t := range page.Tools {
 			if t != nil && !see(t) {
@@ -184,16 +192,18 @@ func (s *session) pages(ctx context.Context, see func(*sdk.Tool) bool) error {
 	return nil
 }
 
-// read makes a tool fit to be shown to a model; false when its name or its schema cannot be used.
-func read(t *sdk.Tool, hide *redact.Redactor) (remote, bool) {
-	c := cleaner{hide: hide}
-	if t.Name == "" || len(t.Name) > maxOwnName || hide.Text(t.Name) != t.Name {
-		return remote{}, false
+// read sanitizes a tool for a model. It returns false if its name or schema is unusable.
+func read(t *sdk.Tool, redactor *redact.Redactor) (remoteTool, bool) {
+	c := cleaner{redactor: redactor}
+	if t.Name == "" || len(t.Name) > maxOwnName || redactor.Text(t.Name) != t.Name {
+		return remoteTool{}, false
 	}
-	r := remote{name: t.Name, description: c.prose(t.Description)}
+
+	r := remoteTool{name: t.Name, description: c.prose(t.Description)}
 	if r.description == "" {
 		r.description = c.prose(t.Title)
 	}
+
 	schema, ok := t.InputSchema.(map[string]any)
 	switch {
 	case t.InputSchema == nil:
@@ -201,12 +211,14 @@ func read(t *sdk.Tool, hide *redact.Redactor) (remote, bool) {
 	case !ok:
 		return r, false
 	}
+
 	if schema["type"] == nil {
 		schema["type"] = "object"
 	}
 	if schema, ok = c.schema(schema).(map[string]any); !ok || c.unfit {
 		return r, false
 	}
+
 	raw, err := json.Marshal(schema)
 	r.schema = raw
 	r.headers = bytes.Contains(raw, []byte(`"x-mcp-header"`))

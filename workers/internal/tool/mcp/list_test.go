@@ -33,9 +33,9 @@ func TestNames(t *testing.T) {
 		{"shop", "größe", "shop_gr__e_"},
 		{"shop", strings.Repeat("x", 59), "shop_" + strings.Repeat("x", 59)},
 		{"shop", strings.Repeat("x", 60), "shop_" + strings.Repeat("x", 50) + "_"},
-		{"shop", "x_0123abcd", "shop_x_0123abcd_"}, // looks like one with a hash
+		{"shop", "x_0123abcd", "shop_x_0123abcd_"}, // looks like a name with a hash
 		{"a_b", "c", "a_b_c"},
-		{"a", "b_c", "a_b_c_"}, // not to be taken for the line above
+		{"a", "b_c", "a_b_c_"}, // must differ from the line above
 		{"a", "c", "a_c"},
 		{strings.Repeat("s", 64), "x", strings.Repeat("s", 55) + "_"},
 	} {
@@ -136,22 +136,22 @@ func TestHeadersGoToTheirServerOnly(t *testing.T) {
 		t.Fatalf("%d tools", got)
 	}
 	got, err := b.Call(t.Context(), calling(request(server), "shop_greet", `{"name":"Ada"}`))
-	if said := said(got, err); said != `{"isError":true,"text":"The server redirects (status 307), which is not followed."}` {
+	if said := said(got, err); said != `{"isError":true,"text":"The server redirects (status 307), which is not supported."}` {
 		t.Error(said)
 	}
 	if stranger.total() != 0 {
-		t.Errorf("the stranger was asked %d times", stranger.total())
+		t.Errorf("the other server received %d requests", stranger.total())
 	}
 	wrong := server
 	wrong.Headers = map[string]string{"Authorization": "sealed:org_1/ag_1:Bearer 2"}
 	got, err = b.Call(t.Context(), calling(request(wrong), "shop_greet", `{"name":"Ada"}`))
-	if said := said(got, err); said != "not sent: The server refused the credentials (status 401)." {
+	if said := said(got, err); said != "not sent: The server rejected the credentials (status 401)." {
 		t.Error(said)
 	}
 	foreign := request(server)
 	foreign.TargetID = "ag_2"
 	got, err = b.Call(t.Context(), calling(foreign, "shop_greet", `{"name":"Ada"}`))
-	if said := said(got, err); said != "not sent: The server cannot open this tool's secret. Its operator must restore the key, or the secret must be set again." {
+	if said := said(got, err); said != "not sent: This tool's secret cannot be decrypted. Set it again, or have the operator restore its key." {
 		t.Error(said)
 	}
 }
@@ -161,12 +161,12 @@ func TestARedirectedServerIsNotFollowed(t *testing.T) {
 	stranger := newTap(t, handler(newServer(), nil), nil)
 	p := newTap(t, http.RedirectHandler(stranger.URL, http.StatusPermanentRedirect), nil)
 	got, err := newBackend(t).Call(t.Context(), calling(request(at("s", p)), "s_greet", `{}`))
-	if said := said(got, err); said != "not sent: The server redirects (status 308), which is not followed." || stranger.total() != 0 {
+	if said := said(got, err); said != "not sent: The server redirects (status 308), which is not supported." || stranger.total() != 0 {
 		t.Errorf("%s; the stranger saw %d", said, stranger.total())
 	}
 }
 
-// clock is set by hand.
+// clock is set by the test.
 type clock struct {
 	mu sync.Mutex
 	at time.Time
@@ -193,7 +193,7 @@ func TestListsAreKeptForAWhile(t *testing.T) {
 	asked := func(want int) {
 		t.Helper()
 		if got := p.count("tools/list"); got != want {
-			t.Fatalf("asked %d times, not %d", got, want)
+			t.Fatalf("%d requests, want %d", got, want)
 		}
 	}
 	var all sync.WaitGroup
@@ -234,14 +234,14 @@ func TestACallFindsToolsThatCameLater(t *testing.T) {
 	s.AddTool(&sdk.Tool{Name: "new", InputSchema: map[string]any{"type": "object"}}, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		return &sdk.CallToolResult{}, nil
 	})
-	const gone = "not sent: There is no tool of this name on the server any more."
+	const gone = "not sent: The server no longer has a tool with this name."
 	for n, step := range []struct {
 		tool, want string
 		lists      int
 	}{
-		{"shop_new", gone, 1}, // the list is a moment old
+		{"shop_new", gone, 1}, // the list is too young to be requested again
 		{"shop_new", `{}`, 2},
-		{"shop_greet", `{"isError":true,"text":"The server refused the call: `, 2}, // was removed meanwhile
+		{"shop_greet", `{"isError":true,"text":"The server rejected the call: `, 2}, // was removed meanwhile
 		{"shop_never", gone, 3},
 	} {
 		if n == 2 {
@@ -314,7 +314,7 @@ func TestAnOrganizationForgetsItsOwnListsOnly(t *testing.T) {
 		ask("org_2", fmt.Sprint("ag_", n))
 	}
 	if got := p.count("tools/list") - before; got != 600 || b.KeptFor("org_2") != 40 {
-		t.Errorf("%d lists were asked for, %d are kept", got, b.KeptFor("org_2"))
+		t.Errorf("%d lists were requested, %d are cached", got, b.KeptFor("org_2"))
 	}
 }
 
@@ -419,7 +419,7 @@ func TestAgentsWithoutServersHaveNoTools(t *testing.T) {
 		t.Errorf("%d tools", got)
 	}
 	got, err := b.Call(t.Context(), calling(off, "shop_greet", `{"name":"Ada"}`))
-	if said := said(got, err); said != "not sent: There is no tool of this name on the server any more." || p.total() != 0 {
+	if said := said(got, err); said != "not sent: The server no longer has a tool with this name." || p.total() != 0 {
 		t.Error(said)
 	}
 }
@@ -448,7 +448,7 @@ type tripper func(*http.Request) (*http.Response, error)
 
 func (t tripper) RoundTrip(req *http.Request) (*http.Response, error) { return t(req) }
 
-// The outbound client lets nothing through to another origin; the secrets do not rely on it.
+// The outbound client rejects other origins, but the secrets do not depend on that.
 func TestSecretsAreAddedForTheirOriginOnly(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]string{

@@ -17,39 +17,41 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// Backend lists and calls the tools of remote MCP servers; safe for concurrent use.
+// Backend lists and calls the tools of remote MCP servers. It is safe for concurrent use.
 type Backend struct {
 	client *outbound.Client
 	unseal func(sealed, org, target string) (string, error)
 	lists  *cache
 }
 
-// New makes a Backend; unseal opens a header value of an organization's agent.
+// New creates a Backend. unseal decrypts a header value of an organization's agent.
 func New(client *outbound.Client, unseal func(sealed, org, target string) (string, error)) *Backend {
 	return &Backend{client: client, unseal: unseal, lists: newCache()}
 }
 
-// Kind is mcp.
+// Kind returns mcp.
 func (b *Backend) Kind() string { return contract.ToolMCP }
 
-// Call finds the server and the tool that a name stands for, and calls it, once.
+// Call finds the server and the tool for a name, and calls the tool once.
 func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, error) {
 	var arguments map[string]json.RawMessage
 	if err := json.Unmarshal(req.Call.Arguments, &arguments); err != nil || arguments == nil {
 		return tool.Result{}, &tool.Error{Message: "The arguments must be an object.", NotSent: true, Err: err}
 	}
 	ctx, end := context.WithCancel(ctx)
-	defer end() // and with it whatever a server goes on to say
+	defer end() // ends any response that the server is still sending
+
 	found, err := b.find(ctx, req)
 	if err != nil {
 		return tool.Result{}, err
 	}
+
 	s, err := b.open(ctx, req, found.server, found.protocol)
 	if err != nil {
 		return tool.Result{}, err
 	}
 	defer s.close()
-	if found.tool.headers { // the library must have seen the definition in this session
+	if found.tool.headers { // the library needs the definition in this session
 		err = s.pages(ctx, func(t *sdk.Tool) bool { return t.Name != found.tool.name })
 	}
 	if err != nil {
@@ -58,15 +60,16 @@ func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, erro
 	return s.call(ctx, req, found.tool.name)
 }
 
-// place is where a tool is.
-type place struct {
+// location is a server and its tool.
+type location struct {
 	server   domain.MCPServer
-	tool     remote
+	tool     remoteTool
 	protocol string
 }
 
-// find looks a name up in the lists of the servers that it may belong to. Lists that do not have it are asked for again.
-func (b *Backend) find(ctx context.Context, req tool.Request) (place, error) {
+// find looks up a tool by name in the lists of the servers that may have it. If none has it, the
+// lists are requested again once.
+func (b *Backend) find(ctx context.Context, req tool.Request) (location, error) {
 	servers := owners(serversFor(req), req.Call.Name)
 	for again := true; ; again = false {
 		found, err := b.look(ctx, req, servers)
@@ -81,13 +84,15 @@ func (b *Backend) find(ctx context.Context, req tool.Request) (place, error) {
 			continue
 		}
 		if err != nil {
-			return place{}, err
+			return location{}, err
 		}
-		return place{}, &tool.Error{Message: "There is no tool of this name on the server any more.", NotSent: true}
+		return location{}, &tool.Error{Message: "The server no longer has a tool with this name.", NotSent: true}
 	}
 }
 
-func (b *Backend) look(ctx context.Context, req tool.Request, servers []domain.MCPServer) (*place, error) {
+// look searches the lists of servers for the requested tool. It returns nil if no list has it; the
+// error is that of a list that could not be read.
+func (b *Backend) look(ctx context.Context, req tool.Request, servers []domain.MCPServer) (*location, error) {
 	var failed error
 	for _, server := range servers {
 		list, err := b.tools(ctx, req, server)
@@ -100,63 +105,68 @@ func (b *Backend) look(ctx context.Context, req tool.Request, servers []domain.M
 		}
 		for _, t := range list.tools {
 			if Name(serversFor(req), server.Name, t.name) == req.Call.Name {
-				return &place{server: server, tool: t, protocol: list.protocol}, nil
+				return &location{server: server, tool: t, protocol: list.protocol}, nil
 			}
 		}
 	}
 	return nil, failed
 }
 
-// call makes the one request that counts.
+// call sends the tools/call request.
 func (s *session) call(ctx context.Context, req tool.Request, name string) (tool.Result, error) {
-	d := &delivery{sending: req.Sending, key: req.EffectKey, hide: s.hide}
+	d := &delivery{sending: req.Sending, key: req.EffectKey, redactor: s.redactor}
 	params := &sdk.CallToolParams{Name: name, Arguments: req.Call.Arguments}
 	if req.EffectKey != "" {
-		params.Meta = sdk.Meta{"idempotencyKey": req.EffectKey} // few servers show a tool the headers
+		params.Meta = sdk.Meta{"idempotencyKey": req.EffectKey} // few servers pass headers to their tools
 	}
 	calling, cancel := context.WithTimeout(context.WithValue(ctx, deliveryKey{}, d), callTimeout)
-	defer cancel() // ends the reading of an answer that goes on after its end
+	defer cancel() // ends a response that continues after its result
 	answer, err := s.CallTool(calling, params)
 	if err != nil {
 		return d.explain(ctx, err)
 	}
-	return output(ctx, answer, s.hide)
+	return output(ctx, answer, s.redactor)
 }
 
-// ownCodes are those of the library's own errors (closing, rejected), which no server has sent.
+// ownCodes are error codes that only the library itself produces (closing, rejected), never a
+// server.
 var ownCodes = []int64{-32003, -32004, -32005}
 
-// explain tells an answer that is an error from no answer, and whether the call may have been carried out.
+// explain converts the error of a call. The result states whether the server has answered with an
+// error, and otherwise whether the call may have been executed.
 func (d *delivery) explain(ctx context.Context, err error) (tool.Result, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	cause := outbound.Error{Message: "The server broke off before its answer."}
+
+	cause := outbound.Error{Message: "The connection to the server was lost before its answer."}
 	if d.err != nil {
 		cause = *outbound.AsError(d.err)
 	}
-	var answered *jsonrpc.Error
+
+	var rpcErr *jsonrpc.Error
 	switch {
 	case !d.begun:
 		cause.NotSent = true
 	case cause.NotSent:
 	case ctx.Err() != nil:
 		return tool.Result{}, fmt.Errorf("calling tool: %w", context.Cause(ctx))
-	case errors.As(err, &answered) && !slices.Contains(ownCodes, answered.Code):
-		return failed("The server refused the call: " + tool.CutRunes(d.hide.Text(clean(answered.Message)), maxDescription))
+	case errors.As(err, &rpcErr) && !slices.Contains(ownCodes, rpcErr.Code):
+		return failed("The server rejected the call: " + tool.CutRunes(d.redactor.Text(clean(rpcErr.Message)), maxDescription))
 	case refused(d.status):
 		return failed("The server " + statusError(d.status).words() + ".")
 	case d.err == nil && d.status >= http.StatusMultipleChoices:
 		cause.Message = "The server " + statusError(d.status).words() + "."
 	}
-	trouble := d.err
-	if trouble == nil && d.status >= http.StatusMultipleChoices {
-		trouble = statusError(d.status)
+
+	httpErr := d.err
+	if httpErr == nil && d.status >= http.StatusMultipleChoices {
+		httpErr = statusError(d.status)
 	}
-	return tool.Result{}, &tool.Error{Message: cause.Message, NotSent: cause.NotSent, Err: causeFor(trouble, err, d.hide)}
+	return tool.Result{}, &tool.Error{Message: cause.Message, NotSent: cause.NotSent, Err: causeFor(httpErr, err, d.redactor)}
 }
 
-// refused reports whether a status says that the call was not carried out. A server's fault, or a gateway's that lost
-// the server, says nothing of the kind.
+// refused reports whether a status means that the call was not executed. Errors of a server or
+// gateway do not mean that.
 func refused(status int) bool {
 	return status >= http.StatusMultipleChoices && status < http.StatusInternalServerError ||
 		status == http.StatusNotImplemented || status == http.StatusServiceUnavailable

@@ -13,14 +13,14 @@ import (
 	"parley/workers/internal/tool/redact"
 )
 
-// outcome is a tool's answer as a model gets it.
+// outcome is the form in which a model sees a tool's reply.
 type outcome struct {
 	IsError    bool   `json:"isError,omitempty"`
 	Text       string `json:"text,omitempty"`
 	Structured any    `json:"structuredContent,omitempty"`
 }
 
-// failed is the result of a call that the server has answered, with an error.
+// failed returns the result of a call that the server answered with an error.
 func failed(message string) (tool.Result, error) {
 	return outcome{IsError: true, Text: message}.result()
 }
@@ -33,26 +33,29 @@ func (o outcome) result() (tool.Result, error) {
 	return tool.Result{Output: raw}, nil
 }
 
-// output makes one text of a tool's contents; what is no text is described, and what is secret taken out.
-func output(ctx context.Context, answer *sdk.CallToolResult, hide *redact.Redactor) (tool.Result, error) {
+// output combines a tool's contents into one text. Other media are described, and secrets are
+// removed.
+func output(ctx context.Context, answer *sdk.CallToolResult, redactor *redact.Redactor) (tool.Result, error) {
 	if answer.NeedsInput() {
-		return failed("The tool asks for further input, which agents do not give.")
+		return failed("The tool asks for further input, which is not supported.")
 	}
+
 	var texts []string
 	for _, content := range answer.Content {
-		text := hide.Text(describe(content))
+		text := redactor.Text(describe(content))
 		if text != "" && !repeats(text, answer.StructuredContent) {
 			texts = append(texts, text)
 		}
 	}
-	structured, err := hide.Value(ctx, answer.StructuredContent)
+
+	structured, err := redactor.Value(ctx, answer.StructuredContent)
 	if err != nil {
-		return failed("The tool's answer could not be looked through.") // it has been given, all the same
+		return failed("The tool's answer could not be checked for secrets.") // nevertheless the call was executed
 	}
 	return outcome{IsError: answer.IsError, Text: strings.Join(texts, "\n\n"), Structured: structured}.result()
 }
 
-// describe gives a content as text.
+// describe returns a content as text.
 func describe(content sdk.Content) string {
 	switch c := content.(type) {
 	case *sdk.TextContent:
@@ -86,7 +89,8 @@ func left(kind, mimeType string, size int) string {
 	return fmt.Sprintf("[%s of type %s, %d bytes, not shown]", kind, clean(mimeType), size)
 }
 
-// repeats reports whether a text says in JSON what the structured content says: servers send both, for older clients.
+// repeats reports whether a text is the JSON of the structured content. Servers send both, for
+// older clients.
 func repeats(text string, structured any) bool {
 	if structured == nil {
 		return false

@@ -7,28 +7,31 @@ import (
 	"parley/workers/internal/tool/redact"
 )
 
-// property is a name that model providers take for a property: with any other they refuse the whole request.
+// property is a property name that model providers accept. They reject a whole request with any
+// other.
 var property = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`)
 
-// maxParts bounds what of a schema is looked at; one with more is too long to be shown.
+// maxParts is the maximum number of parts of a schema that are examined. A larger schema is too
+// long anyway.
 const maxParts = maxSchema
 
-// cleaner makes what a server says of a tool fit to be shown to a model: every text in it, for all of it is read.
+// cleaner sanitizes the parts of a tool's definition for a model, because the model reads all of
+// them.
 type cleaner struct {
-	hide  *redact.Redactor
-	seen  int
-	unfit bool // the tool cannot be shown
+	redactor *redact.Redactor
+	seen     int
+	unfit    bool // the tool cannot be used
 }
 
-// text gives a text that means something to the server: its space stays.
-func (c *cleaner) text(text string) string { return c.hide.Text(visible(text)) }
+// text sanitizes a text that the server interprets, so its white space is kept.
+func (c *cleaner) text(text string) string { return c.redactor.Text(visible(text)) }
 
-// prose gives a text for readers.
+// prose sanitizes and truncates a text for readers.
 func (c *cleaner) prose(text string) string {
-	return tool.CutRunes(c.hide.Text(clean(text)), maxDescription)
+	return tool.CutRunes(c.redactor.Text(clean(text)), maxDescription)
 }
 
-// schema gives a schema, or a list of them, with clean texts.
+// schema sanitizes a schema, or a list of schemas.
 func (c *cleaner) schema(value any) any {
 	keywords, ok := value.(map[string]any)
 	if list, isList := value.([]any); isList {
@@ -66,7 +69,7 @@ func (c *cleaner) schema(value any) any {
 	return out
 }
 
-// named gives schemas that have names of their own.
+// named sanitizes schemas that are stored by name.
 func (c *cleaner) named(schemas map[string]any, name func(string) string) any {
 	out := make(map[string]any, len(schemas))
 	for key, inner := range schemas {
@@ -75,9 +78,10 @@ func (c *cleaner) named(schemas map[string]any, name func(string) string) any {
 	return out
 }
 
-// property gives the name of a property as it is: under another the server would not know it.
+// property returns a property's name unchanged, because the server would not recognize another. An
+// invalid name makes the tool unfit.
 func (c *cleaner) property(name string) string {
-	if !property.MatchString(name) || c.hide.Text(name) != name {
+	if !property.MatchString(name) || c.redactor.Text(name) != name {
 		c.unfit = true
 	}
 	return name
@@ -94,7 +98,7 @@ func (c *cleaner) list(list []any, each func(any) any) any {
 	return out
 }
 
-// data gives what is no schema.
+// data sanitizes a value that is not a schema.
 func (c *cleaner) data(value any) any {
 	if !c.more() {
 		return nil
@@ -111,11 +115,11 @@ func (c *cleaner) data(value any) any {
 		}
 		return out
 	default:
-		return c.hide.Number(v)
+		return c.redactor.Number(v)
 	}
 }
 
-// more reports whether there is not too much yet.
+// more counts a part and reports whether the limit is not yet exceeded.
 func (c *cleaner) more() bool {
 	c.seen++
 	c.unfit = c.unfit || c.seen > maxParts

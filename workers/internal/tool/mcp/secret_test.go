@@ -27,8 +27,8 @@ const (
 	addrKey  = "key-in-the-address-77"
 )
 
-// secretive is a server whose headers and address hold secrets.
-func secretive(p *tap) domain.MCPServer {
+// secretServer returns a server with secrets in its headers and address.
+func secretServer(p *countingServer) domain.MCPServer {
 	server := at("shop", p)
 	server.URL += "?api_key=" + addrKey
 	server.Headers = map[string]string{
@@ -47,7 +47,7 @@ func quoted(t *testing.T, v any) string {
 	return string(raw)
 }
 
-// shows reports which secret a text gives away, as it is or inside of JSON or an address.
+// shows returns the secret that a text reveals, literally or encoded in JSON or an address.
 func shows(t *testing.T, text string) string {
 	t.Helper()
 	var whole any
@@ -80,14 +80,14 @@ func TestSecretsThatAServerEchoesAreNotShown(t *testing.T) {
 		"image":      `{"content":[{"type":"image","mimeType":` + quoted(t, echo) + `,"data":"AAAA"}]}`,
 	} {
 		p := newTap(t, scripted(map[string]string{"tools/list": tools, "tools/call": result}), nil)
-		got, err := newBackend(t).Call(t.Context(), calling(request(secretive(p)), "shop_x", `{}`))
+		got, err := newBackend(t).Call(t.Context(), calling(request(secretServer(p)), "shop_x", `{}`))
 		if form := shows(t, string(got.Output)); err != nil || form != "" || !strings.Contains(string(got.Output), "***") {
 			t.Errorf("%s: %q is shown in %s, %v", name, form, got.Output, err)
 		}
 	}
 }
 
-// rejecting answers requests of a method with an error that quotes what came.
+// rejecting answers requests of a method with an error that quotes the request.
 func rejecting(t *testing.T, method string, status int) func(string, http.ResponseWriter, *http.Request) bool {
 	t.Helper()
 	return func(got string, w http.ResponseWriter, r *http.Request) bool {
@@ -113,15 +113,15 @@ func TestErrorsThatQuoteSecretsAreNotShown(t *testing.T) {
 		status int
 		want   string
 	}{
-		"refused call":         {"tools/call", 200, `{"isError":true,"text":"The server refused the call: bad key *** at /mcp?api_key=*** ***"}`},
-		"refused call, status": {"tools/call", 400, `{"isError":true,"text":"The server refused the call: bad key *** at /mcp?api_key=*** ***"}`},
-		"refused list":         {"tools/list", 200, "not sent: The server does not speak MCP as it should."},
+		"refused call":         {"tools/call", 200, `{"isError":true,"text":"The server rejected the call: bad key *** at /mcp?api_key=*** ***"}`},
+		"refused call, status": {"tools/call", 400, `{"isError":true,"text":"The server rejected the call: bad key *** at /mcp?api_key=*** ***"}`},
+		"refused list":         {"tools/list", 200, "not sent: The server violates the MCP protocol."},
 		"refused session":      {"initialize", 400, "not sent: The server answered with status 400."},
 	} {
 		p := newTap(t, list, rejecting(t, c.method, c.status))
 		var log bytes.Buffer
 		ctx := zerolog.New(&log).WithContext(t.Context())
-		b, req := newBackend(t), request(secretive(p))
+		b, req := newBackend(t), request(secretServer(p))
 		_, _ = b.List(ctx, req)
 		got, err := b.Call(ctx, calling(req, "shop_x", `{}`))
 		if said := said(got, err); said != c.want {
@@ -136,13 +136,13 @@ func TestErrorsThatQuoteSecretsAreNotShown(t *testing.T) {
 	}
 }
 
-// causes is all that an error or anything inside of it says.
+// causes returns the texts of an error and all errors within it.
 func causes(err error) string {
 	if err == nil {
 		return ""
 	}
 	text := err.Error()
-	switch err := err.(type) { //nolint:errorlint // each layer is looked at
+	switch err := err.(type) { //nolint:errorlint // each layer is examined
 	case interface{ Unwrap() error }:
 		text += "\n" + causes(err.Unwrap())
 	case interface{ Unwrap() []error }:
@@ -166,10 +166,10 @@ func TestServersThatCannotBeReachedKeepTheirAddressOutOfTheLog(t *testing.T) {
 		_, _ = fmt.Fprintf(conn, "HTTP/1.1 %s\r\n\r\n", r.Header.Get("Authorization"))
 		return true
 	})
-	wrong, broken := secretive(closed), secretive(closed)
+	wrong, broken := secretServer(closed), secretServer(closed)
 	wrong.URL = "http://127.0.0.1:99999/?api_key=" + addrKey
 	broken.URL = "http://127.0.0.1:x/?api_key=" + addrKey
-	for name, server := range map[string]domain.MCPServer{"closed": secretive(closed), "garbage": secretive(garbage), "port": wrong, "broken": broken} {
+	for name, server := range map[string]domain.MCPServer{"closed": secretServer(closed), "garbage": secretServer(garbage), "port": wrong, "broken": broken} {
 		var log bytes.Buffer
 		ctx := zerolog.New(&log).WithContext(t.Context())
 		b, req := newBackend(t), request(server)
@@ -187,7 +187,7 @@ func TestServersThatCannotBeReachedKeepTheirAddressOutOfTheLog(t *testing.T) {
 func TestToolsThatQuoteSecretsAreNotListedWithThem(t *testing.T) {
 	t.Parallel()
 	hidden := strings.ReplaceAll(echo, "4711", "47\u200b11")
-	long := strings.Repeat("x", 990) + " " + echo // whose cut would leave a part
+	long := strings.Repeat("x", 990) + " " + echo // truncation would leave a part of the secret
 	schema := func(property string) map[string]any {
 		return map[string]any{"type": "object", "description": hidden, "properties": map[string]any{property: map[string]any{
 			"type": "string", "description": long, "enum": []any{hidden}, "default": map[string]any{hidden: hidden}, "examples": []any{4815162342, hidden}, "$comment": hidden,
@@ -200,7 +200,7 @@ func TestToolsThatQuoteSecretsAreNotListedWithThem(t *testing.T) {
 		map[string]any{"name": "c", "inputSchema": schema("p" + number)},
 	}})
 	p := newTap(t, scripted(map[string]string{"tools/list": raw}), nil)
-	specs := list(t, newBackend(t), request(secretive(p)))
+	specs := list(t, newBackend(t), request(secretServer(p)))
 	if got := names(specs); got != "shop_a shop_b" {
 		t.Error(got)
 	}
@@ -221,12 +221,12 @@ func TestPanicsAreTheirServersOnly(t *testing.T) {
 	var log bytes.Buffer
 	ctx := zerolog.New(&log).WithContext(t.Context())
 	b := panicking(t, func() { panic("the box holds " + token) })
-	guarded := secretive(works)
+	guarded := secretServer(works)
 	if specs, err := b.List(ctx, request(guarded)); err != nil || len(specs) > 0 || shows(t, log.String()) != "" || !strings.Contains(log.String(), "stack") {
 		t.Errorf("%d tools, %v, %s", len(specs), err, log.String())
 	}
 	b = newBackend(t)
-	b.SetClock(nil) // whatever a list's own goroutine stumbles over
+	b.SetClock(nil) // makes the list's goroutine panic
 	for range 2 {
 		if specs, err := b.List(ctx, request(at("works", works))); err != nil || len(specs) > 0 {
 			t.Errorf("%d tools, %v", len(specs), err)
@@ -245,7 +245,7 @@ func TestAHookThatPanicsSendsNothing(t *testing.T) {
 	}
 }
 
-// panicking is a backend whose box panics.
+// panicking returns a backend whose decryption panics.
 func panicking(t *testing.T, cause func()) *mcp.Backend {
 	t.Helper()
 	return newBackendWith(t, func(string, string, string) (string, error) {

@@ -19,44 +19,48 @@ import (
 	"parley/workers/internal/tool/redact"
 )
 
-var errAnswer = errors.New("the answer is not MCP's")
+var errAnswer = errors.New("the answer is not an MCP message")
 
 const (
-	askTimeout  = 15 * time.Second // of each request but a call
+	askTimeout  = 15 * time.Second // of each request except a call
 	callTimeout = 2 * time.Minute
 )
 
-// session is a session with one server, for one purpose.
+// session is a session with one server, for one listing or one call.
 type session struct {
 	*sdk.ClientSession
 
-	wire  *wire
-	hide  *redact.Redactor
-	close func()
+	wire     *wire
+	redactor *redact.Redactor
+	close    func()
 }
 
-// open begins a session, whose answers are read no longer than ctx lasts; protocol is the version that the server is
-// known to speak, "" when it is not known.
+// open starts a session. Its responses are read until ctx ends. protocol is the version that the
+// server is known to speak, or "".
 func (b *Backend) open(ctx context.Context, req tool.Request, server domain.MCPServer, protocol string) (*session, error) {
 	at, err := url.Parse(server.URL)
-	if err != nil { // which quotes the address
+	if err != nil { // the error quotes the address
 		return nil, &tool.Error{Message: "The address of the server is not valid.", NotSent: true, Err: errors.New("reading address")}
 	}
+
 	headers, err := b.headers(req, server)
 	if err != nil {
 		return nil, err
 	}
+
 	origin := originFor(at)
 	kept := b.client.HTTP(outbound.Options{Timeout: askTimeout, Origin: origin})
 	fresh := b.client.HTTP(outbound.Options{Timeout: callTimeout, Origin: origin, Fresh: true})
-	w := &wire{over: ctx, origin: origin, headers: headers, kept: kept.Transport, fresh: fresh.Transport}
-	hide := secretsFor(server, headers)
-	// Empty capabilities: neither models nor people nor files are offered. What the server asks for in an answer is not
-	// given by calling once more, which the library would do.
+	w := &wire{sessionCtx: ctx, origin: origin, headers: headers, kept: kept.Transport, fresh: fresh.Transport}
+	redactor := secretsFor(server, headers)
+	// Empty capabilities: the server is offered neither models nor people nor files. Requests of
+	// the server within a response are not answered by a second call, which is the library's
+	// default.
 	client := sdk.NewClient(&sdk.Implementation{Name: "parley", Version: "1"}, &sdk.ClientOptions{
 		Capabilities:   &sdk.ClientCapabilities{},
 		MultiRoundTrip: &sdk.MultiRoundTripOptions{Disabled: true},
 	})
+
 	connection, err := client.Connect(ctx, &sdk.StreamableClientTransport{
 		Endpoint:             server.URL,
 		HTTPClient:           &http.Client{Transport: w, CheckRedirect: stay},
@@ -65,17 +69,17 @@ func (b *Backend) open(ctx context.Context, req tool.Request, server domain.MCPS
 	}, &sdk.ClientSessionOptions{ProtocolVersion: protocol})
 	if err != nil {
 		kept.CloseIdleConnections()
-		return nil, w.explain(ctx, err, hide)
+		return nil, w.explain(ctx, err, redactor)
 	}
-	return &session{ClientSession: connection, wire: w, hide: hide, close: func() {
-		go func() { // nobody waits for a farewell; the library bounds it
+	return &session{ClientSession: connection, wire: w, redactor: redactor, close: func() {
+		go func() { // nothing waits for the session's end, which the library limits in time
 			_ = guard(ctx, connection.Close)
 			kept.CloseIdleConnections()
 		}()
 	}}, nil
 }
 
-// secretsFor knows what a server is told and the model must not be.
+// secretsFor returns a redactor for the secrets that a server receives and the model must not see.
 func secretsFor(server domain.MCPServer, headers map[string]string) *redact.Redactor {
 	var secrets redact.Secrets
 	secrets.Address(server.URL)
@@ -85,10 +89,10 @@ func secretsFor(server domain.MCPServer, headers map[string]string) *redact.Reda
 	return secrets.Redactor()
 }
 
-// stay keeps a client from following redirects: they are answers.
+// stay keeps a client from following redirects. They are returned as responses.
 func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// headers opens a server's header values.
+// headers decrypts a server's header values.
 func (b *Backend) headers(req tool.Request, server domain.MCPServer) (map[string]string, error) {
 	opened := make(map[string]string, len(server.Headers))
 	for name, sealed := range server.Headers {
@@ -101,7 +105,7 @@ func (b *Backend) headers(req tool.Request, server domain.MCPServer) (map[string
 	return opened, nil
 }
 
-// originFor names scheme, host and always the port of an address.
+// originFor returns the scheme, host and explicit port of an address.
 func originFor(at *url.URL) string {
 	port := at.Port()
 	switch {
@@ -114,50 +118,51 @@ func originFor(at *url.URL) string {
 	return at.Scheme + "://" + net.JoinHostPort(at.Hostname(), port)
 }
 
-// explain finds words for a session that did not come about or broke; nothing of a call has been sent.
-func (w *wire) explain(ctx context.Context, err error, hide *redact.Redactor) error {
+// explain converts the error of a session that failed before any call was sent.
+func (w *wire) explain(ctx context.Context, err error, redactor *redact.Redactor) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("speaking with server: %w", context.Cause(ctx))
 	}
-	trouble := w.lastTrouble()
-	told := &tool.Error{Message: "The server does not speak MCP as it should.", NotSent: true, Err: causeFor(trouble, err, hide)}
+
+	httpErr := w.lastHTTPErr()
+	public := &tool.Error{Message: "The server violates the MCP protocol.", NotSent: true, Err: causeFor(httpErr, err, redactor)}
 	var status statusError
 	switch {
-	case errors.As(trouble, &status):
-		told.Message = "The server " + status.words() + "."
-	case trouble != nil:
-		told.Message = outbound.AsError(trouble).Message
+	case errors.As(httpErr, &status):
+		public.Message = "The server " + status.words() + "."
+	case httpErr != nil:
+		public.Message = outbound.AsError(httpErr).Message
 	}
-	return told
+	return public
 }
 
-// causeFor keeps of what went wrong what no server has worded and no address is quoted in: the library's errors hold
-// both. trouble is HTTP's, err the library's.
-func causeFor(trouble, err error, hide *redact.Redactor) error {
+// causeFor returns the part of a failure that contains neither text of the server nor an address;
+// the library's errors contain both. trouble is the HTTP error, err the library's.
+func causeFor(httpErr, err error, redactor *redact.Redactor) error {
 	var status statusError
-	var answered *jsonrpc.Error
+	var rpcErr *jsonrpc.Error
 	switch {
-	case errors.As(trouble, &status) && errors.As(err, &answered):
-		return fmt.Errorf("JSON-RPC error %d: %w", answered.Code, status)
-	case errors.As(trouble, &status):
+	case errors.As(httpErr, &status) && errors.As(err, &rpcErr):
+		return fmt.Errorf("JSON-RPC error %d: %w", rpcErr.Code, status)
+	case errors.As(httpErr, &status):
 		return status
-	case trouble != nil:
-		told := outbound.AsError(trouble)
-		return hide.Err(cmp.Or(told.Err, error(told)))
-	case errors.As(err, &answered):
-		return fmt.Errorf("JSON-RPC error %d", answered.Code)
+	case httpErr != nil:
+		public := outbound.AsError(httpErr)
+		return redactor.Err(cmp.Or(public.Err, error(public)))
+	case errors.As(err, &rpcErr):
+		return fmt.Errorf("JSON-RPC error %d", rpcErr.Code)
 	default:
 		return errAnswer
 	}
 }
 
-// words says what a status means for whoever set the server up.
+// words describes a status for the person who configured the server.
 func (s statusError) words() string {
 	switch {
 	case s == http.StatusUnauthorized, s == http.StatusForbidden:
-		return fmt.Sprintf("refused the credentials (status %d)", int(s))
+		return fmt.Sprintf("rejected the credentials (status %d)", int(s))
 	case s < http.StatusBadRequest:
-		return fmt.Sprintf("redirects (status %d), which is not followed", int(s))
+		return fmt.Sprintf("redirects (status %d), which is not supported", int(s))
 	default:
 		return fmt.Sprintf("answered with status %d", int(s))
 	}

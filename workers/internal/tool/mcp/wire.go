@@ -14,7 +14,8 @@ import (
 	"parley/workers/internal/tool/redact"
 )
 
-// maxRequests bounds what a session asks of HTTP: a server can have its client answer as many requests as it sends.
+// maxRequests limits a session's HTTP requests. A server can make its client answer any number of
+// requests.
 const maxRequests = 100
 
 var (
@@ -22,49 +23,52 @@ var (
 	errRequests = errors.New("the session has made too many requests")
 )
 
-// wire carries the requests of one session.
+// wire is the HTTP transport of one session.
 type wire struct {
-	over    context.Context //nolint:containedctx // of the session: some requests have one that never ends
-	origin  string
-	headers map[string]string // unsealed; for the origin only
-	kept    http.RoundTripper // with connections that are used again
-	fresh   http.RoundTripper // with one connection for each request: for calls
-	made    atomic.Int64
+	sessionCtx context.Context //nolint:containedctx // the session's context, because some requests have one that never ends
+	origin     string
+	headers    map[string]string // decrypted; sent only to the origin
+	kept       http.RoundTripper // reuses connections
+	fresh      http.RoundTripper // one connection for each request; for calls
+	made       atomic.Int64
 
 	mu      sync.Mutex
-	trouble error // of the newest request, nil when it went well
+	httpErr error // error of the latest request; nil if it succeeded
 }
 
-// statusError is an answer whose status says that it is none.
+// statusError is a response with an error status.
 type statusError int
 
-// Error names the status.
+// Error returns the status as text.
 func (s statusError) Error() string { return fmt.Sprintf("status %d", int(s)) }
 
-// RoundTrip sends one request, as http.RoundTripper has it.
+// RoundTrip sends a request; see http.RoundTripper.
 func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	if w.made.Add(1) > maxRequests {
 		if req.Body != nil {
-			_ = req.Body.Close() // which a round trip always does
+			_ = req.Body.Close() // required of a RoundTripper
 		}
-		return nil, &outbound.Error{Message: "The server asked for too much.", Err: errRequests}
+		return nil, &outbound.Error{Message: "The server's requests exceeded the limit.", Err: errRequests}
 	}
+
 	method := methodFor(req)
 	ctx, release := w.bound(req, method)
+
 	out := req.Clone(ctx)
 	if originFor(out.URL) == w.origin {
 		for name, value := range w.headers {
-			if out.Header.Get(name) == "" { // the protocol's own stay as they are
+			if out.Header.Get(name) == "" { // headers set by the protocol are kept
 				out.Header.Set(name, value)
 			}
 		}
 	}
+
 	resp, err := w.send(out, method)
 	if err != nil {
 		release()
 		return nil, err
 	}
-	resp.Body = &released{resp.Body, release}
+	resp.Body = &releasingBody{resp.Body, release}
 	return resp, nil
 }
 
@@ -77,35 +81,37 @@ func (w *wire) send(req *http.Request, method string) (*http.Response, error) {
 	return resp, err
 }
 
-// bound gives the context of a request, which ends with the session; release is for when its answer was read. Only
-// farewells come after a session, and the library bounds them.
+// bound returns a request's context, which ends with the session. release is called when the
+// response has been read. Only final messages are sent after a session, and the library limits
+// their time.
 func (w *wire) bound(req *http.Request, method string) (ctx context.Context, release func()) {
 	if req.Method == http.MethodDelete || method == "notifications/cancelled" {
 		return req.Context(), func() {}
 	}
 	ctx, cancel := context.WithCancelCause(req.Context())
-	stop := context.AfterFunc(w.over, func() { cancel(context.Cause(w.over)) })
+	stop := context.AfterFunc(w.sessionCtx, func() { cancel(context.Cause(w.sessionCtx)) })
 	return ctx, func() {
 		stop()
 		cancel(nil)
 	}
 }
 
-// released is an answer that says when it was read.
-type released struct {
+// releasingBody is a response body that calls release when it is closed.
+type releasingBody struct {
 	io.ReadCloser
 
 	release func()
 }
 
-// Close ends the reading.
-func (r *released) Close() error {
+// Close closes the body.
+func (r *releasingBody) Close() error {
 	err := r.ReadCloser.Close()
 	r.release()
-	return err //nolint:wrapcheck // the body's own
+	return err //nolint:wrapcheck // the body's own error
 }
 
-// note remembers how the newest message to the server fared, for the library's errors do not tell.
+// note records the outcome of the latest message to the server, because the library's errors omit
+// it.
 func (w *wire) note(req *http.Request, resp *http.Response, err error) {
 	if req.Method != http.MethodPost {
 		return
@@ -115,16 +121,17 @@ func (w *wire) note(req *http.Request, resp *http.Response, err error) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.trouble = err
+	w.httpErr = err
 }
 
-func (w *wire) lastTrouble() error {
+func (w *wire) lastHTTPErr() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.trouble
+	return w.httpErr
 }
 
-// methodFor tells the request tools/call from others that may be made on its way, such as one that cancels it.
+// methodFor returns a message's method. It distinguishes tools/call from other requests of the
+// call, for example its cancellation.
 func methodFor(req *http.Request) string {
 	if req.Method != http.MethodPost || req.GetBody == nil {
 		return ""
@@ -150,24 +157,25 @@ func deliveryFor(req *http.Request) *delivery {
 	return d
 }
 
-// delivery is the one request tools/call of a call, and what became of it.
+// delivery is the tools/call request of a call, and its outcome.
 type delivery struct {
-	sending func(ctx context.Context) error // nil: nobody needs to know
-	key     string                          // "" none
-	hide    *redact.Redactor
+	sending  func(ctx context.Context) error // nil: the call is not in the effect ledger
+	key      string                          // effect key; "": none
+	redactor *redact.Redactor
 
 	mu     sync.Mutex
 	begun  bool
 	status int
-	err    error // why there was no answer, or no whole one
+	err    error // why there was no complete response
 }
 
-// send sends the request, unless it was sent before.
+// send sends the request. It fails if it was called before.
 func (d *delivery) send(through http.RoundTripper, req *http.Request) (*http.Response, error) {
 	if !d.begin() {
 		_ = req.Body.Close()
 		return nil, errTwice
 	}
+
 	ctx := req.Context()
 	if d.sending != nil {
 		ctx = outbound.WithSending(ctx, func(ctx context.Context) error {
@@ -177,15 +185,17 @@ func (d *delivery) send(through http.RoundTripper, req *http.Request) (*http.Res
 	if d.key != "" {
 		req.Header.Set("Idempotency-Key", d.key)
 	}
+
 	resp, err := through.RoundTrip(req.WithContext(ctx))
 	if err != nil {
 		d.fail(err)
-		return nil, err //nolint:wrapcheck // a round trip's error is the client's to wrap
+		return nil, err //nolint:wrapcheck // the HTTP client wraps a round trip's error
 	}
+
 	d.mu.Lock()
 	d.status = resp.StatusCode
 	d.mu.Unlock()
-	resp.Body = &watched{resp.Body, d}
+	resp.Body = &watchedBody{resp.Body, d}
 	return resp, nil
 }
 
@@ -205,18 +215,18 @@ func (d *delivery) fail(err error) {
 	}
 }
 
-// watched notes why reading an answer ended early.
-type watched struct {
+// watchedBody is a response body that records a read error.
+type watchedBody struct {
 	io.ReadCloser
 
 	of *delivery
 }
 
-// Read reads on.
-func (w *watched) Read(p []byte) (int, error) {
+// Read reads from the body.
+func (w *watchedBody) Read(p []byte) (int, error) {
 	n, err := w.ReadCloser.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
 		w.of.fail(err)
 	}
-	return n, err //nolint:wrapcheck // io.EOF must stay what it is
+	return n, err //nolint:wrapcheck // io.EOF must not be wrapped
 }

@@ -6,31 +6,34 @@ import (
 	"strings"
 )
 
-// leastForm is the length in bytes of the shortest text that a matcher finds.
-const leastForm = 4
+// minForm is the length in bytes of the shortest text that a matcher can find.
+const minForm = 4
 
-// matcher finds texts in others, whatever the case of ASCII letters. The zero value finds none.
+// matcher finds texts within other texts, ignoring the case of ASCII letters. The zero value finds
+// none.
 //
-// A text is looked up by its first four bytes, so that a search reads each byte once, however many texts there are.
+// It looks texts up by their first four bytes, so a search reads each byte once regardless of the
+// number of texts.
 type matcher struct {
-	byStart map[uint32][]string // folded texts, the longest first
-	starts  []bool              // by a hash of the first bytes: whether any text begins so
+	byStart map[uint32][]string // folded texts, longest first
+	starts  []bool              // indexed by a hash of the first bytes: whether any text begins with them
 }
 
 const startBits = 12
 
+// startHash returns the index of a text's first bytes in starts.
 func startHash(start uint32) uint32 { return start * 2654435761 >> (32 - startBits) }
 
-// newMatcher makes a matcher of texts; shorter ones than leastForm are left out.
+// newMatcher creates a matcher. It ignores texts shorter than minForm.
 func newMatcher(texts []string) matcher {
 	m := matcher{byStart: map[uint32][]string{}, starts: make([]bool, 1<<startBits)}
 	for _, text := range texts {
 		text = fold(text)
-		if len(text) < leastForm {
+		if len(text) < minForm {
 			continue
 		}
 		var start uint32
-		for i := range leastForm {
+		for i := range minForm {
 			start = start<<8 | uint32(text[i])
 		}
 		m.byStart[start] = append(m.byStart[start], text)
@@ -43,24 +46,27 @@ func newMatcher(texts []string) matcher {
 	return m
 }
 
-// replace puts instead in the place of each text that is found from left to right, the longest one first.
+// replace replaces each text found, from left to right and the longest first.
 func (m *matcher) replace(s, instead string) string {
-	if len(m.byStart) == 0 || len(s) < leastForm {
+	if len(m.byStart) == 0 || len(s) < minForm {
 		return s
 	}
+
 	var out strings.Builder
 	var start uint32
-	kept := 0 // up to where s is in out
+	kept := 0 // s up to here is in out
 	for i := 0; i < len(s); i++ {
 		start = start<<8 | uint32(folded(s[i]))
-		at := i - leastForm + 1
+		at := i - minForm + 1
 		if at < kept || !m.starts[startHash(start)] {
 			continue
 		}
+
 		n := m.matches(start, s[at:])
 		if n == 0 {
 			continue
 		}
+
 		out.WriteString(s[kept:at])
 		out.WriteString(instead)
 		kept = at + n
@@ -73,7 +79,7 @@ func (m *matcher) replace(s, instead string) string {
 	return out.String()
 }
 
-// matches gives the length of the longest text that s begins with; 0 if there is none.
+// matches returns the length of the longest text that s begins with, or 0.
 func (m *matcher) matches(start uint32, s string) int {
 	for _, text := range m.byStart[start] {
 		if len(text) <= len(s) && equalFolded(s, text) {
@@ -83,7 +89,7 @@ func (m *matcher) matches(start uint32, s string) int {
 	return 0
 }
 
-// begun gives how much of the end of s may be the beginning of a text.
+// begun returns the length of the longest suffix of s that may be the start of a text.
 func (m *matcher) begun(s string) int {
 	longest := 0
 	for _, same := range m.byStart {
@@ -98,7 +104,7 @@ func (m *matcher) begun(s string) int {
 	return longest
 }
 
-// equalFolded reports whether s begins with a folded text that is no longer.
+// equalFolded reports whether s begins with a folded text. s must be at least as long.
 func equalFolded(s, text string) bool {
 	for i := range len(text) {
 		if folded(s[i]) != text[i] {

@@ -39,7 +39,8 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// Whoever is given a secret may send it back encoded, by itself or within a longer text, and in another case.
+// A receiver of a secret may send it back encoded, alone or within a longer text, and in another
+// case.
 func TestEncodedSecrets(t *testing.T) {
 	t.Parallel()
 	for _, secret := range []string{"s3cret", "sk-Live_4711>>??abc", "pässwörd/+=x"} {
@@ -54,7 +55,7 @@ func TestEncodedSecrets(t *testing.T) {
 				"hex": hex.EncodeToString(plain), "upper hex": strings.ToUpper(hex.EncodeToString(plain)),
 			} {
 				got := r.Text("got " + encoded + ".")
-				// What is left is at most one character at each end, of those that a neighbour shares.
+				// At most one character remains at each end, which a neighbour shares.
 				left := strings.Replace(got, "***", "", 1)
 				limit := len(encoded) - (4*len(secret)-3)/3 + 2 + len("got .")
 				if !strings.Contains(got, "***") || len(left) > limit {
@@ -159,7 +160,7 @@ func TestNoSecrets(t *testing.T) {
 	}
 }
 
-// ones is what a megabyte of [1,1,…] is read as.
+// ones returns the parsed value of a megabyte of [1,1,…].
 func ones(n int) []any {
 	list := make([]any, n)
 	for i := range list {
@@ -195,7 +196,7 @@ func TestManySecretsAndValuesTakeLittleTime(t *testing.T) {
 			}
 			least = min(least, time.Since(begun))
 		}
-		if least > testkit.Within(400*time.Millisecond) { // it is some ten, and was seconds when each value was searched for each secret
+		if least > testkit.Within(400*time.Millisecond) { // about ten when idle; seconds if each value were searched for each secret
 			t.Errorf("%s: %v", name, least)
 		}
 	}

@@ -11,17 +11,17 @@ import (
 
 const (
 	hidden    = "***"
-	maxValues = 600_000 // inside of one value of JSON
-	lookEvery = 1 << 12 // values, between two looks at whether the result is still wanted
+	maxValues = 600_000 // values within one JSON value
+	lookEvery = 1 << 12 // values between two checks of the context
 )
 
-// ErrTooMany says that a value of JSON has too many parts to look at.
+// ErrTooMany means that a JSON value has too many parts to examine.
 var ErrTooMany = errors.New("the value has too many parts")
 
-// Redactor takes secrets out; safe for concurrent use. The nil one knows none.
+// Redactor removes secrets. It is safe for concurrent use. A nil Redactor removes nothing.
 type Redactor struct {
 	forms   matcher
-	numbers bool // one of them may be found in a number
+	numbers bool // a secret may occur within a number
 }
 
 func newRedactor(forms []string) *Redactor {
@@ -32,7 +32,7 @@ func newRedactor(forms []string) *Redactor {
 	return r
 }
 
-// Text gives a text without secrets, and without what no database keeps.
+// Text returns a text without secrets, invalid UTF-8 and NUL characters, which no database stores.
 func (r *Redactor) Text(s string) string {
 	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "")
 	if r == nil {
@@ -41,17 +41,17 @@ func (r *Redactor) Text(s string) string {
 	return r.forms.replace(s, hidden)
 }
 
-// Broken gives a text like Text does that was cut off somewhere, which may be in the middle of a secret.
+// Broken is Text for a truncated text. It also removes a secret's start at the end.
 func (r *Redactor) Broken(s string) string {
-	s = strings.TrimRight(r.Text(s), "\uFFFD") // half a character
+	s = strings.TrimRight(r.Text(s), "\uFFFD") // a partial character
 	if r == nil {
 		return s
 	}
 	return s[:len(s)-r.forms.begun(s)]
 }
 
-// Value does to all that a value of JSON holds what Text does to a text; lists are changed in place. It fails when there
-// is too much of it, or when ctx ends.
+// Value applies Text to all strings of a JSON value. It changes lists in place. It fails if there
+// are too many values, or when ctx ends.
 func (r *Redactor) Value(ctx context.Context, v any) (any, error) {
 	w := walk{r: r}
 	v = w.value(ctx, v)
@@ -61,13 +61,14 @@ func (r *Redactor) Value(ctx context.Context, v any) (any, error) {
 	return v, nil
 }
 
-// walk is one way through a value.
+// walk is one traversal of a value.
 type walk struct {
 	r    *Redactor
 	seen int
 	err  error
 }
 
+// value returns v without secrets, or nil if the traversal has ended.
 func (w *walk) value(ctx context.Context, v any) any {
 	if w.over(ctx) {
 		return nil
@@ -93,7 +94,8 @@ func (w *walk) value(ctx context.Context, v any) any {
 	}
 }
 
-// Number gives a number, json.Number or float64, as it is unless a secret stands in its digits, and anything else.
+// Number returns a json.Number or float64 unchanged unless its digits contain a secret, and any
+// other value unchanged.
 func (r *Redactor) Number(v any) any {
 	if r == nil || !r.numbers {
 		return v
@@ -111,7 +113,7 @@ func (r *Redactor) Number(v any) any {
 	return v
 }
 
-// over reports whether the walk has come to an end before its time.
+// over reports whether the traversal must stop early.
 func (w *walk) over(ctx context.Context) bool {
 	if w.err == nil && w.seen%lookEvery == 0 && ctx.Err() != nil {
 		w.err = context.Cause(ctx)
@@ -122,22 +124,23 @@ func (w *walk) over(ctx context.Context) bool {
 	return w.err != nil
 }
 
-// Err gives an error whose text holds no secret. What it is can still be asked with errors.Is, what it was made of not.
+// Err returns an error whose text contains no secret. errors.Is still works; errors.As and Unwrap
+// do not reach the cause.
 func (r *Redactor) Err(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &silenced{text: r.Text(err.Error()), err: err}
+	return &redactedError{text: r.Text(err.Error()), err: err}
 }
 
-// silenced is an error that does not show its cause.
-type silenced struct {
+// redactedError is an error that hides its cause.
+type redactedError struct {
 	text string
 	err  error
 }
 
-// Error gives the text without secrets.
-func (s *silenced) Error() string { return s.text }
+// Error returns the text without secrets.
+func (s *redactedError) Error() string { return s.text }
 
-// Is is for errors.Is.
-func (s *silenced) Is(target error) bool { return errors.Is(s.err, target) }
+// Is implements errors.Is.
+func (s *redactedError) Is(target error) bool { return errors.Is(s.err, target) }

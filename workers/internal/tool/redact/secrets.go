@@ -1,7 +1,7 @@
-// Package redact takes an organization's secrets out of what others answer: a server that is given a key may send it
-// back, and then it must reach neither the model nor a log.
+// Package redact removes an organization's secrets from the responses of others. A server that
+// receives a key may send it back; the key must reach neither the model nor a log.
 //
-//	Secrets (headers, addresses, keys of one call) ─► Redactor ─► texts, values of JSON, causes of errors
+//	Secrets (headers, addresses, keys of one call) ─► Redactor ─► texts, JSON values, causes of errors
 package redact
 
 import (
@@ -16,20 +16,20 @@ import (
 )
 
 const (
-	leastSecret = 6  // bytes that a text must have to be taken out wherever it occurs: shorter ones occur by chance
-	leastKey    = 16 // characters of a part of an address that is taken for a key by its looks
+	minSecret = 6  // minimum length in bytes of a secret; shorter texts occur by chance
+	minKey    = 16 // minimum length in characters of a part of an address that is treated as a key because of its form
 )
 
-// secretName is how values in a query are called that are meant to be kept.
+// secretName matches the names of query parameters whose values are secret.
 var secretName = regexp.MustCompile(`(?i)(key|token|secret|password|passwd|pwd|sig|signature|auth|authorization|credentials?|jwt)$`)
 
-// Secrets gathers what must not be shown; the zero value has none.
+// Secrets collects secrets. The zero value has none.
 type Secrets struct{ forms []string }
 
-// Header adds what the value of a header may give away; name is the canonical one.
+// Header adds the secrets in a header's value. name is canonical.
 func (s *Secrets) Header(name, value string) {
 	switch name {
-	case "Accept", "Accept-Language", "Content-Type", "User-Agent": // which are no secrets, and whose values are common words
+	case "Accept", "Accept-Language", "Content-Type", "User-Agent": // not secret, and their values are common words
 		return
 	}
 	s.Add(value)
@@ -47,10 +47,11 @@ func (s *Secrets) Header(name, value string) {
 	}
 }
 
-// Address adds the keys that an address holds: most of it is not secret and made of common words, so that names and
-// looks decide. What has a variable of a template in it is none.
+// Address adds the keys within an address. Most of an address is common words, so names and form
+// decide which parts are keys. Parts with a template variable are ignored.
 func (s *Secrets) Address(address string) {
 	address, _, _ = strings.Cut(address, "#")
+
 	rest, query, _ := strings.Cut(address, "?")
 	for pair := range strings.SplitSeq(query, "&") {
 		name, value, _ := strings.Cut(pair, "=")
@@ -62,12 +63,14 @@ func (s *Secrets) Address(address string) {
 			s.Add(value, plain)
 		}
 	}
+
 	_, rest, _ = strings.Cut(rest, "://")
 	authority, path, _ := strings.Cut(rest, "/")
 	if user, _, found := strings.Cut(authority, "@"); found {
 		_, password, _ := strings.Cut(user, ":")
 		s.Add(user, password)
 	}
+
 	for segment := range strings.SplitSeq(path, "/") {
 		if plain, err := url.PathUnescape(segment); err == nil && isKey(plain) && !strings.ContainsAny(segment, "{}") {
 			s.Add(segment, plain)
@@ -75,23 +78,24 @@ func (s *Secrets) Address(address string) {
 	}
 }
 
-// isKey reports whether a text looks as if it were made by a machine: long, and not of words and numbers.
+// isKey reports whether a text looks generated: long, and with a part that mixes letters and
+// digits.
 func isKey(text string) bool {
-	if len(text) < leastKey {
+	if len(text) < minKey {
 		return false
 	}
 	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return strings.ContainsRune("-_. ", r) }) {
-		if len(word) >= leastKey/2 && strings.ContainsFunc(word, unicode.IsDigit) && strings.ContainsFunc(word, unicode.IsLetter) {
+		if len(word) >= minKey/2 && strings.ContainsFunc(word, unicode.IsDigit) && strings.ContainsFunc(word, unicode.IsLetter) {
 			return true
 		}
 	}
 	return false
 }
 
-// Add adds texts, and the forms that they take inside of JSON and addresses, in hexadecimal digits and in base64.
+// Add adds texts and their encodings in JSON, addresses, hexadecimal and base64.
 func (s *Secrets) Add(texts ...string) {
 	for _, text := range texts {
-		if len(text) < leastSecret {
+		if len(text) < minSecret {
 			continue
 		}
 		s.forms = append(s.forms, text, url.QueryEscape(text), url.PathEscape(text), hex.EncodeToString([]byte(text)))
@@ -108,10 +112,11 @@ func (s *Secrets) Add(texts ...string) {
 	}
 }
 
-// base64Forms gives what a text looks like inside of a longer one's base64, in both alphabets. There is a form for each alignment: the
-// bytes before the text are a multiple of three, or one or two more. The characters that also hold bits of a neighbour are left out.
+// base64Forms returns the forms of a text within the base64 of a longer text, in both alphabets.
+// There is one form for each alignment of the text to three bytes. Characters that also encode bits
+// of a neighbour are left out.
 func base64Forms(text string) []string {
-	const bits = 6 // of a character
+	const bits = 6 // bits of a character
 	var out []string
 	for before := range 3 {
 		padded := append(make([]byte, before), text...)
@@ -121,5 +126,5 @@ func base64Forms(text string) []string {
 	return out
 }
 
-// Redactor gives what takes the secrets out that were added so far.
+// Redactor returns a redactor for the secrets added so far.
 func (s *Secrets) Redactor() *Redactor { return newRedactor(s.forms) }

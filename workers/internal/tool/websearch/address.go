@@ -9,7 +9,8 @@ import (
 
 const maxURL = 2000 // bytes
 
-// webURL parses the address of a page as it came from outside.
+// webURL parses and normalizes the untrusted address of a page. It rejects addresses that are not
+// http or https or contain invisible characters.
 func webURL(raw string) (*url.URL, bool) {
 	u, err := url.Parse(strings.TrimSpace(raw))
 	if err != nil || u.Hostname() == "" || u.Opaque != "" {
@@ -20,13 +21,13 @@ func webURL(raw string) (*url.URL, bool) {
 		return nil, false
 	}
 	u.User = nil
-	if s := u.String(); len(s) > maxURL || line(s) != s || line(u.Host) != u.Host { // nothing in it that a reader would not see
+	if s := u.String(); len(s) > maxURL || line(s) != s || line(u.Host) != u.Host { // contains characters that a reader would not see
 		return nil, false
 	}
 	return u, true
 }
 
-// samePage gives pages that differ only in how they are named the same name.
+// samePage returns a key that is equal for addresses of the same page.
 func samePage(u *url.URL) string {
 	host := strings.TrimPrefix(u.Hostname(), "www.")
 	if port := u.Port(); port != "" && port != "80" && port != "443" {
@@ -35,17 +36,17 @@ func samePage(u *url.URL) string {
 	return host + strings.TrimRight(u.EscapedPath(), "/") + "?" + u.RawQuery
 }
 
-// endpoint parses a provider's address out of the settings.
+// endpoint parses a provider's address from the settings.
 func endpoint(name, raw string) (*url.URL, error) {
 	u, ok := webURL(raw)
 	if !ok {
-		return nil, fmt.Errorf("setting %s: an http or https address is needed", name)
+		return nil, fmt.Errorf("setting %s: must be an http or https address", name)
 	}
 	u.RawQuery, u.Fragment = "", ""
 	return u, nil
 }
 
-// origin names where an address's requests go: the scheme, the host and always the port.
+// origin returns an address's scheme, host and explicit port.
 func origin(u *url.URL) (at, hostPort string) {
 	port := u.Port()
 	switch {

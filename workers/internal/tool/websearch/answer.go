@@ -12,7 +12,7 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// output is what a model is told besides the sources.
+// output is the model's view of the results, in addition to the sources.
 type output struct {
 	Query   string   `json:"query"`
 	Results []result `json:"results"`
@@ -24,12 +24,13 @@ type result struct {
 	Snippet string `json:"snippet"`
 }
 
-const maxSnippet = 500 // characters in the output; all of it can be a source
+const maxSnippet = 500 // characters in the output; the source may contain all of it
 
-// answer keeps what was read and makes the call's result of it. Where a page could not be read, what the provider told
-// of it is the text, so that a citation opens what was read in any case.
+// answer stores the texts read and builds the call's result. If a page could not be read, the
+// provider's snippet is its text, so every citation can be opened.
 func (b *Backend) answer(ctx context.Context, req tool.Request, query string, hits []hit, pages []*page) (tool.Result, error) {
 	out := output{Query: query, Results: make([]result, 0, len(hits))}
+
 	var sources []domain.Citation
 	kept := map[string]bool{}
 	for i, h := range hits {
@@ -38,16 +39,17 @@ func (b *Backend) answer(ctx context.Context, req tool.Request, query string, hi
 			p = &page{url: h.url, text: h.snippet}
 			p.finish("")
 		}
-		p.title = or(p.title, h.title)
+		p.title = orDefault(p.title, h.title)
 		out.Results = append(out.Results, result{Title: p.title, URL: p.url, Snippet: cutRunes(h.snippet, maxSnippet)})
 		if p.text == "" {
 			continue
 		}
+
 		id, err := keep(ctx, req, p)
 		if err != nil {
 			return tool.Result{}, err
 		}
-		if kept[id] { // the same text at another address
+		if kept[id] { // the same text under another address
 			continue
 		}
 		kept[id] = true
@@ -55,6 +57,7 @@ func (b *Backend) answer(ctx context.Context, req tool.Request, query string, hi
 			sources = append(sources, domain.Citation{Type: "web", Title: p.title, URL: p.url, CitedText: passage, SourceID: &id})
 		}
 	}
+
 	raw, err := json.Marshal(out)
 	if err != nil {
 		return tool.Result{}, fmt.Errorf("encoding results: %w", err)
@@ -62,6 +65,7 @@ func (b *Backend) answer(ctx context.Context, req tool.Request, query string, hi
 	return tool.Result{Output: raw, Sources: sources}, nil
 }
 
+// keep stores a page's text and returns its source id.
 func keep(ctx context.Context, req tool.Request, p *page) (string, error) {
 	id, err := req.Keep(ctx, domain.Source{
 		URL: p.url, Title: p.title, Language: p.language, Text: p.text,
@@ -75,6 +79,6 @@ func keep(ctx context.Context, req tool.Request, p *page) (string, error) {
 	case errors.Is(err, tool.ErrStale):
 		return "", fmt.Errorf("keeping source: %w", err)
 	default:
-		return "", &tool.Error{Message: "What was read could not be kept.", Retryable: true, Err: fmt.Errorf("keeping source: %w", err)}
+		return "", &tool.Error{Message: "The pages could not be stored.", Retryable: true, Err: fmt.Errorf("keeping source: %w", err)}
 	}
 }

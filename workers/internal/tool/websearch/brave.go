@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// braveWords is how many words Brave takes in a query.
+// braveWords is the maximum number of words in a query to Brave.
 const braveWords = 50
 
-// brave asks Brave's web search.
+// brave is the client of Brave's web search.
 type brave struct {
 	api
 	at  *url.URL
@@ -31,13 +31,15 @@ func (b brave) search(ctx context.Context, query string) ([]hit, error) {
 	if words := strings.Fields(query); len(words) > braveWords {
 		query = strings.Join(words[:braveWords], " ")
 	}
+
 	params := url.Values{
-		"q": {query}, "count": {strconv.Itoa(wanted)}, "result_filter": {"web"}, "text_decorations": {"false"},
+		"q": {query}, "count": {strconv.Itoa(maxHits)}, "result_filter": {"web"}, "text_decorations": {"false"},
 	}
 	header := http.Header{"X-Subscription-Token": {b.key}}
 	if err := b.get(ctx, b.at.JoinPath("res/v1/web/search"), params, header, &answer); err != nil {
 		return nil, err
 	}
+
 	hits := make([]hit, 0, len(answer.Web.Results))
 	for _, r := range answer.Web.Results {
 		hits = append(hits, hit{title: markupLine(r.Title), url: r.URL, snippet: markupLine(r.Description)})

@@ -21,14 +21,14 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// shelf keeps what a call reads, as the store does: by text.
-type shelf struct {
+// fakeSources stores texts by content, like the real store.
+type fakeSources struct {
 	mu   sync.Mutex
 	kept map[string]domain.Source
 	err  error
 }
 
-func (s *shelf) keep(_ context.Context, source domain.Source) (string, error) {
+func (s *fakeSources) keep(_ context.Context, source domain.Source) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err != nil {
@@ -42,7 +42,7 @@ func (s *shelf) keep(_ context.Context, source domain.Source) (string, error) {
 	return id, nil
 }
 
-func request(s *shelf, query string) tool.Request {
+func request(s *fakeSources, query string) tool.Request {
 	arguments, err := json.Marshal(map[string]string{"query": query})
 	if err != nil {
 		panic(err)
@@ -50,8 +50,8 @@ func request(s *shelf, query string) tool.Request {
 	return tool.Request{Call: tool.Call{ID: "c1", Name: "webSearch", Arguments: arguments}, Keep: s.keep}
 }
 
-// web is a search engine and the pages that it finds; the engine is SearXNG.
-func web(t *testing.T, pages http.Handler, paths ...string) (*Backend, *httptest.Server) {
+// newWeb returns a backend with a SearXNG engine and the pages that it finds.
+func newWeb(t *testing.T, pages http.Handler, paths ...string) (*Backend, *httptest.Server) {
 	t.Helper()
 	site := httptest.NewServer(pages)
 	t.Cleanup(site.Close)
@@ -64,7 +64,7 @@ func web(t *testing.T, pages http.Handler, paths ...string) (*Backend, *httptest
 			t.Error(err)
 		}
 	})
-	b, err := New(Config{SearxngURL: engine.URL}, outside(t, site))
+	b, err := New(Config{SearxngURL: engine.URL}, loopbackClient(t, site))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,10 +78,10 @@ func pageFor(contentType, body string) http.HandlerFunc {
 	}
 }
 
-// search makes a call and checks what holds of every result.
-func search(t *testing.T, b *Backend, query string) (output, []domain.Citation, *shelf) {
+// search makes a call and checks the invariants of every result.
+func search(t *testing.T, b *Backend, query string) (output, []domain.Citation, *fakeSources) {
 	t.Helper()
-	var s shelf
+	var s fakeSources
 	result, err := b.Call(t.Context(), request(&s, query))
 	if err != nil {
 		t.Fatal(err)
@@ -119,7 +119,7 @@ func TestCall(t *testing.T) {
 	mux.HandleFunc("/nile", pageFor("text/html", testdata(t, "nile.ar.html")))
 	mux.HandleFunc("/notes.txt", pageFor("text/plain; charset=utf-8", "Notes 🎉\n\nThe Elm is a river."))
 	mux.HandleFunc("/sixth", func(http.ResponseWriter, *http.Request) { t.Error("a sixth page was read") })
-	b, site := web(t, mux, "/news", "/river", "/turm", "/nile", "/notes.txt", "/sixth")
+	b, site := newWeb(t, mux, "/news", "/river", "/turm", "/nile", "/notes.txt", "/sixth")
 	if b.Kind() != "webSearch" {
 		t.Error(b.Kind())
 	}
@@ -182,9 +182,9 @@ func TestUnreadablePagesGiveTheirSnippets(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b, site := web(t, handler, "/page")
+			b, site := newWeb(t, handler, "/page")
 			if name == "stalled" {
-				b.reading = 100 * time.Millisecond
+				b.readTime = 100 * time.Millisecond
 			}
 			out, sources, kept := search(t, b, "anything")
 			if len(out.Results) != 1 || len(sources) != 1 || sources[0].CitedText != "Snippet of /page" || sources[0].Title != "Result /page" || sources[0].URL != site.URL+"/page" {
@@ -206,14 +206,14 @@ func TestRedirectsAreFollowed(t *testing.T) {
 	mux.Handle("/4", http.RedirectHandler("/3", http.StatusFound))
 	mux.HandleFunc("/0", func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet || r.Header.Get("Cookie") != "" || r.Header.Get("Authorization") != "" || r.Header.Get("X-Subscription-Token") != "" {
-			t.Errorf("page was asked for with %s %v", r.Method, r.Header)
+			t.Errorf("the page was requested with %s %v", r.Method, r.Header)
 		}
 		pageFor("text/html", "<title>Zero</title><p>Where it led.")(w, r)
 	})
-	b, site := web(t, mux, "/3", "/4", "/1")
+	b, site := newWeb(t, mux, "/3", "/4", "/1")
 	out, sources, _ := search(t, b, "anything")
 	if len(sources) != 2 || sources[0].CitedText != "Where it led." || sources[0].URL != site.URL+"/0" || sources[1].CitedText != "Snippet of /4" {
-		t.Errorf("got %+v", sources) // the third has the first one's text
+		t.Errorf("got %+v", sources) // the third page has the first one's text
 	}
 	if len(out.Results) != 3 || out.Results[0].Title != "Zero" || out.Results[0].URL != site.URL+"/0" {
 		t.Errorf("got %+v", out)
@@ -224,9 +224,9 @@ func TestPagesAreReadTogether(t *testing.T) {
 	t.Parallel()
 	var all sync.WaitGroup
 	all.Add(maxResults)
-	b, _ := web(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	b, _ := newWeb(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		all.Done()
-		all.Wait() // ends when all of them are asked for
+		all.Wait() // returns when all pages have been requested
 		pageFor("text/html", "<p>Page "+r.URL.Path)(w, r)
 	}), "/1", "/2", "/3", "/4", "/5")
 	_, sources, _ := search(t, b, "page")
@@ -237,7 +237,7 @@ func TestPagesAreReadTogether(t *testing.T) {
 
 func TestLargePagesAreReadInPart(t *testing.T) {
 	t.Parallel()
-	b, _ := web(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	b, _ := newWeb(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain")
 		for range 3 << 10 {
 			if _, err := io.WriteString(w, strings.Repeat("Words of a page.\n", 60)); err != nil {
@@ -251,7 +251,8 @@ func TestLargePagesAreReadInPart(t *testing.T) {
 	}
 }
 
-// TestProviderIsNoPage: that the operator's search engine may be reached does not let its results lead to it.
+// TestProviderIsNoPage: results must not lead to the operator's search engine, although the
+// provider's client may reach it.
 func TestProviderIsNoPage(t *testing.T) {
 	t.Parallel()
 	var asked []string
@@ -260,7 +261,7 @@ func TestProviderIsNoPage(t *testing.T) {
 		asked = append(asked, r.URL.Path)
 		fmt.Fprintf(w, `{"results":[{"url":"%s/admin","title":"Admin","content":"A snippet."}]}`, engine.URL)
 	})
-	b, err := New(Config{SearxngURL: engine.URL}, outside(t))
+	b, err := New(Config{SearxngURL: engine.URL}, loopbackClient(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -272,8 +273,8 @@ func TestProviderIsNoPage(t *testing.T) {
 
 func TestNothingFound(t *testing.T) {
 	t.Parallel()
-	b, _ := web(t, http.NotFoundHandler())
-	var s shelf
+	b, _ := newWeb(t, http.NotFoundHandler())
+	var s fakeSources
 	result, err := b.Call(t.Context(), request(&s, "x"))
 	if err != nil || string(result.Output) != `{"query":"x","results":[]}` || len(result.Sources) != 0 {
 		t.Errorf("got %s, %+v, %v", result.Output, result.Sources, err)
@@ -282,15 +283,15 @@ func TestNothingFound(t *testing.T) {
 
 func TestArguments(t *testing.T) {
 	t.Parallel()
-	b, _ := web(t, http.NotFoundHandler())
+	b, _ := newWeb(t, http.NotFoundHandler())
 	for _, arguments := range []string{``, `null`, `[]`, `{}`, `{"query":7}`, `{"query":""}`, `{"query":" \u200b "}`, `{"query":"` + strings.Repeat("长", 401) + `"}`} {
 		var public *tool.Error
-		_, err := b.Call(t.Context(), tool.Request{Call: tool.Call{Arguments: json.RawMessage(arguments)}, Keep: (&shelf{}).keep})
+		_, err := b.Call(t.Context(), tool.Request{Call: tool.Call{Arguments: json.RawMessage(arguments)}, Keep: (&fakeSources{}).keep})
 		if !errors.As(err, &public) || public.Retryable {
 			t.Errorf("%.30s: got %v", arguments, err)
 		}
 	}
-	var s shelf
+	var s fakeSources
 	if _, err := b.Call(t.Context(), request(&s, strings.Repeat("长", 400))); err != nil {
 		t.Error(err)
 	}
@@ -298,12 +299,12 @@ func TestArguments(t *testing.T) {
 
 func TestKeepingFails(t *testing.T) {
 	t.Parallel()
-	b, _ := web(t, pageFor("text/html", "<p>Words."), "/page")
-	if _, err := b.Call(t.Context(), request(&shelf{err: tool.ErrStale}, "x")); !errors.Is(err, tool.ErrStale) {
+	b, _ := newWeb(t, pageFor("text/html", "<p>Words."), "/page")
+	if _, err := b.Call(t.Context(), request(&fakeSources{err: tool.ErrStale}, "x")); !errors.Is(err, tool.ErrStale) {
 		t.Errorf("stale: got %v", err)
 	}
 	var public *tool.Error
-	if _, err := b.Call(t.Context(), request(&shelf{err: errors.New("database is away")}, "x")); !errors.As(err, &public) || !public.Retryable || strings.Contains(public.Message, "database") {
+	if _, err := b.Call(t.Context(), request(&fakeSources{err: errors.New("database is away")}, "x")); !errors.As(err, &public) || !public.Retryable || strings.Contains(public.Message, "database") {
 		t.Errorf("broken: got %v", err)
 	}
 }
@@ -322,17 +323,17 @@ func (specTool) Spec() tool.Spec { return Spec() }
 
 func (specTool) Call(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, nil }
 
-// roundTrip is a client's transport as a function.
+// roundTrip adapts a function to http.RoundTripper.
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// readsAs is a body as a function.
+// readsAs adapts a function to a response body.
 type readsAs func([]byte) (int, error)
 
 func (f readsAs) Read(p []byte) (int, error) { return f(p) }
 
-// textFor gives a client to whom every page is plain text, with a body that reads so.
+// textFor returns a client for which every page is plain text with this body.
 func textFor(read readsAs) *http.Client {
 	return &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
 		header := http.Header{"Content-Type": {"text/plain"}}
@@ -340,36 +341,36 @@ func textFor(read readsAs) *http.Client {
 	})}
 }
 
-// TestAPanicOfAPage: a page is read in a goroutine of its own, and what panics there ends no more than that page.
+// TestAPanicOfAPage: a panic while a page is parsed only loses that page.
 func TestAPanicOfAPage(t *testing.T) {
 	t.Parallel()
-	b, _ := web(t, http.NotFoundHandler(), "/1", "/2", "/3")
+	b, _ := newWeb(t, http.NotFoundHandler(), "/1", "/2", "/3")
 	b.pages.client = textFor(func([]byte) (int, error) { panic("a page made for that") })
-	b.pages.bodies, b.pages.places = make(chan struct{}, 1), make(chan struct{}, 1) // each is given back
+	b.pages.bodies, b.pages.slots = make(chan struct{}, 1), make(chan struct{}, 1) // both slots are released
 	_, sources, _ := search(t, b, "anything")
 	if len(sources) != 3 || sources[2].CitedText != "Snippet of /3" {
 		t.Errorf("got %+v", sources)
 	}
 }
 
-// TestBodiesAreBounded: no more pages are read at a time than may be held, while all are asked for; a slow host's page takes
-// no place from those that are there.
+// TestBodiesAreBounded: the number of pages in memory is limited, although all are requested. A
+// page from a slow host takes no slot from pages that have arrived.
 func TestBodiesAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		begun, goOn := make(chan struct{}, maxResults), make(chan struct{})
-		r := &reader{bodies: make(chan struct{}, 2), places: make(chan struct{}, 1), client: textFor(func(p []byte) (int, error) {
+		r := &reader{bodies: make(chan struct{}, 2), slots: make(chan struct{}, 1), client: textFor(func(p []byte) (int, error) {
 			begun <- struct{}{}
 			<-goOn
 			return copy(p, "Words."), io.EOF
 		})}
-		b := &Backend{pages: r, reading: time.Minute}
+		b := &Backend{pages: r, readTime: time.Minute}
 		hits := slices.Repeat([]hit{{url: "https://a.example/"}}, maxResults)
 		pages := make(chan []*page)
 		go func() { pages <- b.read(t.Context(), hits) }()
 		synctest.Wait()
-		if len(begun) != 2 || len(r.bodies) != 2 || len(r.places) != 0 {
-			t.Errorf("%d bodies are read; %d are held, %d taken apart", len(begun), len(r.bodies), len(r.places))
+		if len(begun) != 2 || len(r.bodies) != 2 || len(r.slots) != 0 {
+			t.Errorf("%d bodies are read; %d are held, %d taken apart", len(begun), len(r.bodies), len(r.slots))
 		}
 		close(goOn)
 		for i, p := range <-pages {
@@ -377,21 +378,21 @@ func TestBodiesAreBounded(t *testing.T) {
 				t.Errorf("%d is %+v", i, p)
 			}
 		}
-		if len(r.bodies) != 0 || len(r.places) != 0 {
-			t.Error("not all is given back")
+		if len(r.bodies) != 0 || len(r.slots) != 0 {
+			t.Error("not all slots were released")
 		}
 	})
 }
 
-// TestWaitingForABody ends with the time for reading.
+// TestWaitingForABody: the wait for a slot ends with the reading time.
 func TestWaitingForABody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := &reader{bodies: make(chan struct{}), places: make(chan struct{}, 1), client: textFor(func([]byte) (int, error) {
+		r := &reader{bodies: make(chan struct{}), slots: make(chan struct{}, 1), client: textFor(func([]byte) (int, error) {
 			t.Error("a body was read")
 			return 0, io.EOF
 		})}
-		b := &Backend{pages: r, reading: time.Second}
+		b := &Backend{pages: r, readTime: time.Second}
 		if pages := b.read(t.Context(), []hit{{url: "https://a.example/"}}); pages[0] != nil {
 			t.Errorf("got %+v", pages[0])
 		}

@@ -11,17 +11,18 @@ import (
 
 const maxLine = 2000 // characters of a title or snippet
 
-// seen leaves out of a text what its reader would not see: control characters, zero-width and bidirectional ones,
-// tags and fillers, in which instructions can be hidden from whoever looks the source up. Tabs and newlines stay.
-// Joiners stay where they shape what is seen: in emoji, and between letters of scripts that join.
-func seen(s string) string {
+// visible removes characters that a reader would not see: control, zero-width and bidirectional
+// characters, tags and fillers. Instructions to a model could be hidden in them. Tabs and newlines
+// stay. Joiners stay where they change the appearance: in emoji, and between letters of scripts
+// that join.
+func visible(s string) string {
 	if plain(s) {
 		return s
 	}
 	runes := []rune(strings.ToValidUTF8(s, "\uFFFD"))
 	var b strings.Builder
 	b.Grow(len(s))
-	last := rune(-1) // written
+	last := rune(-1) // last rune written
 	for i, r := range runes {
 		switch {
 		case r == '\u2028', r == '\u2029', r == '\u0085', r == '\v', r == '\f':
@@ -30,11 +31,11 @@ func seen(s string) string {
 			if i+1 >= len(runes) || !joins(r, last, runes[i+1]) {
 				continue
 			}
-		case r == '\uFE0F', r == '\uFE0E': // how an emoji looks; more than one in a row carries hidden data
+		case r == '\uFE0F', r == '\uFE0E': // selects an emoji's appearance; several in a row carry hidden data
 			if last < 0 || unicode.IsSpace(last) || unicode.Is(unicode.Variation_Selector, last) {
 				continue
 			}
-		case unseen(r):
+		case isInvisible(r):
 			continue
 		}
 		b.WriteRune(r)
@@ -43,7 +44,7 @@ func seen(s string) string {
 	return b.String()
 }
 
-// plain reports that all of a text is printable ASCII, tabs and newlines: most of most pages.
+// plain reports whether a text is only printable ASCII, tabs and newlines, which most text is.
 func plain(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c >= utf8.RuneSelf-1 || c < ' ' && c != '\n' && c != '\t' {
@@ -64,7 +65,7 @@ func joins(r, before, after rune) bool {
 }
 
 func pictograph(r rune) bool {
-	return unicode.Is(unicode.So, r) || r == '↔' || r == '↕' || r == '\uFE0F' || r >= 0x1F3FB && r <= 0x1F3FF // the last are skin tones
+	return unicode.Is(unicode.So, r) || r == '↔' || r == '↕' || r == '\uFE0F' || r >= 0x1F3FB && r <= 0x1F3FF // the last range is skin tones
 }
 
 var joining = []*unicode.RangeTable{
@@ -72,8 +73,8 @@ var joining = []*unicode.RangeTable{
 	unicode.Oriya, unicode.Tamil, unicode.Telugu, unicode.Kannada, unicode.Malayalam, unicode.Sinhala, unicode.Khmer, unicode.Myanmar,
 }
 
-// unseen reports characters that take no place, or none that says anything.
-func unseen(r rune) bool {
+// isInvisible reports whether a character is invisible or meaningless.
+func isInvisible(r rune) bool {
 	switch r {
 	case '\n', '\t':
 		return false
@@ -84,15 +85,15 @@ func unseen(r rune) bool {
 		unicode.Is(unicode.Cf, r) && !unicode.Is(unicode.Prepended_Concatenation_Mark, r)
 }
 
-// line makes one line of a text: what is seen, composed, single spaces.
+// line converts a text to one line: visible characters, in composed form, with single spaces.
 func line(s string) string {
 	if len(s) > utf8.UTFMax*maxLine {
 		s = s[:utf8.UTFMax*maxLine]
 	}
-	return cutRunes(norm.NFC.String(strings.Join(strings.Fields(seen(s)), " ")), maxLine)
+	return cutRunes(norm.NFC.String(strings.Join(strings.Fields(visible(s)), " ")), maxLine)
 }
 
-// markupLine makes one line of a text with marked words and entities.
+// markupLine converts a text with HTML tags and entities to one line.
 func markupLine(s string) string {
 	if !strings.ContainsAny(s, "<&") {
 		return line(s)
@@ -112,7 +113,7 @@ func markupLine(s string) string {
 	}
 }
 
-// cutRunes cuts a text after so many characters.
+// cutRunes truncates a text after limit characters.
 func cutRunes(s string, limit int) string {
 	if len(s) <= limit {
 		return s

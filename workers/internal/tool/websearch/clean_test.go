@@ -20,7 +20,7 @@ func TestSeen(t *testing.T) {
 		{"broken", "a\xffb", "a\uFFFDb"},
 		{"separators", "a\u2028b\u2029c", "a\nb\nc"},
 	} {
-		if got := seen(c.in); got != c.want {
+		if got := visible(c.in); got != c.want {
 			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
 		}
 	}

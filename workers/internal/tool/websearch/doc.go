@@ -1,10 +1,11 @@
-// Package websearch is the tool webSearch, on the tool worker's side: it asks a search provider, reads the first
-// pages that were found, and gives passages of them as sources that an answer may cite.
+// Package websearch implements the tool webSearch in the tool worker. It queries a search provider,
+// reads the first pages found, and returns passages of them as sources that an answer may cite.
 //
-//	query ─► provider ─► results ─► pages read ─► main text ─► kept by hash ─► passages ─► sources
+//	query ─► provider ─► results ─► pages read ─► main text ─► stored by hash ─► passages ─► sources
 //	                        └───────── a page that cannot be read: its snippet ──┘
 //
-// A model names no address: pages are those that the search found in this very call. Whatever pages, snippets and
-// titles say is foreign text; it stays inside the result's output and sources. Text that a reader of the page would not
-// see is left out of it, and each passage is an exact piece of the text that is kept.
+// A model supplies no addresses: only pages found by the same call are read. Text of pages,
+// snippets and titles is untrusted, and stays within the result's output and sources. Text that a
+// reader of the page would not see is removed, and each passage is an exact part of the stored
+// text.
 package websearch

@@ -13,47 +13,54 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Limits of a page's tree and text. Parsing refuses more than 512 open elements by itself.
+// Limits of a page's tree and text. The parser itself rejects more than 512 open elements.
 const (
-	maxNodes     = 200_000         // what comes later is left out
-	maxDepth     = 600             // what lies deeper is left out
-	maxArticle   = 30_000          // nodes of a page in which the article is searched for: that costs more than linear time
-	maxText      = 200_000         // characters kept
-	articleShare = 0.7             // of a page's running text that its article must have
-	maxParsing   = 4 * time.Second // a hundred times what a usual page takes
+	maxNodes     = 200_000         // later nodes are dropped
+	maxDepth     = 600             // deeper nodes are dropped
+	maxArticle   = 30_000          // maximum number of nodes for which an article is searched, because that takes more than linear time
+	maxText      = 200_000         // characters stored
+	articleShare = 0.7             // minimum share of a page's running text in its article
+	maxParsing   = 4 * time.Second // about a hundred times the time of a typical page
 )
 
-// mainText takes the main text out of a page: an article where there is one, else all but what surrounds content.
-// What it says of a page is only as good as the page; what it costs is bounded, whatever the page. The article is found
-// by go-readability: in trials it kept navigation out where go-trafilatura, with twenty more modules below it, did not,
-// but it loses parts of pages that are no article. Hence the share: a page whose article leaves much out is kept whole.
+// mainText extracts the main text of a page: its article if there is one, and otherwise everything
+// except navigation and the like. The cost is bounded for any page. go-readability finds the
+// article; in trials it removed navigation that go-trafilatura kept, and needs twenty modules
+// fewer. It loses parts of pages that are not articles, so a page whose article omits too much is
+// kept whole.
 func mainText(ctx context.Context, source, contentLanguage string) (p *page, err error) {
 	defer func() {
-		if cause := recover(); cause != nil { // of a parser, on a page made for that
-			p, err = nil, fmt.Errorf("%w: taking it apart: %v", errUnread, cause)
+		if cause := recover(); cause != nil { // a panic of the parser on a malicious page
+			p, err = nil, fmt.Errorf("%w: parsing it: %v", errUnread, cause)
 		}
 	}()
+
 	ctx, cancel := context.WithTimeout(ctx, maxParsing)
 	defer cancel()
+
 	doc, err := html.Parse(&timedReader{ctx, strings.NewReader(source)})
 	if err != nil {
 		return nil, fmt.Errorf("parsing page: %w", err)
 	}
+
 	head := readHead(doc)
 	if head.unreadable != "" {
 		return nil, fmt.Errorf("%w: %s", errUnread, head.unreadable)
 	}
-	left := pruning{hidden: head.hidden, nodes: maxNodes}
-	left.prune(doc, place{})
+
+	left := pruner{hidden: head.hidden, nodes: maxNodes}
+	left.prune(doc, position{})
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("taking page apart: %w", context.Cause(ctx))
 	}
+
 	whole := render(doc)
 	if n := maxNodes - left.nodes; n <= maxArticle {
 		if article := findArticle(doc); article != nil && running(article) >= articleShare*running(doc) {
 			whole = render(article)
 		}
 	}
+
 	p = &page{title: head.title, language: declaredLanguage(head.language), text: whole, truncated: left.cut}
 	p.finish(contentLanguage)
 	if p.text == "" {
@@ -62,7 +69,7 @@ func mainText(ctx context.Context, source, contentLanguage string) (p *page, err
 	return p, nil
 }
 
-// finish brings a page's text into the form that is kept.
+// finish converts a page's text into its stored form, and determines its language.
 func (p *page) finish(contentLanguage string) {
 	p.text = strings.TrimSpace(norm.NFC.String(p.text))
 	if kept := cutText(p.text, maxText); kept != p.text {
@@ -76,7 +83,7 @@ func (p *page) finish(contentLanguage string) {
 	}
 }
 
-// findArticle gives the part of a page that is an article, nil when none is found. The page stays as it is.
+// findArticle returns the article of a page, or nil. It does not change the page.
 func findArticle(doc *html.Node) *html.Node {
 	parser := readability.NewParser()
 	parser.MaxElemsToParse = maxArticle
@@ -88,7 +95,7 @@ func findArticle(doc *html.Node) *html.Node {
 	return article.Node
 }
 
-// running counts the characters of running text: that is, not of links.
+// running returns the number of characters of running text, which excludes links.
 func running(n *html.Node) float64 {
 	if n.Type == html.ElementNode && n.Data == "a" {
 		return 0
@@ -109,7 +116,7 @@ func running(n *html.Node) float64 {
 	return sum
 }
 
-// cutText cuts a text after so many characters, where a line or a word ends if one does nearby.
+// cutText truncates a text after limit characters, preferably at the end of a line or word.
 func cutText(s string, limit int) string {
 	kept := cutRunes(s, limit)
 	if len(kept) == len(s) {
@@ -126,13 +133,13 @@ func cutText(s string, limit int) string {
 	return kept
 }
 
-// timedReader stops a parser whose time is over.
+// timedReader ends parsing when its context ends.
 type timedReader struct {
-	ctx context.Context //nolint:containedctx // a reader has no other way to learn of it, and lives for one call
+	ctx context.Context //nolint:containedctx // a reader has no other access to the context, and exists for one call
 	r   io.Reader
 }
 
-// Read gives no more than 4 KiB at a time, so that the time is looked at often.
+// Read returns at most 4 KiB at a time, so that the context is checked often.
 func (t *timedReader) Read(p []byte) (int, error) {
 	if t.ctx.Err() != nil {
 		return 0, context.Cause(t.ctx)

@@ -10,7 +10,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// FuzzPage takes any bytes as a page: nothing panics, and what is kept and cited is as it must be.
+// FuzzPage parses arbitrary bytes as a page: nothing panics, and the stored and cited texts satisfy
+// the invariants.
 func FuzzPage(f *testing.F) {
 	for _, name := range []string{"news.en.html", "turm.de.html", "river.zh.html", "nile.ar.html"} {
 		b, err := http.Dir("testdata").Open(name)
@@ -30,7 +31,7 @@ func FuzzPage(f *testing.F) {
 		if len(body) > 64<<10 {
 			return
 		}
-		p, err := takeApart(t.Context(), body, http.Header{"Content-Type": {contentType}})
+		p, err := parsePage(t.Context(), body, http.Header{"Content-Type": {contentType}})
 		if err != nil {
 			return
 		}

@@ -9,12 +9,12 @@ import (
 	"parley/workers/internal/invisible"
 )
 
-// head is what a page says of itself.
+// head is a page's metadata.
 type head struct {
 	title      string
 	language   string
-	unreadable string          // why its text is not to be used
-	hidden     invisible.Names // what its own style sheets hide
+	unreadable string          // reason why its text must not be used; "" if it may
+	hidden     invisible.Names // names that its own style sheets hide
 
 	ogTitle string
 	heading string
@@ -22,7 +22,7 @@ type head struct {
 
 const maxTitle = 300 // characters
 
-// readHead walks over a page once, before anything is taken out of it.
+// readHead reads a page's metadata. It must run before anything is removed from the page.
 func readHead(doc *html.Node) head {
 	h := head{hidden: invisible.Names{}}
 	for n := range doc.Descendants() {
@@ -38,12 +38,13 @@ func readHead(doc *html.Node) head {
 	return h
 }
 
+// look records the metadata in one element.
 func (h *head) look(n *html.Node) {
 	switch n.Data {
 	case "html":
-		h.language = or(attr(n, "lang"), attr(n, "xml:lang"))
+		h.language = orDefault(attr(n, "lang"), attr(n, "xml:lang"))
 	case "title":
-		if h.title == "" && n.Namespace == "" { // pictures have titles too
+		if h.title == "" && n.Namespace == "" { // images have titles too
 			h.title = inner(n)
 		}
 	case "h1":
@@ -56,17 +57,18 @@ func (h *head) look(n *html.Node) {
 		h.hidden.Add(inner(n))
 	case "script":
 		if strings.Contains(attr(n, "type"), "ld+json") && notFree.MatchString(inner(n)) {
-			h.unreadable = "only a part of it can be read freely"
+			h.unreadable = "it is not freely readable"
 		}
 	}
 }
 
-// notFree is how pages behind a paywall mark themselves for search engines (schema.org).
+// notFree matches the mark of pages with a paywall for search engines (schema.org).
 var notFree = regexp.MustCompile(`"isAccessibleForFree"\s*:\s*"?(?i:false)`)
 
+// meta records the metadata in a meta element.
 func (h *head) meta(n *html.Node) {
 	content := attr(n, "content")
-	switch strings.ToLower(or(attr(n, "name"), or(attr(n, "property"), attr(n, "http-equiv")))) {
+	switch strings.ToLower(orDefault(attr(n, "name"), orDefault(attr(n, "property"), attr(n, "http-equiv")))) {
 	case "og:title":
 		h.ogTitle = content
 	case "content-language":
@@ -75,12 +77,12 @@ func (h *head) meta(n *html.Node) {
 		}
 	case "robots":
 		if forbidden(content) {
-			h.unreadable = "it asks not to be kept"
+			h.unreadable = "it forbids storing"
 		}
 	}
 }
 
-// forbidden reports robots rules by which no text of a page is to be kept or shown.
+// forbidden reports whether robots rules forbid to store or show a page's text.
 func forbidden(rules string) bool {
 	for rule := range strings.SplitSeq(strings.ToLower(rules), ",") {
 		switch strings.ReplaceAll(strings.TrimSpace(rule), " ", "") {
@@ -100,7 +102,8 @@ func attr(n *html.Node, name string) string {
 	return ""
 }
 
-// inner gives the text right below an element and one level deeper, which is all that titles and sheets have.
+// inner returns the text of an element down to two levels, which suffices for titles and style
+// sheets.
 func inner(n *html.Node) string {
 	var b strings.Builder
 	for c := n.FirstChild; c != nil; c = c.NextSibling {

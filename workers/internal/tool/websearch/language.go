@@ -7,7 +7,8 @@ import (
 	"golang.org/x/text/language"
 )
 
-// declaredLanguage gives the first language that a page or header declares, "" when that is none.
+// declaredLanguage returns the first language that a page or header declares, or "" if it is
+// invalid.
 func declaredLanguage(declared string) string {
 	first, _, _ := strings.Cut(declared, ",")
 	if len(first) > 40 {
@@ -20,8 +21,8 @@ func declaredLanguage(declared string) string {
 	return tag.String()
 }
 
-// scripts that one language is written in, or nearly; the first that has enough letters is taken. Kana before Han:
-// Japanese has both.
+// scripts are scripts that are used by one language, or mostly. The first one with enough letters
+// decides. Kana comes before Han, because Japanese uses both.
 var scripts = []struct {
 	letters  []*unicode.RangeTable
 	language string
@@ -39,15 +40,16 @@ var scripts = []struct {
 	{[]*unicode.RangeTable{unicode.Georgian}, "ka"},
 }
 
-// others are letters that the language most at home in a script does not have.
+// others are letters that identify another language of the same script.
 var others = map[string][]struct{ letters, language string }{
 	"ar": {{"پچژگ", "fa"}},
 	"ru": {{"іїєґ", "uk"}},
 }
 
-const sample = 4000 // bytes that a language is guessed from
+const sample = 4000 // bytes used for the detection
 
-// languageFor guesses a text's language by its script. Scripts of many languages, as Latin, tell nothing.
+// languageFor guesses a text's language from its script. It returns "" for scripts of many
+// languages, such as Latin.
 func languageFor(text string) string {
 	text = text[:min(len(text), sample)]
 	all, counts := 0, make([]int, len(scripts))
@@ -64,7 +66,7 @@ func languageFor(text string) string {
 		}
 	}
 	for i, s := range scripts {
-		if all == 0 || 5*counts[i] < all { // a fifth of the letters: terms in Latin script are many
+		if all == 0 || 5*counts[i] < all { // a fifth of the letters, because terms in Latin script are common
 			continue
 		}
 		for _, other := range others[s.language] {

@@ -11,16 +11,17 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// wikiQuery is how many characters the search of Wikipedia takes.
+// wikiQuery is the maximum number of characters in a query to Wikipedia.
 const wikiQuery = 300
 
-// mediawiki asks a wiki's Action API; Wikipedia's by default. The language is that of the wiki.
+// mediawiki is the client of a wiki's Action API, by default Wikipedia's. The wiki determines the
+// language.
 type mediawiki struct {
 	api
 	at *url.URL
 }
 
-// wikiAnswer is a query's answer: results by title, and how titles become addresses there.
+// wikiAnswer is the response to a query: results by title, and the pattern of addresses.
 type wikiAnswer struct {
 	Error *struct {
 		Code string `json:"code"`
@@ -40,14 +41,14 @@ type wikiAnswer struct {
 func (m mediawiki) search(ctx context.Context, query string) ([]hit, error) {
 	params := url.Values{
 		"action": {"query"}, "format": {"json"}, "formatversion": {"2"},
-		"list": {"search"}, "srsearch": {cutRunes(query, wikiQuery)}, "srlimit": {strconv.Itoa(wanted)}, "srprop": {"snippet"},
+		"list": {"search"}, "srsearch": {cutRunes(query, wikiQuery)}, "srlimit": {strconv.Itoa(maxHits)}, "srprop": {"snippet"},
 		"meta": {"siteinfo"}, "siprop": {"general"},
 	}
 	var answer wikiAnswer
 	if err := m.get(ctx, m.script(), params, http.Header{}, &answer); err != nil {
 		return nil, err
 	}
-	if answer.Error != nil { // with status 200
+	if answer.Error != nil { // errors have status 200
 		return nil, wikiFailure(answer.Error.Code)
 	}
 	hits := make([]hit, 0, len(answer.Query.Search))
@@ -57,7 +58,8 @@ func (m mediawiki) search(ctx context.Context, query string) ([]hit, error) {
 	return hits, nil
 }
 
-// script is the address of api.php: what is set may be that, the folder it is in, or only the wiki's host.
+// script returns the address of api.php. The setting may be that address, its folder, or only the
+// wiki's host.
 func (m mediawiki) script() *url.URL {
 	switch path := strings.TrimRight(m.at.Path, "/"); {
 	case strings.HasSuffix(path, "/api.php"):
@@ -69,27 +71,27 @@ func (m mediawiki) script() *url.URL {
 	}
 }
 
-// page is a title's address, as the wiki says that they are made.
+// page returns a title's address according to the wiki's pattern.
 func (m mediawiki) page(answer wikiAnswer, title string) string {
 	general := answer.Query.General
-	server := or(general.Server, m.at.Scheme+"://"+m.at.Host)
-	if strings.HasPrefix(server, "//") { // on whichever scheme it is asked
+	server := orDefault(general.Server, m.at.Scheme+"://"+m.at.Host)
+	if strings.HasPrefix(server, "//") { // the server uses the scheme of the request
 		server = m.at.Scheme + ":" + server
 	}
 	name := (&url.URL{Path: "/" + strings.ReplaceAll(title, " ", "_")}).EscapedPath()[1:]
-	return server + strings.ReplaceAll(or(general.ArticlePath, "/wiki/$1"), "$1", name)
+	return server + strings.ReplaceAll(orDefault(general.ArticlePath, "/wiki/$1"), "$1", name)
 }
 
-// wikiFailure sorts the Action API's codes.
+// wikiFailure converts an error code of the Action API.
 func wikiFailure(code string) error {
 	cause := fmt.Errorf("wiki answered with error %.60q", code)
 	switch {
 	case code == "ratelimited":
-		return &tool.Error{Message: "The search provider is asked too often at the moment.", Retryable: true, Err: cause}
+		return &tool.Error{Message: "The search provider's rate limit is exceeded.", Retryable: true, Err: cause}
 	case code == "maxlag", code == "readonly", strings.HasPrefix(code, "internal_api_error"), strings.HasPrefix(code, "cirrussearch-"):
-		return &tool.Error{Message: "The search provider has a fault at the moment.", Retryable: true, Err: cause}
+		return &tool.Error{Message: "The search provider failed.", Retryable: true, Err: cause}
 	case code == "readapidenied":
-		return &tool.Error{Message: "The search provider refuses this service: its settings are to be checked.", Err: cause}
+		return &tool.Error{Message: "The search provider rejects this service: check its settings.", Err: cause}
 	default:
 		return &tool.Error{Message: "The search provider did not accept the query.", Err: cause}
 	}

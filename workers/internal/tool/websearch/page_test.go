@@ -184,11 +184,11 @@ func TestDecode(t *testing.T) {
 func TestPlainText(t *testing.T) {
 	t.Parallel()
 	header := http.Header{"Content-Type": {"text/plain; charset=utf-8"}, "Content-Language": {"en"}}
-	p, err := takeApart(t.Context(), []byte("One <b> line  \r\nof\u202e text.\n\n\n\nAnother.\x00\n"), header)
+	p, err := parsePage(t.Context(), []byte("One <b> line  \r\nof\u202e text.\n\n\n\nAnother.\x00\n"), header)
 	if err != nil || p.text != "One <b> line\nof text.\n\nAnother." || p.language != "en" {
 		t.Errorf("got %+v, %v", p, err)
 	}
-	if p, err := takeApart(t.Context(), []byte(" \n\u200b\n"), header); !errors.Is(err, errUnread) {
+	if p, err := parsePage(t.Context(), []byte(" \n\u200b\n"), header); !errors.Is(err, errUnread) {
 		t.Errorf("nothing was read as %+v, %v", p, err)
 	}
 }
@@ -206,8 +206,8 @@ func TestLongTextsAreCut(t *testing.T) {
 	}
 }
 
-// bombs are pages made to cost as much as they can, each of an eighth of the size that is read: enough to show what
-// grows faster than the page.
+// bombs are pages that cost as much as possible, each an eighth of the maximum size: enough to
+// reveal costs that grow faster than the page.
 func bombs() map[string]string {
 	fill := func(s string) string { return strings.Repeat(s, maxPage/8/len(s)) }
 	many := func(n int, s string) string { return strings.Repeat(s, n) }
@@ -233,7 +233,8 @@ func TestBombs(t *testing.T) {
 			p = &page{}
 		}
 		found := passages(p.text, "word x a text 字")
-		// Parsing ends after maxParsing; all else is of a fixed size. As much again for that, and for a busy machine.
+		// Parsing ends after maxParsing, and everything else has a fixed size. The limit allows as
+		// much again for that and for a busy machine.
 		if took := time.Since(started); took > testkit.Within(3*maxParsing) {
 			t.Errorf("%s: took %v", name, took)
 		}

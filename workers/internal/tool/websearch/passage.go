@@ -9,31 +9,32 @@ import (
 	"github.com/clipperhouse/uax29/v2/sentences"
 )
 
-// Sizes of passages, in characters, and how many a page has.
+// Sizes of passages in characters, and the number of passages of a page.
 const (
 	maxPassage  = 1500
-	goodPassage = 900 // enough, unless what follows fits the query too
-	minPassage  = 300 // to be understood by itself
+	goodPassage = 900 // long enough unless the next sentence also matches the query
+	minPassage  = 300 // needed to be understood out of context
 	maxPassages = 2
-	maxSentence = 500 // longer ones are taken apart at spaces
+	maxSentence = 500 // longer ones are split at spaces
 )
 
-// worthwhile is the part of the best sentence's weight that another needs for a passage of its own.
+// worthwhile is the share of the best sentence's weight that another sentence needs to start a
+// passage.
 const worthwhile = 0.35
 
-// sentence is a sentence of a text, a line that is none, or a part of either when it is very long.
+// sentence is a sentence, a line without one, or a part of either if it is very long.
 type sentence struct {
 	start, end int // bytes
 	from, to   int // characters
 	paragraph  int
-	weight     float64 // how well it fits the query
+	weight     float64 // how well it matches the query
 }
 
-// span is a row of sentences, first and last included.
+// span is a range of sentences, including first and last.
 type span struct{ first, last int }
 
-// passages gives the parts of a text that fit a query best, the best one first; of one that does not fit at all its
-// beginning. Each is exactly a piece of the text.
+// passages returns the parts of a text that match a query best, best first. If nothing matches, it
+// returns the start of the text. Each passage is an exact part of the text.
 func passages(text, query string) []string {
 	if text == "" {
 		return nil
@@ -41,8 +42,10 @@ func passages(text, query string) []string {
 	if utf8.RuneCountInString(text) <= maxPassage {
 		return []string{text}
 	}
+
 	all := split(text)
-	weigh(text, all, newTerms(query))
+	scoreSentences(text, all, newTerms(query))
+
 	var spans []span
 	for range maxPassages {
 		best, ok := center(all, spans)
@@ -51,9 +54,11 @@ func passages(text, query string) []string {
 		}
 		spans = append(spans, grow(all, span{best, best}, spans))
 	}
+
 	if len(spans) == 0 {
 		spans = []span{grow(all, span{0, 0}, nil)}
 	}
+
 	spans = merge(all, spans)
 	found := make([]string, 0, len(spans))
 	for _, s := range spans {
@@ -62,7 +67,7 @@ func passages(text, query string) []string {
 	return found
 }
 
-// split cuts a text into its lines and those into sentences, in any script.
+// split splits a text into lines and sentences, in any script.
 func split(text string) []sentence {
 	var all []sentence
 	at, characters, paragraph := 0, 0, 0
@@ -81,7 +86,7 @@ func split(text string) []sentence {
 	return all
 }
 
-// appendSentence leaves out the spaces around a part of a text that begins at a place.
+// appendSentence appends a part of a text without the white space around it.
 func appendSentence(all []sentence, part string, at, characters, paragraph int) []sentence {
 	inner := strings.TrimLeftFunc(part, unicode.IsSpace)
 	before := len(part) - len(inner)
@@ -96,7 +101,7 @@ func appendSentence(all []sentence, part string, at, characters, paragraph int) 
 	})
 }
 
-// pieces takes a very long sentence apart, at a space where there is one.
+// pieces splits a very long sentence, at a space if possible.
 func pieces(s string) []string {
 	var parts []string
 	for {
@@ -117,7 +122,7 @@ func pieces(s string) []string {
 	}
 }
 
-// offset gives where in a text its first characters end.
+// offset returns the byte offset after the first characters of a text.
 func offset(s string, characters int) int {
 	for i := range s {
 		if characters == 0 {
@@ -128,12 +133,14 @@ func offset(s string, characters int) int {
 	return len(s)
 }
 
-// weigh scores each sentence by the query's words as BM25 does, with the text's sentences as the documents.
-func weigh(text string, all []sentence, query terms) {
+// scoreSentences scores each sentence for the query's words with BM25. The text's sentences are the
+// documents.
+func scoreSentences(text string, all []sentence, query terms) {
 	const saturation, lengthPart = 1.2, 0.3
 	found := make([][]match, len(all))
 	lengths, sum := make([]float64, len(all)), 0.0
-	having := make([]float64, len(query.exact)) // sentences that have the word
+	having := make([]float64, len(query.exact)) // number of sentences with the word
+
 	for i, s := range all {
 		found[i], lengths[i] = query.count(text[s.start:s.end])
 		sum += lengths[i]
@@ -141,6 +148,7 @@ func weigh(text string, all []sentence, query terms) {
 			having[m.word]++
 		}
 	}
+
 	n, mean := float64(len(all)), max(sum/float64(len(all)), 1)
 	for i := range all {
 		for _, m := range found[i] {
@@ -150,7 +158,8 @@ func weigh(text string, all []sentence, query terms) {
 	}
 }
 
-// center gives the sentence outside of the spans that fits best with its neighbours, if any fits well enough.
+// center returns the sentence outside the spans that, with its neighbours, matches best. It returns
+// false if no sentence matches well enough.
 func center(all []sentence, spans []span) (int, bool) {
 	best, score, top := -1, 0.0, 0.0
 	for i := range all {
@@ -181,10 +190,10 @@ func inside(i int, spans []span) bool {
 	return false
 }
 
-// grow adds neighbours to a span while they fit the query, or are needed to understand it.
+// grow extends a span while the neighbours match the query or are needed as context.
 func grow(all []sentence, s span, others []span) span {
 	for {
-		// What follows explains more than what precedes, when both fit alike.
+		// The following sentence explains more than the preceding one if both match equally.
 		next, gain := neighbour(all, s, s.last+1, others)
 		if before, more := neighbour(all, s, s.first-1, others); more > gain {
 			next, gain = before, more
@@ -193,13 +202,14 @@ func grow(all []sentence, s span, others []span) span {
 		if gain < 0 || gain == 0 && has >= minPassage || has >= goodPassage && all[next].weight == 0 {
 			return s
 		}
-		s = with(s, next)
+		s = include(s, next)
 	}
 }
 
-// neighbour says what a sentence beside a span would add to it, below zero when it has no place there.
+// neighbour returns the gain of adding a sentence to a span, or a negative value if it cannot be
+// added.
 func neighbour(all []sentence, s span, i int, others []span) (at int, gain float64) {
-	if i < 0 || i >= len(all) || inside(i, others) || size(all, with(s, i)) > maxPassage {
+	if i < 0 || i >= len(all) || inside(i, others) || size(all, include(s, i)) > maxPassage {
 		return i, -1
 	}
 	gain = all[i].weight
@@ -209,11 +219,11 @@ func neighbour(all []sentence, s span, i int, others []span) (at int, gain float
 	return i, gain
 }
 
-func with(s span, i int) span { return span{min(s.first, i), max(s.last, i)} }
+func include(s span, i int) span { return span{min(s.first, i), max(s.last, i)} }
 
 func size(all []sentence, s span) int { return all[s.last].to - all[s.first].from }
 
-// merge makes one of two spans without a sentence between them, if that is not too long.
+// merge joins two adjacent spans unless the result is too long.
 func merge(all []sentence, spans []span) []span {
 	if len(spans) != 2 {
 		return spans
@@ -222,7 +232,7 @@ func merge(all []sentence, spans []span) []span {
 	if a.last+1 != b.first && b.last+1 != a.first {
 		return spans
 	}
-	if both := with(with(a, b.first), b.last); size(all, both) <= maxPassage {
+	if both := include(include(a, b.first), b.last); size(all, both) <= maxPassage {
 		return []span{both}
 	}
 	return spans

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// filler is text that fits no query of these tests.
+// filler is text that matches no query of these tests.
 func filler(sentences int) string {
 	return strings.TrimSpace(strings.Repeat("Nothing of interest stands in this part of the page. ", sentences))
 }
@@ -15,7 +15,7 @@ func filler(sentences int) string {
 func TestPassagesFit(t *testing.T) {
 	t.Parallel()
 	const zhFiller = "这一段没有什么重要的内容。"
-	for _, c := range []struct{ name, query, wanted, around string }{
+	for _, c := range []struct{ name, query, maxHits, around string }{
 		{"english", "how long is the river Elm", "The river Elm is 214 km long.", filler(100)},
 		{"other forms", "lengths of rivers", "This river has a length of 214 km.", filler(100)},
 		{"german", "Höhe Fernsehturm Grösse", "Der Fernsehturm hat eine Größe von 368 Metern.", filler(100)},
@@ -29,9 +29,9 @@ func TestPassagesFit(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			text := c.around + "\n\n" + c.wanted + "\n\n" + c.around
+			text := c.around + "\n\n" + c.maxHits + "\n\n" + c.around
 			found := passages(text, c.query)
-			if len(found) == 0 || !strings.Contains(found[0], c.wanted) {
+			if len(found) == 0 || !strings.Contains(found[0], c.maxHits) {
 				t.Errorf("found %q", found)
 			}
 			checkPassages(t, text, found)
@@ -61,7 +61,7 @@ func TestTwoPassages(t *testing.T) {
 	}
 }
 
-// checkPassages checks what holds of all passages.
+// checkPassages checks the invariants of passages.
 func checkPassages(t *testing.T, text string, found []string) {
 	t.Helper()
 	if len(found) > maxPassages || text != "" && len(found) == 0 {
@@ -77,7 +77,7 @@ func checkPassages(t *testing.T, text string, found []string) {
 	}
 }
 
-// TestPassagesAreOfTheText takes random texts of words, marks and breaks in many scripts.
+// TestPassagesAreOfTheText uses random texts of words, marks and line breaks in many scripts.
 func TestPassagesAreOfTheText(t *testing.T) {
 	t.Parallel()
 	parts := []string{

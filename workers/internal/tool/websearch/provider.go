@@ -16,46 +16,50 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// hit is one result of a search: its texts are one line each, without markup.
+// hit is one search result. Its texts are single lines without markup.
 type hit struct {
 	title   string
 	url     string
 	snippet string
 }
 
-// provider is a search engine. Its error is a *tool.Error, or the context's.
+// provider is a search engine. Its errors are a *tool.Error or the context's.
 type provider interface {
 	search(ctx context.Context, query string) ([]hit, error)
 }
 
-// wanted is how many results a provider is asked for: more than are read, for some lead to the same page.
-const wanted = 10
+// maxHits is the number of results requested from a provider. It exceeds the number of pages read,
+// because several results may lead to the same page.
+const maxHits = 10
 
-// Addresses of the providers that have one of their own.
+// Addresses of hosted providers.
 const (
 	braveURL     = "https://api.search.brave.com"
 	tavilyURL    = "https://api.tavily.com"
 	wikipediaURL = "https://en.wikipedia.org"
 )
 
-// choose makes the first provider that is set.
-func choose(cfg Config, client *outbound.Client, timeout time.Duration) (provider, error) {
-	setting, address := "WIKIPEDIA_URL", or(cfg.WikipediaURL, wikipediaURL)
+// newProvider creates the client of the first provider that is configured.
+func newProvider(cfg Config, client *outbound.Client, timeout time.Duration) (provider, error) {
+	setting, address := "WIKIPEDIA_URL", orDefault(cfg.WikipediaURL, wikipediaURL)
 	switch {
 	case cfg.SearxngURL != "":
 		setting, address = "SEARXNG_URL", cfg.SearxngURL
 	case cfg.BraveAPIKey != "":
-		setting, address = "BRAVE_URL", or(cfg.BraveURL, braveURL)
+		setting, address = "BRAVE_URL", orDefault(cfg.BraveURL, braveURL)
 	case cfg.TavilyAPIKey != "":
-		setting, address = "TAVILY_URL", or(cfg.TavilyURL, tavilyURL)
+		setting, address = "TAVILY_URL", orDefault(cfg.TavilyURL, tavilyURL)
 	}
+
 	at, err := endpoint(setting, address)
 	if err != nil {
 		return nil, err
 	}
-	// The operator chose this address: it may be private, and have any port, for this client alone.
-	place, hostPort := origin(at)
-	client1 := client.HTTP(outbound.Options{Timeout: timeout, Origin: place, Trusted: hostPort})
+
+	// The operator chose this address. For this client alone, it may be private and have any port.
+	target, hostPort := origin(at)
+	client1 := client.HTTP(outbound.Options{Timeout: timeout, Origin: target, Trusted: hostPort})
+
 	switch setting {
 	case "SEARXNG_URL":
 		return searxng{api{client1}, at}, nil
@@ -68,54 +72,57 @@ func choose(cfg Config, client *outbound.Client, timeout time.Duration) (provide
 	}
 }
 
-func or(value, fallback string) string {
+func orDefault(value, fallback string) string {
 	if value == "" {
 		return fallback
 	}
 	return value
 }
 
-// api asks a provider over HTTP.
+// api is the HTTP client of a provider.
 type api struct{ client *http.Client }
 
-// get asks with a query and reads the JSON of the answer.
+// get sends a query and decodes the JSON response.
 func (a api) get(ctx context.Context, at *url.URL, query url.Values, header http.Header, into any) error {
 	full := *at
 	full.RawQuery = query.Encode()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, full.String(), http.NoBody)
 	if err != nil {
-		return fmt.Errorf("making request: %w", err)
+		return fmt.Errorf("creating request: %w", err)
 	}
 	maps.Copy(req.Header, header)
 	return a.do(req, into)
 }
 
+// do sends a request and decodes the JSON response.
 func (a api) do(req *http.Request, into any) error {
 	req.Header.Set("Accept", "application/json")
-	res, err := a.client.Do(req) //nolint:gosec // the address is the operator's, and the client stays there
+	res, err := a.client.Do(req) //nolint:gosec // the operator chose the address, and the client cannot leave it
 	if err != nil {
-		return unreached(err)
+		return unreachable(err)
 	}
 	defer res.Body.Close()
+
 	body, err := io.ReadAll(res.Body)
 	switch {
-	case res.StatusCode != http.StatusOK: // what it says besides is no reason to forget this
+	case res.StatusCode != http.StatusOK: // the status takes precedence over a failed body
 		return refusal(res)
 	case err != nil:
-		return unreached(err)
+		return unreachable(err)
 	}
 	if err := json.Unmarshal(body, into); err != nil {
-		return &tool.Error{Message: "The search provider's answer could not be understood.", Err: fmt.Errorf("reading answer: %w", err)}
+		return &tool.Error{Message: "The search provider's answer could not be read.", Err: fmt.Errorf("reading answer: %w", err)}
 	}
 	return nil
 }
 
-// unreached is the error of a request without an answer. Its cause may be logged, and has neither address nor query.
-func unreached(err error) error {
+// unreachable returns the error of a request without a response. Its cause contains neither the
+// address nor the query, so it may be logged.
+func unreachable(err error) error {
 	cause := outbound.AsError(err)
 	switch {
 	case errors.Is(err, outbound.ErrRefused):
-		return &tool.Error{Message: "The search provider's address may not be reached from here.", Err: cause}
+		return &tool.Error{Message: "The search provider's address is not allowed.", Err: cause}
 	case errors.Is(err, outbound.ErrTooLarge):
 		return &tool.Error{Message: "The search provider's answer is too large.", Err: cause}
 	default:
@@ -123,24 +130,24 @@ func unreached(err error) error {
 	}
 }
 
-// patience is the longest pause a provider may ask for with a run waiting for it.
+// patience is the longest Retry-After of a provider for which a run waits.
 const patience = 5 * time.Minute
 
-// refusal is the error of an answer that is none. What a provider says in it is not passed on: it is written for whoever
-// holds the key.
+// refusal returns the error of a response with an error status. The provider's text is not passed
+// on, because it addresses the owner of the key.
 func refusal(res *http.Response) error {
 	cause := fmt.Errorf("search provider answered with status %d", res.StatusCode)
 	switch status := res.StatusCode; {
 	case status == http.StatusTooManyRequests:
 		seconds, err := strconv.Atoi(res.Header.Get("Retry-After"))
 		soon := err != nil || time.Duration(seconds)*time.Second <= patience
-		return &tool.Error{Message: "The search provider is asked too often at the moment.", Retryable: soon, Err: cause}
+		return &tool.Error{Message: "The search provider's rate limit is exceeded.", Retryable: soon, Err: cause}
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
-		return &tool.Error{Message: "The search provider refuses this service: its settings are to be checked.", Err: cause}
-	case status == http.StatusPaymentRequired, status == 432, status == 433: // the latter two are Tavily's
+		return &tool.Error{Message: "The search provider rejects this service: check its settings.", Err: cause}
+	case status == http.StatusPaymentRequired, status == 432, status == 433: // the last two are Tavily's
 		return &tool.Error{Message: "The search provider's quota is used up.", Err: cause}
 	case status == http.StatusRequestTimeout, status >= http.StatusInternalServerError:
-		return &tool.Error{Message: "The search provider has a fault at the moment.", Retryable: true, Err: cause}
+		return &tool.Error{Message: "The search provider failed.", Retryable: true, Err: cause}
 	default:
 		return &tool.Error{Message: "The search provider did not accept the query.", Err: cause}
 	}

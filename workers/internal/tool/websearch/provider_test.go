@@ -17,8 +17,8 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// outside gives a client that may reach these servers on loopback.
-func outside(t *testing.T, allowed ...*httptest.Server) *outbound.Client {
+// loopbackClient returns a client that may reach these servers on loopback.
+func loopbackClient(t *testing.T, allowed ...*httptest.Server) *outbound.Client {
 	t.Helper()
 	var cfg outbound.Config
 	for _, s := range allowed {
@@ -38,13 +38,13 @@ func serve(t *testing.T, handler http.HandlerFunc) *httptest.Server {
 	return server
 }
 
-// engines are the providers, each with an answer in its own format, as its documentation shows it.
+// engines are the providers, each with a response in its own format according to its documentation.
 var engines = []struct {
 	name   string
 	config func(address string) Config
-	check  func(*http.Request, string) string // what is wrong with the request for "river Elm"
+	check  func(*http.Request, string) string // returns what is wrong with the request for "river Elm"
 	answer string
-	none   string // an answer without results
+	none   string // a response without results
 	first  hit
 }{
 	{
@@ -128,7 +128,7 @@ func TestProviders(t *testing.T) {
 				w.Header().Set("Content-Type", "application/json")
 				fmt.Fprint(w, answer)
 			})
-			p, err := choose(e.config(server.URL), outside(t), askTimeout)
+			p, err := newProvider(e.config(server.URL), loopbackClient(t), askTimeout)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -164,20 +164,20 @@ func TestProviderFaults(t *testing.T) {
 		retryable bool
 		says      string
 	}{
-		{"429", status(429, `{"type":"ErrorResponse","error":{"code":"RATE_LIMITED","status":429,"detail":"secret detail"}}`), true, "too often"},
-		{"429 for a while", status(429, "", "Retry-After", "7"), true, "too often"},
-		{"429 until next month", status(429, "", "Retry-After", "86400"), false, "too often"},
-		{"500", status(500, "<html>secret detail</html>"), true, "a fault"},
-		{"503", status(503, ""), true, "a fault"},
+		{"429", status(429, `{"type":"ErrorResponse","error":{"code":"RATE_LIMITED","status":429,"detail":"secret detail"}}`), true, "rate limit"},
+		{"429 for a while", status(429, "", "Retry-After", "7"), true, "rate limit"},
+		{"429 until next month", status(429, "", "Retry-After", "86400"), false, "rate limit"},
+		{"500", status(500, "<html>secret detail</html>"), true, "provider failed"},
+		{"503", status(503, ""), true, "provider failed"},
 		{"401", status(401, `{"detail":{"error":"secret detail"}}`), false, "settings"},
 		{"403", status(403, "Forbidden"), false, "settings"},
 		{"432", status(432, `{"detail":{"error":"secret detail"}}`), false, "quota"},
 		{"422", status(422, `{"error":{"code":"VALIDATION"}}`), false, "did not accept"},
 		{"redirect", status(302, "", "Location", "/elsewhere"), false, ""},
-		{"HTML instead of JSON", status(200, "<!doctype html><p>secret detail"), false, "understood"},
-		{"empty", status(200, ""), false, "understood"},
-		{"other JSON", status(200, `{"results":"secret detail","web":7,"query":[]}`), false, "understood"},
-		{"a list", status(200, `[1,2]`), false, "understood"},
+		{"HTML instead of JSON", status(200, "<!doctype html><p>secret detail"), false, "could not be read"},
+		{"empty", status(200, ""), false, "could not be read"},
+		{"other JSON", status(200, `{"results":"secret detail","web":7,"query":[]}`), false, "could not be read"},
+		{"a list", status(200, `[1,2]`), false, "could not be read"},
 		{"huge", func(w http.ResponseWriter, _ *http.Request) {
 			for range 3 << 10 {
 				if _, err := io.WriteString(w, strings.Repeat(" ", 1<<10)); err != nil {
@@ -190,7 +190,7 @@ func TestProviderFaults(t *testing.T) {
 			fmt.Fprint(w, `{"results":[`)
 		}, true, "did not answer"},
 		{"slow", func(_ http.ResponseWriter, r *http.Request) {
-			if _, err := io.Copy(io.Discard, r.Body); err != nil { // unread, the server would not notice that the client left
+			if _, err := io.Copy(io.Discard, r.Body); err != nil { // otherwise the server would not notice that the client has left
 				t.Error(err)
 			}
 			<-r.Context().Done()
@@ -204,7 +204,7 @@ func TestProviderFaults(t *testing.T) {
 				if f.name == "slow" {
 					timeout = 50 * time.Millisecond
 				}
-				p, err := choose(e.config(serve(t, f.handler).URL), outside(t), timeout)
+				p, err := newProvider(e.config(serve(t, f.handler).URL), loopbackClient(t), timeout)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -221,26 +221,26 @@ func TestProviderFaults(t *testing.T) {
 	}
 }
 
-func TestProviderIsGone(t *testing.T) {
+func TestProviderIsUnreachable(t *testing.T) {
 	t.Parallel()
 	server := serve(t, func(http.ResponseWriter, *http.Request) {})
 	server.Close()
-	b, err := New(Config{SearxngURL: server.URL}, outside(t))
+	b, err := New(Config{SearxngURL: server.URL}, loopbackClient(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var public *tool.Error
-	if _, err := b.Call(t.Context(), request(&shelf{}, "x")); !errors.As(err, &public) || public.Retryable || public.Message != "The search provider did not answer." {
+	if _, err := b.Call(t.Context(), request(&fakeSources{}, "x")); !errors.As(err, &public) || public.Retryable || public.Message != "The search provider did not answer." {
 		t.Errorf("got %v", err)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := b.Call(ended, request(&shelf{}, "x")); !errors.Is(err, context.Canceled) {
+	if _, err := b.Call(ended, request(&fakeSources{}, "x")); !errors.Is(err, context.Canceled) {
 		t.Errorf("call that was ended: %v", err)
 	}
 }
 
-func TestPassingFaultIsAskedAgain(t *testing.T) {
+func TestATemporaryFaultIsRetried(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int32
 	server := serve(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -250,11 +250,11 @@ func TestPassingFaultIsAskedAgain(t *testing.T) {
 		}
 		fmt.Fprint(w, `{"query":"x","results":[]}`)
 	})
-	b, err := New(Config{SearxngURL: server.URL}, outside(t))
+	b, err := New(Config{SearxngURL: server.URL}, loopbackClient(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Call(t.Context(), request(&shelf{}, "x")); err != nil || asked.Load() != 2 {
+	if _, err := b.Call(t.Context(), request(&fakeSources{}, "x")); err != nil || asked.Load() != 2 {
 		t.Errorf("%v after %d requests", err, asked.Load())
 	}
 }
@@ -264,7 +264,7 @@ func TestSearxngWithoutEngines(t *testing.T) {
 	server := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, `{"query":"x","results":[],"unresponsive_engines":[["google","timeout"],["brave","too many requests"]]}`)
 	})
-	p, err := choose(Config{SearxngURL: server.URL}, outside(t), askTimeout)
+	p, err := newProvider(Config{SearxngURL: server.URL}, loopbackClient(t), askTimeout)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -284,7 +284,7 @@ func TestWikiErrors(t *testing.T) {
 			w.Header().Set("Mediawiki-Api-Error", code)
 			fmt.Fprint(w, `{"error":{"code":"`+code+`","info":"secret detail","docref":"See …"}}`)
 		})
-		p, err := choose(Config{WikipediaURL: server.URL + "/wiki-scripts/api.php"}, outside(t), askTimeout)
+		p, err := newProvider(Config{WikipediaURL: server.URL + "/wiki-scripts/api.php"}, loopbackClient(t), askTimeout)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -332,11 +332,11 @@ func TestWikiAddresses(t *testing.T) {
 func TestSettingsThatAreNoAddress(t *testing.T) {
 	t.Parallel()
 	for _, cfg := range []Config{{SearxngURL: "localhost:8080"}, {BraveAPIKey: "k", BraveURL: "ftp://x"}, {TavilyAPIKey: "k", TavilyURL: "/x"}, {WikipediaURL: "wiki"}} {
-		if _, err := New(cfg, outside(t)); err == nil {
+		if _, err := New(cfg, loopbackClient(t)); err == nil {
 			t.Errorf("%+v was taken", cfg)
 		}
 	}
-	b, err := New(Config{}, outside(t))
+	b, err := New(Config{}, loopbackClient(t))
 	if err != nil {
 		t.Fatal(err)
 	}

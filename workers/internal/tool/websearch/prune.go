@@ -10,24 +10,24 @@ import (
 	"parley/workers/internal/invisible"
 )
 
-// pruning takes out of a page what its reader does not see and what is not its content, in one walk.
-type pruning struct {
+// pruner removes the invisible and non-content parts of a page in one traversal.
+type pruner struct {
 	hidden invisible.Names
-	nodes  int  // that may still be looked at
-	cut    bool // there were more, or deeper ones
+	nodes  int  // number of nodes that may still be visited
+	cut    bool // nodes were dropped because there were too many or they were too deep
 }
 
-// place is where in a page an element stands.
-type place struct {
+// position is the position of an element in a page.
+type position struct {
 	depth   int
-	content bool // inside main or article
+	content bool // within main or article
 }
 
-// extent is how much text is below a node, in characters, how much of that in links, and how many nodes.
+// extent is the size of a subtree: characters of text, characters of text in links, and nodes.
 type extent struct{ text, links, nodes int }
 
-// prune looks at a node's children and gives the extent of those that stay.
-func (p *pruning) prune(n *html.Node, at place) extent {
+// prune removes unwanted children of a node and returns the extent of the remaining ones.
+func (p *pruner) prune(n *html.Node, at position) extent {
 	var all extent
 	for c := n.FirstChild; c != nil; {
 		next := c.NextSibling
@@ -44,23 +44,28 @@ func (p *pruning) prune(n *html.Node, at place) extent {
 	return all
 }
 
-func (p *pruning) look(n *html.Node, at place) (extent, bool) {
+// look removes unwanted parts of a node. It returns the extent of the rest, and whether to keep the
+// node.
+func (p *pruner) look(n *html.Node, at position) (extent, bool) {
 	if p.nodes--; p.nodes < 0 || at.depth > maxDepth {
 		p.nodes, p.cut = max(p.nodes, 0), true
 		return extent{}, false
 	}
+
 	switch n.Type {
 	case html.TextNode:
-		n.Data = seen(n.Data)
+		n.Data = visible(n.Data)
 		return extent{text: letters(n.Data)}, true
 	case html.ElementNode:
 	default:
 		return extent{}, n.Type == html.DoctypeNode
 	}
+
 	if dropped[n.Data] || invisible.Element(n, p.hidden) || surrounding(n, at) {
 		return extent{}, false
 	}
-	inside := place{depth: at.depth + 1, content: at.content || n.Data == "main" || n.Data == "article"}
+
+	inside := position{depth: at.depth + 1, content: at.content || n.Data == "main" || n.Data == "article"}
 	below := p.prune(n, inside)
 	if n.Data == "a" {
 		below.links = below.text
@@ -78,44 +83,45 @@ func letters(s string) int {
 	return n
 }
 
-// dropped are elements whose content is no text of the page.
+// dropped are elements whose content is not text of the page.
 var dropped = map[string]bool{
 	"script": true, "style": true, "noscript": true, "template": true, "iframe": true, "object": true, "embed": true, "svg": true,
 	"canvas": true, "audio": true, "video": true, "button": true, "select": true, "textarea": true, "input": true, "datalist": true,
 	"dialog": true, "nav": true, "menu": true, "noembed": true, "noframes": true,
 }
 
-// surroundingRoles are parts of pages that are about the page, not in it.
+// surroundingRoles are ARIA roles of parts that are not content.
 var surroundingRoles = map[string]bool{
 	"navigation": true, "dialog": true, "alertdialog": true, "search": true, "menu": true, "menubar": true, "contentinfo": true,
 	"tooltip": true,
 }
 
-func surrounding(n *html.Node, at place) bool {
+func surrounding(n *html.Node, at position) bool {
 	return n.Data == "footer" && !at.content || surroundingRoles[strings.ToLower(attr(n, "role"))]
 }
 
-// Names of cookie notices; of parts that lead elsewhere. Both are only a reason to look closer.
+// Names that suggest a cookie notice, and names that suggest navigation. Further checks decide.
 var (
 	noticeName = regexp.MustCompile(`(?i)(?:cookie|consent|gdpr|onetrust|cookiebot|didomi|usercentrics|qc-cmp|sp_message|truste|\bcmp\b)`)
 	menuName   = regexp.MustCompile(`(?i)(?:^|[\s_-])(?:nav|navbar|navigation|menu|breadcrumbs?|sidebar|footer|foot|share|sharing|social|newsletter|` +
 		`subscribe|related|recommended|advert|ads|banner|pagination|pager|toc|skip-link|popup|modal)(?:$|[\s_-])`)
 )
 
-// Sizes of parts that surround content, in characters.
+// Limits of parts that surround content, in characters.
 const (
 	maxNotice = 3000
 	maxMenu   = 300
-	maxAround = 500 // nodes: these are looked at again for each part that they are in
+	maxAround = 500 // nodes; such parts are visited again for each enclosing part
 )
 
-// notice reports cookie notices: named as one, of a notice's size, and with a word of it.
+// notice reports whether a part is a cookie notice: by its name, its size and a typical word.
 func notice(n *html.Node, below extent) bool {
 	return part(n) && below.nodes <= maxAround && below.text <= maxNotice && noticeName.MatchString(names(n)) && !isContent(n) &&
 		mentions(n, "cookie", "consent", "einwillig", "隐私", "الارتباط")
 }
 
-// menu reports parts that are named as ones that lead elsewhere, and consist of links or of very little.
+// menu reports whether a part is navigation: by its name, and because it is mostly links or very
+// short.
 func menu(n *html.Node, below extent) bool {
 	lean := 2*below.links >= below.text || below.text <= maxMenu
 	return part(n) && below.nodes <= maxAround && lean && menuName.MatchString(names(n)) && !isContent(n) && !tells(n)
@@ -132,7 +138,7 @@ func part(n *html.Node) bool {
 
 func names(n *html.Node) string { return attr(n, "id") + " " + attr(n, "class") }
 
-// mentions looks for words in what is left of a small part.
+// mentions reports whether a small part contains one of the words.
 func mentions(n *html.Node, words ...string) bool {
 	for d := range n.Descendants() {
 		if d.Type != html.TextNode {
@@ -148,7 +154,8 @@ func mentions(n *html.Node, words ...string) bool {
 	return false
 }
 
-// isContent reports parts with a heading of the page itself: they are content whatever they are called.
+// isContent reports whether a part contains the page's main heading or content, regardless of its
+// name.
 func isContent(n *html.Node) bool {
 	for d := range n.Descendants() {
 		if d.Type == html.ElementNode && (d.Data == "h1" || d.Data == "main" || d.Data == "article") {
@@ -158,7 +165,7 @@ func isContent(n *html.Node) bool {
 	return false
 }
 
-// tells reports a paragraph that is more than a label.
+// tells reports whether a part contains a paragraph that is longer than a label.
 func tells(n *html.Node) bool {
 	for d := range n.Descendants() {
 		if d.Type == html.ElementNode && d.Data == "p" && running(d) > 80 {

@@ -18,14 +18,14 @@ import (
 	"parley/shared/outbound"
 )
 
-// errUnread is why a page is not used; its text says more, for tests and logs.
+// errUnread means that a page is not used. Its text gives the reason, for tests and logs.
 var errUnread = errors.New("page cannot be read")
 
-// page is what was read: of a web page, or of a result's snippet when its page cannot be read.
+// page is a page that was read, or a result's snippet if its page could not be read.
 type page struct {
 	url       string
 	title     string
-	language  string // BCP 47, "" when unknown
+	language  string // BCP 47; "" if unknown
 	text      string
 	truncated bool
 }
@@ -33,22 +33,24 @@ type page struct {
 // reader reads pages.
 type reader struct {
 	client *http.Client
-	// bodies bounds how many pages are held in memory. They are not places, for those whose hosts send slowly would then
-	// keep all others waiting.
+	// bodies limits how many pages are in memory. It is separate from slots, because pages from
+	// slow hosts would otherwise block all others.
 	bodies chan struct{}
-	// places bounds how many pages are taken apart at a time: that takes processor time, and pages are anybody's.
-	places chan struct{}
+	// slots limits how many pages are parsed simultaneously, because parsing untrusted pages takes
+	// processor time.
+	slots chan struct{}
 }
 
-// read reads the results' pages side by side; a page that cannot be read in time is nil.
+// read reads the results' pages in parallel. A page that cannot be read in time is nil.
 func (b *Backend) read(ctx context.Context, hits []hit) []*page {
 	type got struct {
 		at   int
 		page *page
 	}
-	ctx, cancel := context.WithTimeout(ctx, b.reading)
+	ctx, cancel := context.WithTimeout(ctx, b.readTime)
 	defer cancel()
-	answers := make(chan got, len(hits)) // so that a late one finds a place, and ends
+	answers := make(chan got, len(hits)) // buffered, so that a late goroutine can end
+
 	for i, h := range hits {
 		go func() {
 			p, err := b.pages.read(ctx, h.url)
@@ -58,6 +60,7 @@ func (b *Backend) read(ctx context.Context, hits []hit) []*page {
 			answers <- got{i, p}
 		}()
 	}
+
 	pages := make([]*page, len(hits))
 	for range hits {
 		select {
@@ -73,15 +76,16 @@ func (b *Backend) read(ctx context.Context, hits []hit) []*page {
 // read reads one page.
 func (r *reader) read(ctx context.Context, address string) (p *page, err error) {
 	defer func() {
-		if cause := recover(); cause != nil { // nobody else would: this is a page's own goroutine, and what it reads is anybody's
+		if cause := recover(); cause != nil { // this goroutine parses untrusted data, and nothing else recovers its panics
 			p, err = nil, fmt.Errorf("%w: reading it: %v", errUnread, cause)
 		}
 	}()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {
-		return nil, fmt.Errorf("making request: %w", err)
+		return nil, fmt.Errorf("creating request: %w", err)
 	}
 	req.Header.Set("Accept", "text/html, text/plain;q=0.9")
+
 	res, err := r.client.Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("fetching page: %w", err)
@@ -90,33 +94,39 @@ func (r *reader) read(ctx context.Context, address string) (p *page, err error) 
 	if err := readable(res); err != nil {
 		return nil, err
 	}
-	final, ok := webURL(res.Request.URL.String()) // where redirects led
+
+	final, ok := webURL(res.Request.URL.String()) // after redirects
 	if !ok {
-		return nil, fmt.Errorf("%w: its address is not one to cite", errUnread)
+		return nil, fmt.Errorf("%w: its address cannot be cited", errUnread)
 	}
-	if err := enter(ctx, r.bodies); err != nil {
+
+	if err := acquire(ctx, r.bodies); err != nil {
 		return nil, err
 	}
 	defer func() { <-r.bodies }()
+
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxPage))
 	tooLarge := errors.Is(err, outbound.ErrTooLarge) || len(body) == maxPage
 	if err != nil && !tooLarge {
 		return nil, fmt.Errorf("fetching page: %w", err)
 	}
-	if err := enter(ctx, r.places); err != nil {
+
+	if err := acquire(ctx, r.slots); err != nil {
 		return nil, err
 	}
-	defer func() { <-r.places }()
-	if p, err = takeApart(ctx, body, res.Header); err != nil {
+	defer func() { <-r.slots }()
+
+	if p, err = parsePage(ctx, body, res.Header); err != nil {
 		return nil, err
 	}
+
 	p.url = final.String()
 	p.truncated = p.truncated || tooLarge
 	return p, nil
 }
 
-// enter takes one of what there is only so much of, unless the time is over before one is free.
-func enter(ctx context.Context, free chan<- struct{}) error {
+// acquire acquires a slot, or fails when ctx ends.
+func acquire(ctx context.Context, free chan<- struct{}) error {
 	select {
 	case free <- struct{}{}:
 		return nil
@@ -125,7 +135,7 @@ func enter(ctx context.Context, free chan<- struct{}) error {
 	}
 }
 
-// readable checks that an answer is a page that may be read and kept.
+// readable checks that a response is a page that may be read and stored.
 func readable(res *http.Response) error {
 	if res.StatusCode != http.StatusOK {
 		return fmt.Errorf("%w: status %d", errUnread, res.StatusCode)
@@ -136,7 +146,7 @@ func readable(res *http.Response) error {
 		return fmt.Errorf("%w: content type %.60q", errUnread, res.Header.Get("Content-Type"))
 	}
 	if slices.ContainsFunc(res.Header.Values("X-Robots-Tag"), forbidden) {
-		return fmt.Errorf("%w: it asks not to be kept", errUnread)
+		return fmt.Errorf("%w: it forbids storing", errUnread)
 	}
 	return nil
 }
@@ -150,8 +160,8 @@ func mediaType(header http.Header) string {
 	return kind
 }
 
-// takeApart turns a page's bytes into its text.
-func takeApart(ctx context.Context, body []byte, header http.Header) (*page, error) {
+// parsePage extracts the text of a page.
+func parsePage(ctx context.Context, body []byte, header http.Header) (*page, error) {
 	text := decode(body, header.Get("Content-Type"))
 	if mediaType(header) != "text/plain" {
 		return mainText(ctx, text, header.Get("Content-Language"))
@@ -164,11 +174,13 @@ func takeApart(ctx context.Context, body []byte, header http.Header) (*page, err
 	return p, nil
 }
 
-// decode gives a page's text, whatever it is written in: by its byte order mark, its header, its meta element, or, when
-// none says, as UTF-8 if it is valid as such, and else as Windows-1252.
+// decode converts a page to UTF-8. The encoding comes from the byte order mark, the header or the
+// meta element. Without one of them, it is UTF-8 if the page is valid UTF-8, and otherwise
+// Windows-1252.
 func decode(body []byte, contentType string) string {
 	encoding, name, certain := charset.DetermineEncoding(body, contentType)
-	// Without a declaration only the first kilobyte was looked at, which often is all ASCII.
+	// Without a declaration, DetermineEncoding examines only the first kilobyte, which often is
+	// ASCII.
 	if name == "utf-8" || name == "windows-1252" && !certain && utf8.Valid(trimPart(body)) {
 		encoding = unicode.UTF8BOM
 	}
@@ -176,11 +188,11 @@ func decode(body []byte, contentType string) string {
 	if err != nil {
 		text = body
 	}
-	text = bytes.TrimPrefix(text, []byte("\uFEFF")) // of UTF-16
+	text = bytes.TrimPrefix(text, []byte("\uFEFF")) // from UTF-16
 	return strings.ToValidUTF8(string(text), "\uFFFD")
 }
 
-// trimPart leaves out a character that was cut in two at the end.
+// trimPart removes a partial character at the end.
 func trimPart(body []byte) []byte {
 	for back := 1; back < utf8.UTFMax && back <= len(body); back++ {
 		if at := len(body) - back; utf8.RuneStart(body[at]) {

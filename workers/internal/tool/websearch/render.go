@@ -8,24 +8,24 @@ import (
 	"golang.org/x/net/html"
 )
 
-// render writes a part of a page as text: paragraphs apart by an empty line, a line for an item of a list and for a row
-// of a table, whose cells are apart by bars.
+// render converts a part of a page to text. Empty lines separate paragraphs. List items and table
+// rows are lines, and bars separate a row's cells.
 func render(n *html.Node) string {
-	var r rendering
+	var r renderer
 	r.node(n)
 	return r.out.String()
 }
 
-type rendering struct {
+type renderer struct {
 	out    strings.Builder
-	lines  int  // that are to end before the next word
-	space  bool // that is to stand before it
-	pre    int  // how deep in preformatted text
-	tight  int  // how deep in items and cells, which have no empty lines
-	marked bool // an item's mark was written: its text follows on the same line
+	lines  int  // line ends to write before the next word
+	space  bool // space to write before the next word
+	pre    int  // nesting depth of preformatted text
+	tight  int  // nesting depth of items and cells, which contain no empty lines
+	marked bool // an item's mark was written, and its text follows on the same line
 }
 
-// blocks begin and end a line, or leave an empty one.
+// blocks are elements that begin and end with a line break (1) or an empty line (2).
 var blocks = map[string]int{
 	"p": 2, "h1": 2, "h2": 2, "h3": 2, "h4": 2, "h5": 2, "h6": 2, "ul": 2, "ol": 2, "dl": 2, "table": 2, "pre": 2, "blockquote": 2,
 	"article": 2, "section": 2, "main": 2, "figure": 2, "details": 2, "aside": 2, "header": 2, "footer": 2, "hr": 2, "fieldset": 2,
@@ -35,13 +35,14 @@ var blocks = map[string]int{
 	"title": 1, "head": 1, "option": 1, "thead": 1, "tbody": 1,
 }
 
-func (r *rendering) node(n *html.Node) {
+// node writes a node and its children.
+func (r *renderer) node(n *html.Node) {
 	switch n.Type {
 	case html.TextNode:
 		r.text(n.Data)
 		return
 	case html.ElementNode:
-		if n.Data == "head" { // a title is shown by its window
+		if n.Data == "head" { // titles are not part of the page's text
 			return
 		}
 	default:
@@ -58,7 +59,7 @@ func (r *rendering) node(n *html.Node) {
 	r.end(n)
 }
 
-func (r *rendering) begin(n *html.Node) {
+func (r *renderer) begin(n *html.Node) {
 	if n.Type != html.ElementNode {
 		return
 	}
@@ -73,7 +74,7 @@ func (r *rendering) begin(n *html.Node) {
 	}
 }
 
-func (r *rendering) end(n *html.Node) {
+func (r *renderer) end(n *html.Node) {
 	if n.Type != html.ElementNode {
 		return
 	}
@@ -87,8 +88,8 @@ func (r *rendering) end(n *html.Node) {
 	r.lineEnds(blocks[n.Data])
 }
 
-// mark writes what stands before an item of a list or a cell of a row.
-func (r *rendering) mark(parent, child *html.Node, item int) {
+// mark writes the mark of a list item or the separator of a cell.
+func (r *renderer) mark(parent, child *html.Node, item int) {
 	switch {
 	case child.Data == "li":
 		r.lineEnds(1)
@@ -102,13 +103,13 @@ func (r *rendering) mark(parent, child *html.Node, item int) {
 		}
 		r.marked = true
 	case (child.Data == "td" || child.Data == "th") && item > 1:
-		r.lines, r.space = 0, true // a paragraph in the cell before ends no row
+		r.lines, r.space = 0, true // a paragraph in the previous cell does not end the row
 		r.text("| ")
 		r.marked = true
 	}
 }
 
-// empty reports a node without text, as far as a quick look tells.
+// empty reports whether a node has no text within its first 50 descendants.
 func empty(n *html.Node) bool {
 	looked := 0
 	for d := range n.Descendants() {
@@ -119,7 +120,8 @@ func empty(n *html.Node) bool {
 	return true
 }
 
-func (r *rendering) lineEnds(n int) {
+// lineEnds requests n line ends before the next text.
+func (r *renderer) lineEnds(n int) {
 	if r.tight > 0 {
 		n = min(n, 1)
 	}
@@ -128,13 +130,14 @@ func (r *rendering) lineEnds(n int) {
 	}
 }
 
-func (r *rendering) text(s string) {
+// text writes text with collapsed white space, except in preformatted text.
+func (r *renderer) text(s string) {
 	for _, c := range s {
 		switch {
 		case c == '\n' && r.pre > 0:
 			r.lines, r.space = min(r.lines+1, 2), false
 		case c == '\t' && r.pre > 0, c == ' ' && r.pre > 0:
-			if r.lines > 0 { // indentation means something there
+			if r.lines > 0 { // indentation is significant
 				r.flush()
 			}
 			r.out.WriteByte(' ')
@@ -147,7 +150,8 @@ func (r *rendering) text(s string) {
 	}
 }
 
-func (r *rendering) flush() {
+// flush writes the pending line ends or space.
+func (r *renderer) flush() {
 	if r.out.Len() > 0 && r.lines > 0 {
 		r.out.WriteString("\n\n"[:r.lines])
 	} else if r.out.Len() > 0 && r.space {
@@ -156,12 +160,12 @@ func (r *rendering) flush() {
 	r.lines, r.space, r.marked = 0, false, false
 }
 
-// tidy brings plain text into the form that pages' texts have: what is seen, no spaces at the ends of lines, at most one
-// empty line in a row.
+// tidy converts plain text to the form of pages' texts: visible characters, no trailing spaces, at
+// most one empty line in a row.
 func tidy(s string) string {
 	var b strings.Builder
 	empty := 0
-	for l := range strings.SplitSeq(seen(strings.ReplaceAll(s, "\r\n", "\n")), "\n") {
+	for l := range strings.SplitSeq(visible(strings.ReplaceAll(s, "\r\n", "\n")), "\n") {
 		l = strings.TrimRightFunc(l, unicode.IsSpace)
 		if l == "" {
 			empty++

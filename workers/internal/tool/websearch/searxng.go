@@ -9,7 +9,7 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// searxng asks an instance of SearXNG, whose settings must allow the format json.
+// searxng is the client of a SearXNG instance. The instance's settings must allow the format json.
 type searxng struct {
 	api
 	at *url.URL
@@ -24,10 +24,12 @@ func (s searxng) search(ctx context.Context, query string) ([]hit, error) {
 		} `json:"results"`
 		Unresponsive [][]any `json:"unresponsive_engines"`
 	}
+
 	params := url.Values{"q": {query}, "format": {"json"}}
 	if err := s.get(ctx, s.at.JoinPath("search"), params, http.Header{}, &answer); err != nil {
 		return nil, err
 	}
+
 	if len(answer.Results) == 0 && len(answer.Unresponsive) > 0 {
 		return nil, &tool.Error{
 			Message:   "None of the search engines answered.",
@@ -35,6 +37,7 @@ func (s searxng) search(ctx context.Context, query string) ([]hit, error) {
 			Err:       errors.New("searxng: no results, and engines that did not respond"),
 		}
 	}
+
 	hits := make([]hit, 0, len(answer.Results))
 	for _, r := range answer.Results {
 		hits = append(hits, hit{title: line(r.Title), url: r.URL, snippet: line(r.Content)})

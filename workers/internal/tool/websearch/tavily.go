@@ -9,7 +9,7 @@ import (
 	"net/url"
 )
 
-// tavily asks Tavily's search.
+// tavily is the client of Tavily's search.
 type tavily struct {
 	api
 	at  *url.URL
@@ -17,16 +17,18 @@ type tavily struct {
 }
 
 func (t tavily) search(ctx context.Context, query string) ([]hit, error) {
-	asked, err := json.Marshal(map[string]any{"query": query, "max_results": wanted, "search_depth": "basic"})
+	asked, err := json.Marshal(map[string]any{"query": query, "max_results": maxHits, "search_depth": "basic"})
 	if err != nil {
 		return nil, fmt.Errorf("encoding query: %w", err)
 	}
+
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.at.JoinPath("search").String(), bytes.NewReader(asked))
 	if err != nil {
-		return nil, fmt.Errorf("making request: %w", err)
+		return nil, fmt.Errorf("creating request: %w", err)
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Authorization", "Bearer "+t.key)
+
 	var answer struct {
 		Results []struct {
 			Title   string `json:"title"`
@@ -34,6 +36,7 @@ func (t tavily) search(ctx context.Context, query string) ([]hit, error) {
 			Content string `json:"content"`
 		} `json:"results"`
 	}
+
 	if err := t.do(req, &answer); err != nil {
 		return nil, err
 	}

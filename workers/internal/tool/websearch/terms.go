@@ -8,17 +8,17 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// unspaced are scripts that write words without spaces, or with much attached to them: there, each pair of letters
-// counts as a word.
+// unspaced are scripts without spaces between words, or with long compound words. In these, each
+// pair of adjacent letters counts as a word.
 var unspaced = []*unicode.RangeTable{
 	unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar,
 	unicode.Tibetan,
 }
 
-// eachWord calls yield with each word of a text, folded so that spellings of one word meet.
+// eachWord calls yield with each word of a text, folded so that spelling variants are equal.
 func eachWord(text string, yield func(word string)) {
 	text = fold(text)
-	start, paired := -1, false // of the letters in a row that are being read
+	start, paired := -1, false // start and kind of the current run of letters
 	for i, r := range text {
 		if !inWord(r) {
 			emit(text, start, i, paired, yield)
@@ -37,14 +37,15 @@ func eachWord(text string, yield func(word string)) {
 	emit(text, start, len(text), paired, yield)
 }
 
-// inWord reports letters, digits and marks; most text is ASCII or nearly.
+// inWord reports whether a character is a letter, digit or mark.
 func inWord(r rune) bool {
 	if r < utf8.RuneSelf {
-		return r >= 'a' && r <= 'z' || r >= '0' && r <= '9' // small letters, as folded
+		return r >= 'a' && r <= 'z' || r >= '0' && r <= '9' // the text is folded, so there are no capital letters
 	}
 	return unicode.In(r, unicode.L, unicode.N, unicode.M)
 }
 
+// emit yields the words in a run of letters: the run itself, or its pairs of letters.
 func emit(text string, start, end int, paired bool, yield func(string)) {
 	if start < 0 {
 		return
@@ -66,7 +67,7 @@ func emit(text string, start, end int, paired bool, yield func(string)) {
 	}
 }
 
-// withoutArticle leaves out the Arabic article, which is written as a part of its word.
+// withoutArticle removes the Arabic article, which is written as a part of its word.
 func withoutArticle(word string) string {
 	if rest := strings.TrimPrefix(word, "ال"); utf8.RuneCountInString(rest) >= 3 {
 		return rest
@@ -74,7 +75,7 @@ func withoutArticle(word string) string {
 	return word
 }
 
-// fold makes small letters without the marks that people leave out.
+// fold converts a text to lower case without the marks that people omit.
 func fold(text string) string {
 	text = strings.ToLower(text)
 	if plain(text) {
@@ -90,7 +91,7 @@ func fold(text string) string {
 	return strings.ReplaceAll(norm.NFC.String(text), "ß", "ss")
 }
 
-// stem is what forms of a word mostly have in common.
+// stem returns the part that the forms of a word usually share.
 func stem(word string) string {
 	switch n := utf8.RuneCountInString(word); {
 	case n < 4:
@@ -102,15 +103,16 @@ func stem(word string) string {
 	}
 }
 
-// terms are the different words of a query.
+// terms are the distinct words of a query.
 type terms struct {
 	exact map[string]int
 	stems map[string]int
 }
 
-// likeness is what another form of a query's word counts.
-const likeness = 0.4
+// stemWeight is the weight of another form of a query's word.
+const stemWeight = 0.4
 
+// newTerms returns the distinct words of a query.
 func newTerms(query string) terms {
 	t := terms{exact: map[string]int{}, stems: map[string]int{}}
 	eachWord(query, func(word string) {
@@ -125,13 +127,13 @@ func newTerms(query string) terms {
 	return t
 }
 
-// match is how often a word of the query stands in a text.
+// match is the number of occurrences of a query's word in a text.
 type match struct {
 	word  int
 	times float64
 }
 
-// count counts the query's words in a text, and all of its words.
+// count counts the occurrences of the query's words in a text, and the words of the text.
 func (t terms) count(text string) (found []match, all float64) {
 	add := func(word int, times float64) {
 		for i := range found {
@@ -147,7 +149,7 @@ func (t terms) count(text string) (found []match, all float64) {
 		if i, ok := t.exact[word]; ok {
 			add(i, 1)
 		} else if i, ok := t.stems[stem(word)]; ok {
-			add(i, likeness)
+			add(i, stemWeight)
 		}
 	})
 	return found, all

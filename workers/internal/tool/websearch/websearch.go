@@ -18,52 +18,53 @@ import (
 // Limits of a call.
 const (
 	maxQuery    = 400 // characters
-	maxResults  = 5   // read, and given to the model
+	maxResults  = 5   // pages read and shown to the model
 	askTimeout  = 7 * time.Second
-	againAfter  = 500 * time.Millisecond
+	retryAfter  = 500 * time.Millisecond
 	pageTimeout = 5 * time.Second
-	readTimeout = 10 * time.Second // of all pages together
+	readTimeout = 10 * time.Second // for all pages together
 	maxPage     = 2 << 20          // bytes, decompressed
-	maxBodies   = 32               // pages that a process holds at a time, all calls together
+	maxBodies   = 32               // pages in memory in a process, for all calls together
 	maxRedirect = 3
 )
 
-// schema is what a model may ask for: no address, only words.
+// schema accepts a query but no addresses.
 const schema = `{"type":"object","properties":{"query":{"type":"string","minLength":1,"maxLength":400,` +
-	`"description":"What to search for: a few words, or a question, in the language that the pages should be in."}},` +
+	`"description":"The text to search for: a few words, or a question, in the language of the wanted pages."}},` +
 	`"required":["query"],"additionalProperties":false}`
 
-// Spec describes the tool to a model.
+// Spec returns the tool's description for models.
 func Spec() tool.Spec {
 	return tool.Spec{
 		Name: contract.ToolWebSearch,
-		Description: "Searches the web, reads the first pages that are found, and gives their passages that fit the query. " +
-			"The passages are numbered sources to cite. Use it for facts that may have changed or that must be supported.",
+		Description: "Searches the web, reads the first results, and returns their passages that match the query. " +
+			"The passages are numbered sources to cite. Use it for facts that may have changed or need a source.",
 		Schema: json.RawMessage(schema),
 	}
 }
 
-// Config says where to search. The first provider that is set is used: SearXNG, Brave, Tavily, MediaWiki, where
-// English Wikipedia is the last one's default.
+// Config configures the provider. The first one that is set is used, in the order SearXNG, Brave,
+// Tavily, MediaWiki. The default is English Wikipedia.
 type Config struct {
 	SearxngURL   string
 	BraveAPIKey  string
 	TavilyAPIKey string
 	WikipediaURL string
-	BraveURL     string // "" is Brave's own
-	TavilyURL    string // "" is Tavily's own
+	BraveURL     string // "": Brave's own
+	TavilyURL    string // "": Tavily's own
 }
 
-// Backend carries searches out; it is safe for concurrent use.
+// Backend executes searches. It is safe for concurrent use.
 type Backend struct {
-	search  provider
-	pages   *reader
-	reading time.Duration
+	search   provider
+	pages    *reader
+	readTime time.Duration
 }
 
-// New makes the backend of the first provider that is set; it fails on an address that is none.
+// New creates the backend of the first provider that is set. It fails if the provider's address is
+// invalid.
 func New(cfg Config, client *outbound.Client) (*Backend, error) {
-	search, err := choose(cfg, client, askTimeout)
+	search, err := newProvider(cfg, client, askTimeout)
 	if err != nil {
 		return nil, err
 	}
@@ -72,35 +73,37 @@ func New(cfg Config, client *outbound.Client) (*Backend, error) {
 		pages: &reader{
 			client: client.HTTP(outbound.Options{Timeout: pageTimeout, MaxBytes: maxPage, Redirects: maxRedirect}),
 			bodies: make(chan struct{}, maxBodies),
-			places: make(chan struct{}, runtime.GOMAXPROCS(0)),
+			slots:  make(chan struct{}, runtime.GOMAXPROCS(0)),
 		},
-		reading: readTimeout,
+		readTime: readTimeout,
 	}, nil
 }
 
-// Kind is webSearch.
+// Kind returns webSearch.
 func (b *Backend) Kind() string { return contract.ToolWebSearch }
 
-// Call searches, reads and gives the sources, in the order of the search's results.
+// Call searches, reads the pages and returns sources in the order of the search results.
 func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, error) {
 	query, err := queryFor(req.Call.Arguments)
 	if err != nil {
 		return tool.Result{}, err
 	}
+
 	hits, err := b.find(ctx, query)
 	if err != nil {
 		return tool.Result{}, failure(ctx, err)
 	}
+
 	hits = distinct(hits, maxResults)
 	return b.answer(ctx, req, query, hits, b.read(ctx, hits))
 }
 
-// find asks the provider, and once more after a moment when its fault may pass. What does not pass is told to the model, which
-// may do without: a run is not put off for a search.
+// find queries the provider, and retries once after a retryable error. Other errors are shown to
+// the model: a run is not requeued for a search.
 func (b *Backend) find(ctx context.Context, query string) ([]hit, error) {
 	hits, err := b.search.search(ctx, query)
 	if public, ok := errors.AsType[*tool.Error](err); ok && public.Retryable {
-		timer := time.NewTimer(againAfter)
+		timer := time.NewTimer(retryAfter)
 		defer timer.Stop()
 		select {
 		case <-timer.C:
@@ -111,8 +114,8 @@ func (b *Backend) find(ctx context.Context, query string) ([]hit, error) {
 	return hits, err
 }
 
-// queryFor takes the query out of the arguments. The schema was checked where the model is; a tool worker trusts
-// nobody.
+// queryFor parses and checks the arguments. The caller has checked the schema, but a tool worker
+// does not rely on that.
 func queryFor(arguments json.RawMessage) (string, error) {
 	var args struct {
 		Query string `json:"query"`
@@ -127,7 +130,7 @@ func queryFor(arguments json.RawMessage) (string, error) {
 	return query, nil
 }
 
-// failure tells the caller's end from the provider's.
+// failure converts a search error, unless ctx has ended. The result is never retryable.
 func failure(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("searching: %w", context.Cause(ctx))
@@ -138,7 +141,7 @@ func failure(ctx context.Context, err error) error {
 	return fmt.Errorf("searching: %w", err)
 }
 
-// distinct keeps the first results that lead to different pages of the web.
+// distinct returns the first results that lead to different pages.
 func distinct(hits []hit, limit int) []hit {
 	seen := make(map[string]bool, len(hits))
 	kept := make([]hit, 0, limit)

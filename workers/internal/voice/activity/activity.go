@@ -12,102 +12,103 @@ const (
 	perMS           = rate / 1000
 	leastBit        = 1.0 / 32768
 
-	// Longest is how many samples speech has at most: then it ends as if by silence.
+	// Longest is the maximum length of speech in samples. Longer speech ends as if by silence.
 	Longest = 60 * rate
 
-	onsetSpan   = 10                       // frames looked at for a beginning
-	onsetVoiced = 5                        // of them must be voice: a loud one that may be, of a pitch that moves, is half of one,
-	onsetSure   = 3                        // and so many must surely be
-	loud        = 20.0                     // dB above the floor
-	leastPause  = 250 * perMS              // of silence after which speech may have ended
-	tail        = 300 * perMS              // behind voice, for which whatever stands out belongs to the speech
-	warmUp      = rate                     // of audio before the present, to know the noise again
-	maxOnset    = onsetSpan * frameSamples // that the beginning of speech lies back
-	steadyLevel = 1.5                      // dB that the frames of a steady tone differ by
-	steadyCross = framesPerSecond          // and by how many crossings a second: one in each
-	fewest      = 320                      // crossings a second of a voice: below is hum
-	limit       = 4200                     // and above is hiss
-	fewestVowel = 500                      // of most vowels
-	maxVowel    = 3000
-	blank       = math.MaxInt64 - 2*Longest // no sample
+	onsetSpan    = 10                       // frames examined for the onset of speech
+	onsetVoiced  = 5                        // sum of these frames that starts speech: a sure voice counts as one, a possible voice as half
+	onsetSure    = 3                        // how many of them must surely be voice
+	loud         = 20.0                     // dB above the floor
+	minPause     = 250 * perMS              // silence after which speech may have ended
+	tail         = 300 * perMS              // after voice, time in which any sound above the floor still belongs to the speech
+	warmUp       = rate                     // audio before the present that a new detector needs to estimate the noise
+	maxOnset     = onsetSpan * frameSamples // how far the onset of speech may lie in the past
+	steadyLevel  = 1.5                      // dB between the frames of a steady tone
+	steadyCross  = framesPerSecond          // and difference of their crossings per second: one in each frame
+	minCrossings = 320                      // crossings per second of a voice; fewer are hum
+	maxCrossings = 4200                     // and more are hiss
+	minVowel     = 500                      // range of most vowels
+	maxVowel     = 3000
+	noSample     = math.MaxInt64 - 2*Longest // not a sample
 )
 
-// Settings are how a detector finds speech.
+// Settings configure a Detector.
 type Settings struct {
-	Threshold float64 // 0 to 1: how clearly speech must stand out
-	PrefixMS  int     // of audio before the speech that belong to it
-	SilenceMS int     // of silence that end it
+	Threshold float64 // 0 to 1: how far speech must exceed the noise
+	PrefixMS  int     // audio before the onset that is included in the speech
+	SilenceMS int     // silence that ends speech
 }
 
-// Event is a beginning or an end of speech.
+// Event is the start or the end of speech.
 type Event struct {
 	Stopped bool
-	From    int64 // the first sample of the speech, with the padding before it
-	To      int64 // of an end: the sample behind the last, the silence included
-	Last    int64 // of an end: the sample behind which nothing was heard
-	At      int64 // the sample before which it was known
+	From    int64 // first sample of the speech, including the prefix
+	To      int64 // end only: the sample after the last one, including the silence
+	Last    int64 // end only: the sample after the last sound
+	At      int64 // sample at which the event was detected
 }
 
-// Detector finds speech in audio. Make it with New.
+// Detector finds speech in audio. Create it with New or Resume.
 type Detector struct {
 	prefix, silence int64
 	margin, voicing float64
 
-	at    int64 // of the next sample
+	at    int64 // position of the next sample
 	since int64 // no speech begins before it
 	meter *meter
 	floor floor
-	whole bool // the frame was heard from its beginning
-	last  [onsetSpan]heard
+	whole bool // the current frame was received from its first sample
+	last  [onsetSpan]onsetFrame
 	count int
 
 	speaking bool
 	from     int64
-	support  int64 // where the speech was last heard
-	voiced   int64 // and its voice
-	active   bool  // the frame before stood out
+	support  int64 // where the last sound of the speech ended
+	voiced   int64 // where the last voiced frame of the speech ended
+	active   bool  // the previous frame exceeded the floor
 }
 
-// heard is a frame as it is looked at for a beginning.
-type heard struct {
-	measured
+// onsetFrame is one frame of the onset window.
+type onsetFrame struct {
+	measurement
 
 	voice voiced
 }
 
-// voiced is how surely a frame is voice: in halves.
+// voiced is the certainty that a frame is voice, in halves.
 type voiced int
 
 const (
 	unvoiced voiced = iota
-	perhaps
-	surely
+	maybeVoiced
+	surelyVoiced
 )
 
-// New makes a detector of audio that begins with the sample position.
+// New creates a detector for audio that begins at the sample position.
 func New(d Settings, position int64) *Detector {
 	n := &Detector{at: position, since: position, meter: newMeter(), floor: newFloor(), whole: position%frameSamples == 0}
 	n.Configure(d)
 	return n
 }
 
-// Resume makes a detector of audio that begins with the sample position, in the middle of speech from the sample from.
+// Resume creates a detector for audio that begins at the sample position, within speech that began
+// at the sample from.
 func Resume(d Settings, position, from int64) *Detector {
 	n := New(d, position)
 	n.speaking, n.from, n.support, n.voiced = true, from, position, position
 	return n
 }
 
-// Configure has the detector go by d from here on.
+// Configure replaces the settings.
 func (d *Detector) Configure(c Settings) {
 	t := min(max(c.Threshold, 0), 1)
 	d.prefix, d.silence = int64(c.PrefixMS)*perMS, int64(c.SilenceMS)*perMS
-	d.margin = 2 + 16*t*t // dB above the floor: 6 in the middle, 18 at most
+	d.margin = 2 + 16*t*t // dB above the floor: 6 at threshold 0.5, at most 18
 	d.voicing = min(1.1*t, 0.45+0.2*t)
 }
 
-// Restart forgets speech that began before the sample at, and what may become some, as the audio before is dealt with; the
-// noise stays known.
+// Restart discards speech that began before the sample at, including a possible onset. The noise
+// estimate is kept.
 func (d *Detector) Restart(at int64) {
 	d.since = max(d.since, at)
 	if d.speaking && d.from < at {
@@ -115,19 +116,19 @@ func (d *Detector) Restart(at int64) {
 	}
 }
 
-// Heard tells up to which sample was listened.
+// Heard returns the position up to which audio has been processed.
 func (d *Detector) Heard() int64 { return d.at }
 
-// Speaking tells whether there is speech, and its first sample.
+// Speaking reports whether there is speech, and its first sample.
 func (d *Detector) Speaking() (from int64, ok bool) { return d.from, d.speaking }
 
-// Pausing tells whether the speech that there is has been silent for so long that it may have ended, though it may go on: half of the
-// silence that ends it. last is the sample behind which nothing was heard.
+// Pausing reports whether the current speech may have ended: it has been silent for at least half
+// of the silence that ends it. last is the sample after the last sound.
 func (d *Detector) Pausing() (last int64, ok bool) {
-	return d.support, d.speaking && d.at-d.support >= max(d.silence/2, leastPause)
+	return d.support, d.speaking && d.at-d.support >= max(d.silence/2, minPause)
 }
 
-// Needs tells the sample from which on another detector needs the audio to go on like this one.
+// Needs returns the first sample that another detector would need to continue like this one.
 func (d *Detector) Needs() int64 {
 	if d.speaking {
 		return d.from
@@ -135,7 +136,7 @@ func (d *Detector) Needs() int64 {
 	return max(d.since, d.at-max(warmUp, maxOnset+d.prefix))
 }
 
-// Write takes audio in and gives what was found.
+// Write processes audio and returns the events found in it.
 func (d *Detector) Write(pcm []byte) []Event {
 	var found []Event
 	for ; len(pcm) >= 2; pcm = pcm[2:] {
@@ -153,82 +154,90 @@ func (d *Detector) Write(pcm []byte) []Event {
 	return found
 }
 
-// frame looks at the frame that ends before d.at.
-func (d *Detector) frame(got measured, found []Event) []Event {
+// frame processes the frame that ends before d.at.
+func (d *Detector) frame(got measurement, found []Event) []Event {
 	d.floor.add(got.level)
 	over := got.level - d.floor.known
 	if d.speaking {
 		return d.goOn(over, got, found)
 	}
+
 	voice := unvoiced
 	if over > d.margin {
 		voice = d.voice(over, got)
 	}
-	d.last[d.count%onsetSpan] = heard{measured: got, voice: voice}
+
+	d.last[d.count%onsetSpan] = onsetFrame{measurement: got, voice: voice}
 	d.count++
 	if voice == unvoiced || d.at-frameSamples < d.since {
 		return found
 	}
+
 	first, ok := d.onset()
 	if !ok {
 		return found
 	}
+
 	d.speaking, d.from, d.support, d.voiced, d.active = true, max(first-d.prefix, d.since), d.at, d.at, true
 	return append(found, Event{From: d.from, At: d.at})
 }
 
-// voice tells how surely a frame is voice that stands out so much.
-func (d *Detector) voice(over float64, got measured) voiced {
+// voice classifies a frame that exceeds the floor by over dB.
+func (d *Detector) voice(over float64, got measurement) voiced {
 	switch {
 	case d.voicing == 0:
-		return surely
-	case got.crossings < fewest || got.crossings > limit:
+		return surelyVoiced
+	case got.crossings < minCrossings || got.crossings > maxCrossings:
 		return unvoiced
 	case d.meter.periodicity() > d.voicing:
-		return surely
-	case over > loud && got.crossings > fewestVowel && got.crossings < maxVowel:
-		return perhaps
+		return surelyVoiced
+	case over > loud && got.crossings > minVowel && got.crossings < maxVowel:
+		return maybeVoiced
 	}
 	return unvoiced
 }
 
-// onset tells whether the last frames are a beginning of speech, and where it lies.
+// onset reports whether the last frames are the start of speech, and its first sample.
 func (d *Detector) onset() (first int64, ok bool) {
 	looked := min(d.count, onsetSpan)
-	points, sure, first := 0, 0, int64(blank)
-	low, high := measured{level: math.Inf(1), crossings: math.MaxInt}, measured{level: math.Inf(-1)}
+	points, sure, first := 0, 0, int64(noSample)
+	low, high := measurement{level: math.Inf(1), crossings: math.MaxInt}, measurement{level: math.Inf(-1)}
+
 	for back := range looked {
 		h := d.last[(d.count-1-back)%onsetSpan]
 		if h.voice == unvoiced {
 			continue
 		}
 		points += int(h.voice)
-		if h.voice == surely {
+		if h.voice == surelyVoiced {
 			sure++
 		}
 		first = d.at - int64(back+1)*frameSamples
 		low.level, low.crossings = min(low.level, h.level), min(low.crossings, h.crossings)
 		high.level, high.crossings = max(high.level, h.level), max(high.crossings, h.crossings)
 	}
+
 	steady := high.level-low.level < steadyLevel && high.crossings-low.crossings <= steadyCross
-	return first, points >= onsetVoiced*int(surely) && sure >= onsetSure && (!steady || d.voicing == 0)
+	return first, points >= onsetVoiced*int(surelyVoiced) && sure >= onsetSure && (!steady || d.voicing == 0)
 }
 
-// goOn looks at a frame of speech, and ends it when it is over.
-func (d *Detector) goOn(over float64, got measured, found []Event) []Event {
+// goOn processes a frame during speech, and ends the speech if it is over.
+func (d *Detector) goOn(over float64, got measurement, found []Event) []Event {
 	active := over > max(d.margin-2, 1)
 	if active {
 		switch {
-		case d.voice(over, got) == surely:
+		case d.voice(over, got) == surelyVoiced:
 			d.voiced, d.support = d.at, d.at
-		case d.active && d.at-d.voiced <= tail: // one frame alone is a click
+		case d.active && d.at-d.voiced <= tail: // a single frame is a click
 			d.support = d.at
 		}
 	}
 	d.active = active
+
 	if d.at-d.support < d.silence && d.at+frameSamples-d.from <= Longest {
 		return found
 	}
+
 	d.speaking, d.since, d.count = false, d.at, 0
 	return append(found, Event{Stopped: true, From: d.from, To: d.at, Last: d.support, At: d.at})
 }

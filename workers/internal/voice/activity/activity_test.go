@@ -9,7 +9,8 @@ import (
 	"parley/workers/internal/voice/activity"
 )
 
-// phrases are of high and low voices, and begin and end with all kinds of sounds. None pauses for as long as usual waits.
+// phrases are spoken by high and low voices, and begin and end with various sounds. None has a
+// pause as long as the usual silence.
 var phrases = []struct{ voice, text string }{
 	{"en", "Hello there. What is the weather like in Paris today?"},
 	{"en+f3", "She sells sea shells by the sea shore."},
@@ -29,10 +30,10 @@ var noises = map[string]func(seconds float64, seed uint64) sound{
 
 const ms = rate / 1000
 
-// tally counts what became of utterances.
+// tally counts detected utterances.
 type tally struct {
 	of, found, split int
-	late, maxLate    int64 // ms behind the first sample
+	late, maxLate    int64 // ms after the first sample
 }
 
 func (c *tally) add(events []activity.Event, from int64) {
@@ -66,7 +67,7 @@ func TestSpeechInNoise(t *testing.T) {
 						bounds(t, events, lead, lead+int64(len(said)))
 					}
 				}
-				t.Logf("%d of %d found, %d split, told after %d ms (at most %d)", c.found, c.of, c.split, c.late/int64(max(c.found, 1)), c.maxLate)
+				t.Logf("%d of %d found, %d split, reported after %d ms (at most %d)", c.found, c.of, c.split, c.late/int64(max(c.found, 1)), c.maxLate)
 				if 100*c.found < least*c.of || c.split > 0 || c.maxLate > 600 {
 					t.Errorf("%+v", c)
 				}
@@ -75,11 +76,12 @@ func TestSpeechInNoise(t *testing.T) {
 	}
 }
 
-// bounds checks that what was found is the speech between two samples, as far as noise lets it be seen.
+// bounds checks that the detected speech is between two samples, within the accuracy that the noise
+// permits.
 func bounds(t *testing.T, events []activity.Event, from, to int64) {
 	t.Helper()
 	if len(events) != 2 {
-		return // counted
+		return // counted by the caller
 	}
 	begin, end := events[0], events[1]
 	late, early := (begin.From+300*ms-from)/ms, (to+500*ms-end.To)/ms
@@ -127,7 +129,7 @@ func TestOtherSounds(t *testing.T) {
 	}
 }
 
-// TestMusic holds what doc.go says: notes that swell, fade or beat are taken for speech.
+// TestMusic verifies doc.go: notes that swell, fade or beat are detected as speech.
 func TestMusic(t *testing.T) {
 	t.Parallel()
 	music := silence(1)
@@ -163,7 +165,7 @@ func TestSpeechAsItComes(t *testing.T) {
 			"in hum":                join(said.scaled(-30), silence(2)).plus(hum(9, 50).scaled(-30)),
 		} {
 			if p.text == "Stop." && (name == "in hum" || name == "clipped") {
-				continue // a creaking voice's one syllable is lost in so much
+				continue // a single syllable of a creaking voice is lost in this noise
 			}
 			got := detect(usual, s)
 			if len(got) != 2 || got[0].Stopped || !got[1].Stopped {
@@ -204,7 +206,7 @@ func TestThreshold(t *testing.T) {
 	for _, threshold := range []float64{0, 0.25, 0.5, 0.75, 1} {
 		d := usual
 		d.Threshold = threshold
-		// How much of the audio is speech: the less the more clearly it must stand out.
+		// The share of speech decreases with the threshold.
 		var length int
 		for _, e := range detect(d, whole) {
 			if e.Stopped {
@@ -247,7 +249,7 @@ func TestLongest(t *testing.T) {
 	}
 }
 
-// session is audio with all that a detector comes across.
+// session is audio with everything that a detector encounters.
 func session(t *testing.T) sound {
 	t.Helper()
 	s := silence(0.7)
@@ -279,8 +281,9 @@ func TestPiecesMakeNoDifference(t *testing.T) {
 	}
 }
 
-// TestTakenUp: at any place another detector goes on from what the first needs as that one would have.
-func TestTakenUp(t *testing.T) {
+// TestResumed: at any position, another detector that receives the audio from Needs on continues
+// like the first.
+func TestResumed(t *testing.T) {
 	t.Parallel()
 	raw := session(t).pcm()
 	want := activity.New(usual, 0).Write(raw)
@@ -323,7 +326,7 @@ func TestRestartAndConfigure(t *testing.T) {
 	}
 	got := d.Write(said[rate : 2*rate])
 	if len(got) != 1 || got[0].From < rate/2 {
-		t.Fatalf("speech begins anew behind what was dealt with: %+v", got)
+		t.Fatalf("new speech begins before the end of the processed audio: %+v", got)
 	}
 	d.Configure(activity.Settings{Threshold: 0.5, PrefixMS: 0, SilenceMS: 1500})
 	got = d.Write(said[2*rate:])
@@ -341,7 +344,7 @@ func BenchmarkSpeech(b *testing.B) {
 	bench(b, join(speech(b, "en", phrases[0].text), speech(b, "de", phrases[4].text)).scaled(-26))
 }
 
-// bench gives the time for a second of audio.
+// bench reports the time for a second of audio.
 func bench(b *testing.B, s sound) {
 	b.Helper()
 	raw := s.pcm()

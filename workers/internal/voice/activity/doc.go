@@ -1,14 +1,17 @@
-// Package activity finds where speech begins and ends in audio as it comes. It is pure: what it tells depends on the
-// samples and their positions alone, never on how they came in pieces or when.
+// Package activity detects the start and the end of speech in a stream of audio. It is pure: the
+// result depends only on the samples and their positions, not on how the audio was split or when it
+// arrived.
 //
-// Of each 10 ms it measures, in the band of speech, three things:
+// For each frame of 10 ms it measures three things in the frequency band of speech:
 //
-//	energy          against the noise floor, the least of the last seconds: steady noise, however loud, is none
-//	zero crossings  hiss, sibilants and clicks have too many for a voice, mains hum too few
-//	periodicity     whether it repeats at the pitch of a voice, which noise does not
+//	energy          relative to the noise floor, the minimum of the last seconds; steady noise does not exceed it, however loud
+//	zero crossings  hiss, sibilants and clicks have more than a voice, mains hum has fewer
+//	periodicity     whether the signal repeats at the pitch of a voice; noise does not
 //
-// Speech begins when most of a tenth of a second is voice, and that is not a steady tone. It goes on while there is voice, and
-// for a while behind it whatever stands out, so that its unvoiced ends are whole; it ends when there was none of it for the
-// silence that is asked for. Music whose notes swell, fade or beat is taken for speech, and whispering is not,
-// unless the threshold is 0, at which whatever stands out is speech.
+// Speech begins when most of a tenth of a second is voice and not a steady tone. It continues while
+// there is voice. For a short time after voice, any sound above the floor also belongs to it, so
+// that unvoiced endings are complete. Speech ends after the configured silence.
+//
+// Music whose notes swell, fade or beat is detected as speech. Whispering is not, unless the
+// threshold is 0; then every sound above the floor is speech.
 package activity

@@ -3,30 +3,30 @@ package activity
 import "math"
 
 const (
-	decimation = 6 // the pitch is looked for at 4 kHz
+	decimation = 6 // pitch is detected at 4 kHz
 	pitchRate  = rate / decimation
-	longestLag = pitchRate / 70 // voices are between 70 and 400 Hz
-	leastLag   = pitchRate / 400
-	pitchSpan  = pitchRate / 33 // 40 ms are compared
-	pitchKept  = pitchSpan + longestLag
+	maxLag     = pitchRate / 70 // voices have a pitch of 70 to 400 Hz
+	minLag     = pitchRate / 400
+	pitchSpan  = pitchRate / 33 // segments of 30 ms are compared
+	pitchKept  = pitchSpan + maxLag
 
-	silent = -100.0 // dB: less is not told apart
+	silent = -100.0 // dB; lower levels are treated as this one
 )
 
-// measured is what is known of a frame.
-type measured struct {
-	level     float64 // dB below full scale, in the band of speech
-	crossings int     // of zero, a second
+// measurement is the measurement of one frame.
+type measurement struct {
+	level     float64 // dB relative to full scale, in the frequency band of speech
+	crossings int     // zero crossings per second
 }
 
-// meter takes samples in, and measures each frame of them.
+// meter measures the frames of a stream of samples.
 type meter struct {
 	begun            bool
 	high, top, pitch biquad
 	energy           float64
 	crossings        int
 	negative         bool
-	kept             [2 * pitchKept]float64 // a ring of what the pitch is looked for in, twice over so that its end is in one piece
+	kept             [2 * pitchKept]float64 // ring buffer of the low-pass signal, written twice so that its latest part is contiguous
 	keptAt           int
 	every            int
 }
@@ -40,13 +40,15 @@ func (m *meter) add(sample float64) {
 		m.begun = true
 		m.pitch.settle(m.top.settle(m.high.settle(sample)))
 	}
+
 	y := m.top.next(m.high.next(sample))
 	m.energy += y * y
-	// What is weaker than the least bit crosses nothing.
+	// A signal weaker than the least significant bit crosses nothing.
 	if m.negative && y > leastBit || !m.negative && y < -leastBit {
 		m.negative = !m.negative
 		m.crossings++
 	}
+
 	low := m.pitch.next(y)
 	if m.every++; m.every == decimation {
 		m.every = 0
@@ -55,9 +57,9 @@ func (m *meter) add(sample float64) {
 	}
 }
 
-// frame gives what the samples since the last frame were.
-func (m *meter) frame() measured {
-	got := measured{level: silent, crossings: m.crossings * framesPerSecond}
+// frame returns the measurement of the samples since the last call.
+func (m *meter) frame() measurement {
+	got := measurement{level: silent, crossings: m.crossings * framesPerSecond}
 	if power := m.energy / frameSamples; power > 0 {
 		got.level = max(silent, 10*math.Log10(power))
 	}
@@ -65,17 +67,18 @@ func (m *meter) frame() measured {
 	return got
 }
 
-// periodicity tells how much the last 40 ms repeat at the pitch of a voice, from 0 to 1.
+// periodicity returns how strongly the last samples repeat at the pitch of a voice, from 0 to 1.
 func (m *meter) periodicity() float64 {
 	all := m.kept[m.keptAt : m.keptAt+pitchKept]
-	last := all[longestLag:]
+	last := all[maxLag:]
 	var power float64
 	for _, x := range last {
 		power += x * x
 	}
+
 	var best float64
-	for lag := leastLag; lag <= longestLag; lag++ {
-		before := all[longestLag-lag : longestLag-lag+pitchSpan]
+	for lag := minLag; lag <= maxLag; lag++ {
+		before := all[maxLag-lag : maxLag-lag+pitchSpan]
 		var product, powerBefore float64
 		for i, x := range last {
 			y := before[i]

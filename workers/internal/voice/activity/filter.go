@@ -2,13 +2,13 @@ package activity
 
 import "math"
 
-// biquad is a filter of the second order.
+// biquad is a second-order filter.
 type biquad struct {
 	b0, b1, b2, a1, a2 float64
 	z1, z2             float64
 }
 
-// lowPass and highPass have no overshoot in their pass band (Butterworth).
+// lowPass and highPass are Butterworth filters: they have no ripple in the pass band.
 func lowPass(hertz float64) biquad {
 	w := 2 * math.Pi * hertz / rate
 	alpha, c := math.Sin(w)/math.Sqrt2, math.Cos(w)
@@ -30,7 +30,8 @@ func (f *biquad) next(x float64) float64 {
 	return y
 }
 
-// settle puts the filter where it is after x came for ever, so that audio that begins off its middle begins with no step.
+// settle sets the filter to its steady state for the constant input x. Audio with an offset then
+// does not begin with a step.
 func (f *biquad) settle(x float64) float64 {
 	y := x * (f.b0 + f.b1 + f.b2) / (1 + f.a1 + f.a2)
 	f.z2 = f.b2*x - f.a2*y

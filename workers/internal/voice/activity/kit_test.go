@@ -18,7 +18,7 @@ type sound []float64
 
 var spoken sync.Map
 
-// speech is what espeak-ng makes of a text, without the silence around it.
+// speech returns a text spoken by espeak-ng, without the surrounding silence.
 func speech(tb testing.TB, voice, text string) sound {
 	tb.Helper()
 	say := func() sound {
@@ -38,7 +38,7 @@ func speech(tb testing.TB, voice, text string) sound {
 	return append(sound{}, got...)
 }
 
-// resample is linear: good enough to be told from noise.
+// resample resamples linearly, which is sufficient to distinguish speech from noise.
 func resample(pcm []byte, from int) sound {
 	in := make(sound, len(pcm)/2)
 	for i := range in {
@@ -83,7 +83,7 @@ func (s sound) rms() float64 {
 	return math.Sqrt(sum / float64(len(s)))
 }
 
-// scaled makes the sound as loud as that: dB below full scale.
+// scaled returns the sound with this level, in dB relative to full scale.
 func (s sound) scaled(db float64) sound {
 	by := math.Pow(10, db/20) / s.rms()
 	out := make(sound, len(s))
@@ -101,7 +101,7 @@ func (s sound) plus(other sound) sound {
 	return out
 }
 
-// pcm clips what is too loud.
+// pcm converts to PCM and clips.
 func (s sound) pcm() []byte {
 	out := make([]byte, 0, 2*len(s))
 	for _, x := range s {
@@ -115,7 +115,7 @@ func white(seconds float64, seed uint64) sound {
 	return fill(seconds, func(int) float64 { return r.NormFloat64() })
 }
 
-// pink has as much power in each octave, down to some 20 Hz.
+// pink returns noise with equal power in each octave, down to about 20 Hz.
 func pink(seconds float64, seed uint64) sound {
 	r := rand.New(rand.NewPCG(seed, 2))
 	var rows [10]float64
@@ -131,7 +131,7 @@ func pink(seconds float64, seed uint64) sound {
 	})
 }
 
-// fan is noise that is low-passed twice at about 300 Hz, with a blade's tone in it.
+// fan returns noise that is low-passed twice at about 300 Hz, with the tone of a blade.
 func fan(seconds float64, seed uint64) sound {
 	r := rand.New(rand.NewPCG(seed, 3))
 	var a, b float64
@@ -164,7 +164,7 @@ func clicks(seconds float64, seed uint64) sound {
 	return out
 }
 
-// hiss is noise of high frequencies, as of a sibilant.
+// hiss returns high-frequency noise, like a sibilant.
 func hiss(seconds float64, seed uint64) sound {
 	r := rand.New(rand.NewPCG(seed, 5))
 	var before, further float64

@@ -5,43 +5,44 @@ import (
 	"unicode/utf8"
 )
 
-// Lengths in characters; those that are as wide as two count for three, as they take as long to say.
+// Lengths in characters. Wide characters count as three, because they take that long to speak.
 const (
-	firstSentence = 8   // of the answer's first segment, to end with a sentence
-	firstClause   = 60  // or with a clause
-	enough        = 80  // of the others, to end with a sentence
-	enoughLine    = 40  // or with a line
-	longest       = 300 // then it ends where it best can
-	longestWord   = 600 // or anywhere, when there is no such place
-	clauseLeast   = 40  // of a segment that is too long, to end with a clause
+	minFirstSentence = 8   // minimum of the first segment to end with a sentence
+	minFirstClause   = 60  // or with a clause
+	enough           = 80  // minimum of later segments to end with a sentence
+	minLine          = 40  // or with a line
+	maxLength        = 300 // then the segment ends at the best place so far
+	maxUnbroken      = 600 // or anywhere if there is none
+	minClause        = 40  // minimum of an overlong segment to end with a clause
 )
 
-// Segment is a part of an answer that is said at once.
+// Segment is a part of an answer that is spoken in one piece.
 type Segment struct {
-	Start, End int    // bytes of the answer
-	Text       string // what is said; "" where nothing is
+	Start, End int    // byte offsets in the answer
+	Text       string // the text to speak; "" if there is none
 }
 
-// Cutter cuts an answer into segments. Make it with New.
+// Cutter splits an answer into segments. Create it with New.
 type Cutter struct {
-	start   int    // of the segment that is being read
-	text    []byte // of it, as far as it came
-	read    int    // bytes of text that were looked at
+	start   int    // offset of the current segment
+	text    []byte // of the current segment so far
+	read    int    // bytes of text that were examined
 	reading reading
 }
 
-// New makes a cutter of an answer's text from the byte start on, which is 0 or where a segment begins.
+// New creates a cutter for an answer's text from the byte start, which is 0 or the start of a
+// segment.
 func New(start int) *Cutter {
 	return &Cutter{start: start, reading: newReading(start == 0)}
 }
 
-// Write takes more of the answer, and gives the segments that are complete.
+// Write appends text and returns the segments that are complete.
 func (c *Cutter) Write(text string) []Segment {
 	c.text = append(c.text, text...)
 	return c.look(false)
 }
 
-// Close gives the rest: the answer has ended.
+// Close returns the remaining segments, at the end of the answer.
 func (c *Cutter) Close() []Segment {
 	done := c.look(true)
 	if len(c.text) > 0 {
@@ -50,6 +51,7 @@ func (c *Cutter) Close() []Segment {
 	return done
 }
 
+// look examines the new text and returns the segments that are complete.
 func (c *Cutter) look(last bool) []Segment {
 	var done []Segment
 	for c.read < len(c.text) && (last || utf8.FullRune(c.text[c.read:])) {
@@ -63,7 +65,7 @@ func (c *Cutter) look(last bool) []Segment {
 	return done
 }
 
-// cut ends the segment, and begins to read the next one.
+// cut ends the current segment at the offset end and starts the next one.
 func (c *Cutter) cut(end int) Segment {
 	done := Segment{Start: c.start, End: c.start + end, Text: Speak(string(c.text[:end]))}
 	c.start += end
@@ -72,7 +74,7 @@ func (c *Cutter) cut(end int) Segment {
 	return done
 }
 
-// weight is how many characters a character counts for.
+// weight returns the length that a character counts for.
 func weight(r rune) int {
 	if r >= 0x1100 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul) {
 		return 3

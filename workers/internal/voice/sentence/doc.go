@@ -1,9 +1,11 @@
-// Package sentence makes of an answer, while it is being written, the segments that are said one after the other. It is
-// pure: where a segment ends depends on the answer's text alone, never on the pieces in which that came.
+// Package sentence splits an answer, while it grows, into segments that are spoken one after the
+// other. It is pure: the ends of segments depend only on the answer's text, not on the pieces in
+// which it arrives.
 //
-//	answer, as it grows ─► Cutter ─► Segment{bytes of the answer, what is said of them} ─► ...
+//	answer, as it grows ─► Cutter ─► Segment{byte range of the answer, text to speak} ─► ...
 //
-// The first segment is short, for the answer to be heard early: a sentence, or of a long one a clause. Those behind it are
-// sentences put together to a length that is said well at once. Nothing of what was before a segment's beginning has a
-// say in where it ends, so that whoever takes an answer up at one makes the same segments of the rest.
+// The first segment is short, so that speech starts early: a sentence, or a clause of a long one.
+// Later segments combine sentences to a length that sounds natural. The end of a segment does not
+// depend on text before its start, so another process that resumes an answer at a segment produces
+// the same segments.
 package sentence

@@ -1,18 +1,18 @@
 package sentence
 
-// fence is a block of code between lines of back quotes or tildes, which is a segment of its own.
+// fence is a block of code between lines of back quotes or tildes, which is a separate segment.
 type fence struct {
 	mark   rune
-	count  int // marks that open it
-	from   int // the byte they begin at
+	count  int // length of the opening marks
+	from   int // offset of the opening marks
 	open   bool
-	head   bool // its first line, which may say that it is none
-	marks  int  // of a line inside that may close it: -1 if it cannot
+	head   bool // in its first line, which may still prove that it is not a fence
+	marks  int  // number of marks in the current line that may close it; -1 if it cannot
 	closes bool
 }
 
-// next takes a character; fresh tells that nothing but white space was read of its line. It gives where the segment ends,
-// and whether the character is a fence's.
+// next processes a character. fresh means that the line so far is only white space. It returns the
+// end of the segment, or 0, and whether the character belongs to a fence.
 func (f *fence) next(c rune, at, size int, fresh bool) (end int, inside bool) {
 	if !f.open {
 		return f.opening(c, at, fresh)
@@ -33,7 +33,7 @@ func (f *fence) next(c rune, at, size int, fresh bool) (end int, inside bool) {
 	return f.inside(c, at+size), true
 }
 
-// opening looks for the marks that open a fence.
+// opening detects the marks that open a fence.
 func (f *fence) opening(c rune, at int, fresh bool) (end int, inside bool) {
 	switch {
 	case c != '`' && c != '~':
@@ -45,6 +45,7 @@ func (f *fence) opening(c rune, at int, fresh bool) (end int, inside bool) {
 	default:
 		f.count = 0
 	}
+
 	if f.count < 3 {
 		return 0, false
 	}
@@ -55,7 +56,7 @@ func (f *fence) opening(c rune, at int, fresh bool) (end int, inside bool) {
 	return 0, true
 }
 
-// inside looks for the line that closes the fence; end is behind the character.
+// inside detects the line that closes the fence, and returns its end.
 func (f *fence) inside(c rune, end int) int {
 	switch {
 	case c == '\n':

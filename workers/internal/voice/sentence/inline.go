@@ -18,22 +18,22 @@ var (
 	target   = regexp.MustCompile(`^(?:\((?:[^()\s]|\([^()\s]*\))*(?:\s+(?:"[^"]*"|'[^']*'))?\)|\[[^\[\]]*\])`)
 )
 
-// speaker writes what is said of a line.
+// speaker builds the text to speak of a line.
 type speaker struct {
 	out     strings.Builder
 	last    rune // written
-	dropped bool // something was left out since
+	dropped bool // text was left out since the last character
 }
 
-// inline gives what is said of a line whose beginning has no marks any more.
+// inline returns the text to speak of a line without its leading marks.
 func inline(line string) string {
 	var s speaker
 	s.say(line, 0)
 	return strings.TrimSpace(s.out.String())
 }
 
-// deepest is how many links may be in each other's words.
-const deepest = 4
+// maxNesting is the maximum nesting of links.
+const maxNesting = 4
 
 func (s *speaker) say(line string, depth int) {
 	before := ' '
@@ -49,7 +49,8 @@ func (s *speaker) say(line string, depth int) {
 	}
 }
 
-// special says what is no plain character, and gives how many bytes that were: 0 if it is one.
+// special handles Markdown at the start of line. It returns the number of bytes consumed, or 0 for
+// a plain character.
 func (s *speaker) special(line string, c, before rune, depth int) int {
 	switch c {
 	case '\\':
@@ -72,14 +73,14 @@ func (s *speaker) special(line string, c, before rune, depth int) int {
 		s.text(", ")
 		return 1
 	case 'h', 'H', 'w', 'W':
-		if !said(before) {
+		if !isSpoken(before) {
 			return s.address(address.FindString(line))
 		}
 	}
 	return s.drop(emoji(line))
 }
 
-// image leaves out what tells an image from a link: its words are said.
+// image skips the mark that distinguishes an image from a link. The alternative text is spoken.
 func image(line string) int {
 	if strings.HasPrefix(line, "![") {
 		return 1
@@ -87,7 +88,7 @@ func image(line string) int {
 	return 0
 }
 
-// escaped says the mark behind a backslash.
+// escaped writes the mark after a backslash.
 func (s *speaker) escaped(line string) int {
 	if len(line) < 2 || line[1] >= utf8.RuneSelf || !unicode.IsPunct(rune(line[1])) && !unicode.IsSymbol(rune(line[1])) {
 		return 0
@@ -101,7 +102,7 @@ func (s *speaker) entity(found string) int {
 	return len(found)
 }
 
-// code says what stands between back quotes as it is.
+// code writes the text between back quotes literally, with spaces for underscores.
 func (s *speaker) code(line string) int {
 	rest := strings.TrimLeft(line, "`")
 	ticks := line[:len(line)-len(rest)]
@@ -118,10 +119,10 @@ func (s *speaker) code(line string) int {
 	return 2*len(ticks) + len(words)
 }
 
-// bracket says the words of a link, and nothing of a citation.
+// bracket writes the text of a link, and drops a citation.
 func (s *speaker) bracket(line string, depth int) int {
 	end := closing(line)
-	if end > 0 && depth < deepest {
+	if end > 0 && depth < maxNesting {
 		if to := target.FindString(line[end+1:]); to != "" {
 			s.say(line[1:end], depth+1)
 			return end + 1 + len(to)
@@ -133,7 +134,7 @@ func (s *speaker) bracket(line string, depth int) int {
 	return s.drop(1)
 }
 
-// closing gives where the bracket closes that a line begins with: 0 if it does not.
+// closing returns the index of the bracket that closes the first one, or 0.
 func closing(line string) int {
 	depth := 0
 	for i := range min(len(line), 1000) {
@@ -149,7 +150,7 @@ func closing(line string) int {
 	return 0
 }
 
-// angle says of an address in angles where it is, and nothing of HTML.
+// angle writes the host of an address in angle brackets, and drops HTML tags.
 func (s *speaker) angle(line string) int {
 	if end := strings.IndexByte(line, '>'); end > 0 {
 		if found := address.FindString(line[1:]); found != "" && len(found) == end-1 {
@@ -164,7 +165,7 @@ func (s *speaker) angle(line string) int {
 	return s.drop(len(found))
 }
 
-// address says of a URL whose it is.
+// address writes the host of a URL.
 func (s *speaker) address(found string) int {
 	found = strings.TrimRight(found, ".,;:!?*_~…")
 	if found == "" {
@@ -180,7 +181,7 @@ func (s *speaker) address(found string) int {
 	return len(found)
 }
 
-// emphasis leaves the marks out that are no words.
+// emphasis drops the marks of emphasis, and keeps those that are ordinary characters.
 func (s *speaker) emphasis(line string, c, before rune) int {
 	rest := strings.TrimLeft(line, string(c))
 	n := len(line) - len(rest)
@@ -188,8 +189,8 @@ func (s *speaker) emphasis(line string, c, before rune) int {
 	alone := unicode.IsSpace(before) && (unicode.IsSpace(after) || rest == "")
 	switch {
 	case c == '~' && n == 1, n == 1 && alone && rest != "", c == '*' && n == 1 && unicode.IsDigit(before) && unicode.IsDigit(after):
-		return 0 // it is meant
-	case c == '_' && said(before) && said(after):
+		return 0 // an ordinary character
+	case c == '_' && isSpoken(before) && isSpoken(after):
 		s.text(" ")
 		return n
 	}
@@ -207,7 +208,8 @@ func (s *speaker) text(text string) {
 	}
 }
 
-// write puts one space for white space, and none before a mark that is left behind what was left out.
+// write collapses white space to one space, and removes the space between dropped text and a
+// following mark.
 func (s *speaker) write(r rune) {
 	if unicode.IsSpace(r) {
 		if s.last != 0 && s.last != ' ' {
@@ -226,7 +228,7 @@ func (s *speaker) write(r rune) {
 	s.last = r
 }
 
-// emoji gives how many bytes of emojis and pictures text begins with.
+// emoji returns the number of bytes of emojis at the start of text.
 func emoji(text string) int {
 	n := 0
 	for i, r := range text {

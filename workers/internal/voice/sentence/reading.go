@@ -6,55 +6,56 @@ import (
 	"unicode/utf8"
 )
 
-// firstWide begins the characters whose marks need no space behind them.
+// firstWide is the first character of the scripts whose marks need no space after them.
 const firstWide = 0x3000
 
-// ending is what may stand behind the text that was read, once it is known what comes next.
+// ending is the kind of end that the text read so far may have. The next characters decide.
 type ending int
 
 const (
 	noEnding ending = iota
 	clauseEnding
-	dotEnding  // of a sentence, or of an abbreviation or a number
+	dotEnding  // of a sentence, an abbreviation or a number
 	markEnding // of a sentence
-	wideEnding // of a sentence in a script that needs no space behind it
+	wideEnding // of a sentence in a script that needs no space after it
 	lineEnding
 )
 
-// end is a place that may be one.
+// end is a possible end of a segment.
 type end struct {
 	kind   ending
 	spaced bool // white space followed
-	lines  int  // and so many line ends
+	lines  int  // number of line ends that followed
 }
 
-// reading is what is known of a segment's text so far.
+// reading is the state of reading a segment.
 type reading struct {
-	first  bool // segment of the answer
+	first  bool // the answer's first segment
 	length int
-	spoken bool // there is a letter or digit
+	spoken bool // contains a letter or digit
 
-	end    end  // what was read last may be one
-	marker int  // where a bracket behind it opened, which may be a citation: -1 for none
-	word   word // before the dot
+	end    end  // possible end after the last character
+	marker int  // offset of a bracket after it that may be a citation; -1: none
+	word   word // last word before the dot
 
-	fresh    bool // nothing but white space was read of the line
-	code     bool // in code between back quotes
-	ticks    int  // back quotes that were just read
-	opened   int  // how many of them began the code
+	fresh    bool // the line so far is only white space
+	code     bool // between back quotes
+	ticks    int  // back quotes just read
+	opened   int  // back quotes that opened the code
 	brackets int
-	link     bool // in a link's target
+	link     bool // in the target of a link
 	before   rune
 
 	fence fence
 
-	sentence, clause, space int // where the segment could end so far, 0 for nowhere
-	clauseAt                int // length there
+	sentence, clause, space int // where the segment could end; 0: nowhere
+	clauseAt                int // length at clause
 }
 
 func newReading(first bool) reading { return reading{first: first, fresh: true, marker: -1} }
 
-// next takes the character at the byte at, of size bytes, and gives where the segment ends: 0 if that is not known.
+// next processes the character at the offset at. It returns the end of the segment, or 0 if that is
+// not yet known.
 func (r *reading) next(c rune, at, size int) int {
 	if cut, inside := r.fence.next(c, at, size, r.fresh); cut != 0 || inside {
 		r.end.kind = noEnding
@@ -71,7 +72,8 @@ func (r *reading) next(c rune, at, size int) int {
 	return r.tooLong(at + size)
 }
 
-// resolve decides on what may be an end, now that c follows it at the byte at.
+// resolve decides about a possible end when c follows it at the offset at. It returns the end of
+// the segment, or 0.
 func (r *reading) resolve(c rune, at int) int {
 	if r.end.kind == noEnding {
 		return 0
@@ -98,7 +100,8 @@ func (r *reading) resolve(c rune, at int) int {
 	return r.ended(c, at)
 }
 
-// resolveMarker looks at what stands in a bracket behind an end: a citation belongs to what it ends.
+// resolveMarker decides about a bracket after a possible end. A citation belongs to the text before
+// it.
 func (r *reading) resolveMarker(c rune) int {
 	at := r.marker
 	switch {
@@ -109,27 +112,29 @@ func (r *reading) resolveMarker(c rune) int {
 		return 0
 	}
 	r.marker = -1
-	r.brackets-- // it is not in itself
+	r.brackets-- // the bracket is not within itself
 	defer func() { r.brackets++ }()
 	return r.ended('[', at)
 }
 
-// ended decides whether an end is one when c comes behind it, at the byte at.
+// ended decides whether a possible end is one when c follows it at the offset at.
 func (r *reading) ended(c rune, at int) int {
 	was, w := r.end, r.word
 	r.end = end{}
 	if was.lines > 0 {
 		r.word = word{}
 	}
+
 	switch {
 	case r.code || r.brackets > 0 || r.link || r.joined(was, c) || was.lines == 0 && w.goesOn(was.kind, c):
 		return 0
 	case was.kind == clauseEnding:
 		return r.clauseEnds(at)
 	case was.lines == 1 && was.kind == lineEnding && unicode.IsLower(c):
-		r.space = at // a line that was broken
+		r.space = at // a wrapped line
 		return 0
 	}
+
 	r.sentence = at
 	if r.spoken && r.length >= r.enough(was.lines) {
 		return at
@@ -137,32 +142,33 @@ func (r *reading) ended(c rune, at int) int {
 	return 0
 }
 
-// joined tells whether c follows at once what would have white space behind it, were it an end.
+// joined reports whether c follows directly, although a real end would be followed by white space.
 func (r *reading) joined(was end, c rune) bool {
 	wide := was.kind == wideEnding || was.kind == clauseEnding && r.before >= firstWide
 	return !was.spaced && !wide || c == '(' && r.before == ']'
 }
 
-// enough tells how long a segment is that ends with a sentence, or with so many lines.
+// enough returns the minimum length of a segment that ends with a sentence or with the given number
+// of line ends.
 func (r *reading) enough(lines int) int {
 	switch {
 	case r.first:
-		return firstSentence
+		return minFirstSentence
 	case lines > 0:
-		return enoughLine
+		return minLine
 	}
 	return enough
 }
 
 func (r *reading) clauseEnds(at int) int {
 	r.clause, r.clauseAt = at, r.length
-	if r.first && r.length >= firstClause {
+	if r.first && r.length >= minFirstClause {
 		return at
 	}
 	return 0
 }
 
-// take notes what c at the byte at is.
+// take updates the state for c at the offset at.
 func (r *reading) take(c rune, at int) {
 	r.ticked(c)
 	switch {
@@ -182,6 +188,7 @@ func (r *reading) take(c rune, at int) {
 	default:
 		r.mark(c)
 	}
+
 	r.fresh = false
 	r.spoken = r.spoken || unicode.IsLetter(c) || unicode.IsDigit(c)
 	if r.end.kind == noEnding {
@@ -189,7 +196,7 @@ func (r *reading) take(c rune, at int) {
 	}
 }
 
-// mark notes brackets, and marks that may end something.
+// mark processes brackets and punctuation.
 func (r *reading) mark(c rune) {
 	switch {
 	case c == '[':
@@ -207,14 +214,14 @@ func (r *reading) mark(c rune) {
 	}
 }
 
-// mayEnd notes that there may be an end here.
+// mayEnd records a possible end.
 func (r *reading) mayEnd(e ending) {
 	if r.marker < 0 && e > r.end.kind {
 		r.end.kind = e
 	}
 }
 
-// ticked counts back quotes, which begin and end code.
+// ticked counts back quotes, which open and close code.
 func (r *reading) ticked(c rune) {
 	if c == '`' {
 		r.ticks++
@@ -230,18 +237,18 @@ func (r *reading) ticked(c rune) {
 	r.ticks = 0
 }
 
-// tooLong ends a segment that is too long where it best can; here is behind what was read.
+// tooLong ends an overlong segment at the best place. here is the offset after the last character.
 func (r *reading) tooLong(here int) int {
 	switch {
-	case r.length < longest:
+	case r.length < maxLength:
 		return 0
 	case r.sentence > 0:
 		return r.sentence
-	case r.clause > 0 && r.clauseAt >= clauseLeast:
+	case r.clause > 0 && r.clauseAt >= minClause:
 		return r.clause
 	case r.space > 0:
 		return r.space
-	case r.length >= longestWord || weight(r.before) == 3 && !r.code && r.brackets == 0:
+	case r.length >= maxUnbroken || weight(r.before) == 3 && !r.code && r.brackets == 0:
 		return here
 	}
 	return 0
@@ -253,7 +260,7 @@ func terminal(c rune) ending {
 	switch c {
 	case '.':
 		return dotEnding
-	case '!', '?', '…', '؟', '۔', '⁉', '‼', ';': // the last one is Greek
+	case '!', '?', '…', '؟', '۔', '⁉', '‼', ';': // the last one is a Greek question mark
 		return markEnding
 	case '。', '！', '？', '｡', '।', '॥', '።', '။', '។':
 		return wideEnding
@@ -261,5 +268,5 @@ func terminal(c rune) ending {
 	return noEnding
 }
 
-// isCloser tells whether c belongs to the sentence whose end it follows at once.
+// isCloser reports whether c, directly after the end of a sentence, belongs to it.
 func isCloser(c rune) bool { return strings.ContainsRune("\"'”’»›)]}*_~`」』）】》〉", c) }

@@ -15,7 +15,7 @@ func cut(answer string, start int) []sentence.Segment {
 	return append(c.Write(answer[start:]), c.Close()...)
 }
 
-// texts gives the answer's parts as they are written.
+// texts returns the parts of an answer, as they are written.
 func texts(answer string) []string {
 	var all []string
 	for _, s := range cut(answer, 0) {
@@ -30,7 +30,7 @@ func TestCuts(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
-		want []string // put together they are the answer
+		want []string // together they are the answer
 	}{
 		{"one", []string{"Yes."}},
 		{"a short beginning waits for more", []string{"Yes. Of course it is. ", "And then some."}},
@@ -99,13 +99,13 @@ func TestLengths(t *testing.T) {
 				t.Errorf("%.20q: a segment of %d characters", answer, n)
 			}
 			if n := utf8.RuneCountInString(s.Text); n > 640 {
-				t.Errorf("%.20q: %d characters are said", answer, n)
+				t.Errorf("%.20q: %d characters are spoken", answer, n)
 			}
 		}
 	}
 }
 
-// TestFirstIsEarly: the first segment does not wait for the second sentence to be written.
+// TestFirstIsEarly: the first segment does not wait for the second sentence.
 func TestFirstIsEarly(t *testing.T) {
 	t.Parallel()
 	c := sentence.New(0)
@@ -170,7 +170,7 @@ func TestSpeak(t *testing.T) {
 	}
 }
 
-// pieces are what answers are made of, hostile ones too.
+// pieces are building blocks of answers, including hostile ones.
 var pieces = []string{
 	"The tower is tall. ", "Dr. Smith said so, and he knows; it is true! ", "Is it? ", "\n\n", "\n", "- item\n", "1. first\n", "## Heading\n", "```go\nx. Y\n```\n",
 	"`a. B` ", "[1] ", "[link. X](https://a.example/b) ", "| a | b |\n", "|---|---|\n", "铁塔很高。", "，", "🎉 ", "👩‍🚀", "**bold.** ", "...", " ", "x", "```", "~~~\n", "[", "](", "`",
@@ -201,7 +201,8 @@ func FuzzCutter(f *testing.F) {
 	f.Fuzz(func(t *testing.T, answer string, seed uint64) { check(t, answer, rand.New(rand.NewPCG(seed, 1))) })
 }
 
-// check holds what the package promises: segments cover the answer, and are the same however it came, and when it is taken up.
+// check verifies the package's promises: segments cover the answer, and do not depend on how it
+// arrives or where another process resumes it.
 func check(t *testing.T, answer string, r *rand.Rand) {
 	t.Helper()
 	whole := cut(answer, 0)

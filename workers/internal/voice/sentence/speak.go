@@ -6,19 +6,20 @@ import (
 	"unicode/utf8"
 )
 
-// Speak gives what is said of a part of an answer: its words, without the marks of its Markdown, its citations, the targets
-// of its links, its emojis, and blocks of code. It is "" when nothing is left.
+// Speak returns the text to speak of a part of an answer. It drops Markdown marks, citations, link
+// targets, emojis and blocks of code. The result is "" if nothing is left.
 func Speak(markdown string) string {
 	lines := strings.Split(markdown, "\n")
 	if opensFence(lines[0]) {
 		return ""
 	}
+
 	var out strings.Builder
-	broke := false // the line before is one of its own
+	broke := false // the previous line stands alone
 	for _, raw := range lines {
 		line, own := unmark(raw)
 		line = inline(line)
-		if !strings.ContainsFunc(line, said) {
+		if !strings.ContainsFunc(line, isSpoken) {
 			broke = broke || strings.TrimSpace(raw) == ""
 			continue
 		}
@@ -32,14 +33,16 @@ func Speak(markdown string) string {
 	return out.String()
 }
 
-func said(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }
+// isSpoken reports whether a character is spoken.
+func isSpoken(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }
 
 func opensFence(line string) bool {
 	line = strings.TrimSpace(line)
 	return strings.HasPrefix(line, "~~~") || strings.HasPrefix(line, "```") && !strings.Contains(strings.TrimLeft(line, "`"), "`")
 }
 
-// between gives what is said between two lines: that the first one ends, when they do not belong together.
+// between returns the separator of two lines. It ends the first one with a full stop if they do not
+// belong together.
 func between(before string, apart bool) string {
 	last, _ := utf8.DecodeLastRuneInString(strings.TrimRight(before, "\"'”’»)]"))
 	switch {
@@ -51,21 +54,24 @@ func between(before string, apart bool) string {
 	return ". "
 }
 
-// unmark takes the marks of a line's beginning away, and tells whether it is a line of its own: a heading, of a list or a table.
+// unmark removes the marks at the start of a line, and reports whether the line stands alone: a
+// heading, or an item of a list or table.
 func unmark(line string) (text string, own bool) {
 	line = strings.TrimSpace(line)
 	for strings.HasPrefix(line, ">") {
 		line = strings.TrimSpace(line[1:])
 	}
 	if strings.Trim(line, "-=*_|:+ \t") == "" {
-		return "", true // a rule, or the line below a table's head
+		return "", true // a rule, or the line below a table's header
 	}
 	if rest := strings.TrimLeft(line, "#"); rest != line && (rest == "" || rest[0] == ' ') {
 		return strings.TrimSpace(strings.TrimRight(rest, "#")), true
 	}
+
 	if strings.HasPrefix(line, "|") {
 		return cells(line), true
 	}
+
 	first, size := utf8.DecodeRuneInString(line)
 	if strings.ContainsRune("-*+•‣◦–", first) && strings.HasPrefix(line[size:], " ") {
 		line = strings.TrimSpace(line[size:])
@@ -74,11 +80,12 @@ func unmark(line string) (text string, own bool) {
 		}
 		return line, true
 	}
+
 	digits := strings.TrimLeft(line, "0123456789")
 	return line, digits != line && (strings.HasPrefix(digits, ". ") || strings.HasPrefix(digits, ") "))
 }
 
-// cells gives a table's row as a list.
+// cells returns a table's row as a comma-separated list.
 func cells(row string) string {
 	var filled []string
 	for cell := range strings.SplitSeq(strings.ReplaceAll(row, `\|`, "/"), "|") {

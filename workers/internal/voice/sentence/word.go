@@ -6,14 +6,14 @@ import (
 	"unicode/utf8"
 )
 
-// maxWord is how many characters of a word are kept: no abbreviation is longer.
+// maxWord is the number of characters kept of a word. No abbreviation is longer.
 const maxWord = 12
 
-// word is the last one that was read, for what a dot behind it means.
+// word is the last word read. It decides the meaning of a dot after it.
 type word struct {
 	text   []rune
 	spaced bool
-	open   bool // more than one dot is behind it: what was said is left open
+	open   bool // several dots follow it: the sentence trails off
 }
 
 func (w *word) space() { w.spaced = true }
@@ -27,7 +27,7 @@ func (w *word) next(c rune) {
 	}
 }
 
-// Abbreviations that a sentence hardly ends with, in the languages that have them, without their last dot.
+// Abbreviations that rarely end a sentence, in several languages, without their last dot.
 var abbreviations = tableFor("mr mrs ms dr prof st rev hon gen col sgt capt lt gov mt vs e.g i.e eg ie cf al ca approx est fig " +
 	"figs eq nos vol vols pp ch sec dept univ assn bros jan feb apr aug sept oct nov dec tue tues thu thur " +
 	"sra srta dña ud uds pág núm avda mme mlle éd z.b d.h u.a o.ä bzw ggf inkl evtl nr str hr vgl zzgl bspw geb gest " +
@@ -41,12 +41,13 @@ func tableFor(words string) map[string]bool {
 	return table
 }
 
-// goesOn tells whether what seemed to end a sentence behind the word did not, as c follows in its line.
+// goesOn reports whether a sentence continues after an apparent end, when c follows in the same
+// line.
 func (w *word) goesOn(kind ending, c rune) bool {
 	return kind == dotEnding && !w.ends(c) || kind == markEnding && unicode.IsLower(c)
 }
 
-// ends tells whether a dot behind the word, white space, and then c are the end of a sentence.
+// ends reports whether a dot after the word, followed by white space and c, ends a sentence.
 func (w *word) ends(c rune) bool {
 	text := strings.TrimLeft(string(w.text), "\"'“‘«„‚([{*_¿¡")
 	lower := strings.ToLower(text)
@@ -58,7 +59,8 @@ func (w *word) ends(c rune) bool {
 	case abbreviations[lower], lower == "no" && unicode.IsDigit(c):
 		return false
 	}
-	number := len(text) <= 2 && strings.Trim(text, "0123456789") == "" && text != "" // of a list, or an ordinal
+
+	number := len(text) <= 2 && strings.Trim(text, "0123456789") == "" && text != "" // of a list item, or an ordinal
 	first, size := utf8.DecodeRuneInString(text)
 	initial := size == len(text) && unicode.IsUpper(first)
 	return !number && !initial

@@ -1,4 +1,4 @@
-// What an agent is called, what it is told, which models answer, and who may call it.
+// The basic settings of an agent: name, prompt, models and callers.
 import { useId } from "preact/hooks";
 import { get } from "../../api";
 import { useQuery } from "../../query";
@@ -18,15 +18,18 @@ export function Basics({ editor }: { editor: Editor }) {
       <div class="stack">
         <TextField label="Name" value={draft.name} maxLength={120} required onChange={(v) => set("name", v)} fault={fault("name")} />
         <TextField label="Description" value={draft.description} maxLength={2000} onChange={(v) => set("description", v)} fault={fault("description")}
-          hint="For the people who choose among agents. The model does not see it." />
+          hint="Shown to people in the list of agents. The model does not see it." />
         <TextArea label="System prompt" value={draft.systemPrompt} rows={10} required onChange={(v) => set("systemPrompt", v)} fault={fault("systemPrompt")}
-          hint={<>What the agent is, how it works, and what it must not do. <span class="number">{count([...draft.systemPrompt].length)} of {count(promptMost)} characters</span></>} />
+          hint={<>The agent's role, how it works, and what it must not do. <span class="number">{count([...draft.systemPrompt].length)} of {count(promptMost)} characters</span></>} />
       </div>
     </Section>
   );
 }
 
-/** Names to choose from: the service's own, and what the organization's agents use already. Any other may be typed. */
+/**
+ * Returns suggestions for model names: the service's, and those of the organization's agents. Other
+ * names can be typed.
+ */
 function useModels(): string[] {
   const others = useQuery<List<Agent>>("models in use", (signal) => get("/api/agents", { limit: 100 }, signal));
   const used = (others.data?.data ?? []).flatMap((a) => [a.model, ...a.fallbackModels]);
@@ -43,14 +46,14 @@ export function Models({ editor }: { editor: Editor }) {
     set("fallbackModels", models);
   };
   return (
-    <Section title="Model" intro="Which language model answers. A provider's models need its key in the service's settings; offline needs none.">
+    <Section title="Model" intro="The language model that answers. A provider's models need the provider's key in the service's settings. The offline model needs no key.">
       <div class="stack">
         <datalist id={list}>{known.map((m) => <option key={m} value={m} />)}</datalist>
         <TextField label="Model" value={draft.model} mono list={list} autocomplete="off" placeholder="openai/gpt-5-mini" onChange={(v) => set("model", v.trim())} fault={fault("model")}
-          hint="provider/model, offline, or offline/echo. Leave it empty for the service's default." />
+          hint="provider/model, offline, or offline/echo. Leave empty for the service's default." />
         <div class="field">
           <span class="label" id={list + "-f"}>Fallback models</span>
-          <div class="hint">Asked in this order when the model cannot answer: not available, out of quota, too slow, or broken. Three at most.</div>
+          <div class="hint">Used in this order when the model is unavailable, out of quota, too slow or failing. Three at most.</div>
           <ol class="entries plain" aria-labelledby={list + "-f"}>
             {fallbacks.map((model, i) => (
               <li key={i} class="with-buttons">
@@ -79,15 +82,15 @@ function Fallback({ number, model, list, fault, onChange }: { number: number; mo
 }
 
 const callers: { kind: Caller; label: string; hint: string }[] = [
-  { kind: "user", label: "People", hint: "Chat: here, over the API, and in the widget." },
-  { kind: "system", label: "Schedulers and services", hint: "Runs without a person, by run-automation and an API key." },
+  { kind: "user", label: "People", hint: "Chat in the dashboard, over the API and in the widget." },
+  { kind: "system", label: "Schedulers and services", hint: "Runs that run-automation starts with an API key, without a person." },
 ];
 
 export function Callers({ editor }: { editor: Editor }) {
   const { draft, set, fault } = editor;
   const chosen = draft.allowedCallers;
   const toggle = (kind: Caller, on: boolean) => set("allowedCallers", callers.map((c) => c.kind).filter((k) => (k === kind ? on : chosen.includes(k))));
-  const wrong = fault("allowedCallers") ?? (chosen.length === 0 ? "Somebody must be allowed to call it: choose one of them, or both." : undefined);
+  const wrong = fault("allowedCallers") ?? (chosen.length === 0 ? "No caller is allowed. Choose at least one." : undefined);
   return (
     <Section title="Who may call it">
       <fieldset class="stack plain">

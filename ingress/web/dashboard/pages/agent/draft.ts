@@ -1,12 +1,12 @@
-// What is typed of an agent before it is saved. Its fields are named as the API's problems name them, so that what was changed,
-// what goes into the request and where a fault belongs are one and the same name.
+// The unsaved settings of an agent. Field names are those of the API's errors, so that the same
+// name identifies a change, a field of the request body, and the place of an error.
 import { toolWords, type ToolName } from "../../toolnames";
 import type { FieldError } from "../../api";
 import type { Agent, Approval, Endpoint, MCPServer, SideEffect } from "../../types";
 
 export type Caller = "user" | "system";
 
-/** A name and its value; saved says that the service holds a secret of that name. */
+/** A name and its value. saved means that the service stores a secret of that name. */
 export interface Pair {
   key: number;
   name: string;
@@ -65,7 +65,7 @@ export interface Draft {
 
 export type Field = keyof Draft;
 
-/** What stands for a secret that the service holds. */
+/** The placeholder for a stored secret. */
 export const hidden = "***";
 
 let last = 0;
@@ -107,15 +107,18 @@ export function draftOf(agent: Agent): Draft {
 const sameText = (value: unknown): string => JSON.stringify(value, (name, v: unknown) => (name === "key" || name === "saved" ? undefined : v));
 const fields = (draft: Draft): Field[] => Object.keys(draft) as Field[];
 
-/** The fields in which two drafts differ. */
+/** Returns the fields in which two drafts differ. */
 export const differing = (a: Draft, b: Draft): Field[] => fields(a).filter((f) => sameText(a[f]) !== sameText(b[f]));
 
-/** What was changed between from and mine, on top of theirs. */
+/** Applies the changes between from and mine to theirs. */
 export function rebase(mine: Draft, from: Draft, theirs: Draft): Draft {
   return Object.assign({}, theirs, Object.fromEntries(differing(mine, from).map((f) => [f, mine[f]])));
 }
 
-/** A draft with the keys of another whose entries are the same, so that what is open and focused stays so after saving. */
+/**
+ * Returns the draft with the keys of equally named entries of another draft, so that open and
+ * focused entries stay so after saving.
+ */
 export function withKeys(draft: Draft, like: Draft): Draft {
   const pairs = (rows: Pair[], others: Pair[] = []): Pair[] => rows.map((r) => ({ ...r, key: others.find((o) => o.name === r.name)?.key ?? r.key }));
   const entries = <T extends { key: number; name: string; headers: Pair[] }>(list: T[], others: T[]): T[] =>
@@ -158,7 +161,10 @@ function valueOf(draft: Draft, field: Field): unknown {
   }
 }
 
-/** The body of the PUT that makes of an agent what was typed: what was changed, and of which version. Drafts with faults have none. */
+/**
+ * Returns the body of the PUT that saves a draft: the changed fields and the version they are based
+ * on. The draft must have no errors.
+ */
 export function changeOf(agent: Agent, draft: Draft): Record<string, unknown> {
   const changed = differing(draft, draftOf(agent));
   const body: Record<string, unknown> = { version: agent.version };
@@ -182,7 +188,7 @@ function put(body: Record<string, unknown>, path: string[], value: unknown): voi
   body[name] = within;
 }
 
-/** What is wrong with a draft before it can be sent at all. */
+/** Returns the errors that prevent a draft from being sent. */
 export function faultsOf(draft: Draft): FieldError[] {
   const found: FieldError[] = [];
   const add = (field: string, message: string) => found.push({ field, code: "invalid_value", message });
@@ -199,30 +205,30 @@ export function faultsOf(draft: Draft): FieldError[] {
 
 function pairFaults(at: string, rows: Pair[], add: (field: string, message: string) => void): void {
   rows.forEach((row, i) => {
-    if (row.name === "" && row.value !== "") add(at, "has a value without a name");
-    else if (row.name !== "" && rows.findIndex((r) => r.name === row.name) < i) add(`${at}.${row.name}`, "is given twice");
+    if (row.name === "" && row.value !== "") add(at, "has a value without a name; type a name");
+    else if (row.name !== "" && rows.findIndex((r) => r.name === row.name) < i) add(`${at}.${row.name}`, "is used twice");
   });
 }
 
-/** Why a text is no JSON, or nothing. */
+/** Returns why a text is not JSON, or an empty string. */
 export function jsonFault(text: string): string {
   try {
     JSON.parse(text);
     return "";
   } catch (error) {
-    return `must be JSON: ${error instanceof Error ? error.message : String(error)}`;
+    return `must be valid JSON: ${error instanceof Error ? error.message : String(error)}`;
   }
 }
 
 export const toolNames: readonly ToolName[] = ["webSearch", "knowledge", "codeExecution", "httpRequest", "mcp", "voice"];
 
-/** What the form calls the fields that belong to no tool. */
+/** The form's labels of the fields that belong to no tool. */
 export const fieldWords: Partial<Record<Field, string>> = {
   name: "Name", description: "Description", systemPrompt: "System prompt", model: "Model", fallbackModels: "Fallback models", allowedCallers: "Who may call it",
   "widget.enabled": "Widget", "widget.allowedOrigins": "Allowed origins", "widget.identitySecret": "Identity secret",
 };
 
-/** Fields as people know them, each once. */
+/** Returns the labels of fields, each once. */
 export function namesOf(changed: Field[]): string[] {
   return [...new Set(changed.map((f) => fieldWords[f] ?? toolWords[toolNames.find((t) => f.startsWith(`tools.${t}.`)) ?? "webSearch"]))];
 }

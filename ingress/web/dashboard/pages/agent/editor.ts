@@ -1,4 +1,4 @@
-// Changing an agent: what is typed, whether it is saved, and what to do when somebody else saved first.
+// The editor of an agent: its unsaved changes, saving, and conflicts with other people's changes.
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ApiError, get, put } from "../../api";
 import { useGuard } from "../../router";
@@ -7,33 +7,33 @@ import type { Agent } from "../../types";
 import { changeOf, differing, draftOf, faultsOf, rebase, withKeys, type Draft, type Field } from "./draft";
 
 export interface Editor {
-  /** The agent as it was last read. */
+  /** The agent as last read. */
   agent: Agent;
   draft: Draft;
-  /** The draft that changes nothing. */
+  /** The draft without changes. */
   base: Draft;
   changed: Field[];
   mayEdit: boolean;
   saving: boolean;
-  /** It was saved a moment ago. */
+  /** Whether it was saved in the last 4 seconds. */
   saved: boolean;
   error: ApiError | undefined;
-  /** How often saving was refused. */
+  /** How many times saving was refused. */
   refused: number;
-  /** The agent as somebody else saved it meanwhile. */
+  /** The agent as another person saved it in the meantime. */
   theirs: Agent | undefined;
-  /** Somebody is about to leave what is not saved. */
+  /** Set while the person is asked whether to discard unsaved changes. */
   leaving: Leaving | null;
   set: <F extends Field>(field: F, value: Draft[F]) => void;
-  /** What is wrong with a field of that name, by itself. */
+  /** Returns the error of exactly this field. */
   fault: (field: string) => string | undefined;
-  /** Forgets what was said of fields from here on, as when a list's entries have moved. */
+  /** Removes all field errors, for example because the entries of a list have moved. */
   clearFaults: () => void;
   save: () => Promise<void>;
   discard: () => void;
   keepMine: () => void;
   loadTheirs: () => void;
-  /** Takes an agent that another request has changed, and keeps what is typed. */
+  /** Applies another request's change of the agent, and keeps the unsaved changes. */
   adopt: (agent: Agent) => void;
 }
 
@@ -47,7 +47,7 @@ interface Work {
   draft: Draft;
 }
 
-/** What was typed and not saved outlives going back and forth in the browser's history. */
+/** Unsaved changes, which survive navigation in the browser's history. */
 const kept = new Map<string, Work>();
 
 export function useEditor(loaded: Agent): Editor {
@@ -65,7 +65,7 @@ export function useEditor(loaded: Agent): Editor {
   const changed = useMemo(() => differing(draft, base), [draft, base]);
   const dirty = changed.length > 0;
 
-  useLayoutEffect(() => { // an effect would miss what was typed just before somebody went back
+  useLayoutEffect(() => { // an effect would miss input typed just before navigating back
     if (dirty) kept.set(agent.id, work);
     else kept.delete(agent.id);
   }, [work, dirty]);
@@ -91,18 +91,20 @@ export function useEditor(loaded: Agent): Editor {
     setRefused((n) => n + 1);
   };
   const save = async () => {
-    const { agent, draft } = now.current; // a key may be pressed before what was typed last is shown
+    const { agent, draft } = now.current; // a key may be pressed before the last input is rendered
     if (saving || !mayEdit || differing(draft, draftOf(agent)).length === 0) return;
+
     const found = faultsOf(draft);
     if (found.length > 0) {
-      refuse(new ApiError(400, "invalid_request", "Not saved: some fields are not right yet.", found));
+      refuse(new ApiError(400, "invalid_request", "Not saved. Correct the marked fields.", found));
       return;
     }
+
     setSaving(true);
     setError(undefined);
     try {
       const next = await put<Agent>("/api/agents", changeOf(agent, draft), { id: agent.id });
-      // Typing goes on while a request is under way: what came since then is still to be saved.
+      // The person may type while the request runs: later input stays unsaved.
       settle({ agent: next, draft: rebase(now.current.draft, draft, withKeys(draftOf(next), now.current.draft)) });
       setSaved(Date.now());
     } catch (cause) {
@@ -128,7 +130,7 @@ export function useEditor(loaded: Agent): Editor {
   };
 }
 
-/** What was said, but for a field that is being put right. */
+/** Returns the error without a field that is being edited, or undefined if no field is left. */
 function without(error: ApiError, field: string): ApiError | undefined {
   const rest = error.errors.filter((e) => e.field !== field);
   return rest.length === 0 ? undefined : new ApiError(error.status, error.code, error.detail, rest, error.requestId, error.retryAfter);
@@ -143,7 +145,7 @@ async function findTheirs(id: string, found: (agent: Agent) => void, failed: (er
   }
 }
 
-/** Asks before what was typed is lost: by leaving the agent for another page, or the dashboard altogether. */
+/** Asks before unsaved changes are lost by leaving the agent or the dashboard. */
 function useLeaving(id: string, dirty: boolean): Leaving | null {
   const [leaving, setLeaving] = useState<Leaving | null>(null);
   useGuard(dirty, (to, leave) => {

@@ -1,4 +1,4 @@
-// Putting an agent's chat on other pages.
+// The settings and code for embedding an agent's chat in other pages.
 import { useState } from "preact/hooks";
 import { useBaseUrl } from "../../state";
 import { Button } from "../../ui/button";
@@ -20,35 +20,35 @@ export function Embed({ editor }: { editor: Editor }) {
   const { draft, set } = editor;
   return (
     <div class="stack use">
-      {!editor.mayEdit && <p class="note">You may read these settings. Admins and owners of the organization change them.</p>}
+      {!editor.mayEdit && <p class="note">You can view these settings. Only admins and owners of the organization can change them.</p>}
       <fieldset class="plain stack" disabled={!editor.mayEdit}>
         <legend class="visually-hidden">Widget of {editor.agent.name}</legend>
-        <Section title="Where it may appear" intro="The widget is a chat with this agent on a page of yours. The page holds no key: browsers get short-lived tokens, on the pages listed here only.">
+        <Section title="Where it may appear" intro="The widget shows a chat with this agent on your own pages. A page contains no key: browsers get short-lived tokens, and only on the origins listed here.">
           <div class="stack">
-            <Switch label="Widget" hint="Pages of the allowed origins may show this agent." checked={draft["widget.enabled"]} onChange={(on) => set("widget.enabled", on)} />
+            <Switch label="Widget" hint="Pages on the allowed origins can show this agent." checked={draft["widget.enabled"]} onChange={(on) => set("widget.enabled", on)} />
             <Origins editor={editor} />
           </div>
         </Section>
       </fieldset>
       <Section title="Try it"><Preview editor={editor} /></Section>
-      <Section title="Put it on your page" intro="One line before the end of the page's body. Pasted twice it shows once.">
+      <Section title="Put it on your page" intro="Paste it before the end of the page's body. A second copy on the page has no effect.">
         <div class="stack">
           <div class="stack tighter">
             <Snippet text={scriptTag(where)} label="Script tag" />
-            <p class="hint"><code>data-title</code>, <code>data-greeting</code>, <code>data-accent</code> and <code>data-position</code> change how it looks.</p>
+            <p class="hint"><code>data-title</code>, <code>data-greeting</code>, <code>data-accent</code> and <code>data-position</code> change its appearance.</p>
           </div>
           <div class="stack tighter">
-            <h3>Or within the page, where the element stands</h3>
+            <h3>Or inline, where the element is placed</h3>
             <Snippet text={element(where)} label="Element" />
           </div>
           <div class="stack tighter">
             <h3>If the page has a Content-Security-Policy</h3>
-            <p class="quiet">It has to allow the script and the requests to this service. The widget needs no inline script and no inline style.</p>
+            <p class="quiet">The policy must allow this service's script and requests to this service. The widget needs no inline scripts or styles.</p>
             <Snippet text={policy(where.baseUrl)} label="Content-Security-Policy" />
           </div>
         </div>
       </Section>
-      <Section title="Signed visitors" intro="Optional. Visitors are strangers otherwise, known by what their browser keeps. When your server signs who somebody is, they find their chat again on every device, and nobody can pose as them.">
+      <Section title="Signed visitors" intro="Optional. Without an identity secret, visitors are anonymous, and only their browser remembers their chat. If your server signs their identity, they find their chat on every device, and no other visitor can impersonate them.">
         <div class="stack">
           <fieldset class="plain" disabled={!editor.mayEdit}>
             <legend class="visually-hidden">Identity secret</legend>
@@ -69,7 +69,7 @@ function Origins({ editor }: { editor: Editor }) {
   const [text, setText] = useState("");
   const [refused, setRefused] = useState("");
   const change = (next: string[]) => {
-    editor.clearFaults(); // they are named by places in the list
+    editor.clearFaults(); // errors refer to positions in the list
     editor.set(field, next);
   };
   const type = (words: string) => {
@@ -88,14 +88,14 @@ function Origins({ editor }: { editor: Editor }) {
       <div class="field">
         <span class="label" id="origins">Allowed origins</span>
         {origins.length === 0
-          ? <p class="hint">None yet: the widget is refused everywhere.</p>
+          ? <p class="hint">No origin yet, so no page can show the widget. Add an origin.</p>
           : (
             <ul class="chips" aria-labelledby="origins">
               {origins.map((o, i) => (
                 <li key={o} class={"chip" + (editor.fault(`${field}[${i}]`) ? " wrong" : "")}>
                   <code>{o}</code>
                   <Button look="bare" icon="close" label={`Remove ${o}`} onClick={() => change(origins.filter((other) => other !== o))} />
-                  {editor.fault(`${field}[${i}]`) && <span class="fault">{saidOf("It", editor.fault(`${field}[${i}]`) ?? "")}</span>}
+                  {editor.fault(`${field}[${i}]`) && <span class="fault">{saidOf("The origin", editor.fault(`${field}[${i}]`) ?? "")}</span>}
                 </li>
               ))}
             </ul>
@@ -106,7 +106,7 @@ function Origins({ editor }: { editor: Editor }) {
         <form class="with-buttons end" onSubmit={(e) => { e.preventDefault(); add(); }}>
           <div class="grow">
             <TextField label="Add an origin" mono value={text} placeholder="https://www.example.com" onChange={type} fault={refused || undefined}
-              hint="A scheme and a host, and a port if it has one of its own. Several at once: with spaces between." />
+              hint="Scheme and host, and the port if it isn't the default. Separate several with spaces." />
           </div>
           <Button type="submit" disabled={text.trim() === ""}>Add</Button>
         </form>
@@ -115,7 +115,10 @@ function Origins({ editor }: { editor: Editor }) {
   );
 }
 
-/** The preview is a page of this service: its own address must be in the list, as any other page's. */
+/**
+ * The preview is a page of this service, so the allowed origins must contain the service's own
+ * origin.
+ */
 function Preview({ editor }: { editor: Editor }) {
   const { agent, draft, set, mayEdit } = editor;
   const here = location.origin;
@@ -128,7 +131,7 @@ function Preview({ editor }: { editor: Editor }) {
   if (saved) {
     return (
       <div class="stack tight">
-        <p class="quiet">A page of this service with the widget in it, as your visitors would see it.</p>
+        <p class="quiet">A page of this service that shows the widget as your visitors see it.</p>
         <div><a class="button" href={`/widget/preview?agent=${encodeURIComponent(agent.id)}`} target="_blank" rel="noopener"><Icon name="widget" />Open the preview</a></div>
       </div>
     );
@@ -136,7 +139,7 @@ function Preview({ editor }: { editor: Editor }) {
   return (
     <div class="stack tight">
       <p class="quiet">
-        The preview is a page of this service, so <code>{here}</code> has to be in the list, and the widget has to be on. {typed ? "Both are, once you save." : ""} Take it out again when you are done, if you like.
+        The preview is a page of this service. It needs <code>{here}</code> in the allowed origins and the widget switched on. {typed ? "Save to apply both." : ""} You can remove the origin later.
       </p>
       {mayEdit && !typed && <div><Button icon="plus" onClick={allow}>Allow the preview</Button></div>}
     </div>

@@ -1,4 +1,4 @@
-// The HTTP endpoints that an agent may call.
+// The settings of an agent's HTTP endpoints.
 import { useState } from "preact/hooks";
 import type { SideEffect } from "../../types";
 import { Button } from "../../ui/button";
@@ -20,9 +20,9 @@ export const effects: readonly Choice<SideEffect>[] = [
 ];
 
 export const effectMeanings: Record<SideEffect, string> = {
-  none: "Repeating a call does nothing more: it is made again after a failure.",
-  idempotent: "Repeating a call with the same Idempotency-Key does nothing more: it is sent again with that key.",
-  unsafe: "Repeating a call would do something twice: it is sent at most once, and when it is not known whether it arrived a person is asked.",
+  none: "Repeating a call has no further effect. A failed call is retried.",
+  idempotent: "Repeating a call with the same Idempotency-Key has no further effect. A failed call is retried with that key.",
+  unsafe: "Repeating a call acts twice. A call is sent at most once. If its outcome is unknown, a person decides.",
 };
 
 export function Endpoints({ editor }: { editor: Editor }) {
@@ -31,7 +31,7 @@ export function Endpoints({ editor }: { editor: Editor }) {
   const [importing, setImporting] = useState(false);
   const [opened, setOpened] = useState<number | null>(null);
   const change = (list: EndpointDraft[]) => {
-    if (list.length !== entries.length) editor.clearFaults(); // they are named by places in the list
+    if (list.length !== entries.length) editor.clearFaults(); // errors refer to positions in the list
     editor.set(field, list);
   };
   const add = () => {
@@ -41,7 +41,7 @@ export function Endpoints({ editor }: { editor: Editor }) {
   };
   return (
     <div class="stack tight">
-      {entries.length === 0 && <p class="quiet">No endpoint yet: the agent has nothing to call. Add one by hand, or import those of a service that has an OpenAPI document.</p>}
+      {entries.length === 0 && <p class="quiet">No endpoints yet. Add one, or import the endpoints of an OpenAPI document.</p>}
       <ul class="entries" aria-label="HTTP endpoints">
         {entries.map((e, i) => (
           <li key={e.key}>
@@ -79,7 +79,7 @@ function Entry({ editor, entry, at, open, change, remove }: EntryProps) {
         <span class="method">{entry.method}</span>
         <span class="entry-name">{entry.name || "New endpoint"}</span>
         <span class="entry-url">{entry.url}</span>
-        {wrong && <span class="status bad">not right yet</span>}
+        {wrong && <span class="status bad">needs correction</span>}
       </summary>
       <EntryFields editor={editor} entry={entry} at={at} change={change} />
       <div class="entry-foot"><Button look="bare" icon="trash" onClick={remove}>Remove this endpoint</Button></div>
@@ -93,25 +93,25 @@ function EntryFields({ editor, entry: e, at, change }: Omit<EntryProps, "open" |
   return (
     <div class="entry-body">
       <div class="columns">
-        <TextField label="Name" mono value={e.name} required maxLength={64} onChange={(name) => set({ name })} fault={fault("name")} hint="What the model calls it by: letters, digits, _ and -." />
+        <TextField label="Name" mono value={e.name} required maxLength={64} onChange={(name) => set({ name })} fault={fault("name")} hint="The tool's name for the model: letters, digits, _ and -." />
         <Select label="Method" value={e.method} options={methods} onChange={(method) => set({ method })} fault={fault("method")} />
       </div>
       <TextField label="Address" mono value={e.url} required placeholder="https://shop.example/orders/{id}" onChange={(url) => set({ url })} fault={fault("url")}
-        hint="{name} in its path or query stands for an argument. The host is fixed." />
-      <TextArea label="Description" rows={2} value={e.description} maxLength={1000} onChange={(description) => set({ description })} fault={fault("description")} hint="Tells the model when to call it." />
+        hint="{name} in the path or query is replaced by an argument. The host is fixed." />
+      <TextArea label="Description" rows={2} value={e.description} maxLength={1000} onChange={(description) => set({ description })} fault={fault("description")} hint="Explains to the model when to call it." />
       <Select label="Side effect" value={e.sideEffect} options={effects} onChange={(sideEffect) => set({ sideEffect })} fault={fault("sideEffect")} hint={effectMeanings[e.sideEffect]} />
-      <Pairs legend="Headers" hint="Sent with each call, such as a credential. Values are secrets: encrypted, and shown as *** once saved. Type to replace one." rows={e.headers} secret
+      <Pairs legend="Headers" hint="Sent with each call, for example a credential. Values are encrypted, and shown as *** once saved. Type to replace one." rows={e.headers} secret
         onChange={(headers) => set({ headers })} fault={editor.fault} at={`${at}.headers`} nameLabel="Header" add="Add a header" />
       <Schema text={e.inputSchema} fault={schemaFault(editor, `${at}.inputSchema`)} onChange={(inputSchema) => set({ inputSchema })} />
       <Secret label="Signing secret" value={e.signingSecret} saved={e.signingSecret === hidden || wasSigned(editor, e.name)} fault={fault("signingSecret")} generate={() => "whsec_" + random(32, "base64")}
-        onChange={(signingSecret) => set({ signingSecret })} hint="Requests are signed with it as Standard Webhooks has it: whsec_ and base64." />
+        onChange={(signingSecret) => set({ signingSecret })} hint="Signs the requests according to Standard Webhooks: whsec_ and base64." />
     </div>
   );
 }
 
 const wasSigned = (editor: Editor, name: string): boolean => editor.base["tools.httpRequest.endpoints"].some((e) => e.name === name && e.signingSecret !== "");
 
-/** What is wrong with a schema, or with a part of it. */
+/** Returns the error of a schema, or of a part of it. */
 function schemaFault(editor: Editor, at: string): string | undefined {
   const found = editor.error?.errors.find((e) => e.field === at || e.field.startsWith(at + "."));
   if (!found) return undefined;
@@ -127,8 +127,8 @@ function Schema({ text, fault, onChange }: { text: string; fault: string | undef
   return (
     <div class="stack tighter">
       <TextArea label="Arguments" mono rows={4} value={text} placeholder={sample} onChange={onChange} fault={fault}
-        hint="A JSON Schema of the arguments. Empty: the variables of the address are required texts." />
-      {text.trim() !== "" && <div><Button look="bare" onClick={tidy} disabled={jsonFault(text) !== ""}>Tidy the JSON</Button></div>}
+        hint="A JSON Schema of the arguments. If empty, each variable of the address is a required string." />
+      {text.trim() !== "" && <div><Button look="bare" onClick={tidy} disabled={jsonFault(text) !== ""}>Format JSON</Button></div>}
     </div>
   );
 }

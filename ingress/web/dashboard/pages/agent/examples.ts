@@ -1,4 +1,4 @@
-// Code that calls an agent, with its id and the service's address filled in.
+// Code examples that call an agent, with its id and the service's address filled in.
 
 interface Where {
   baseUrl: string;
@@ -71,7 +71,7 @@ with urllib.request.urlopen(request) as response:
             print(json.loads(line[5:])["text"], end="", flush=True)`,
 });
 
-/** The agent for what people have already: other clients need its id and the service's address, and no change. */
+/** Examples for existing clients. They need only the agent's id and the service's address. */
 export const connect = ({ baseUrl, id }: Where): Record<string, string> => ({
   "TypeScript SDK": `import { Parley } from "parley-sdk";
 
@@ -118,7 +118,9 @@ print(answer.choices[0].message.content)`,
   "Command line": `parley chat --url ${baseUrl} ${id} "${sample}"`,
 });
 
-/** A conversation aloud. Its question is typed, so that the program needs no microphone. */
+/**
+ * Examples of a voice conversation. The question is typed, so that the program needs no microphone.
+ */
 export const speak = ({ baseUrl, id }: Where): Record<string, string> => ({
   "Node.js": `import { appendFileSync, rmSync } from "node:fs";
 import WebSocket from "ws"; // npm install ws

@@ -1,6 +1,8 @@
 import { useEffect, useRef } from "preact/hooks";
 
-/** Keeps the place of whoever uses the keyboard: when what had the focus is taken away, what held it has the focus. */
+/**
+ * Moves the keyboard focus to the closest remaining ancestor when the focused element disappears.
+ */
 export function useKeptFocus(): void {
   const path = useRef<HTMLElement[]>([]);
   useEffect(() => {
@@ -17,7 +19,7 @@ export function useKeptFocus(): void {
     for (const place of path.current.filter((element) => element.isConnected)) {
       if (!place.hasAttribute("tabindex")) place.tabIndex = -1;
       place.focus({ preventScroll: true });
-      if (document.activeElement === place) return; // what is hidden does not take it
+      if (document.activeElement === place) return; // a hidden element does not take the focus
     }
   });
 }

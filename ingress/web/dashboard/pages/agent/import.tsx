@@ -1,4 +1,4 @@
-// Endpoints from the OpenAPI document of a service.
+// The dialog that imports endpoints from a service's OpenAPI document.
 import { useState } from "preact/hooks";
 import { ApiError, post } from "../../api";
 import type { Agent } from "../../types";
@@ -41,6 +41,7 @@ export function Import({ editor, onClose }: { editor: Editor; onClose: () => voi
   const [done, setDone] = useState<Imported>();
   const pending = editor.changed.some((f) => f.startsWith("tools.httpRequest."));
   const body = bodyOf(asked, editor.agent.version);
+
   const send = async () => {
     setError(undefined);
     try {
@@ -52,6 +53,7 @@ export function Import({ editor, onClose }: { editor: Editor; onClose: () => voi
       setError(cause);
     }
   };
+
   if (done) return <Outcome done={done} onClose={onClose} />;
   return (
     <Dialog title="Import from OpenAPI" onClose={onClose} foot={
@@ -62,7 +64,7 @@ export function Import({ editor, onClose }: { editor: Editor; onClose: () => voi
       </>
     }>
       <div class="stack">
-        {pending && <p class="note warn">There are unsaved changes to the endpoints. Save or discard them first: importing changes the saved agent.</p>}
+        {pending && <p class="note warn">The endpoints have unsaved changes. Save or discard them first, because importing changes the saved agent.</p>}
         {error && <Problem error={error} />}
         <Asking asked={asked} set={(part) => setAsked((before) => ({ ...before, ...part }))} error={error} />
       </div>
@@ -75,7 +77,7 @@ function Asking({ asked, set, error }: { asked: Asked; set: (part: Partial<Asked
   const read = async (file: File | undefined) => {
     if (!file) return;
     if (file.size > largest) {
-      setRefused("The file is larger than 2 MiB.");
+      setRefused("The file is larger than 2 MiB. Choose a smaller file.");
       return;
     }
     setRefused("");
@@ -83,14 +85,14 @@ function Asking({ asked, set, error }: { asked: Asked; set: (part: Partial<Asked
   };
   return (
     <>
-      <TextArea label="Document" mono rows={8} value={asked.document} onChange={(document) => set({ document })} fault={faultOf(error, "document")} hint="OpenAPI 3.0 or 3.1, as JSON or YAML: paste it, or choose a file." />
+      <TextArea label="Document" mono rows={8} value={asked.document} onChange={(document) => set({ document })} fault={faultOf(error, "document")} hint="OpenAPI 3.0 or 3.1 as JSON or YAML. Paste it, or choose a file." />
       <input type="file" aria-label="OpenAPI file" accept=".json,.yaml,.yml,application/json,application/yaml" onChange={(e) => void read(e.currentTarget.files?.[0])} />
       {refused && <p class="fault" role="alert">{refused}</p>}
       <TextArea label="Operations" mono rows={3} value={asked.operations} onChange={(operations) => set({ operations })} fault={faultOf(error, "operations")}
-        hint="Which to import, one a line: an operationId, or such as GET /tickets/{id}. Empty: all, 32 at most." />
+        hint="One operation per line: an operationId, or a method and a path like GET /tickets/{id}. If empty, all are imported, up to 32." />
       <TextField label="Server" mono value={asked.serverUrl} placeholder="https://tickets.example.com/v1" onChange={(serverUrl) => set({ serverUrl: serverUrl.trim() })} fault={faultOf(error, "serverUrl")}
-        hint="Where the service is, instead of what the document says." />
-      <Pairs legend="Headers" hint="Sent with every imported endpoint, such as a credential. Endpoints that are replaced keep theirs when you give none." rows={asked.headers}
+        hint="The service's base address. If empty, the document's server is used." />
+      <Pairs legend="Headers" hint="Sent with every imported endpoint, for example a credential. If you give none, replaced endpoints keep theirs." rows={asked.headers}
         onChange={(headers) => set({ headers })} fault={(field) => error?.errors.find((e) => e.field === field)?.message} at="headers" nameLabel="Header" add="Add a header" />
     </>
   );
@@ -102,13 +104,13 @@ function Outcome({ done, onClose }: { done: Imported; onClose: () => void }) {
       <div class="stack">
         {done.imported.length > 0 && (
           <>
-            <p>They are saved, and the tool is on. PUT and DELETE count as idempotent, POST and PATCH as unsafe: look them through.</p>
+            <p>The endpoints are saved, and the tool is on. PUT and DELETE count as idempotent, POST and PATCH as unsafe. Check each endpoint.</p>
             <ul class="chips">{done.imported.map((name) => <li key={name} class="chip"><code>{name}</code></li>)}</ul>
           </>
         )}
         {done.skipped.length > 0 && (
           <>
-            <h3>Left out</h3>
+            <h3>Skipped</h3>
             <ul class="skipped">{done.skipped.map((s) => <li key={s.operation}><code>{s.operation}</code> <span class="quiet">{s.reason}</span></li>)}</ul>
           </>
         )}

@@ -1,4 +1,4 @@
-// Which documents an agent searches.
+// The settings of the documents that an agent searches.
 import { useId, useState } from "preact/hooks";
 import { get } from "../../api";
 import { useList, useQuery } from "../../query";
@@ -15,17 +15,17 @@ export function Knowledge({ editor }: { editor: Editor }) {
   const name = useId();
   const ids = draft["tools.knowledge.documentIds"];
   const metadata = draft["tools.knowledge.metadata"];
-  const wrong = fault("tools.knowledge.documentIds") ?? (ids?.length === 0 ? "Choose at least one document, or search in all of them." : undefined);
+  const wrong = fault("tools.knowledge.documentIds") ?? (ids?.length === 0 ? "Choose at least one document, or search all documents." : undefined);
   return (
     <>
       <fieldset class="stack plain tight">
         <legend class="label">Which documents</legend>
-        <Radio name={name} label="All documents" hint="Also those that are added later." checked={ids === null} onChoose={() => set("tools.knowledge.documentIds", null)} />
+        <Radio name={name} label="All documents" hint="Including documents added later." checked={ids === null} onChoose={() => set("tools.knowledge.documentIds", null)} />
         <Radio name={name} label="Chosen documents" checked={ids !== null} onChoose={() => set("tools.knowledge.documentIds", ids ?? [])} />
         {ids !== null && <Chosen ids={ids} onChange={(chosen) => set("tools.knowledge.documentIds", chosen)} />}
         {wrong && <p class="fault">{saidOf("The choice", wrong)}</p>}
       </fieldset>
-      <Pairs legend="Only those with this metadata" hint="Documents must have all of it. Without any, whatever they have." rows={metadata} at="tools.knowledge.metadata"
+      <Pairs legend="Only documents with this metadata" hint="A document must match every pair. Without pairs, every document matches." rows={metadata} at="tools.knowledge.metadata"
         onChange={(rows) => set("tools.knowledge.metadata", rows)} fault={fault} nameLabel="Name" add="Add metadata" />
     </>
   );
@@ -62,7 +62,7 @@ function Chosen({ ids, onChange }: { ids: string[]; onChange: (ids: string[]) =>
 
 function Chip({ id, remove }: { id: string; remove: () => void }) {
   const found = useQuery<Document>("document " + id, (signal) => get("/api/knowledge", { id }, signal));
-  const name = found.data?.name ?? (found.error?.status === 404 ? "A deleted document" : id);
+  const name = found.data?.name ?? (found.error?.status === 404 ? "Deleted document" : id);
   return (
     <li class="chip">
       <span title={id}>{name}</span>
@@ -82,7 +82,7 @@ function Picker({ ids, onChange, onClose }: { ids: string[]; onChange: (ids: str
         <TextField label="Filter by name" type="search" value={text} onChange={setText} />
         <Loaded query={list}>
           {(documents) => documents.length === 0
-            ? <p class="quiet">There are no documents yet. <a href="/dashboard/knowledge">Add some under Knowledge</a>.</p>
+            ? <p class="quiet">No documents yet. <a href="/dashboard/knowledge">Add documents under Knowledge</a>.</p>
             : (
               <ul class="picks" aria-label="Documents">
                 {documents.filter(fits).map((d) => (
@@ -91,7 +91,7 @@ function Picker({ ids, onChange, onClose }: { ids: string[]; onChange: (ids: str
                     {d.status !== "ready" && <Status of={d.status} />}
                   </li>
                 ))}
-                {!documents.some(fits) && <li class="quiet">No name has this text{list.hasMore ? " among those that are shown" : ""}.</li>}
+                {!documents.some(fits) && <li class="quiet">No document name contains this text{list.hasMore ? " so far. Show more documents to search further" : ""}.</li>}
               </ul>
             )}
         </Loaded>

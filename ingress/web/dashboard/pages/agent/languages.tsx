@@ -1,4 +1,4 @@
-// The same example in several languages; which one was chosen holds for all of them.
+// An example in several languages. All examples of a page show the chosen language.
 import { useEffect, useState } from "preact/hooks";
 import { Button } from "../../ui/button";
 import { Snippet } from "../../ui/copy";

@@ -1,4 +1,4 @@
-// Names with their values: headers, whose values are secrets, and metadata.
+// A list of names and values: headers, whose values are secrets, or metadata.
 import { useId } from "preact/hooks";
 import { Button } from "../../ui/button";
 import { saidOf } from "../../ui/field";
@@ -6,7 +6,7 @@ import { hidden, nextKey, type Pair } from "./draft";
 
 export function Pairs({ legend, hint, rows, onChange, fault, at, nameLabel, add, secret }: {
   legend: string; hint?: string; rows: Pair[]; onChange: (rows: Pair[]) => void;
-  /** What is wrong with the field of a name; at is that of the whole. */
+  /** Returns the error of a field; at is the field of the whole list. */
   fault: (field: string) => string | undefined; at: string; nameLabel: string; add: string; secret?: boolean;
 }) {
   const id = useId();

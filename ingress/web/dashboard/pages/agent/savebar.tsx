@@ -1,4 +1,4 @@
-// What is typed and not saved yet, and what came in between.
+// The bar with the unsaved changes, their errors, and conflicts.
 import { useEffect } from "preact/hooks";
 import { Button } from "../../ui/button";
 import { Curl } from "../../ui/curl";
@@ -6,7 +6,7 @@ import { Icon } from "../../ui/icon";
 import { Time } from "../../ui/parts";
 import { changeOf, differing, draftOf, faultsOf, namesOf } from "./draft";
 import type { Editor } from "./editor";
-import { told } from "./words";
+import { faultText } from "./words";
 
 export function SaveBar({ editor }: { editor: Editor }) {
   useSaveKey(editor.save);
@@ -32,10 +32,10 @@ function Pending({ editor }: { editor: Editor }) {
       <div class="savebar-words">
         {error ? (
           <div role="alert">
-            <strong class="bad-words">{error.errors.length === 0 ? error.detail : "Not saved: these fields are not right yet."}</strong>
-            {error.errors.length > 0 && <ul>{error.errors.slice(0, 3).map((e) => <li key={e.field + e.code}>{told(e, draft)}</li>)}{error.errors.length > 3 && <li>and {error.errors.length - 3} more</li>}</ul>}
+            <strong class="bad-words">{error.errors.length === 0 ? error.detail : "Not saved. Correct these fields:"}</strong>
+            {error.errors.length > 0 && <ul>{error.errors.slice(0, 3).map((e) => <li key={e.field + e.code}>{faultText(e, draft)}</li>)}{error.errors.length > 3 && <li>and {error.errors.length - 3} more</li>}</ul>}
           </div>
-        ) : <p role="status"><strong>Not saved yet:</strong> {namesOf(editor.changed).join(", ")}</p>}
+        ) : <p role="status"><strong>Unsaved changes:</strong> {namesOf(editor.changed).join(", ")}</p>}
       </div>
       <div class="actions">
         {sound && <Curl what="Save changes" request={{ method: "PUT", path: "/api/agents", params: { id: agent.id }, body: changeOf(agent, draft) }} />}
@@ -54,18 +54,18 @@ function Conflict({ editor }: { editor: Editor }) {
   return (
     <>
       <div class="savebar-words" role="alert">
-        <p><strong class="bad-words">Somebody else changed this agent <Time at={theirs.updatedAt} />.</strong> They changed: {namesOf(other).join(", ") || "nothing that is shown here"}. You changed: {namesOf(changed).join(", ")}.</p>
-        <p class="small">{both.length > 0 ? `Both of you changed ${namesOf(both).join(", ")}: if you keep your changes, yours count there.` : "Your changes and theirs do not touch."} Nothing of yours is lost until you choose.</p>
+        <p><strong class="bad-words">Someone else changed this agent <Time at={theirs.updatedAt} />.</strong> They changed: {namesOf(other).join(", ") || "nothing shown here"}. You changed: {namesOf(changed).join(", ")}.</p>
+        <p class="small">{both.length > 0 ? `Both of you changed ${namesOf(both).join(", ")}. Applying your changes replaces theirs.` : "Your changes and theirs don't overlap."} Nothing is lost until you choose.</p>
       </div>
       <div class="actions">
-        <Button look="bare" onClick={editor.loadTheirs}>Load theirs, drop mine</Button>
-        <Button look="primary" onClick={editor.keepMine}>Keep mine on top of theirs</Button>
+        <Button look="bare" onClick={editor.loadTheirs}>Discard mine, load theirs</Button>
+        <Button look="primary" onClick={editor.keepMine}>Apply mine on top of theirs</Button>
       </div>
     </>
   );
 }
 
-/** Ctrl+S, or Cmd+S, saves. */
+/** Saves on Ctrl+S or Cmd+S. */
 function useSaveKey(save: () => Promise<void>): void {
   useEffect(() => {
     const pressed = (event: KeyboardEvent) => {

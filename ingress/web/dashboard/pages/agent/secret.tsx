@@ -1,11 +1,11 @@
-// A secret that is written and never read back.
+// A field for a secret, whose stored value is never shown.
 import { useId } from "preact/hooks";
 import { Button } from "../../ui/button";
 import { Copy } from "../../ui/copy";
 import { saidOf } from "../../ui/field";
 import { hidden } from "./draft";
 
-/** Random bytes of the browser's, as hex or base64. */
+/** Returns random bytes as hex or base64. */
 export function random(bytes: number, as: "hex" | "base64"): string {
   const made = crypto.getRandomValues(new Uint8Array(bytes));
   return as === "hex" ? [...made].map((b) => b.toString(16).padStart(2, "0")).join("") : btoa(String.fromCharCode(...made));
@@ -29,9 +29,9 @@ export function Secret({ label, hint, fault, value, saved, generate, onChange }:
         {value !== "" && <Button look="bare" label={`Remove: ${label}`} onClick={() => onChange("")}>Remove</Button>}
       </div>
       <div class="hint" id={id + "-hint"}>
-        {hint} {typed && "Copy it now: once saved, it is not shown again."}
-        {kept && "*** stands for the saved one; type to replace it."}
-        {value === "" && saved && "It is removed when you save."}
+        {hint} {typed && "Copy it now. It is not shown again after saving."}
+        {kept && "A secret is saved, shown as ***. Type to replace it."}
+        {value === "" && saved && "The secret is removed when you save."}
       </div>
       {fault && <div class="fault" id={id + "-fault"}>{saidOf(label, fault)}</div>}
     </div>

@@ -1,4 +1,4 @@
-// The MCP servers whose tools an agent may use.
+// The settings of an agent's MCP servers.
 import { Button } from "../../ui/button";
 import { saidOf, Select, TextField } from "../../ui/field";
 import { newServer, type ServerDraft } from "./draft";
@@ -12,12 +12,12 @@ export function Servers({ editor }: { editor: Editor }) {
   const field = "tools.mcp.servers";
   const servers = editor.draft[field];
   const change = (list: ServerDraft[]) => {
-    if (list.length !== servers.length) editor.clearFaults(); // they are named by places in the list
+    if (list.length !== servers.length) editor.clearFaults(); // errors refer to positions in the list
     editor.set(field, list);
   };
   return (
     <div class="stack tight">
-      {servers.length === 0 && <p class="quiet">No server yet. A server is asked for its tools when a run starts; the model knows them as server_tool.</p>}
+      {servers.length === 0 && <p class="quiet">No servers yet. Each run lists a server's tools when it starts. The model sees them as server_tool.</p>}
       <ul class="entries" aria-label="MCP servers">
         {servers.map((s, i) => (
           <li key={s.key} class="entry">
@@ -41,11 +41,11 @@ function Server({ editor, server: s, at, change }: { editor: Editor; server: Ser
   return (
     <div class="entry-body">
       <div class="columns">
-        <TextField label="Server name" mono value={s.name} required maxLength={64} onChange={(name) => set({ name })} fault={fault("name")} hint="Its tools' names begin with it." />
+        <TextField label="Server name" mono value={s.name} required maxLength={64} onChange={(name) => set({ name })} fault={fault("name")} hint="The prefix of its tools' names." />
         <TextField label="Server address" mono value={s.url} required placeholder="https://mcp.example/" onChange={(url) => set({ url })} fault={fault("url")} hint="Streamable HTTP." />
       </div>
       <Select label="Side effect of its tools" value={s.sideEffect} options={effects} onChange={(sideEffect) => set({ sideEffect })} fault={fault("sideEffect")} hint={effectMeanings[s.sideEffect]} />
-      <Pairs legend="Headers" hint="Sent with each request. Values are secrets: encrypted, and shown as *** once saved. Type to replace one." rows={s.headers} secret
+      <Pairs legend="Headers" hint="Sent with each request. Values are encrypted, and shown as *** once saved. Type to replace one." rows={s.headers} secret
         onChange={(headers) => set({ headers })} fault={editor.fault} at={`${at}.headers`} nameLabel="Header" add="Add a header" />
     </div>
   );

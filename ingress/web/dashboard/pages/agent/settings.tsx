@@ -1,4 +1,4 @@
-// Everything that an agent is, in one form.
+// The settings page of an agent.
 import { del } from "../../api";
 import { go } from "../../router";
 import type { Agent } from "../../types";
@@ -23,7 +23,7 @@ export function Settings({ editor }: { editor: Editor }) {
         </ul>
       </nav>
       <div class="stack">
-        {!editor.mayEdit && <p class="note">You may read these settings. Admins and owners of the organization change them.</p>}
+        {!editor.mayEdit && <p class="note">You can view these settings. Only admins and owners of the organization can change them.</p>}
         <fieldset class="plain stack" disabled={!editor.mayEdit}>
           <legend class="visually-hidden">Settings of {agent.name}</legend>
           <div id="basics"><Basics editor={editor} /></div>
@@ -41,10 +41,10 @@ function Delete({ agent }: { agent: Agent }) {
   const drop = async () => {
     await del("/api/agents", { id: agent.id });
     toast(`${agent.name} was deleted.`);
-    go("/dashboard", { replace: true }); // which asks nobody about changes of what is gone
+    go("/dashboard", { replace: true }); // replace skips the question about unsaved changes of the deleted agent
   };
   return (
-    <Section title="Delete this agent" intro="Its queued runs are cancelled. What has ended stays readable, and results kept for a key are still given.">
+    <Section title="Delete this agent" intro="Its queued runs are cancelled. Finished runs stay readable, and repeated requests with an idempotency key still get their results.">
       <Confirm action="Delete agent" question={`Delete ${agent.name}?`} onConfirm={drop} detail={<DeleteWords agent={agent} />} />
     </Section>
   );

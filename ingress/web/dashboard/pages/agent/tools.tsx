@@ -1,4 +1,4 @@
-// The tools of an agent, each with its options.
+// The settings of an agent's tools.
 import type { ComponentChildren } from "preact";
 import { useId } from "preact/hooks";
 import type { Approval } from "../../types";
@@ -14,7 +14,7 @@ import { Servers } from "./servers";
 export function Tools({ editor }: { editor: Editor }) {
   const { draft, set, fault } = editor;
   return (
-    <Section title="Tools" intro="What the agent may do beyond writing. A run uses the tools that were on when it was accepted.">
+    <Section title="Tools" intro="The tools that the agent may use. A run uses the tools that were on when it was accepted.">
       <div class="tools">
         <Tool editor={editor} name="webSearch" icon="search" what="Searches the web, reads what it finds, and cites it." />
         <Tool editor={editor} name="knowledge" icon="knowledge" what="Searches your organization's documents and cites them.">
@@ -22,7 +22,7 @@ export function Tools({ editor }: { editor: Editor }) {
         </Tool>
         <Tool editor={editor} name="codeExecution" icon="curl" what="Writes and runs Python, each call in a fresh sandbox without a network.">
           <Switch label="Keep files" checked={draft["tools.codeExecution.keepFiles"]} onChange={(on) => set("tools.codeExecution.keepFiles", on)}
-            hint="Calls of one session share a working folder, for as long as its runs are kept. Off: a call finds only the files that it names." />
+            hint="Calls of a session share a working folder while its runs are stored. If this is off, a call sees only the files that it names." />
         </Tool>
         <Tool editor={editor} name="httpRequest" icon="link" what="Calls the endpoints listed here, and no others.">
           <Endpoints editor={editor} />
@@ -30,9 +30,9 @@ export function Tools({ editor }: { editor: Editor }) {
         <Tool editor={editor} name="mcp" icon="tool" what="Uses the tools of remote MCP servers.">
           <Servers editor={editor} />
         </Tool>
-        <Tool editor={editor} name="voice" icon="voice" what="People may speak with the agent, in the playground and over the API.">
+        <Tool editor={editor} name="voice" icon="voice" what="Lets people speak with the agent, in the playground and over the API.">
           <TextField label="Voice" value={draft["tools.voice.voice"]} maxLength={64} onChange={(v) => set("tools.voice.voice", v)} fault={fault("tools.voice.voice")}
-            hint="Such as alloy, echo, nova or shimmer: OpenAI's names of voices work everywhere, and so does each name that the speech service knows itself (of espeak-ng: en-gb, en-us+f3). Empty: the service's own choice." />
+            hint="OpenAI's voice names, for example alloy, echo, nova or shimmer, always work. Other names depend on the speech service (espeak-ng: en-gb, en-us+f3). If empty, the speech service chooses." />
         </Tool>
       </div>
     </Section>
@@ -67,13 +67,13 @@ const approvals: readonly Choice<Approval>[] = [
 ];
 
 const meanings: Record<Approval, string> = {
-  never: "Calls are made at once; nobody is asked.",
-  unsafe: "A run waits for a person before a call whose side effect is unsafe: one that would do something twice if it were repeated.",
-  always: "A run waits for a person before each call of this tool, up to 24 hours.",
+  never: "Calls are made immediately, without a decision.",
+  unsafe: "The run waits for a person's decision before a call whose side effect is unsafe: repeating such a call acts twice.",
+  always: "The run waits up to 24 hours for a person's decision before each call of this tool.",
 };
 
 const harmless: Partial<Record<ToolName, string>> = {
-  webSearch: "Searches have no side effects: nobody is asked.", knowledge: "Searches have no side effects: nobody is asked.", codeExecution: "Programs run in a sandbox and count as free of side effects: nobody is asked.",
+  webSearch: "Searches have no side effects, so no decision is needed.", knowledge: "Searches have no side effects, so no decision is needed.", codeExecution: "Programs run in a sandbox and count as free of side effects, so no decision is needed.",
 };
 
 function Approvals({ editor, name }: { editor: Editor; name: Exclude<ToolName, "voice"> }) {

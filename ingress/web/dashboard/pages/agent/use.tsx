@@ -1,4 +1,4 @@
-// How programs call an agent.
+// The page with code examples that call an agent.
 import { put } from "../../api";
 import { useBaseUrl, useSession } from "../../state";
 import type { Agent } from "../../types";
@@ -16,47 +16,47 @@ export function Use({ editor }: { editor: Editor }) {
   const where = { baseUrl: useBaseUrl(), id: editor.agent.id };
   return (
     <div class="stack use">
-      <Section title="Before you begin" intro={<>Calls need an API key in <code>PARLEY_API_KEY</code>. <a href="/dashboard/org">Make one under Organization</a>; it is shown once. Keep it on servers: a page that people open must not hold it, the widget is for those.</>}>
+      <Section title="Before you begin" intro={<>The examples read an API key from <code>PARLEY_API_KEY</code>. <a href="/dashboard/org">Create a key under Organization</a>; it is shown once. Use the key on servers only. For web pages, use the widget.</>}>
         <Names editor={editor} />
       </Section>
-      <Section title="Chat" intro="Sends a message and waits for the answer, for up to 55 seconds; a run that takes longer is answered with 202 and where to read it.">
+      <Section title="Chat" intro="Sends a message and waits up to 55 seconds for the answer. If the run takes longer, the response is 202 with the run's address.">
         <Languages what="Chat" of={chat(where)} />
       </Section>
-      <Section title="Stream the answer" intro="Server-sent events as they happen: message.delta has the text, run.completed the whole run.">
+      <Section title="Stream the answer" intro="Server-sent events: message.delta contains a piece of text, run.completed contains the whole run.">
         <Languages what="Stream the answer" of={stream(where)} />
       </Section>
-      <Section title="With what you have" intro="The SDKs retry and resume by themselves. To OpenAI clients the agent is a model, to assistants that speak MCP all agents of the organization are tools.">
-        <Languages what="With what you have" of={connect(where)} />
+      <Section title="Use an existing client" intro="The SDKs retry and resume automatically. OpenAI clients see the agent as a model. MCP clients see all agents of the organization as tools.">
+        <Languages what="Use an existing client" of={connect(where)} />
       </Section>
-      <Section title="Speak with it" intro={<>A WebSocket with the events of OpenAI’s Realtime API, so its clients connect as well; where they insist on it, over https. The agent’s Voice must be enabled{editor.agent.tools.voice?.enabled ? ", as it is" : <>, which it is not: <a href={`/dashboard/agents/${editor.agent.id}/settings#tools`}>to its tools</a></>}. Pages connect with a secret that lives for minutes, from <code>/v1/realtime/client_secrets</code>.</>}>
+      <Section title="Speak with it" intro={<>A WebSocket with the events of OpenAI’s Realtime API, so its clients connect too. Some of them require https. {editor.agent.tools.voice?.enabled ? "Voice is on for this agent." : <>Voice is off for this agent. <a href={`/dashboard/agents/${editor.agent.id}/settings#tools`}>Switch it on under Tools</a>.</>} Web pages connect with a short-lived secret from <code>/v1/realtime/client_secrets</code>.</>}>
         <Languages what="Speak with it" of={speak(where)} />
       </Section>
-      <Section title="Run it from a scheduler" intro="Cron jobs, pipelines and services run the agent without a person. Repeated with the same idempotencyKey it never runs again: the caller gets the same result.">
+      <Section title="Run it from a scheduler" intro="Cron jobs, pipelines and services run the agent without a person. A repeated request with the same idempotencyKey starts no second run: it gets the first run's result.">
         <div class="stack">
           <System editor={editor} />
           <Languages what="Run it from a scheduler" of={automation(where)} />
-          <p class="hint">Runs that name an <code>x-automation-id</code> are listed under <a href="/dashboard/automations">Automations</a>. A request that comes from a browser is refused.</p>
+          <p class="hint">Runs with an <code>x-automation-id</code> are listed under <a href="/dashboard/automations">Automations</a>. Requests from browsers are refused.</p>
         </div>
       </Section>
     </div>
   );
 }
 
-/** Whether schedulers may call the agent, changed at once. */
+/** A switch that allows schedulers to call the agent. It saves immediately. */
 function System({ editor }: { editor: Editor }) {
   const { agent, mayEdit, adopt } = editor;
   const allowed = agent.allowedCallers.includes("system");
   const body = { allowedCallers: allowed ? ["user"] : [...agent.allowedCallers, "system"] };
-  if (!mayEdit) return allowed ? null : <p class="note warn">Schedulers and services may not call this agent: they are answered with 403 <code>caller_not_allowed</code>. An admin can allow it.</p>;
+  if (!mayEdit) return allowed ? null : <p class="note warn">Schedulers and services may not call this agent. They get 403 <code>caller_not_allowed</code>. Ask an admin to allow them.</p>;
   const toggle = async () => {
     const next = await put<Agent>("/api/agents", body, { id: agent.id });
     adopt(next);
-    toast(allowed ? "Schedulers and services may not call it any more." : "Schedulers and services may call it now.");
+    toast(allowed ? `Schedulers and services may no longer call ${agent.name}.` : `Schedulers and services may now call ${agent.name}.`);
   };
   return (
     <div class={"note" + (allowed ? "" : " warn")}>
       <Switch label="Schedulers and services may call this agent" checked={allowed} onChange={() => void toggle().catch(failed)}
-        hint={allowed ? "Saved as soon as you switch it." : "They may not yet: calls are answered with 403 caller_not_allowed. Switch it on, and it is saved at once."} />
+        hint={allowed ? "Saved immediately." : "Calls get 403 caller_not_allowed until you switch this on. Saved immediately."} />
       <Curl what="Change who may call it" request={{ method: "PUT", path: "/api/agents", params: { id: agent.id }, body }} />
     </div>
   );
@@ -67,13 +67,13 @@ function Names({ editor }: { editor: Editor }) {
   return (
     <dl class="facts names">
       <dt>Agent</dt>
-      <dd><code>{editor.agent.id}</code> <Copy text={editor.agent.id} label="Copy the agent's id" /><span class="hint below">Never changes, whatever the agent is called.</span></dd>
+      <dd><code>{editor.agent.id}</code> <Copy text={editor.agent.id} label="Copy the agent's id" /><span class="hint below">Stays the same when the agent is renamed.</span></dd>
       <dt>Organization</dt>
-      <dd><code>{session?.organization.id}</code><span class="hint below">Keys of an organization know it. A key of your own needs it in the header <code>x-organization-id</code>.</span></dd>
+      <dd><code>{session?.organization.id}</code><span class="hint below">Implied by an organization's key. With your own key, send it in the header <code>x-organization-id</code>.</span></dd>
       <dt>Session</dt>
-      <dd><code>sessionId</code><span class="hint below">Your name for a chat, 1 to 128 characters. Messages of one session are answered one after the other, and each knows those before it.</span></dd>
-      <dt>Once only</dt>
-      <dd><code>Idempotency-Key</code><span class="hint below">Your name for one message or run, as a header. Sent again with the same key, it does not run again.</span></dd>
+      <dd><code>sessionId</code><span class="hint below">Your id for a chat, 1 to 128 characters. Messages of a session are answered in order, and each answer takes the earlier messages into account.</span></dd>
+      <dt>Idempotency</dt>
+      <dd><code>Idempotency-Key</code><span class="hint below">Your id for one message or run, sent as a header. A repeated request with the same key starts no second run.</span></dd>
     </dl>
   );
 }

@@ -1,4 +1,4 @@
-// Where in an agent's form a field of the API's problems is, in the form's own words.
+// Translates field names of the API's errors into the labels of an agent's form.
 import { saidOf } from "../../ui/field";
 import { toolWords } from "../../toolnames";
 import { fieldWords, toolNames, type Draft } from "./draft";
@@ -11,7 +11,10 @@ const serverWords: Record<string, string> = { name: "Server name", url: "Server 
 
 const optionWords: Record<string, string> = { approval: "Ask a person first", keepFiles: "Keep files", documentIds: "Documents", metadata: "Metadata", endpoints: "Endpoints", servers: "Servers" };
 
-/** A field of an endpoint or a server, which is known by its name or else by its number. */
+/**
+ * Returns the label of an endpoint's or server's field. It names the entry by its name, or by its
+ * number if it has none.
+ */
 function entryPlace(draft: Draft, list: "endpoints" | "servers", i: number, rest: string): string {
   const entry = list === "endpoints" ? draft["tools.httpRequest.endpoints"][i] : draft["tools.mcp.servers"][i];
   const whole = `${list === "endpoints" ? "Endpoint" : "Server"} ${entry?.name ? `“${entry.name}”` : i + 1}`;
@@ -21,7 +24,7 @@ function entryPlace(draft: Draft, list: "endpoints" | "servers", i: number, rest
   return `${whole}: ${header !== undefined ? `Header ${header}` : ((list === "servers" ? serverWords[first] : undefined) ?? within[first] ?? rest)}`;
 }
 
-/** What the form calls the field of that name; the name itself where it has no word for it. */
+/** Returns the form's label of a field, or the field's name if it has none. */
 export function placeOf(field: string, draft: Draft): string {
   const entry = /^tools\.(?:httpRequest\.(endpoints)|mcp\.(servers))\[(\d+)\]\.?(.*)$/.exec(field);
   if (entry) return entryPlace(draft, entry[1] === "endpoints" ? "endpoints" : "servers", Number(entry[3]), entry[4] ?? "");
@@ -39,8 +42,8 @@ export function placeOf(field: string, draft: Draft): string {
   return Object.entries(fieldWords).find(([name]) => name === list)?.[1] ?? field;
 }
 
-/** A fault as a sentence that says where it is. */
-export function told(fault: { field: string; message: string }, draft: Draft): string {
+/** Returns an error as a sentence that names its field. */
+export function faultText(fault: { field: string; message: string }, draft: Draft): string {
   const place = placeOf(fault.field, draft);
   const said = saidOf(place, fault.message);
   return said === fault.message ? `${place}: ${fault.message}` : said;

@@ -1,4 +1,4 @@
-// A new agent: empty, or what a template is.
+// The dialog that creates an agent, empty or from a template.
 import { useId, useState } from "preact/hooks";
 import { ApiError, post } from "../../api";
 import { useList } from "../../query";
@@ -12,13 +12,15 @@ import { Loaded, Problem } from "../../ui/parts";
 
 const empty = "empty";
 
-/** template is the id of the one that is chosen at first; any other text chooses none. */
+/** template is the id of the initially selected template. Any other text selects an empty agent. */
 export function NewAgent({ template, onClose }: { template: string; onClose: () => void }) {
   const [from, setFrom] = useState(template.startsWith("tpl_") ? template : empty);
   const [name, setName] = useState("");
   const [systemPrompt, setPrompt] = useState("");
   const [error, setError] = useState<ApiError>();
+
   const body = from === empty ? { name: name.trim(), systemPrompt } : { templateId: from, ...(name.trim() !== "" && { name: name.trim() }) };
+
   const create = async () => {
     setError(undefined);
     try {
@@ -29,10 +31,12 @@ export function NewAgent({ template, onClose }: { template: string; onClose: () 
       setError(cause);
     }
   };
+
   const choose = (id: string) => {
     setFrom(id);
     setError(undefined);
   };
+
   const elsewhere = error?.errors.some((e) => e.field !== "name" && e.field !== "systemPrompt") || error?.errors.length === 0;
   return (
     <Dialog title="New agent" onClose={onClose} foot={
@@ -44,10 +48,10 @@ export function NewAgent({ template, onClose }: { template: string; onClose: () 
     }>
       <div class="stack">
         <From from={from} choose={choose} />
-        <TextField label="Name" value={name} maxLength={120} onChange={setName} fault={faultOf(error, "name")} hint={from === empty ? "What people see. It may be changed later." : "Empty: the template's."} />
+        <TextField label="Name" value={name} maxLength={120} onChange={setName} fault={faultOf(error, "name")} hint={from === empty ? "Shown to people. You can change it later." : "If empty, the template's name is used."} />
         {from === empty && (
           <TextArea label="System prompt" rows={6} value={systemPrompt} onChange={setPrompt} fault={faultOf(error, "systemPrompt")}
-            placeholder="You write short release notes. Group changes by what a user gets from them." hint="What the agent is, how it works, and what it must not do. Tools and the model come next, under Settings." />
+            placeholder="You write short release notes. Group changes by what a user gets from them." hint="The agent's role, how it works, and what it must not do. You choose tools and the model later, under Settings." />
         )}
         {error && elsewhere && <Problem error={error} />}
       </div>
@@ -60,7 +64,7 @@ function From({ from, choose }: { from: string; choose: (id: string) => void }) 
   const name = useId();
   return (
     <fieldset class="plain">
-      <legend class="label">Begin with</legend>
+      <legend class="label">Start from</legend>
       <div class="beginnings">
         <Choice name={name} label="An empty agent" what="You write the instructions." checked={from === empty} onChoose={() => choose(empty)} autofocus />
         <Loaded query={templates}>

@@ -1,4 +1,5 @@
-// The exact lines that have an agent run by what people have: cron, systemd, GitHub Actions, Kubernetes, or any service that sends requests.
+// Generates the files and commands that let a scheduler run an agent: cron, systemd, GitHub
+// Actions, Kubernetes, or any service that sends requests.
 
 export type Period = "hour" | "day" | "week" | "month";
 
@@ -8,13 +9,13 @@ export interface Setup {
   name: string;
   message: string;
   period: Period;
-  /** "07:30"; of a period of an hour only the minutes count. */
+  /** For example "07:30". With an hourly period only the minutes count. */
   at: string;
-  /** Seconds that results are kept for beyond the usual; 0 leaves that to the service. */
+  /** Seconds that results are stored; 0 means the service's default. */
   keep: number;
 }
 
-/** A piece of text and where it belongs. */
+/** A text and the file or shell that it belongs to. */
 export interface Piece {
   where: string;
   text: string;
@@ -23,35 +24,38 @@ export interface Piece {
 export interface Recipe {
   id: string;
   title: string;
-  /** What there is to know about it. */
+  /** Explains the recipe's behaviour. */
   note: string;
   pieces: Piece[];
 }
 
-const start = "curl -sS --fail-with-body --retry 5 --retry-connrefused"; // safe to repeat: the key sees to it
+const start = "curl -sS --fail-with-body --retry 5 --retry-connrefused"; // retries are safe because of the idempotency key
 
 const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
 
-/** JSON without characters that some reader on the way takes for the end of a line. */
+/** Returns JSON in which characters that some parsers treat as line breaks are escaped. */
 const json = (value: unknown): string =>
   JSON.stringify(value).replace(/[\u007f-\u009f\u2028\u2029\ufeff]/g, (c) => "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0"));
 
-/** A name as file names and Kubernetes take it. */
+/** Returns a name in the form that file names and Kubernetes accept. */
 function slugOf(name: string): string {
   const slug = name.toLowerCase().normalize("NFKD").replace(/[^a-z0-9]+/g, "-").slice(0, 40).replace(/^-+|-+$/g, "");
   return slug === "" ? "automation" : slug;
 }
 
-/** What the clock calls the period: repeated within it, a trigger runs once. */
+/**
+ * The date format of each period. It is part of the idempotency key, so that a trigger runs once
+ * per period.
+ */
 const stamps: Record<Period, string> = { hour: "%Y-%m-%dT%H", day: "%F", week: "%G-W%V", month: "%Y-%m" };
 
 interface Call {
-  /** A word of the shell that gives the key's end, within double quotes. */
+  /** A shell expression that yields the end of the idempotency key, within double quotes. */
   key: string;
   between: string;
 }
 
-/** The request as a command; key is expanded by the shell that runs it. */
+/** Returns the request as a curl command. The shell that runs it expands key. */
 function curl(s: Setup, { key, between }: Call): string {
   const rest = { target: s.agentId, input: { message: s.message }, ...(s.keep > 0 ? { ttlOverride: s.keep } : {}) };
   const body = quoted(`{"idempotencyKey":${json(s.name + "-").slice(0, -1)}`) + `"${key}"` + quoted(`",${json(rest).slice(1)}`);
@@ -64,7 +68,7 @@ function curl(s: Setup, { key, between }: Call): string {
 const lines = " \\\n  ";
 const indent = (text: string, by: number): string => text.split("\n").map((line) => " ".repeat(by) + line).join("\n");
 
-/** Minute and hour of a time such as "07:30". */
+/** Parses a time like "07:30". It returns null if the text is not a time. */
 export function clock(at: string): { hour: number; minute: number } | null {
   const found = /^([01]?\d|2[0-3]):([0-5]\d)$/.exec(at.trim());
   return found ? { hour: Number(found[1]), minute: Number(found[2]) } : null;
@@ -82,13 +86,13 @@ function calendarTime(s: Setup): string {
   return { hour: `*-*-* *:${two(minute)}:00`, day: `*-*-* ${time}`, week: `Mon *-*-* ${time}`, month: `*-*-01 ${time}` }[s.period];
 }
 
-const cronMost = 950; // characters; Debian's cron takes 998 of a command
+const cronMost = 950; // characters; Debian's cron accepts 998 per command
 
 function cron(s: Setup): Recipe {
-  const command = curl(s, { key: `$(date +${stamps[s.period]})`, between: " " }).replaceAll("%", "\\%"); // cron takes a bare % for the end of the line
-  const long = command.length > cronMost ? " This line is longer than many crons take: have cron start a program such as the one under systemd instead." : "";
+  const command = curl(s, { key: `$(date +${stamps[s.period]})`, between: " " }).replaceAll("%", "\\%"); // cron ends the line at an unescaped %
+  const long = command.length > cronMost ? " This line may be too long for cron. Let cron start a script instead, like the program under systemd." : "";
   return {
-    id: "cron", title: "cron", note: "In the time zone of the machine. cron mails what the line prints to the crontab's owner." + long,
+    id: "cron", title: "cron", note: "Runs in the machine's time zone. cron mails the output to the crontab's owner." + long,
     pieces: [{ where: "crontab -e", text: `PARLEY_API_KEY=the key\n${cronTime(s)} ${command}` }],
   };
 }
@@ -99,7 +103,7 @@ function systemd(s: Setup): Recipe {
   const service = `[Unit]\nDescription=Parley automation ${slugOf(s.name)}\nWants=network-online.target\nAfter=network-online.target\n\n[Service]\nType=oneshot\nDynamicUser=yes\nEnvironmentFile=/etc/parley.env\nExecStart=/usr/local/bin/${unit}\n`;
   const timer = `[Unit]\nDescription=When to run ${unit}\n\n[Timer]\nOnCalendar=${calendarTime(s)}\nPersistent=true\n\n[Install]\nWantedBy=timers.target\n`;
   return {
-    id: "systemd", title: "systemd", note: "In the time zone of the machine. A run that was missed while the machine was off is made up for.",
+    id: "systemd", title: "systemd", note: "Runs in the machine's time zone. A run missed while the machine was off starts after the next boot.",
     pieces: [
       { where: "/etc/parley.env, readable by root only", text: "PARLEY_API_KEY=the key\n" },
       { where: `/usr/local/bin/${unit}, with chmod 755`, text: program },
@@ -111,11 +115,11 @@ function systemd(s: Setup): Recipe {
 }
 
 function github(s: Setup): Recipe {
-  const command = curl(s, { key: "$GITHUB_RUN_ID", between: lines }).replaceAll("${{", "${{ '${{' }}"); // text that looks like an expression stays text
+  const command = curl(s, { key: "$GITHUB_RUN_ID", between: lines }).replaceAll("${{", "${{ '${{' }}"); // GitHub must not evaluate text that looks like an expression
   return {
     id: "github", title: "GitHub Actions",
-    note: "In UTC, and often some minutes late: the key is the workflow run's id, so a job that is run again gets the answer of the first time. " +
-      "Put the API key into the repository's secrets as PARLEY_API_KEY.",
+    note: "Runs in UTC, often some minutes late. The idempotency key is the workflow run's id, so a repeated job gets the first run's result. " +
+      "Store the API key in the repository's secrets as PARLEY_API_KEY.",
     pieces: [{
       where: `.github/workflows/parley-${slugOf(s.name)}.yml`,
       text: `name: ${json("Parley " + slugOf(s.name))}
@@ -140,11 +144,11 @@ ${indent(command, 10)}
 }
 
 function kubernetes(s: Setup): Recipe {
-  const command = curl(s, { key: "$JOB", between: lines }).replace(/\$(?=[$(])/g, "$$$$"); // Kubernetes expands $(…) of its own
+  const command = curl(s, { key: "$JOB", between: lines }).replace(/\$(?=[$(])/g, "$$$$"); // Kubernetes expands $(…)
   return {
     id: "kubernetes", title: "Kubernetes",
-    note: "The key is the job's name, which Kubernetes makes of the scheduled minute: a pod that is started again gets the answer of the first one. " +
-      "From version 1.27.",
+    note: "The idempotency key is the job's name, which Kubernetes derives from the scheduled minute. A restarted pod gets the first run's result. " +
+      "Requires Kubernetes 1.27 or later.",
     pieces: [
       { where: "in a shell, once", text: `kubectl create secret generic parley --from-literal=api-key="$PARLEY_API_KEY"` },
       {
@@ -195,14 +199,14 @@ function webhook(s: Setup): Recipe {
   ];
   return {
     id: "webhook", title: "Webhook sender",
-    note: "For any service that can set headers. Let its delivery id be the idempotency key: a delivery that is sent again runs nothing again. " +
-      "Further keys of input are handed to the agent as data.",
+    note: "For any service that can set headers. Use its delivery id as the idempotency key, so that a repeated delivery starts no second run. " +
+      "The agent gets all other keys of input as data.",
     pieces: [
-      { where: "what the service is to send", text: `POST ${url}\n${headers.join("\n")}\n\n${json(body)}` },
+      { where: "the request that the service sends", text: `POST ${url}\n${headers.join("\n")}\n\n${json(body)}` },
       { where: "the same from a shell, with the delivery's id in DELIVERY_ID", text: command },
     ],
   };
 }
 
-/** Every way to set an automation up. */
+/** Returns all recipes. */
 export const recipesOf = (s: Setup): Recipe[] => [cron(s), systemd(s), github(s), kubernetes(s), webhook(s)];

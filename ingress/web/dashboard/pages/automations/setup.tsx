@@ -1,4 +1,4 @@
-// Setting an automation up: choose what is to run and when, take the lines away.
+// The form that sets up an automation, and the resulting recipes.
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { useBaseUrl } from "../../state";
 import type { Agent } from "../../types";
@@ -15,11 +15,11 @@ const periods: { value: Period; label: string }[] = [
 ];
 
 const keeps = [
-  { value: "0", label: "24 hours (the usual)" }, { value: "259200", label: "3 days" }, 
-  { value: "604800", label: "7 days" }, { value: "2592000", label: "30 days (the longest)" },
+  { value: "0", label: "24 hours (default)" }, { value: "259200", label: "3 days" }, 
+  { value: "604800", label: "7 days" }, { value: "2592000", label: "30 days (maximum)" },
 ];
 
-const intro = "Any scheduler or service that can send a request can run an agent. Say what and when, and take the lines to where they belong.";
+const intro = "Any scheduler or service that can send a request can run an agent. Choose the agent and the time, then copy the lines for your scheduler.";
 
 export function SetUp({ agents, reload }: { agents: Agent[]; reload: () => void }) {
   const baseUrl = useBaseUrl();
@@ -29,15 +29,18 @@ export function SetUp({ agents, reload }: { agents: Agent[]; reload: () => void 
   const [period, setPeriod] = useState<Period>("day");
   const [at, setAt] = useState("07:00");
   const [keep, setKeep] = useState("0");
+
   const agent = agents.find((a) => a.id === chosen) ?? agents.find((a) => a.allowedCallers.includes("system")) ?? agents[0];
+
   if (!agent) {
     return (
       <Section title="Set up">
-        <p class="quiet">An automation runs one of your agents, and there is none yet.</p>
-        <LinkButton href="/dashboard" look="primary">Make an agent</LinkButton>
+        <p class="quiet">An automation runs one of your agents. Create an agent first.</p>
+        <LinkButton href="/dashboard" look="primary">Create an agent</LinkButton>
       </Section>
     );
   }
+
   const setup: Setup = { baseUrl, agentId: agent.id, name: name.trim(), message, period, at, keep: Number(keep) };
   return (
     <Section title="Set up" intro={intro}>
@@ -45,18 +48,18 @@ export function SetUp({ agents, reload }: { agents: Agent[]; reload: () => void 
         <div class="set-up-form">
           <Select label="Agent" value={agent.id} options={agents.map((a) => ({ value: a.id, label: a.name }))} onChange={setChosen} />
           <TextField label="Automation" value={name} onChange={setName} maxLength={128} fault={faultOfName(name)}
-            hint="Your name for it; sent as x-automation-id." />
+            hint="The automation's name, sent as x-automation-id." />
           <Select label="When" value={period} options={periods} onChange={setPeriod} />
-          <TextField label={period === "hour" ? "At (minutes count)" : "At"} value={at} onChange={setAt} maxLength={5}
-            fault={clock(at) ? undefined : "must be a time such as 07:30"} />
+          <TextField label={period === "hour" ? "At (only minutes count)" : "At"} value={at} onChange={setAt} maxLength={5}
+            fault={clock(at) ? undefined : "must be a time like 07:30"} />
           <Select label="Keep results for" value={keep} options={keeps} onChange={setKeep} />
         </div>
         <TextArea label="Message" value={message} onChange={setMessage} rows={2} maxLength={600_000} fault={message === "" ? "is required" : undefined} />
         <Allow agent={agent} reload={reload} />
         <Recipes recipes={recipesOf(setup)} />
         <p class="hint">
-          <code>PARLEY_API_KEY</code> is a key of the organization: <a href="/dashboard/org">make one under Organization</a>.
-          Give each automation a key of its own; then you can revoke it alone.
+          <code>PARLEY_API_KEY</code> is an API key of the organization. <a href="/dashboard/org">Create one under Organization</a>.
+          Use a separate key for each automation, so that you can revoke it separately.
         </p>
         <Words />
       </div>
@@ -66,7 +69,7 @@ export function SetUp({ agents, reload }: { agents: Agent[]; reload: () => void 
 
 function faultOfName(name: string): string | undefined {
   if (name.trim() === "") return "is required";
-  return /\p{C}/u.test(name) ? "must have printable characters only" : undefined;
+  return /\p{C}/u.test(name) ? "must contain only printable characters" : undefined;
 }
 
 function Recipes({ recipes }: { recipes: Recipe[] }) {
@@ -116,12 +119,12 @@ function Words() {
   return (
     <dl class="set-up-words">
       <dt><code>idempotencyKey</code></dt>
-      <dd>Sent once, runs once: repeated with the same key and message, the request gets the first run's answer, and nothing runs
-        again. The same key with another message is refused.</dd>
+      <dd>A request repeated with the same key and message starts no second run: it gets the first run's
+        result. The same key with another message is refused.</dd>
       <dt><code>x-automation-id</code></dt>
-      <dd>Your name for the automation. Its runs are listed by it here and under Runs.</dd>
+      <dd>The automation's name. It groups the runs here and under Runs.</dd>
       <dt><code>ttlOverride</code></dt>
-      <dd>How many seconds a result is kept after its end, when 24 hours are too short; 30 days at most.</dd>
+      <dd>How many seconds a result is stored after the run finishes, if 24 hours are too short. At most 30 days.</dd>
     </dl>
   );
 }

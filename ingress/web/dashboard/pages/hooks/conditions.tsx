@@ -1,4 +1,4 @@
-// Which deliveries start a run, and which of them become one.
+// The conditions on which a delivery starts a run, and the coalescing of deliveries.
 import { useId } from "preact/hooks";
 import type { ApiError } from "../../api";
 import type { FilterOp } from "../../types";
@@ -10,7 +10,7 @@ const most = 20;
 
 const ops: readonly Choice<FilterOp>[] = [
   { value: "eq", label: "is" }, { value: "ne", label: "is not" }, { value: "in", label: "is one of" },
-  { value: "contains", label: "contains" }, { value: "exists", label: "is there" },
+  { value: "contains", label: "contains" }, { value: "exists", label: "exists" },
 ];
 
 export function Filters({ rows, onChange, error, paths }: { rows: Row[]; onChange: (rows: Row[]) => void; error: ApiError | undefined; paths: string[] }) {
@@ -18,8 +18,8 @@ export function Filters({ rows, onChange, error, paths }: { rows: Row[]; onChang
   const all = error?.errors.find((e) => e.field === "filter")?.message;
   return (
     <fieldset class="plain stack tight" aria-describedby={id}>
-      <legend class="label">Start a run only when</legend>
-      <p class="hint" id={id}>All of it must hold. Other deliveries are kept in the log as filtered. <code>@event</code> is the sender’s name of the event.</p>
+      <legend class="label">Start a run only if</legend>
+      <p class="hint" id={id}>All conditions must match. Other deliveries appear in the log as filtered. <code>@event</code> is the sender’s name for the event.</p>
       {rows.length === 0 && <p class="quiet small">Every delivery starts a run.</p>}
       <datalist id={id + "-paths"}>{["@event", ...paths].map((p) => <option key={p} value={p} />)}</datalist>
       {rows.map((row, i) => (
@@ -65,13 +65,13 @@ export function Coalesce({ draft, set, error }: { draft: HookDraft; set: (part: 
   const whole = draft.coalesces ? error?.errors.find((e) => e.field === "coalesce")?.message : undefined;
   return (
     <div class="stack tight">
-      <Switch label="Make one run of many deliveries" checked={draft.coalesces} onChange={(coalesces) => set({ coalesces })}
-        hint="For senders that tell of each small change: those about one thing wait for each other, and one run sees the newest state and the list of all." />
+      <Switch label="Coalesce deliveries into one run" checked={draft.coalesces} onChange={(coalesces) => set({ coalesces })}
+        hint="For senders that report every small change. Deliveries with the same key wait for each other. One run gets the newest payload and the list of all of them." />
       {draft.coalesces && (
         <div class="set-up-form">
-          <TextField label="About one thing when this is the same" mono value={draft.coalesceKey} onChange={(coalesceKey) => set({ coalesceKey })} fault={fault("key")} hint="A template like the message’s." />
-          <TextField label="Wait for more, in seconds" type="number" value={draft.windowSeconds} onChange={(windowSeconds) => set({ windowSeconds })} fault={fault("windowSeconds")} hint="From the newest delivery: 1 to 3,600." />
-          <TextField label="But not longer than, in seconds" type="number" value={draft.maxWaitSeconds} onChange={(maxWaitSeconds) => set({ maxWaitSeconds })} fault={fault("maxWaitSeconds")} hint="From the first delivery: up to 3,600." />
+          <TextField label="Coalescing key" mono value={draft.coalesceKey} onChange={(coalesceKey) => set({ coalesceKey })} fault={fault("key")} hint="A template, like the message. Deliveries with the same key are coalesced." />
+          <TextField label="Wait for more (seconds)" type="number" value={draft.windowSeconds} onChange={(windowSeconds) => set({ windowSeconds })} fault={fault("windowSeconds")} hint="After the newest delivery, 1 to 3,600." />
+          <TextField label="Wait at most (seconds)" type="number" value={draft.maxWaitSeconds} onChange={(maxWaitSeconds) => set({ maxWaitSeconds })} fault={fault("maxWaitSeconds")} hint="After the first delivery, up to 3,600." />
         </div>
       )}
       {whole && <p class="fault">{saidOf("Coalescing", whole)}</p>}

@@ -1,4 +1,4 @@
-// The log of a hook, as it grows, and one of its deliveries.
+// The log of a webhook's deliveries, and the details of a delivery.
 import { useEffect, useState } from "preact/hooks";
 import { get, post } from "../../api";
 import { useLive } from "../../live";
@@ -16,7 +16,7 @@ import { pretty } from "./newest";
 
 const come = new EventTarget();
 
-/** Has the log read anew: something was delivered from here. */
+/** Reloads the log after a delivery that was sent from this page. */
 export const tellOfDelivery = (): void => void come.dispatchEvent(new Event("delivery"));
 
 function useDelivered(reload: () => void): void {
@@ -36,11 +36,11 @@ export function Deliveries({ hook, onChange }: { hook: Hook; onChange: () => voi
   const [shown, setShown] = useState<Delivery>();
   const params = { hookId: hook.id, status };
   const list = useList<Delivery>("/api/hooks/deliveries", params);
-  useLive("runs", list.reload); // every delivery tells of itself as runs do
+  useLive("runs", list.reload); // deliveries arrive as events of runs
   useDelivered(list.reload);
   const newest = list.data?.[0]?.id;
   useEffect(() => {
-    if (newest !== undefined) onChange(); // the hook's last delivery
+    if (newest !== undefined) onChange(); // updates the time of the webhook's last delivery
   }, [newest]);
   return (
     <div class="stack">
@@ -49,8 +49,8 @@ export function Deliveries({ hook, onChange }: { hook: Hook; onChange: () => voi
         <Curl what="List the deliveries" request={{ method: "GET", path: "/api/hooks/deliveries", params }} />
       </div>
       <Loaded query={list} room="12rem">{(deliveries) => deliveries.length === 0 ? (
-        <Empty title={status === "" ? "Nothing was delivered yet" : "No delivery fits"} action={status === "" ? <LinkButton href={`/dashboard/automations/${hook.id}/setup`}>To the set-up</LinkButton> : undefined}>
-          {status === "" ? "Set it up at the sender, or send a test. What cannot prove who sent it is refused at the door and not logged." : "Others may: choose All."}
+        <Empty title={status === "" ? "No deliveries yet" : "No deliveries with this status"} action={status === "" ? <LinkButton href={`/dashboard/automations/${hook.id}/setup`}>Open setup</LinkButton> : undefined}>
+          {status === "" ? "Set up the sender, or send a test. Deliveries without a valid signature or token are refused and not logged." : "Choose All to see the other deliveries."}
         </Empty>
       ) : (
         <>
@@ -58,8 +58,8 @@ export function Deliveries({ hook, onChange }: { hook: Hook; onChange: () => voi
             { head: "Received", tight: true, cell: (d) => <Button look="bare" onClick={() => setShown(d)}><span><Time at={d.receivedAt} /><span class="visually-hidden">, delivery {d.id}</span></span></Button> },
             { head: "Status", tight: true, cell: (d) => <Status of={d.status} /> },
             { head: "Event", cell: (d) => <span class="event">{d.event || <span class="quiet">–</span>}</span> },
-            { head: "Delivery", cell: (d) => <span class="delivery-id"><code title={d.id}>{d.id}</code>{d.duplicates > 0 && <span class="tag">came {d.duplicates + 1} times</span>}</span> },
-            { head: "Run", tight: true, cell: (d) => d.runId ? <a href={"/dashboard/runs/" + d.runId}>To the run</a> : <span class="quiet">none</span> },
+            { head: "Delivery", cell: (d) => <span class="delivery-id"><code title={d.id}>{d.id}</code>{d.duplicates > 0 && <span class="tag">received {d.duplicates + 1} times</span>}</span> },
+            { head: "Run", tight: true, cell: (d) => d.runId ? <a href={"/dashboard/runs/" + d.runId}>Open run</a> : <span class="quiet">none</span> },
             { head: "Size", end: true, tight: true, cell: (d) => size(d.bytes) },
           ]} />
           <More list={list} />
@@ -77,7 +77,7 @@ function One({ delivery: listed, onClose }: { delivery: Delivery; onClose: () =>
   const redeliver = async () => {
     const made = await post<Received>("/api/hooks/deliveries", undefined, again);
     tellOfDelivery();
-    toast(made.runId ? "Delivered again, to a new run." : `Delivered again: ${made.status}.`);
+    toast(made.runId ? "Redelivered as a new run." : `Redelivered: ${made.status}.`);
     onClose();
   };
   return (
@@ -93,12 +93,12 @@ function One({ delivery: listed, onClose }: { delivery: Delivery; onClose: () =>
             <dt>Status</dt><dd><Status of={d.status} /></dd>
             <dt>Id</dt><dd><code>{d.id}</code> <Copy text={d.id} label="Copy the delivery’s id" /></dd>
             {d.event && <><dt>Event</dt><dd>{d.event}</dd></>}
-            <dt>Received</dt><dd>{exactTime(d.receivedAt)}{d.duplicates > 0 && `, and ${d.duplicates} more times`}</dd>
+            <dt>Received</dt><dd>{exactTime(d.receivedAt)}{d.duplicates > 0 && `, received ${d.duplicates + 1} times`}</dd>
             <dt>Run</dt><dd>{d.runId ? <a href={"/dashboard/runs/" + d.runId}>{d.runId}</a> : "none"}</dd>
           </dl>
           {d.error && <p class="problem"><strong>{d.error.message}</strong> <code>{d.error.code}</code></p>}
           <div class="row between"><h3>Payload, {size(d.bytes)}</h3><Curl what="Read this delivery" request={{ method: "GET", path: "/api/hooks/deliveries", params }} /></div>
-          {d.body ? <Snippet label="the payload" text={pretty(d.body)} /> : <p class="quiet">It is not kept: only payloads up to 1 MiB are.</p>}
+          {d.body ? <Snippet label="the payload" text={pretty(d.body)} /> : <p class="quiet">The payload is not stored. Only payloads up to 1 MiB are.</p>}
         </div>
       )}</Loaded>
     </Dialog>

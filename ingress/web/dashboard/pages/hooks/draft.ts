@@ -1,4 +1,4 @@
-// A hook as a form holds it, and as requests send it.
+// Converts a webhook between the API's fields and the form's.
 import type { FilterOp, Hook, HookFilter, HookSource } from "../../types";
 import { sources, usualHeader } from "./sources";
 
@@ -6,7 +6,9 @@ export interface Row {
   key: number;
   path: string;
   op: FilterOp;
-  /** As it is typed: JSON, or a text without its quotes; of "in" separated by commas. */
+  /**
+   * The text as typed: JSON, or a string without quotes. For "in", values are separated by commas.
+   */
   value: string;
 }
 
@@ -27,13 +29,13 @@ export interface HookDraft {
   maxWaitSeconds: string;
 }
 
-/** Stands for a key that is made with the hook, for it alone. */
+/** The keyId of a draft whose key is created together with the webhook. */
 export const newKey = "new";
 
 let last = 0;
 export const nextRow = (path = "", op: FilterOp = "eq", value = ""): Row => ({ key: ++last, path, op, value });
 
-/** A text as the value that it stands for: JSON when it is some, else the text. */
+/** Returns the JSON value of a text, or the text itself if it is not JSON. */
 function valueOf(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;
@@ -42,7 +44,10 @@ function valueOf(text: string): unknown {
   }
 }
 
-/** A value as it is typed: a text that would be read as something else keeps its quotes. */
+/**
+ * Returns the text to type for a value. A string that would be parsed as another value keeps its
+ * quotes.
+ */
 function typed(value: unknown): string {
   return typeof value === "string" && valueOf(value) === value ? value : JSON.stringify(value ?? "");
 }
@@ -65,7 +70,7 @@ function filterOf({ path, op, value }: Row): HookFilter {
 export const filtersOf = (rows: Row[]): HookFilter[] => rows.map(filterOf);
 const rowsOf = (filter: HookFilter[]): Row[] => filter.map((f) => nextRow(f.path, f.op, typedOf(f)));
 
-/** What a hook of a source begins as: a message and a filter that fit what they send. */
+/** Returns the initial draft for a source, with the message and filter of its example. */
 export function beginning(source: HookSource, agentId: string, before?: HookDraft): HookDraft {
   const { template, filter, key } = sources[source];
   return {
@@ -84,10 +89,10 @@ export function draftOf(hook: Hook): HookDraft {
   };
 }
 
-/** A number as it was typed; what is none is sent as it is, for the service to say so. */
+/** Returns a typed number. Other text is returned unchanged, and the service rejects it. */
 const numberOf = (text: string): number | string => (/^\d+$/.test(text.trim()) ? Number(text) : text);
 
-/** What a PUT changes. */
+/** Returns the body of a PUT. */
 export function changeOf(d: HookDraft) {
   const headers = usualHeader(d.source) === "" ? {} : { signatureHeader: d.signatureHeader.trim(), deliveryIdHeader: d.deliveryIdHeader.trim() };
   return {
@@ -96,7 +101,7 @@ export function changeOf(d: HookDraft) {
   };
 }
 
-/** What a POST makes; keyId is that of the key which was made for it, if one was. */
+/** Returns the body of a POST. keyId is the id of the new key, if one was created. */
 export function bodyOf(d: HookDraft, keyId = d.keyId) {
   const { coalesce, ...rest } = changeOf({ ...d, keyId });
   return { source: d.source, ...rest, ...(coalesce && { coalesce }), ...(d.secret !== "" && { secret: d.secret }) };

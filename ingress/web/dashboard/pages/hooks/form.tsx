@@ -1,4 +1,4 @@
-// The form of a hook: who sends, which agent runs as which key, what it is told, and when.
+// The form of a webhook: its agent and API key, the message, and the conditions.
 import { useId, useState } from "preact/hooks";
 import type { ApiError } from "../../api";
 import type { Agent, HookSource, Key } from "../../types";
@@ -16,13 +16,13 @@ export interface FormProps {
   error: ApiError | undefined;
   agents: Agent[];
   keys: Key[];
-  /** A payload that came, when there is one; else the source's example stands for what comes. */
+  /** A received payload, if there is one. Otherwise the source's example is the sample. */
   sample?: Typed | undefined;
-  /** Offers a key that is made with the hook. */
+  /** Whether to offer a new key. */
   fresh?: boolean;
 }
 
-/** The example of a source, as a sample. */
+/** Returns the example of a source as a sample. */
 const exampleOf = (source: HookSource): Typed => ({ event: sources[source].example.event, text: JSON.stringify(sources[source].example.payload, null, 2) });
 
 export function HookForm(props: FormProps) {
@@ -32,12 +32,12 @@ export function HookForm(props: FormProps) {
   const sample = sampleOf(typed);
   return (
     <>
-      <Section title="What runs"><Who {...props} /></Section>
-      <Section title="What the agent is told" intro="A text, with values of the payload in it. The payload itself comes along as data.">
+      <Section title="Agent and API key"><Who {...props} /></Section>
+      <Section title="Message to the agent" intro="A text with values of the payload. The whole payload is attached as data.">
         <Message template={draft.messageTemplate} onChange={(messageTemplate) => set({ messageTemplate })} fault={faultOf(error, "messageTemplate")}
           filter={filtersOf(draft.filter)} typed={typed} onSample={setOwn} />
       </Section>
-      <Section title="When">
+      <Section title="When to run">
         <div class="stack">
           <Filters rows={draft.filter} onChange={(filter) => set({ filter })} error={error} paths={sample ? pathsOf(sample.payload) : []} />
           <Coalesce draft={draft} set={set} error={error} />
@@ -49,23 +49,23 @@ export function HookForm(props: FormProps) {
 
 function Who({ draft, set, error, agents, keys, fresh }: FormProps) {
   const headers = usualHeader(draft.source) !== "";
-  const agentChoices = agents.map((a) => ({ value: a.id, label: a.allowedCallers.includes("system") ? a.name : `${a.name} (not for automations yet)` }));
+  const agentChoices = agents.map((a) => ({ value: a.id, label: a.allowedCallers.includes("system") ? a.name : `${a.name} (automations not allowed)` }));
   const keyChoices = [
-    ...(fresh ? [{ value: newKey, label: "A new key, for this hook alone" }] : []),
+    ...(fresh ? [{ value: newKey, label: "A new key for this webhook" }] : []),
     ...keys.filter((k) => k.scope === "organization").map((k) => ({ value: k.id, label: `${k.name} (…${k.lastFour})` })),
   ];
   const known = (choices: { value: string; label: string }[], value: string, gone: string) => (choices.some((c) => c.value === value) ? choices : [{ value, label: gone }, ...choices]);
   return (
     <div class="set-up-form">
-      <TextField label="Name" value={draft.name} onChange={(name) => set({ name })} maxLength={120} fault={faultOf(error, "name")} hint="Its runs are listed by it." />
-      <Select label="Agent" value={draft.agentId} options={known(agentChoices, draft.agentId, "An agent that was deleted")} onChange={(agentId) => set({ agentId })} fault={faultOf(error, "agentId")} />
-      <Select label="It runs as" value={draft.keyId} options={known(keyChoices, draft.keyId, "A key that was revoked")} onChange={(keyId) => set({ keyId })} fault={faultOf(error, "keyId")}
-        hint="An API key of the organization: revoke it, and the hook stops within five seconds." />
+      <TextField label="Name" value={draft.name} onChange={(name) => set({ name })} maxLength={120} fault={faultOf(error, "name")} hint="Groups its runs." />
+      <Select label="Agent" value={draft.agentId} options={known(agentChoices, draft.agentId, "Deleted agent")} onChange={(agentId) => set({ agentId })} fault={faultOf(error, "agentId")} />
+      <Select label="API key" value={draft.keyId} options={known(keyChoices, draft.keyId, "Revoked key")} onChange={(keyId) => set({ keyId })} fault={faultOf(error, "keyId")}
+        hint="An API key of the organization. If it is revoked, the webhook stops within five seconds." />
       {headers && (
         <>
           <TextField label={draft.source === "token" ? "Header with the token" : "Header with the signature"} mono value={draft.signatureHeader} onChange={(signatureHeader) => set({ signatureHeader })} fault={faultOf(error, "signatureHeader")} />
           <TextField label="Header with the delivery’s id" mono value={draft.deliveryIdHeader} onChange={(deliveryIdHeader) => set({ deliveryIdHeader })} fault={faultOf(error, "deliveryIdHeader")}
-            placeholder="X-Delivery-Id" hint="Empty: the body stands for it." />
+            placeholder="X-Delivery-Id" hint="If empty, the body identifies the delivery." />
         </>
       )}
     </div>
@@ -76,7 +76,7 @@ export function SourcePicker({ source, choose }: { source: HookSource; choose: (
   const id = useId();
   return (
     <fieldset class="plain">
-      <legend class="visually-hidden">Who sends</legend>
+      <legend class="visually-hidden">Sender</legend>
       <div class="sources">
         {sourceIds.map((s) => (
           <div class="beginning" key={s}>

@@ -1,4 +1,4 @@
-// The hooks of the organization.
+// The list of the organization's webhooks.
 import { useList } from "../../query";
 import { useLive } from "../../live";
 import type { Hook } from "../../types";
@@ -17,11 +17,11 @@ export function useHooks() {
 
 export function HookList({ list, names }: { list: ReturnType<typeof useHooks>; names: Names }) {
   return (
-    <Section title="Webhooks" intro="Services that say by themselves that something happened: GitHub, Stripe, Slack, and any that signs what it sends."
+    <Section title="Webhooks" intro="Agents that run on events of other services: GitHub, Stripe, Slack, and any service that signs its requests."
       actions={<><Curl what="List the webhooks" request={{ method: "GET", path: "/api/hooks" }} /><LinkButton look="primary" icon="plus" href="/dashboard/automations/new">New webhook</LinkButton></>}>
       <Loaded query={list}>{(hooks) => hooks.length === 0 ? (
-        <Empty title="No webhook yet" action={<LinkButton href="/dashboard/automations/new">Make a webhook</LinkButton>}>
-          A webhook is an address and a secret for one sender. Each delivery that is signed with it runs an agent, once, however often it comes; what it brings is data to the agent, never instructions.
+        <Empty title="No webhooks yet" action={<LinkButton href="/dashboard/automations/new">Create a webhook</LinkButton>}>
+          A webhook is an address and a secret for one sender. Each signed delivery runs an agent once, even if it is sent several times. The agent treats the payload as data, never as instructions.
         </Empty>
       ) : (
         <div class="stack">

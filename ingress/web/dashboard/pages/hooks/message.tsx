@@ -1,4 +1,4 @@
-// What the agent is told: the template, the fields of a sample to put into it, and what becomes of it.
+// The editor of a webhook's message template, with a sample payload and a preview.
 import { useId, useRef } from "preact/hooks";
 import type { HookFilter } from "../../types";
 import { Button } from "../../ui/button";
@@ -7,7 +7,7 @@ import { passes, pathsOf, piecesOf, type Sample } from "./template";
 
 const special = ["@event", "@deliveryId", "@payload"];
 
-/** What has been typed as a sample: its text may be no JSON for a while. */
+/** The sample as typed. Its text may be invalid JSON. */
 export interface Typed {
   event: string;
   text: string;
@@ -45,7 +45,7 @@ export function Message({ template, onChange, fault, filter, typed, onSample }: 
           <textarea ref={area} id={id} class="input" rows={8} maxLength={32_000} value={template} aria-invalid={fault ? "true" : undefined}
             aria-describedby={id + "-hint" + (fault ? ` ${id}-fault` : "")} onInput={(e) => onChange(e.currentTarget.value)} />
           <div class="hint" id={id + "-hint"}>
-            <code>{"{{a.b.0.c}}"}</code> is the value at that place of the payload, and nothing when there is none.
+            <code>{"{{a.b.0.c}}"}</code> is replaced by the payload’s value at that path, or by nothing if there is none.
           </div>
           {fault && <div class="fault" id={id + "-fault"}>{saidOf("Message", fault)}</div>}
         </div>
@@ -53,7 +53,7 @@ export function Message({ template, onChange, fault, filter, typed, onSample }: 
       </div>
       <div class="stack">
         {sample && <Fields sample={sample} insert={insert} />}
-        {sample ? <Preview template={template} filter={filter} sample={sample} /> : <p class="note">The sample is not JSON yet: there is nothing to preview.</p>}
+        {sample ? <Preview template={template} filter={filter} sample={sample} /> : <p class="note">No preview, because the sample is not valid JSON.</p>}
       </div>
     </div>
   );
@@ -62,11 +62,11 @@ export function Message({ template, onChange, fault, filter, typed, onSample }: 
 function SampleFields({ typed, onSample }: { typed: Typed; onSample: (typed: Typed) => void }) {
   return (
     <details class="fold">
-      <summary>The sample payload</summary>
+      <summary>Sample payload</summary>
       <div class="stack tight">
-        <TextField label="Its event" value={typed.event} onChange={(event) => onSample({ ...typed, event })} hint="What the sender calls it; it counts for @event." />
-        <TextArea label="Its payload" mono rows={8} value={typed.text} onChange={(text) => onSample({ ...typed, text })} hint="Paste one of your own: JSON. It is not saved." 
-          fault={sampleOf(typed) ? undefined : "is not JSON"} />
+        <TextField label="Sample event" value={typed.event} onChange={(event) => onSample({ ...typed, event })} hint="The sender’s name for the event, used for @event." />
+        <TextArea label="Sample JSON" mono rows={8} value={typed.text} onChange={(text) => onSample({ ...typed, text })} hint="Paste your own payload. It is not saved." 
+          fault={sampleOf(typed) ? undefined : "is not valid JSON"} />
       </div>
     </details>
   );
@@ -76,7 +76,7 @@ function Fields({ sample, insert }: { sample: Sample; insert: (path: string) => 
   const id = useId();
   return (
     <div>
-      <h3 id={id} class="small">Fields of the sample, to put into the message</h3>
+      <h3 id={id} class="small">Insert a field of the sample</h3>
       <ul class="fields" aria-labelledby={id}>
         {[...pathsOf(sample.payload), ...special].map((path) => (
           <li key={path}><Button look="bare" label={`Insert ${path}`} onClick={() => insert(path)}><code>{path}</code></Button></li>
@@ -90,14 +90,14 @@ function Preview({ template, filter, sample }: { template: string; filter: HookF
   const id = useId();
   return (
     <section aria-labelledby={id} class="stack tight">
-      <h3 id={id} class="small">What the agent gets of the sample</h3>
+      <h3 id={id} class="small">Preview with the sample</h3>
       <p class="preview">
         {piecesOf(template, sample).map((piece, i) => piece.path === undefined ? <span key={i}>{piece.text}</span>
-          : piece.text === "" ? <span key={i} class="nothing" title={piece.path}>nothing</span> : <mark key={i} title={piece.path}>{piece.text}</mark>)}
+          : piece.text === "" ? <span key={i} class="nothing" title={piece.path}>empty</span> : <mark key={i} title={piece.path}>{piece.text}</mark>)}
       </p>
       <p class="small quiet">
-        {passes(filter, sample) ? "A delivery like this starts a run." : "A delivery like this is filtered out: it starts no run."}{" "}
-        What stands between ⟦ and ⟧ came from outside: the agent takes it as data, not as instructions.
+        {passes(filter, sample) ? "A delivery like this starts a run." : "A delivery like this is filtered out and starts no run."}{" "}
+        Text between ⟦ and ⟧ comes from the sender. The agent treats it as data, not as instructions.
       </p>
     </section>
   );

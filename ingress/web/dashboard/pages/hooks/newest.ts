@@ -1,4 +1,4 @@
-// The newest payload of a hook that is kept: the best sample there is.
+// The newest stored payload of a webhook, which is the best sample.
 import { get } from "../../api";
 import { useQuery } from "../../query";
 import type { Delivery, List } from "../../types";
@@ -12,7 +12,7 @@ async function newestOf(hookId: string, signal: AbortSignal): Promise<Typed | nu
   return body ? { event, text: pretty(body) } : null;
 }
 
-/** JSON with a line for each field; what is none stays as it is. */
+/** Returns indented JSON, or the text itself if it is not JSON. */
 export function pretty(text: string): string {
   try {
     return JSON.stringify(JSON.parse(text), null, 2);

@@ -1,4 +1,4 @@
-// How a hook is set up at its sender, and its secret.
+// The setup of a webhook at its sender, and its secret.
 import { useState } from "preact/hooks";
 import { post, type ApiError } from "../../api";
 import type { Hook, HookSource } from "../../types";
@@ -33,15 +33,15 @@ export function HookSetUp({ hook, reload }: { hook: Hook; reload: () => void }) 
           <Steps source={hook.source} />
           {command && (
             <div class="piece">
-              <p class="small">A delivery from a shell, with the secret in SECRET</p>
+              <p class="small">Send a delivery from a shell, with the secret in SECRET</p>
               <Snippet label="a command that sends a delivery" text={command} />
             </div>
           )}
         </div>
       </Section>
-      <Section title={source.secret} intro="It proves who sends. It was shown when it was made, and is not shown again." 
+      <Section title={source.secret} intro="Verifies the sender. It was shown once, when it was created." 
         actions={<Button onClick={() => setRotating(true)}>{source.theirs ? "Set the secret" : "Rotate the secret"}</Button>}>
-        {hook.previousSecretUntil && <p>The secret before it is taken as well, until it ends <Time at={hook.previousSecretUntil} />.</p>}
+        {hook.previousSecretUntil && <p>The previous secret is also accepted. It expires <Time at={hook.previousSecretUntil} />.</p>}
       </Section>
       {rotating && <Rotate hook={hook} onClose={() => setRotating(false)} onDone={reload} />}
     </div>
@@ -54,12 +54,14 @@ const keeps = [
 
 function Rotate({ hook, onClose, onDone }: { hook: Hook; onClose: () => void; onDone: () => void }) {
   const { theirs, title, secret: word } = sources[hook.source];
+
   const [secret, setSecret] = useState("");
   const [keep, setKeep] = useState<(typeof keeps)[number]["value"]>("86400");
   const [error, setError] = useState<ApiError>();
   const [made, setMade] = useState<Hook>();
   const params = { id: hook.id, action: "rotate" };
   const body = { ...(secret !== "" && { secret }), keepSeconds: Number(keep) };
+
   const rotate = () => post<Hook>("/api/hooks", body, params).then((next) => {
     onDone();
     if (secret === "") setMade(next);
@@ -68,11 +70,12 @@ function Rotate({ hook, onClose, onDone }: { hook: Hook; onClose: () => void; on
       onClose();
     }
   }, (fault: ApiError) => setError(fault));
+
   if (made) {
     return (
-      <Dialog firm title="Keep this secret now" onClose={onClose} foot={<Button look="primary" onClick={onClose}>I have kept it</Button>}>
+      <Dialog firm title="Copy this secret now" onClose={onClose} foot={<Button look="primary" onClick={onClose}>I have saved it</Button>}>
         <div class="stack">
-          <p>Give it to the sender: it is not shown again.</p>
+          <p>Enter it at the sender. It is not shown again.</p>
           <Snippet label="the secret" text={made.secret} />
         </div>
       </Dialog>
@@ -83,12 +86,12 @@ function Rotate({ hook, onClose, onDone }: { hook: Hook; onClose: () => void; on
       <>
         <Curl what="Set the secret" request={{ method: "POST", path: "/api/hooks", params, body: { ...body, ...(secret !== "" && { secret: "***" }) } }} />
         <Button onClick={onClose}>Cancel</Button>
-        <Button look="primary" onClick={rotate}>{secret === "" ? "Make a new secret" : "Set the secret"}</Button>
+        <Button look="primary" onClick={rotate}>{secret === "" ? "Generate a new secret" : "Set the secret"}</Button>
       </>
     }>
       <div class="stack">
-        <TextField label={word} mono value={secret} onChange={setSecret} fault={faultOf(error, "secret")} hint={theirs ? `As ${title} shows it. Empty: one is made.` : "Empty: one is made, and shown once."} />
-        <Select label="Take the one before it as well" value={keep} onChange={setKeep} options={keeps} fault={faultOf(error, "keepSeconds")} hint="So that nothing is lost until the sender has the new one." />
+        <TextField label={word} mono value={secret} onChange={setSecret} fault={faultOf(error, "secret")} hint={theirs ? `The secret that ${title} shows. If empty, a secret is generated.` : "If empty, a secret is generated and shown once."} />
+        <Select label="Also accept the previous secret" value={keep} onChange={setKeep} options={keeps} fault={faultOf(error, "keepSeconds")} hint="Deliveries keep working until the sender has the new secret." />
         {error && error.errors.length === 0 && <Problem error={error} />}
       </div>
     </Dialog>

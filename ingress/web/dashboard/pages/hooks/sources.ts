@@ -1,4 +1,4 @@
-// The services that send webhooks: what to set up there, what they send, and what to make of it.
+// The services that send webhooks: their setup, example payloads, and default messages.
 import type { HookFilter, HookSource } from "../../types";
 
 export interface Example {
@@ -9,18 +9,18 @@ export interface Example {
 export interface Source {
   title: string;
   what: string;
-  /** Whether they make the secret, not we. */
+  /** Whether the service generates the secret instead of Parley. */
   theirs: boolean;
-  /** What they call the secret. */
+  /** The service's name for the secret. */
   secret: string;
-  /** What to do there, once the hook is here. */
+  /** The setup steps at the service, after the webhook exists in Parley. */
   steps: string[];
-  /** What is good to know about how they send. */
+  /** How the service delivers. */
   note: string;
   example: Example;
   template: string;
   filter: HookFilter[];
-  /** What makes deliveries be about one thing. */
+  /** The default template of the coalescing key. */
   key: string;
 }
 
@@ -29,13 +29,13 @@ const ordered = { type: "order.paid", timestamp: "2026-11-22T08:00:00Z", data: o
 
 export const sources: Record<HookSource, Source> = {
   github: {
-    title: "GitHub", what: "Issues, pull requests, pushes and all else of a repository or an organization.", theirs: false, secret: "Secret",
+    title: "GitHub", what: "Issues, pull requests, pushes and other events of a repository or an organization.", theirs: false, secret: "Secret",
     steps: [
-      "In the repository, or the organization, open Settings, Webhooks, Add webhook.",
+      "In the repository or the organization, open Settings, Webhooks, Add webhook.",
       "Payload URL: the address. Content type: application/json. Secret: the secret.",
-      "Choose the events. GitHub sends a ping at once: it is answered, and appears under Deliveries.",
+      "Choose the events. GitHub sends a ping immediately. It is answered, and appears under Deliveries.",
     ],
-    note: "GitHub does not send a delivery again by itself: what cannot run at once waits here instead of being refused.",
+    note: "GitHub does not resend a delivery automatically. A delivery that cannot run immediately waits here instead of being refused.",
     example: {
       event: "issues",
       payload: {
@@ -50,11 +50,11 @@ export const sources: Record<HookSource, Source> = {
   stripe: {
     title: "Stripe", what: "Payments, disputes, invoices, subscriptions.", theirs: true, secret: "Signing secret",
     steps: [
-      "In Stripe's dashboard open Developers, Webhooks, and add an endpoint (a destination) with the address.",
+      "In Stripe's dashboard, open Developers, Webhooks, and add an endpoint (a destination) with the address.",
       "Choose the events.",
-      "Stripe shows the endpoint's signing secret, whsec_…: paste it here.",
+      "Stripe shows the endpoint's signing secret, whsec_…. Paste it here.",
     ],
-    note: "Stripe sends a delivery again for three days until it is taken; each runs once.",
+    note: "Stripe resends a delivery for up to three days until it is accepted. Each delivery runs once.",
     example: {
       event: "charge.dispute.created",
       payload: { id: "evt_1", type: "charge.dispute.created", livemode: false, data: { object: { id: "dp_1", amount: 1200, currency: "eur", reason: "fraudulent", charge: "ch_1" } } },
@@ -63,13 +63,13 @@ export const sources: Record<HookSource, Source> = {
     filter: [{ path: "type", op: "eq", value: "charge.dispute.created" }], key: "{{data.object.id}}",
   },
   slack: {
-    title: "Slack", what: "Mentions and messages, by the Events API of an app of yours.", theirs: true, secret: "Signing secret",
+    title: "Slack", what: "Mentions and messages, through the Events API of your own app.", theirs: true, secret: "Signing secret",
     steps: [
-      "In the app's settings open Basic Information: its signing secret is the secret of this hook.",
-      "Open Event Subscriptions, enable events, and give the address as Request URL. Slack asks for an answer at once, and gets it.",
-      "Subscribe to bot events, such as app_mention, and install the app again.",
+      "In the app's settings, open Basic Information. Its signing secret is the secret of this webhook.",
+      "Open Event Subscriptions, enable events, and enter the address as Request URL. Slack verifies the address immediately.",
+      "Subscribe to bot events, for example app_mention, and reinstall the app.",
     ],
-    note: "Slack wants an answer within three seconds, and gets it before the agent begins. To answer in the thread, give the agent chat.postMessage as an endpoint of httpRequest.",
+    note: "Slack expects a response within three seconds, and gets it before the agent starts. To answer in the thread, give the agent chat.postMessage as an endpoint of httpRequest.",
     example: {
       event: "app_mention",
       payload: { type: "event_callback", event_id: "Ev0001", team_id: "T1", event: { type: "app_mention", channel: "C1", user: "U1", ts: "1763800000.000100", text: "<@U0> What is 6 * 7?" } },
@@ -78,28 +78,28 @@ export const sources: Record<HookSource, Source> = {
     filter: [{ path: "event.type", op: "eq", value: "app_mention" }], key: "{{event.channel}}",
   },
   standard: {
-    title: "Standard Webhooks", what: "Any sender that signs by standardwebhooks.com, Parley itself among them.", theirs: false, secret: "Signing secret",
-    steps: ["Give the sender the address.", "The secret is whsec_…: either give the sender this one, or set theirs here."],
+    title: "Standard Webhooks", what: "Any sender that signs according to standardwebhooks.com, including Parley.", theirs: false, secret: "Signing secret",
+    steps: ["Enter the address at the sender.", "The secret is whsec_…. Enter it at the sender, or set the sender's secret here."],
     note: "The headers are webhook-id, webhook-timestamp and webhook-signature.",
     example: { event: "order.paid", payload: ordered },
     template: "{{type}}: the order {{data.id}} of {{data.customer.name}} over {{data.total}} {{data.currency}}. Write the confirmation.",
     filter: [{ path: "type", op: "eq", value: "order.paid" }], key: "{{data.id}}",
   },
   hmac: {
-    title: "Signed (HMAC)", what: "Any sender that signs the body with HMAC-SHA256, in a header of its own.", theirs: false, secret: "Secret",
+    title: "Signed (HMAC)", what: "Any sender that signs the body with HMAC-SHA256, in its own header.", theirs: false, secret: "Secret",
     steps: [
-      "Give the sender the address and the secret.",
-      "It is to send the HMAC-SHA256 of the raw body, as hex, in the header of the signature.",
+      "Enter the address and the secret at the sender.",
+      "The sender must send the HMAC-SHA256 of the raw body, as hex, in the signature header.",
     ],
-    note: "Name the header with the delivery's id, if there is one: a delivery that comes again runs nothing then. Without it the body stands for the delivery: equal bodies run once.",
+    note: "If the sender has a header with the delivery's id, enter its name under Settings, so that a repeated delivery runs once. Without it the body identifies the delivery: equal bodies run once.",
     example: { event: "", payload: ordered },
     template: "{{type}}: the order {{data.id}} of {{data.customer.name}} over {{data.total}} {{data.currency}}. Write the confirmation.",
     filter: [], key: "{{data.id}}",
   },
   token: {
-    title: "Token", what: "Any sender that can send a fixed header, such as GitLab or a script.", theirs: false, secret: "Token",
-    steps: ["Give the sender the address.", "It is to send the token in the header of the token, with each delivery."],
-    note: "A token proves who sends, but not that nobody changed what is sent: prefer a signature where there is a choice.",
+    title: "Token", what: "Any sender that can send a fixed header, for example GitLab or a script.", theirs: false, secret: "Token",
+    steps: ["Enter the address at the sender.", "The sender must send the token in the token header of each delivery."],
+    note: "A token proves the sender, but not that the payload is unchanged. Prefer a signature if the sender supports it.",
     example: { event: "", payload: ordered },
     template: "{{type}}: the order {{data.id}} of {{data.customer.name}} over {{data.total}} {{data.currency}}. Write the confirmation.",
     filter: [], key: "{{data.id}}",
@@ -108,12 +108,15 @@ export const sources: Record<HookSource, Source> = {
 
 export const sourceIds = Object.keys(sources) as HookSource[];
 
-/** The header that proves who sends, where the hook names none. */
+/** The default header of the signature or the token. */
 export const usualHeader = (source: HookSource): string => (source === "hmac" ? "X-Signature" : source === "token" ? "X-Token" : "");
 
 const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
 
-/** A command that sends a delivery as the sender would; SECRET stands for the secret. */
+/**
+ * Returns a shell command that sends a delivery, with the secret in SECRET, or null if the source
+ * has no simple command.
+ */
 export function commandOf(source: HookSource, url: string, header: string, idHeader: string): string | null {
   if (source !== "hmac" && source !== "token") return null;
   const named = quoted((header === "" ? usualHeader(source) : header) + ": ");

@@ -1,4 +1,4 @@
-// What a hook makes of a payload, as the service does it: for previews and for the fields that a template can name.
+// Renders message templates and evaluates filters exactly as the service does, for previews.
 import type { HookFilter } from "../../types";
 
 export interface Sample {
@@ -13,7 +13,7 @@ const messageMost = 32_000;
 const open = "⟦";
 const close = "⟧";
 
-/** The value at a path such as issue.labels.0.name; undefined where there is none. */
+/** Returns the value at a path like issue.labels.0.name, or undefined if there is none. */
 export function valueAt(payload: unknown, path: string): unknown {
   let at = payload;
   for (const part of path.split(".")) {
@@ -41,16 +41,16 @@ function named(path: string, sample: Sample): string {
   return cut(textOf(valueAt(sample.payload, path)), valueMost);
 }
 
-/** A piece of a preview: words of the template, or a value of the payload. */
+/** A piece of a preview: text of the template, or a value of the payload. */
 export interface Piece {
   text: string;
-  /** The path of a value; undefined of the template's own words. */
+  /** The path of a value; undefined for the template's text. */
   path?: string;
 }
 
 const fields = /\{\{([^]*?)\}\}/g;
 
-/** The message in pieces: where a value is empty its piece has no text. */
+/** Splits the message into pieces. The piece of an empty value has no text. */
 export function piecesOf(template: string, sample: Sample): Piece[] {
   const pieces: Piece[] = [];
   let from = 0;
@@ -65,12 +65,12 @@ export function piecesOf(template: string, sample: Sample): Piece[] {
   return pieces;
 }
 
-/** The message that the agent gets. */
+/** Returns the message that the agent gets. */
 export const messageOf = (template: string, sample: Sample): string => cut(piecesOf(template, sample).map((p) => p.text).join(""), messageMost);
 
-const plain = /^[\p{L}\p{Nd}_$:/-]+$/u; // keys that a path can name
+const plain = /^[\p{L}\p{Nd}_$:/-]+$/u; // keys that a path can contain
 
-/** The paths of a payload that lead to values worth showing, in their order, not more than so many. */
+/** Returns the paths of at most most non-empty values of a payload, in their order. */
 export function pathsOf(payload: unknown, most = 60): string[] {
   const found: string[] = [];
   const look = (value: unknown, path: string, depth: number) => {
@@ -89,7 +89,7 @@ export function pathsOf(payload: unknown, most = 60): string[] {
   return found;
 }
 
-/** What a condition asks for; null stands for what is missing, too. */
+/** Returns the value that a condition compares. A missing value counts as null. */
 function asked(path: string, { event, deliveryId, payload }: Sample): unknown {
   if (path === "@event") return event || null;
   return path === "@deliveryId" ? deliveryId || null : (valueAt(payload, path) ?? null);

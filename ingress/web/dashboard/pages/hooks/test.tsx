@@ -1,4 +1,4 @@
-// A delivery of one's own, signed as the sender's are.
+// The dialog that sends a test delivery, signed like the sender's.
 import { useState } from "preact/hooks";
 import { ApiError, post } from "../../api";
 import type { Hook, Received } from "../../types";
@@ -49,14 +49,14 @@ function Test({ hook, onClose }: { hook: Hook; onClose: () => void }) {
       </>
     }>
       <div class="stack">
-        <p class="quiet">It takes the way of a real delivery: it is signed, verified, filtered, and runs the agent.</p>
+        <p class="quiet">The test is handled like a real delivery: it is signed, verified and filtered, and runs the agent.</p>
         <TextField label="Event" value={event} onChange={setEvent} fault={faultOf(error, "event")} />
-        <TextArea label="Payload" mono rows={10} value={text} onChange={setText} fault={sample ? faultOf(error, "payload") : "is not JSON"} />
+        <TextArea label="Payload" mono rows={10} value={text} onChange={setText} fault={sample ? faultOf(error, "payload") : "is not valid JSON"} />
         {error && error.errors.length === 0 && <Problem error={error} />}
         {answer && (
           <p class="row" role="status">
             <Status of={answer.status} /> {answer.error?.message ?? outcome[answer.status]}
-            {answer.runId && <LinkButton look="bare" href={"/dashboard/runs/" + answer.runId}>To its run</LinkButton>}
+            {answer.runId && <LinkButton look="bare" href={"/dashboard/runs/" + answer.runId}>Open run</LinkButton>}
           </p>
         )}
       </div>
@@ -65,6 +65,6 @@ function Test({ hook, onClose }: { hook: Hook; onClose: () => void }) {
 }
 
 const outcome: Record<Received["status"], string> = {
-  accepted: "It runs the agent.", coalesced: "It waits with others for one run.", filtered: "The filter holds it back: nothing runs.",
-  answered: "It was answered, as the sender’s own tests are.", refused: "It starts no run: see under Deliveries why.",
+  accepted: "The agent runs.", coalesced: "It waits to be coalesced with other deliveries.", filtered: "The filter excludes it, so nothing runs.",
+  answered: "It was answered like the sender’s own tests.", refused: "No run starts. See Deliveries for the reason.",
 };

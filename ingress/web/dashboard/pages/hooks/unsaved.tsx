@@ -1,9 +1,9 @@
-// Asks before what was typed is lost.
+// Asks before unsaved changes are lost.
 import { useState } from "preact/hooks";
 import { useGuard } from "../../router";
 import { Leave } from "../../ui/dialog";
 
-/** Guards the page while it holds what is not saved; gives the question, to be shown somewhere on it. */
+/** Guards a page with unsaved changes. It returns the question, which the page must render. */
 export function useUnsaved(dirty: boolean) {
   const [leave, setLeave] = useState<{ go: () => void } | null>(null);
   useGuard(dirty, (_, go) => {
@@ -12,6 +12,6 @@ export function useUnsaved(dirty: boolean) {
   });
   const close = () => setLeave(null);
   return leave && (
-    <Leave onStay={close} onLeave={() => { close(); leave.go(); }}>What you changed is lost then.</Leave>
+    <Leave onStay={close} onLeave={() => { close(); leave.go(); }}>Your changes will be lost.</Leave>
   );
 }

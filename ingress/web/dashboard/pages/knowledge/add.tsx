@@ -1,4 +1,4 @@
-// Documents that are no files: text that is typed here, or an address to fetch.
+// The dialog that adds a document from typed text or from a web address.
 import { useState } from "preact/hooks";
 import { post, type ApiError } from "../../api";
 import type { Document } from "../../types";
@@ -22,7 +22,7 @@ export function AddDialog({ onClose, onAdded }: { onClose: () => void; onAdded: 
   const add = async () => {
     try {
       const made = await post<Document>("/api/knowledge", body);
-      toast(`${made.name} is being read.`);
+      toast(`${made.name} is being processed.`);
       onAdded();
     } catch (fault) {
       setError(fault as ApiError);
@@ -37,7 +37,7 @@ export function AddDialog({ onClose, onAdded }: { onClose: () => void; onAdded: 
       </>
     }>
       <div class="stack">
-        <Select label="What it is" value={way} onChange={setWay} options={[{ value: "text", label: "Text, typed or pasted here" }, { value: "address", label: "An address to fetch" }]} />
+        <Select label="Source" value={way} onChange={setWay} options={[{ value: "text", label: "Text, typed or pasted here" }, { value: "address", label: "An address to fetch" }]} />
         <TextField label={way === "text" ? "Name" : "Name (optional)"} value={name} onChange={setName} placeholder="opening-hours.md" maxLength={255} fault={faultOf(error, "name")} />
         {way === "text"
           ? <TextArea label="Text" hint="Markdown keeps its headings and tables." rows={8} value={text} onChange={setText} fault={faultOf(error, "content")} />

@@ -1,4 +1,4 @@
-// All of one document: what it is, how it was read, what stands in it, and what can be done with it.
+// The dialog of a document: its state, its text, and its actions.
 import { useRef, useState } from "preact/hooks";
 import { ApiError, del, get, post, put } from "../../api";
 import { download, upload } from "../../files";
@@ -18,7 +18,7 @@ import { Standing } from "./standing";
 
 export function DocumentDialog({ id, onClose, onChange }: { id: string; onClose: () => void; onChange: () => void }) {
   const document = useQuery(id, (signal) => get<Document>("/api/knowledge", { id }, signal));
-  const deleting = useRef(false); // what is being deleted is not asked for any more
+  const deleting = useRef(false); // a document that is being deleted must not be loaded again
   useLive("documents", () => {
     if (!deleting.current) document.reload();
   });
@@ -47,7 +47,7 @@ function Facts({ of: d }: { of: Document }) {
       {d.notes.length > 0 && <ul class="notes">{d.notes.map((note) => <li key={note}>{note}</li>)}</ul>}
       <dl class="facts">
         <dt>Id</dt><dd class="row"><code>{d.id}</code><Copy text={d.id} label="Copy the document's id" /></dd>
-        <dt>Kind</dt><dd>{d.mimeType || "not known yet"}{d.bytes > 0 && `, ${size(d.bytes)}`}</dd>
+        <dt>Kind</dt><dd>{d.mimeType || "unknown"}{d.bytes > 0 && `, ${size(d.bytes)}`}</dd>
         {d.url !== null && <><dt>From</dt><dd>{d.url}</dd></>}
         <dt>Contents</dt><dd>{d.pages !== null && `${many(d.pages, "page")}, `}{many(d.chunks, "passage")}{d.language && `, language ${d.language}`}</dd>
         <dt>Added</dt><dd><Time at={d.createdAt} /></dd>
@@ -65,10 +65,10 @@ function Actions({ of: d, deleting, onChange, onDeleted }: { of: Document; delet
     setSending(0);
     try {
       await upload<Document>("PUT", "/api/knowledge", { id: d.id }, file, setSending, new AbortController().signal);
-      toast("The new content is being read.");
+      toast("The new content is being processed.");
       onChange();
     } catch (fault) {
-      toast(fault instanceof ApiError ? fault.detail : "The file could not be sent.", "bad");
+      toast(fault instanceof ApiError ? fault.detail : "Couldn't send the file. Try again.", "bad");
     } finally {
       setSending(null);
     }
@@ -88,11 +88,11 @@ function Actions({ of: d, deleting, onChange, onDeleted }: { of: Document; delet
       <div class="actions">
         <Button onClick={() => download("/api/knowledge", { id: d.id, content: 1 }, d.name)} disabled={d.bytes === 0}>Download</Button>
         {may && <Button onClick={() => input.current?.click()} disabled={sending !== null}>Replace</Button>}
-        {may && (d.status === "failed" || d.status === "ready") && <Button onClick={retry}>{d.status === "failed" ? "Try again" : "Read anew"}</Button>}
+        {may && (d.status === "failed" || d.status === "ready") && <Button onClick={retry}>{d.status === "failed" ? "Try again" : "Process again"}</Button>}
         {may && <Confirm action="Delete" question={`Delete ${d.name}?`} onConfirm={remove} detail={
           <div class="stack">
-            <p>The document and everything made of it is removed at once and for good.</p>
-            <p>In each session, the runs from the first one that was given text of it are erased with it: their answers could quote it.</p>
+            <p>The document and its passages are deleted immediately and permanently.</p>
+            <p>In each session, all runs since the first one that received text of it are erased too, because their answers may quote it.</p>
           </div>
         } />}
       </div>
@@ -101,7 +101,7 @@ function Actions({ of: d, deleting, onChange, onDeleted }: { of: Document; delet
         <div class="actions">
           <Curl words="Download" what="Download this document" request={{ method: "GET", path: "/api/knowledge", params: { id: d.id, content: 1 } }} />
           {may && <Curl words="Replace" what="Replace this document" request={{ method: "PUT", path: "/api/knowledge", params: { id: d.id }, file: d.name }} />}
-          {may && <Curl words="Read anew" what="Read this document anew" request={{ method: "POST", path: "/api/knowledge", params: { id: d.id, action: "retry" } }} />}
+          {may && <Curl words="Process again" what="Process this document again" request={{ method: "POST", path: "/api/knowledge", params: { id: d.id, action: "retry" } }} />}
           {may && <Curl words="Delete" what="Delete this document" request={{ method: "DELETE", path: "/api/knowledge", params: { id: d.id } }} />}
         </div>
       </details>
@@ -139,8 +139,8 @@ function Details({ of: d, onChange }: { of: Document; onChange: () => void }) {
     <details class="fold">
       <summary>Name and metadata</summary>
       <div class="stack">
-        <TextField label="Name" value={name} onChange={setName} maxLength={255} hint="Another name has the document read anew: names are searched." fault={faultOf(error, "name")} />
-        <TextArea label="Metadata" rows={3} value={lines} onChange={setLines} hint="One pair a line, such as product: kettle. Agents and searches can be bound to it." fault={faultOf(error, "metadata")} />
+        <TextField label="Name" value={name} onChange={setName} maxLength={255} hint="Changing the name processes the document again, because search includes names." fault={faultOf(error, "name")} />
+        <TextArea label="Metadata" rows={3} value={lines} onChange={setLines} hint="One pair per line, for example product: kettle. Agents and searches can filter by it." fault={faultOf(error, "metadata")} />
         {error && error.errors.length === 0 && <Problem error={error} />}
         <div class="actions">
           <Button look="primary" onClick={save}>Save</Button>
@@ -157,7 +157,7 @@ interface Page {
   text: string;
 }
 
-/** What was read, page by page, or its first passages where there are no pages. */
+/** Shows the extracted text page by page, or passage by passage if there are no pages. */
 function Contents({ of: d }: { of: Document }) {
   const [page, setPage] = useState(1);
   const paged = d.pages !== null && d.pages > 0;
@@ -167,7 +167,7 @@ function Contents({ of: d }: { of: Document }) {
   });
   const last = paged ? (d.pages ?? 1) : Math.max(1, d.chunks);
   return (
-    <section class="stack" aria-label="What was read">
+    <section class="stack" aria-label="Contents">
       <div class="row between">
         <h3>{paged ? "Page" : "Passage"} {page} of {last}</h3>
         <div class="actions">
@@ -175,7 +175,7 @@ function Contents({ of: d }: { of: Document }) {
           <Button onClick={() => setPage(page + 1)} disabled={page >= last}>Next</Button>
         </div>
       </div>
-      <Loaded query={content}>{(text) => <div class="read-text" tabIndex={0} role="region" aria-label="Text as it was read">{text === "" ? <span class="quiet">There is no text here.</span> : text}</div>}</Loaded>
+      <Loaded query={content}>{(text) => <div class="read-text" tabIndex={0} role="region" aria-label="Extracted text">{text === "" ? <span class="quiet">No text.</span> : text}</div>}</Loaded>
     </section>
   );
 }

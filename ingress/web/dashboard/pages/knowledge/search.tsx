@@ -1,4 +1,4 @@
-// Trying out what agents would find.
+// A search that shows the passages an agent would get.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { get, type ApiError } from "../../api";
 import type { Found, List } from "../../types";
@@ -24,14 +24,14 @@ export function Search({ onShow }: { onShow: (id: string) => void }) {
   return (
     <section class="sheet stack" aria-label="Search">
       <form role="search" class="search-form" onSubmit={(e) => void ask(e)}>
-        <TextField label="Search the documents" hint="Finds the passages that an agent would be given." type="search" value={text} onChange={setText} maxLength={1000} />
+        <TextField label="Search the documents" hint="Finds the passages that an agent would get." type="search" value={text} onChange={setText} maxLength={1000} />
         <Button type="submit" icon="search">Search</Button>
         <Curl what="Search the documents" request={{ method: "GET", path: "/api/knowledge", params: { query: text.trim() || "How long is the warranty?" } }} />
       </form>
       <div aria-live="polite" class="stack search-results">
         {result?.error && <Problem error={result.error} />}
-        {result?.found?.without && <p class="small quiet">Searched by words only: the embeddings service did not answer.</p>}
-        {result?.found && result.found.data.length === 0 && <p>Nothing in the documents is like “{result.asked}”.</p>}
+        {result?.found?.without && <p class="small quiet">Searched by words only: the embeddings service did not respond.</p>}
+        {result?.found && result.found.data.length === 0 && <p>No passage matches “{result.asked}”. Try other words.</p>}
         {result?.found && result.found.data.length > 0 && (
           <ol class="found">
             {result.found.data.map((f) => (
@@ -50,7 +50,7 @@ export function Search({ onShow }: { onShow: (id: string) => void }) {
   );
 }
 
-/** A passage, of which a long one is cut, and says so wherever that falls. */
+/** Shows a passage. A long one is truncated, with an ellipsis below it. */
 function Passage({ text }: { text: string }) {
   const words = useRef<HTMLParagraphElement>(null);
   const [cut, setCut] = useState(false);

@@ -1,4 +1,4 @@
-// Files on their way to the service: two at a time, each with its progress.
+// File uploads: two at a time, each with its progress.
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ApiError } from "../../api";
@@ -10,7 +10,7 @@ import { Icon } from "../../ui/icon";
 import { size } from "../../ui/parts";
 
 const atOnce = 2;
-const most = 20 << 20; // bytes of a document
+const most = 20 << 20; // maximum bytes of a document
 
 export interface Upload {
   id: number;
@@ -21,7 +21,7 @@ export interface Upload {
   stop: AbortController;
 }
 
-/** The uploads of this page, and what begins one. */
+/** Returns the page's uploads, and the functions that start, retry and dismiss them. */
 export function useUploads(onSent: () => void) {
   const [list, setList] = useState<Upload[]>([]);
   const work = useRef<{ next: number; all: Upload[]; sent: () => void }>({ next: 1, all: [], sent: onSent });
@@ -52,7 +52,7 @@ export function useUploads(onSent: () => void) {
     };
     const send = (files: Iterable<File>) => {
       for (const file of files) {
-        const fault = file.size > most ? `It has ${size(file.size)}; a document may have 20 MiB.` : file.size === 0 ? "It is empty." : undefined;
+        const fault = file.size > most ? `The file has ${size(file.size)}. The limit is 20 MiB.` : file.size === 0 ? "The file is empty." : undefined;
         work.current.all = [...work.current.all, { id: work.current.next++, file, part: 0, state: fault ? "failed" : "waiting", fault, stop: new AbortController() }];
       }
       setList(work.current.all);
@@ -85,7 +85,7 @@ function FilePicker({ onFiles, children }: { onFiles: (files: Iterable<File>) =>
   );
 }
 
-/** Takes files that are dropped anywhere on the page while it is shown. */
+/** Accepts files dropped anywhere on the page while it is rendered. */
 export function DropZone({ enabled, onFiles, children }: { enabled: boolean; onFiles: (files: Iterable<File>) => void; children: ComponentChildren }) {
   const [over, setOver] = useState(false);
   const take = useRef(onFiles);
@@ -95,10 +95,10 @@ export function DropZone({ enabled, onFiles, children }: { enabled: boolean; onF
     let left: ReturnType<typeof setTimeout> | undefined;
     const hover = (event: DragEvent) => {
       if (![...(event.dataTransfer?.types ?? [])].includes("Files")) return;
-      event.preventDefault(); // else the browser opens the file in place of the page
+      event.preventDefault(); // prevents the browser from opening the file instead of the page
       setOver(true);
       clearTimeout(left);
-      left = setTimeout(() => setOver(false), 250); // it is told again and again for as long as something is held over the page
+      left = setTimeout(() => setOver(false), 250); // the event repeats while a file is over the page
     };
     const drop = (event: DragEvent) => {
       if (![...(event.dataTransfer?.types ?? [])].includes("Files")) return;
@@ -123,7 +123,10 @@ export function DropZone({ enabled, onFiles, children }: { enabled: boolean; onF
   );
 }
 
-/** They come and go while somebody reads or writes: at the end of the page, and of the window, where they move nothing else. */
+/**
+ * Lists the uploads at the end of the page and of the window, where they move nothing else when
+ * they appear and disappear.
+ */
 export function Uploads({ list, onDismiss, onRetry }: { list: Upload[]; onDismiss: (id: number) => void; onRetry: (id: number) => void }) {
   if (list.length === 0) return null;
   return (

@@ -1,4 +1,4 @@
-// Budgets: hard caps on what is consumed in a day or a month.
+// Budgets: hard caps on the use per day or month.
 import { useEffect, useState } from "preact/hooks";
 import { del, post, put, type ApiError } from "../../api";
 import { useLive } from "../../live";
@@ -24,7 +24,7 @@ const periods: { value: BudgetPeriod; label: string }[] = [{ value: "day", label
 
 const labelOf = <T extends string>(from: { value: T; label: string }[], value: T): string => from.find((c) => c.value === value)?.label ?? value;
 
-/** An amount as people read it. */
+/** Formats an amount of a metric. */
 const amount = (metric: BudgetMetric, n: number): string => (metric === "costMicros" ? money(n) : count(n));
 
 export function BudgetsSection({ subjects }: { subjects: Subjects }) {
@@ -36,11 +36,11 @@ export function BudgetsSection({ subjects }: { subjects: Subjects }) {
     if (keyed) subjects.want("key");
   }, [keyed]);
   return (
-    <Section title="Budgets" intro="Nothing is begun that could exceed one: a call’s worst case is reserved before it is made."
+    <Section title="Budgets" intro="A call starts only if its worst case fits the budget: the amount is reserved before the call."
       actions={<><Curl what="List the budgets" request={{ method: "GET", path: "/api/budgets" }} /><Button look="primary" icon="plus" onClick={() => setEditing("new")}>New budget</Button></>}>
       <Loaded query={budgets} room="8rem">{(list) => list.length === 0 ? (
-        <Empty title="No budget yet" action={<Button onClick={() => setEditing("new")}>Make a budget</Button>}>
-          Without one an agent that goes astray stops at the limits of its run, and nothing stops the next run. A budget caps what a day or a month may cost: new runs are refused then, with 429 and the time when it begins anew.
+        <Empty title="No budgets yet" action={<Button onClick={() => setEditing("new")}>Create a budget</Button>}>
+          Without a budget only the limits of a single run stop an agent, and nothing stops the next run. A budget caps the use per day or month. When it is used up, new runs are refused with 429 and the time of its reset.
         </Empty>
       ) : (
         <div class="stack">
@@ -55,7 +55,7 @@ export function BudgetsSection({ subjects }: { subjects: Subjects }) {
 
 function titleOf(b: Budget, subjects: Subjects): string {
   const whose = b.scope === "organization" || b.subjectId === null ? "The organization" : subjects.nameOf(b.scope, b.subjectId);
-  return `${whose}: ${labelOf(metrics, b.metric).toLowerCase()} a ${b.period}`;
+  return `${whose}: ${labelOf(metrics, b.metric).toLowerCase()} per ${b.period}`;
 }
 
 function Entry({ budget: b, subjects, edit, reload }: { budget: Budget; subjects: Subjects; edit: () => void; reload: () => void }) {
@@ -71,7 +71,7 @@ function Entry({ budget: b, subjects, edit, reload }: { budget: Budget; subjects
         <h3>{title}</h3>
         <div class="actions">
           <Button look="bare" icon="edit" label={`Edit ${title}`} onClick={edit}>Edit</Button>
-          <Confirm look="bare" action="Delete" label={`Delete ${title}`} request={request} question="Delete this budget?" detail={`${title}: nothing caps it any more.`} onConfirm={remove} />
+          <Confirm look="bare" action="Delete" label={`Delete ${title}`} request={request} question="Delete this budget?" detail={`${title}. This cap is removed.`} onConfirm={remove} />
         </div>
       </div>
       <Meter budget={b} title={title} />
@@ -91,13 +91,13 @@ function Meter({ budget: b, title }: { budget: Budget; title: string }) {
       </div>
       <p class="row between small">
         <span class="number">{said}</span>
-        <span class={over ? "fault" : "quiet"}>{over ? "Used up: new runs are refused. It begins anew " : "Begins anew "}<Time at={b.resetsAt} /></span>
+        <span class={over ? "fault" : "quiet"}>{over ? "Used up: new runs are refused. Resets " : "Resets "}<Time at={b.resetsAt} /></span>
       </p>
     </>
   );
 }
 
-/** A limit as it is typed: of cost in the currency, else a whole number. */
+/** Returns a limit as typed: a cost in the currency, any other metric as a whole number. */
 const typedOf = (metric: BudgetMetric, limit: number): string => String(metric === "costMicros" ? limit / 1e6 : limit);
 
 function limitOf(metric: BudgetMetric, typed: string): number | null {
@@ -114,23 +114,27 @@ function Edit({ budget, subjects, onClose, onSaved }: { budget: Budget | null; s
   const [period, setPeriod] = useState<BudgetPeriod>(budget?.period ?? "month");
   const [typed, setTyped] = useState(budget ? typedOf(budget.metric, budget.limit) : "");
   const [error, setError] = useState<ApiError>();
+
   const limit = limitOf(metric, typed);
   const choices = scope === "organization" ? [] : choicesOf(subjects, scope);
   const subjectId = scope === "organization" ? null : subject || (choices[0]?.value ?? "");
+
   const request: Request = budget
     ? { method: "PUT", path: "/api/budgets", params: { id: budget.id }, body: { limit } }
     : { method: "POST", path: "/api/budgets", body: { scope, ...(subjectId !== null && { subjectId }), metric, period, limit } };
+
   const save = () => (budget ? put<Budget>("/api/budgets", request.body, request.params) : post<Budget>("/api/budgets", request.body)).then(onSaved, (fault: ApiError) => setError(fault));
   const choose = (s: BudgetScope) => {
     if (s !== "organization") subjects.want(s);
     setScope(s);
     setSubject("");
   };
+
   const known = ["scope", "subjectId", "metric", "period", "limit"];
   return (
     <Dialog title={budget ? "Edit the budget" : "New budget"} onClose={onClose} foot={
       <>
-        <Curl what={budget ? "Change the budget" : "Make the budget"} request={request} />
+        <Curl what={budget ? "Change the budget" : "Create the budget"} request={request} />
         <Button onClick={onClose}>Cancel</Button>
         <Button look="primary" disabled={limit === null} onClick={save}>{budget ? "Save" : "Create budget"}</Button>
       </>
@@ -138,24 +142,24 @@ function Edit({ budget, subjects, onClose, onSaved }: { budget: Budget | null; s
       <div class="stack">
         {budget ? <p>{titleOf(budget, subjects)}</p> : (
           <>
-            <Select label="Of" value={scope} options={scopes} onChange={choose} fault={faultOf(error, "scope")} />
+            <Select label="Applies to" value={scope} options={scopes} onChange={choose} fault={faultOf(error, "scope")} />
             {scope !== "organization" && scope !== "automation" && (
               <Select label={scope === "agent" ? "Agent" : "API key"} value={subjectId ?? ""} options={choices} onChange={setSubject} fault={faultOf(error, "subjectId")} />
             )}
             {scope === "automation" && (
               <>
-                <TextField label="Automation" value={subjectId ?? ""} onChange={setSubject} maxLength={128} fault={faultOf(error, "subjectId")} hint="As x-automation-id names it; of a webhook, its name." list="automations-known" />
+                <TextField label="Automation" value={subjectId ?? ""} onChange={setSubject} maxLength={128} fault={faultOf(error, "subjectId")} hint="The automation’s x-automation-id, or the webhook’s name." list="automations-known" />
                 <datalist id="automations-known">{choices.map((c) => <option key={c.value} value={c.value} />)}</datalist>
               </>
             )}
             <div class="columns">
-              <Select label="What counts" value={metric} options={metrics} onChange={setMetric} fault={faultOf(error, "metric")} />
-              <Select label="In a" value={period} options={periods} onChange={setPeriod} fault={faultOf(error, "period")} />
+              <Select label="Metric" value={metric} options={metrics} onChange={setMetric} fault={faultOf(error, "metric")} />
+              <Select label="Period" value={period} options={periods} onChange={setPeriod} fault={faultOf(error, "period")} />
             </div>
           </>
         )}
-        <TextField label="At most" value={typed} onChange={setTyped} fault={typed !== "" && limit === null ? "must be a number" : faultOf(error, "limit")}
-          hint={metric === "costMicros" ? "In the currency of the price table, such as 25 or 0.50. 0: nothing may run. Days and months are those of UTC." : "0: nothing may run. Days and months are those of UTC."} />
+        <TextField label="Limit" value={typed} onChange={setTyped} fault={typed !== "" && limit === null ? "must be a number" : faultOf(error, "limit")}
+          hint={metric === "costMicros" ? "In the currency of the price table, for example 25 or 0.50. With 0 nothing may run. Days and months are in UTC." : "With 0 nothing may run. Days and months are in UTC."} />
         {error && !error.errors.some((e) => known.includes(e.field)) && <Problem error={error} />}
       </div>
     </Dialog>

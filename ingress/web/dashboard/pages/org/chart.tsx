@@ -1,4 +1,4 @@
-// Two small plots in SVG. They are pictures to screen readers, with the figures in a table beside.
+// Two small SVG plots. Screen readers get them as images; the figures are also in a table.
 import type { ComponentChildren } from "preact";
 import { useId } from "preact/hooks";
 import { count } from "../../ui/parts";
@@ -8,7 +8,7 @@ const height = 160;
 const left = 54;
 const bottom = 22;
 
-/** The next round number whose half is round, too: for the top of an axis. */
+/** Returns the top of an axis: the next round number whose half is round, too. */
 export function roundUp(n: number): number {
   if (n <= 2) return 2;
   const power = 10 ** Math.floor(Math.log10(n));
@@ -45,7 +45,7 @@ export function Bars({ title, points }: { title: string; points: { label: string
   const step = (width - left) / Math.max(1, points.length);
   const full = height - bottom - 8;
   return (
-    <Frame title={title} top={top} format={count} labels={points.map((p) => p.label)} legend={["completed", "failed", "other"]} says={`The most is ${count(Math.max(0, ...sums))}.`}>
+    <Frame title={title} top={top} format={count} labels={points.map((p) => p.label)} legend={["completed", "failed", "other"]} says={`The maximum is ${count(Math.max(0, ...sums))}.`}>
       {points.map((p, i) => {
         let below = 0;
         return (
@@ -72,7 +72,7 @@ export function Lines({ title, points, format }: { title: string; points: { labe
   const step = (width - left) / Math.max(1, points.length);
   const place = (value: number, i: number) => [left + (i + 0.5) * step, height - bottom - (value / top) * (height - bottom - 8)] as const;
   return (
-    <Frame title={title} top={top} format={format} labels={points.map((p) => p.label)} legend={names} says={most === 0 ? "Nothing ended in this time." : `The longest is ${format(most)}.`}>
+    <Frame title={title} top={top} format={format} labels={points.map((p) => p.label)} legend={names} says={most === 0 ? "No run finished in this period." : `The longest is ${format(most)}.`}>
       {names.map((name) => {
         const known = points.flatMap((p, i) => {
           const value = p.values[name];

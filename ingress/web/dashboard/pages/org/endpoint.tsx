@@ -1,4 +1,4 @@
-// The form of an endpoint of notifications.
+// The form of a notification endpoint.
 import { useState } from "preact/hooks";
 import { post, put, type ApiError } from "../../api";
 import { useList } from "../../query";
@@ -6,13 +6,13 @@ import type { Agent, NotificationEndpoint, NotificationEvent } from "../../types
 import { Button } from "../../ui/button";
 import { Curl } from "../../ui/curl";
 import { Dialog } from "../../ui/dialog";
-import { Check, Select, TextField, faultOf } from "../../ui/field";
+import { Check, Select, TextField, faultOf, saidOf } from "../../ui/field";
 import { Problem } from "../../ui/parts";
 
 const events: { event: NotificationEvent; what: string }[] = [
-  { event: "run.completed", what: "A run has completed" }, { event: "run.failed", what: "A run has failed or timed out" },
-  { event: "run.requires_action", what: "A run waits for a person" }, { event: "knowledge.ready", what: "A document can be searched" },
-  { event: "knowledge.failed", what: "A document could not be read" },
+  { event: "run.completed", what: "A run completed" }, { event: "run.failed", what: "A run failed or timed out" },
+  { event: "run.requires_action", what: "A run is waiting for a person" }, { event: "knowledge.ready", what: "A document is ready" },
+  { event: "knowledge.failed", what: "A document failed" },
 ];
 
 export function EditEndpoint({ endpoint: e, onClose, onSaved }: { endpoint: NotificationEndpoint | null; onClose: () => void; onSaved: (saved: NotificationEndpoint) => void }) {
@@ -30,21 +30,21 @@ export function EditEndpoint({ endpoint: e, onClose, onSaved }: { endpoint: Noti
   return (
     <Dialog title={e ? "Edit the endpoint" : "New endpoint"} onClose={onClose} foot={
       <>
-        <Curl what={e ? "Change the endpoint" : "Make the endpoint"} request={{ method: e ? "PUT" : "POST", path: "/api/notifications", params, body }} />
+        <Curl what={e ? "Change the endpoint" : "Create the endpoint"} request={{ method: e ? "PUT" : "POST", path: "/api/notifications", params, body }} />
         <Button onClick={onClose}>Cancel</Button>
         <Button look="primary" onClick={save}>{e ? "Save" : "Create endpoint"}</Button>
       </>
     }>
       <div class="stack">
-        <TextField label="Address" type="url" value={url} onChange={setUrl} placeholder="https://example.com/parley" fault={faultOf(error, "url")} hint="Public, and over https." />
-        <TextField label="Description" value={description} onChange={setDescription} maxLength={200} fault={faultOf(error, "description")} hint="For yourselves; may stay empty." />
+        <TextField label="Address" type="url" value={url} onChange={setUrl} placeholder="https://example.com/parley" fault={faultOf(error, "url")} hint="A public https address." />
+        <TextField label="Description" value={description} onChange={setDescription} maxLength={200} fault={faultOf(error, "description")} hint="Optional. Shown only here." />
         <fieldset class="plain stack tighter">
-          <legend class="label">Tell it when</legend>
+          <legend class="label">Notify when</legend>
           {events.map(({ event, what }) => (
             <Check key={event} label={<>{what} <code>{event}</code></>} checked={chosen.includes(event)}
               onChange={(on) => setChosen(events.map((x) => x.event).filter((x) => (x === event ? on : chosen.includes(x))))} />
           ))}
-          {wrong && <p class="fault">The events {wrong}</p>}
+          {wrong && <p class="fault">{saidOf("The events", wrong)}</p>}
         </fieldset>
         <Select label="Runs of" value={agentId} options={choices} onChange={setAgent} fault={faultOf(error, "agentId")} />
         {error && error.errors.length === 0 && <Problem error={error} />}

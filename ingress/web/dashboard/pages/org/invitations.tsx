@@ -1,4 +1,4 @@
-// The invitations to the reader's own address.
+// The invitations to the person's own address.
 import { chooseOrganization, post } from "../../api";
 import { useList } from "../../query";
 import { useSession } from "../../state";
@@ -14,8 +14,8 @@ const path = "/api/auth/invitations";
 export function Invitations() {
   const proven = useSession()?.emailProven === true;
   return (
-    <Section title="Your invitations" intro="Invitations of other organizations to your address.">
-      {proven ? <List /> : <p class="quiet">Open the link that you were sent to accept or decline an invitation. Invitations are listed here once your address is proven, as by signing in with your organization's account.</p>}
+    <Section title="Your invitations" intro="Invitations to your email address from other organizations.">
+      {proven ? <List /> : <p class="quiet">To accept or decline an invitation, open the link that you received. Invitations are listed here after your address is verified, for example by signing in with your organization's account.</p>}
     </Section>
   );
 }
@@ -29,7 +29,7 @@ function List() {
   };
   const decline = async (i: OwnInvitation) => {
     await post(path, undefined, { id: i.id, action: "decline" });
-    toast(`You declined the invitation of ${i.organization.name}.`);
+    toast(`You declined the invitation from ${i.organization.name}.`);
     invitations.reload();
   };
   return (
@@ -38,11 +38,11 @@ function List() {
         <Table caption="Your invitations" rows={list} id={(i) => i.id} columns={[
           { head: "Organization", cell: (i) => i.organization.name },
           { head: "Role", tight: true, cell: (i) => i.role },
-          { head: "Until", tight: true, cell: (i) => <Time at={i.expiresAt} /> },
+          { head: "Expires", tight: true, cell: (i) => <Time at={i.expiresAt} /> },
           { head: "Actions", silent: true, tight: true, cell: (i) => (
             <div class="actions">
-              <Button look="bare" label={`Accept the invitation of ${i.organization.name}`} onClick={() => accept(i)}>Accept</Button>
-              <Confirm look="bare" action="Decline" label={`Decline the invitation of ${i.organization.name}`} question={`Decline the invitation of ${i.organization.name}?`} detail="Its link stops working, too."
+              <Button look="bare" label={`Accept the invitation from ${i.organization.name}`} onClick={() => accept(i)}>Accept</Button>
+              <Confirm look="bare" action="Decline" label={`Decline the invitation from ${i.organization.name}`} question={`Decline the invitation from ${i.organization.name}?`} detail="Its link stops working."
                 request={{ method: "POST", path, params: { id: i.id, action: "decline" }, credential: "session" }} onConfirm={() => decline(i)} />
             </div>
           ) },

@@ -1,4 +1,4 @@
-// API keys: made, shown once, rotated, revoked.
+// API keys: created, shown once, rotated, revoked.
 import { useState } from "preact/hooks";
 import { del, post, type ApiError } from "../../api";
 import { useList } from "../../query";
@@ -20,10 +20,10 @@ export function Keys() {
   const [making, setMaking] = useState(false);
   const [made, setMade] = useState<Key>();
   return (
-    <Section title="API keys" intro="Programs call Parley with a key. Each is shown once, when it is made."
+    <Section title="API keys" intro="Programs call Parley with an API key. A key is shown once, when it is created."
       actions={<Button look="primary" icon="plus" onClick={() => setMaking(true)}>New key</Button>}>
       <Loaded query={keys} room="6.125rem">{(list) => list.length === 0 ? (
-        <Empty title="No keys yet" action={<Button onClick={() => setMaking(true)}>Make a key</Button>}>
+        <Empty title="No API keys yet" action={<Button onClick={() => setMaking(true)}>Create a key</Button>}>
           With a key a server, a scheduler or an SDK can chat with agents and run them.
         </Empty>
       ) : (
@@ -56,7 +56,7 @@ function KeyActions({ of: k, onChange, onMade }: { of: Key; onChange: () => void
   });
   return (
     <div class="actions">
-      <Confirm look="bare" action="Rotate" label={`Rotate ${k.name}`} request={{ method: "POST", path: "/api/keys", params: { id: k.id, action: "rotate" }, body: {} }} question={`Rotate ${k.name}?`} onConfirm={rotate} detail="A new key takes its place. The old one stays good for a day." />
+      <Confirm look="bare" action="Rotate" label={`Rotate ${k.name}`} request={{ method: "POST", path: "/api/keys", params: { id: k.id, action: "rotate" }, body: {} }} question={`Rotate ${k.name}?`} onConfirm={rotate} detail="A new key replaces it. The old key stays valid for a day." />
       <Confirm look="bare" action="Revoke" label={`Revoke ${k.name}`} request={{ method: "DELETE", path: "/api/keys", params: { id: k.id } }} question={`Revoke ${k.name}?`} onConfirm={revoke} detail="Programs that use it are refused within five seconds." />
     </div>
   );
@@ -72,19 +72,19 @@ function NewKey({ admin, onClose, onMade }: { admin: boolean; onClose: () => voi
   const body = { name, scope, ...(days === "" ? {} : { expiresAt: new Date(Date.now() + Number(days) * 86_400_000).toISOString() }) };
   const make = () => post<Key>("/api/keys", body).then(onMade, (fault: ApiError) => setError(fault));
   const scopes = [
-    ...(admin ? [{ value: "organization" as const, label: "The organization (as an admin of it)" }] : []),
-    { value: "user" as const, label: "You, in any organization of yours" },
+    ...(admin ? [{ value: "organization" as const, label: "The organization (with admin rights)" }] : []),
+    { value: "user" as const, label: "You, in any of your organizations" },
   ];
   return (
     <Dialog title="New API key" onClose={onClose} foot={
       <>
-        <Curl what="Make a key" request={{ method: "POST", path: "/api/keys", body }} />
+        <Curl what="Create a key" request={{ method: "POST", path: "/api/keys", body }} />
         <Button onClick={onClose}>Cancel</Button>
-        <Button look="primary" onClick={make}>Make key</Button>
+        <Button look="primary" onClick={make}>Create key</Button>
       </>
     }>
       <div class="stack">
-        <TextField label="Name" hint="What it is for, such as nightly reports." value={name} onChange={setName} maxLength={120} fault={faultOf(error, "name")} />
+        <TextField label="Name" hint="Its purpose, for example nightly reports." value={name} onChange={setName} maxLength={120} fault={faultOf(error, "name")} />
         <Select label="It acts as" value={scope} onChange={setScope} options={scopes} fault={faultOf(error, "scope")}
           hint={scope === "user" ? "Requests with it must name an organization in the header x-organization-id." : undefined} />
         <Select label="Expires" value={days} onChange={setDays} options={lives} fault={faultOf(error, "expiresAt")} />
@@ -97,9 +97,9 @@ function NewKey({ admin, onClose, onMade }: { admin: boolean; onClose: () => voi
 function Shown({ of: k, secret, onClose }: { of: Key; secret: string; onClose: () => void }) {
   const baseUrl = useBaseUrl();
   return (
-    <Dialog firm title={`${k.name}: keep this key now`} onClose={onClose} foot={<Button look="primary" onClick={onClose}>I have kept it</Button>}>
+    <Dialog firm title={`Copy the API key ${k.name} now`} onClose={onClose} foot={<Button look="primary" onClick={onClose}>I have saved it</Button>}>
       <div class="stack">
-        <p>It is not shown again: only its hash is stored.</p>
+        <p>It is not shown again, because only its hash is stored.</p>
         <Snippet label="the new key" text={secret} />
         <p>Try it:</p>
         <Snippet label="a command that lists the agents" text={`curl '${baseUrl}/api/agents' -H 'x-api-key: ${secret}'${k.scope === "user" ? " -H \"x-organization-id: $ORGANIZATION_ID\"" : ""}`} />

@@ -1,4 +1,4 @@
-// What the organization may use, and how much of it is used.
+// The organization's limits and their use.
 import { get } from "../../api";
 import { useQuery } from "../../query";
 import type { Limits } from "../../types";
@@ -7,13 +7,13 @@ import { Loaded, Section, count, duration, size } from "../../ui/parts";
 import { Table } from "../../ui/table";
 
 const tiers: Record<string, string> = {
-  demo: "Demo visitors", user: "People and keys", system: "Automations", "widget-visitor": "Visitors of a widget", "widget-address": "Widgets, from one address", "widget-agent": "Widgets of one agent", "widget-tokens": "New visitors of one agent's widgets",
+  demo: "Demo visitors", user: "People and API keys", "user-total": "A person with all sessions and API keys", system: "Automations", "widget-visitor": "Visitors of a widget", "widget-address": "Widgets, from one address", "widget-agent": "Widgets of one agent", "widget-tokens": "New visitors of one agent's widgets",
 };
 
 export function LimitsSection() {
   const limits = useQuery("limits", (signal) => get<Limits>("/api/organizations/limits", undefined, signal));
   return (
-    <Section title="Limits" intro="Whoever runs this service sets them." actions={<Curl what="Read the limits" request={{ method: "GET", path: "/api/organizations/limits" }} />}>
+    <Section title="Limits" intro="Set by the operator of this service." actions={<Curl what="Read the limits" request={{ method: "GET", path: "/api/organizations/limits" }} />}>
       <Loaded query={limits} room="28rem">{(l) => (
         <div class="stack">
           <Table caption="Requests" rows={l.rates} id={(r) => r.name} columns={[
@@ -26,7 +26,7 @@ export function LimitsSection() {
             <Share what="Size of documents" used={l.documents.bytes} most={l.documents.bytesMost} words={`${size(l.documents.bytes)} of ${size(l.documents.bytesMost)}`} />
           </div>
           <p class="small quiet">
-            A run has {duration(l.run.deadlineSeconds * 1000)} from acceptance. {count(l.streams.perOrganization)} streams may be open at once on each server, {count(l.streams.perCredential)} of one credential,
+            A run must finish within {duration(l.run.deadlineSeconds * 1000)} of its acceptance. Each server allows {count(l.streams.perOrganization)} open streams, {count(l.streams.perCredential)} per credential,
             and {count(l.voice.perOrganization)} voice connections.
           </p>
         </div>

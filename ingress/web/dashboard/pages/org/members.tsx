@@ -1,4 +1,4 @@
-// Who belongs to the organization, and who is invited.
+// The members of the organization, and the open invitations.
 import { useState } from "preact/hooks";
 import { chooseOrganization, del, post, type ApiError } from "../../api";
 import { useList } from "../../query";
@@ -15,9 +15,9 @@ import { Table } from "../../ui/table";
 import { toast } from "../../ui/toast";
 
 const roles: { value: Role; label: string }[] = [
-  { value: "member", label: "Member: chats, reads, own sessions" },
-  { value: "admin", label: "Admin: also agents, knowledge, keys, everybody's runs" },
-  { value: "owner", label: "Owner: also members and the organization itself" },
+  { value: "member", label: "Member: chat, view agents and documents, own sessions" },
+  { value: "admin", label: "Admin: also edit agents, documents and API keys, all runs" },
+  { value: "owner", label: "Owner: also manage members and the organization" },
 ];
 
 interface Link {
@@ -35,11 +35,11 @@ export function Members() {
   const added = (m: Member) => {
     setAdding(false);
     members.reload();
-    if (m.url) setLink({ title: `Invitation for ${m.email}`, text: "Send this link to them: no mail is sent by itself. Whoever has the link can accept the invitation.", url: m.url, until: m.expiresAt ?? "" });
-    else toast(`${m.email} is ${m.role === "member" ? "a member" : `an ${m.role}`} now.`);
+    if (m.url) setLink({ title: `Invitation for ${m.email}`, text: "Send this link to them: Parley sends no email. Anyone with the link can accept the invitation.", url: m.url, until: m.expiresAt ?? "" });
+    else toast(`${m.email} is now ${m.role === "member" ? "a member" : `an ${m.role}`}.`);
   };
   return (
-    <Section title="Members" intro="Everybody sees the agents and documents; what else each may do is their role's."
+    <Section title="Members" intro="All members see the agents and documents. Their roles grant further rights."
       actions={owner && <Button onClick={() => setAdding(true)} icon="plus">Invite a member</Button>}>
       <Loaded query={members} room="7rem">{(list) => (
         <div class="stack">
@@ -56,7 +56,7 @@ export function Members() {
       {link && (
         <Dialog firm title={link.title} onClose={() => setLink(undefined)} foot={<Button look="primary" onClick={() => setLink(undefined)}>Done</Button>}>
           <div class="stack">
-            <p>{link.text} It is shown once{link.until && `, and holds until ${exactTime(link.until)}`}.</p>
+            <p>{link.text} The link is shown once{link.until && `, and is valid until ${exactTime(link.until)}`}.</p>
             <Snippet label="the link" text={link.url} />
           </div>
         </Dialog>
@@ -80,21 +80,21 @@ function MemberActions({ of: m, onChange, onLink }: { of: Member; onChange: () =
   });
   const [changing, setChanging] = useState(false);
   const reset = () => post<{ url: string; expiresAt: string }>("/api/organizations/members", undefined, { id: m.id, action: "reset" })
-    .then((made) => onLink({ title: `New password for ${m.email}`, text: "Send this link to them: with it they set a new password.", url: made.url, until: made.expiresAt }));
-  const remover = me ? "Leave" : m.status === "invited" ? "Take back" : "Remove";
+    .then((made) => onLink({ title: `New password for ${m.email}`, text: "Send this link to them. It lets them set a new password.", url: made.url, until: made.expiresAt }));
+  const remover = me ? "Leave" : m.status === "invited" ? "Withdraw" : "Remove";
   return (
     <div class="actions">
       {owner && !me && m.status === "active" && <Button look="bare" label={`Change the role of ${m.email}`} onClick={() => setChanging(true)}>Change role</Button>}
       {changing && <MemberDialog of={m} onClose={() => setChanging(false)} onDone={() => { setChanging(false); onChange(); }} />}
-      {admin && !me && m.status === "active" && <Confirm look="bare" action="Reset password" label={`Reset the password of ${m.email}`} question={`A new password for ${m.email}?`} detail="You get a link to pass on. Their old password stays good until they use it."
+      {admin && !me && m.status === "active" && <Confirm look="bare" action="Reset password" label={`Reset the password of ${m.email}`} question={`Reset the password of ${m.email}?`} detail="You get a link to send to them. Their old password works until they use the link."
         request={{ method: "POST", path: "/api/organizations/members", params: { id: m.id, action: "reset" } }} onConfirm={reset} />}
-      {(owner || me) && <Confirm look="bare" action={remover} label={`${remover}: ${m.email}`} question={me ? "Leave the organization?" : `${remover} ${m.email}?`} detail={me ? "You lose access to it at once." : "They lose access within five seconds."}
+      {(owner || me) && <Confirm look="bare" action={remover} label={`${remover}: ${m.email}`} question={me ? "Leave the organization?" : m.status === "invited" ? `Withdraw the invitation of ${m.email}?` : `Remove ${m.email}?`} detail={me ? "You lose access immediately." : m.status === "invited" ? "The link of the invitation stops working." : "They lose access within five seconds."}
         request={{ method: "DELETE", path: "/api/organizations/members", params: { id: m.id } }} onConfirm={remove} />}
     </div>
   );
 }
 
-/** Invites somebody, or gives a member another role: it is the same request. */
+/** Invites a person, or changes a member's role. Both are the same request. */
 function MemberDialog({ of: m, onClose, onDone }: { of?: Member; onClose: () => void; onDone: (m: Member) => void }) {
   const [email, setEmail] = useState(m?.email ?? "");
   const [role, setRole] = useState<Role>(m?.role ?? "member");

@@ -1,4 +1,4 @@
-// What was sent to an endpoint of notifications, and what is on its way.
+// The messages of a notification endpoint, sent and pending.
 import { useState } from "preact/hooks";
 import { get, post } from "../../api";
 import { useLive } from "../../live";
@@ -22,13 +22,13 @@ export function Messages({ endpoint }: { endpoint: NotificationEndpoint }) {
   return (
     <Loaded query={list}>{(messages) => (
       <div class="stack tight">
-        {messages.length === 0 ? <p class="small quiet">Nothing was sent yet. A test tries the way.</p> : (
+        {messages.length === 0 ? <p class="small quiet">No messages yet. Send a test to try the endpoint.</p> : (
           <Table caption={`Messages to ${endpoint.url}`} rows={messages} id={(m) => m.id} columns={[
             { head: "Event", cell: (m) => <Button look="bare" label={`${m.event}, message ${m.id}`} onClick={() => setShown(m)}>{m.event}</Button> },
             { head: "Status", tight: true, cell: (m) => <Status of={m.status} /> },
             { head: "Attempts", end: true, tight: true, cell: (m) => m.attempts },
-            { head: "Answer", cell: (m) => <Answer of={m} /> },
-            { head: "Happened", tight: true, cell: (m) => <Time at={m.createdAt} /> },
+            { head: "Response", cell: (m) => <Answer of={m} /> },
+            { head: "Created", tight: true, cell: (m) => <Time at={m.createdAt} /> },
           ]} />
         )}
         <div class="row"><More list={list} /><Curl what="List the messages" request={{ method: "GET", path, params }} /></div>
@@ -49,15 +49,15 @@ function One({ id, onClose, onSent }: { id: string; onClose: () => void; onSent:
   const params = { id, action: "resend" };
   const resend = async () => {
     await post(path, undefined, params);
-    toast("It is sent again, under the same id.");
+    toast("The message is being sent again with the same id.");
     onSent();
     onClose();
   };
   return (
     <Dialog side title="Message" onClose={onClose} foot={
       <>
-        <Curl what="Send it again" request={{ method: "POST", path, params }} />
-        <Button look="primary" disabled={query.data?.status === "pending"} onClick={resend}>Send it again</Button>
+        <Curl what="Send the message again" request={{ method: "POST", path, params }} />
+        <Button look="primary" disabled={query.data?.status === "pending"} onClick={resend}>Send again</Button>
       </>
     }>
       <Loaded query={query}>{(m) => (
@@ -66,10 +66,10 @@ function One({ id, onClose, onSent }: { id: string; onClose: () => void; onSent:
             <dt>Status</dt><dd><Status of={m.status} /></dd>
             <dt>Id</dt><dd><code>{m.id}</code> <Copy text={m.id} label="Copy the message’s id" /></dd>
             <dt>Event</dt><dd>{m.event}</dd>
-            <dt>Happened</dt><dd>{exactTime(m.createdAt)}</dd>
+            <dt>Created</dt><dd>{exactTime(m.createdAt)}</dd>
             <dt>Attempts</dt><dd>{m.attempts}</dd>
-            <dt>Answer</dt><dd><Answer of={m} /></dd>
-            {m.deliveredAt && <><dt>Taken</dt><dd>{exactTime(m.deliveredAt)}</dd></>}
+            <dt>Response</dt><dd><Answer of={m} /></dd>
+            {m.deliveredAt && <><dt>Delivered</dt><dd>{exactTime(m.deliveredAt)}</dd></>}
             {m.status === "pending" && m.nextAttemptAt && <><dt>Next attempt</dt><dd><Time at={m.nextAttemptAt} /></dd></>}
           </dl>
           {m.payload !== undefined && <Snippet label="the payload" text={JSON.stringify(m.payload, null, 2)} />}

@@ -1,9 +1,9 @@
-// Notifications: addresses that are told what happens in the organization.
+// Notifications: endpoints that receive the organization's events.
 import { useState } from "preact/hooks";
-import { del, post, put } from "../../api";
+import { del, get, post, put } from "../../api";
 import { useLive } from "../../live";
-import { useList } from "../../query";
-import type { NotificationEndpoint } from "../../types";
+import { useList, useQuery } from "../../query";
+import type { Agent, NotificationEndpoint } from "../../types";
 import { Button } from "../../ui/button";
 import { Snippet } from "../../ui/copy";
 import { Curl } from "../../ui/curl";
@@ -24,13 +24,13 @@ export function useEndpoints(admin: boolean) {
 
 type Endpoints = ReturnType<typeof useEndpoints>;
 
-/** Says on every tab that the service gave an address up. */
+/** Shows, on the other tabs, that the service disabled an endpoint. */
 export function DisabledNote({ endpoints }: { endpoints: NotificationEndpoint[] | undefined }) {
   const off = (endpoints ?? []).filter((e) => !e.enabled && e.disabledReason !== null);
   if (off.length === 0) return null;
   return (
     <div class="note warn above-tabs" role="status">
-      <p><strong>{off.length === 1 ? "An endpoint of notifications was disabled." : `${off.length} endpoints of notifications were disabled.`}</strong> What happens is not told there. <a href="/dashboard/org/notifications">See why</a></p>
+      <p><strong>{off.length === 1 ? `The notification endpoint ${off[0]?.description || off[0]?.url} was disabled.` : `${off.length} notification endpoints were disabled.`}</strong> {off.length === 1 ? "It gets" : "They get"} no messages. <a href="/dashboard/org/notifications">See why</a></p>
     </div>
   );
 }
@@ -40,11 +40,11 @@ export function NotificationsSection({ endpoints }: { endpoints: Endpoints }) {
   const [made, setMade] = useState<NotificationEndpoint>();
   const add = () => setEditing("new");
   return (
-    <Section title="Notifications" intro="Parley tells your services what has happened: signed by Standard Webhooks, and again until they take it."
+    <Section title="Notifications" intro="Parley notifies your services of events. Messages are signed according to Standard Webhooks, and retried if a delivery fails."
       actions={<><Curl what="List the endpoints" request={{ method: "GET", path }} /><Button look="primary" icon="plus" onClick={add}>New endpoint</Button></>}>
       <Loaded query={endpoints} room="12rem">{(list) => list.length === 0 ? (
-        <Empty title="Nobody is told yet" action={<Button onClick={add}>Make an endpoint</Button>}>
-          An endpoint is an address of yours. It gets a POST when a run has ended or waits for somebody, or when a document is ready, so that nothing has to ask. Each message has an id that stays the same when it comes again, and a signature.
+        <Empty title="No endpoints yet" action={<Button onClick={add}>Create an endpoint</Button>}>
+          An endpoint is an address of your service. It gets a POST when a run finishes or waits for a person, or when a document is ready, so that your service need not poll. Each message has a signature, and an id that stays the same on retries.
         </Empty>
       ) : (
         <ul class="endpoints">{list.map((e) => <Entry key={e.id} endpoint={e} reload={endpoints.reload} edit={() => setEditing(e)} onMade={setMade} />)}</ul>
@@ -57,9 +57,9 @@ export function NotificationsSection({ endpoints }: { endpoints: Endpoints }) {
         }} />
       )}
       {made && (
-        <Dialog firm title="Keep this secret now" onClose={() => setMade(undefined)} foot={<Button look="primary" onClick={() => setMade(undefined)}>I have kept it</Button>}>
+        <Dialog firm title="Copy this secret now" onClose={() => setMade(undefined)} foot={<Button look="primary" onClick={() => setMade(undefined)}>I have saved it</Button>}>
           <div class="stack">
-            <p>Your service verifies with it that messages come from here. It is not shown again.</p>
+            <p>Your service uses it to verify that messages come from Parley. It is not shown again.</p>
             <Snippet label="the secret" text={made.secret} />
           </div>
         </Dialog>
@@ -80,10 +80,10 @@ function Entry({ endpoint: e, reload, edit, onMade }: { endpoint: NotificationEn
         <Status of={e.enabled ? "enabled" : "disabled"} />
       </div>
       {!e.enabled && <Disabled endpoint={e} reload={reload} />}
-      <p class="tags">{e.events.map((event) => <span class="tag" key={event}>{event}</span>)}{e.agentId && <span class="tag">one agent only</span>}</p>
+      <p class="tags">{e.events.map((event) => <span class="tag" key={event}>{event}</span>)}{e.agentId && <OnlyAgent id={e.agentId} />}</p>
       <p class="small quiet">
-        {e.lastSuccessAt ? <>Last taken <Time at={e.lastSuccessAt} /></> : "Nothing was taken yet"}{e.failures > 0 && `; ${many(e.failures, "attempt")} failed since`}.
-        {e.previousSecretUntil && <> Signed with the secret before as well, until it ends <Time at={e.previousSecretUntil} />.</>}
+        {e.lastSuccessAt ? <>Last delivered <Time at={e.lastSuccessAt} /></> : "Nothing delivered yet"}{e.failures > 0 && `; ${many(e.failures, "attempt")} failed${e.lastSuccessAt ? " since" : ""}`}.
+        {e.previousSecretUntil && <> Also signed with the previous secret, which expires <Time at={e.previousSecretUntil} />.</>}
       </p>
       <Actions endpoint={e} reload={reload} edit={edit} onMade={onMade} open={open} onOpen={() => setOpen(!open)} />
       {open && <Messages endpoint={e} />}
@@ -91,17 +91,23 @@ function Entry({ endpoint: e, reload, edit, onMade }: { endpoint: NotificationEn
   );
 }
 
+/** Names the agent that an endpoint is limited to. */
+function OnlyAgent({ id }: { id: string }) {
+  const agent = useQuery<Agent>("agent " + id, (signal) => get("/api/agents", { id }, signal));
+  return <a class="tag" href={"/dashboard/agents/" + encodeURIComponent(id)}>Only {agent.data?.name ?? id}</a>;
+}
+
 function Disabled({ endpoint: e, reload }: { endpoint: NotificationEndpoint; reload: () => void }) {
   const request = { method: "PUT", path, params: { id: e.id }, body: { enabled: true } };
   const enable = async () => {
     await put(path, request.body, request.params);
-    toast("Enabled: what waits is sent now.");
+    toast("Endpoint enabled. Waiting messages are being sent.");
     reload();
   };
   return (
     <div class="note warn">
       <p>
-        <strong>{e.disabledReason === null ? "It is disabled." : "The service disabled it."}</strong>{" "}
+        <strong>{e.disabledReason === null ? "This endpoint is disabled." : "The service disabled this endpoint."}</strong>{" "}
         {e.disabledReason} {e.disabledAt && <span class="small">(<Time at={e.disabledAt} />)</span>}
       </p>
       <div class="actions">
@@ -119,7 +125,7 @@ function Actions({ endpoint: e, reload, edit, onMade, open, onOpen }: {
   const ask = (action: string) => ({ method: "POST", path, params: { ...params, action } });
   const test = async () => {
     await post(path, undefined, { ...params, action: "test" });
-    toast("A ping is on its way: see under Messages.");
+    toast("Test sent. See Messages for the result.");
     reload();
   };
   const rotate = () => post<NotificationEndpoint>(path, undefined, { ...params, action: "rotate" }).then((made) => {
@@ -137,9 +143,9 @@ function Actions({ endpoint: e, reload, edit, onMade, open, onOpen }: {
       <Button look="bare" icon="send" label={`Send a test to ${e.url}`} onClick={test}>Send a test</Button>
       <Curl words="curl" what={`Send a test to ${e.url}`} request={ask("test")} />
       <Button look="bare" icon="edit" label={`Edit ${e.url}`} onClick={edit}>Edit</Button>
-      <Confirm look="bare" action="Rotate the secret" label={`Rotate the secret of ${e.url}`} request={ask("rotate")} question="Rotate the secret?" detail="A new one is made and shown once. For a day messages are signed with both." onConfirm={rotate} />
-      {e.enabled && <Confirm look="bare" action="Disable" label={`Disable ${e.url}`} request={{ method: "PUT", path, params, body: { enabled: false } }} question="Disable the endpoint?" detail="Nothing is sent there until it is enabled again." onConfirm={disable} />}
-      <Confirm look="bare" action="Delete" label={`Delete ${e.url}`} request={{ method: "DELETE", path, params }} question="Delete the endpoint?" detail="What has not been sent there yet is dropped." onConfirm={remove} />
+      <Confirm look="bare" action="Rotate the secret" label={`Rotate the secret of ${e.url}`} request={ask("rotate")} question={`Rotate the secret of ${e.description || e.url}?`} detail="A new secret is generated and shown once. For a day, messages are signed with both secrets." onConfirm={rotate} />
+      {e.enabled && <Confirm look="bare" action="Disable" label={`Disable ${e.url}`} request={{ method: "PUT", path, params, body: { enabled: false } }} question={`Disable ${e.description || e.url}?`} detail="Nothing is sent to it until you enable it again." onConfirm={disable} />}
+      <Confirm look="bare" action="Delete" label={`Delete ${e.url}`} request={{ method: "DELETE", path, params }} question={`Delete ${e.description || e.url}?`} detail="Messages that are not sent yet are dropped." onConfirm={remove} />
     </div>
   );
 }

@@ -1,4 +1,4 @@
-// Where the reader is signed in.
+// The person's login sessions.
 import { del } from "../../api";
 import { useList } from "../../query";
 import type { LoginSession } from "../../types";
@@ -13,7 +13,7 @@ export function Sessions() {
     else sessions.reload();
   });
   return (
-    <Section title="Where you are signed in" intro="End a session that you do not know, and have an admin give you a link to set a new password.">
+    <Section title="Your login sessions" intro="The browsers and programs that are signed in to your account. If you don’t recognize a session, end it, and ask an admin for a link to set a new password.">
       <Loaded query={sessions} room="7.5rem">{(list) => (
         <div class="stack">
           <Table caption="Your login sessions" rows={list} id={(s) => s.id} columns={[
@@ -23,7 +23,7 @@ export function Sessions() {
             { head: "Last used", tight: true, cell: (s) => <Time at={s.lastUsedAt} /> },
             { head: "Actions", silent: true, tight: true, cell: (s) => (
               <div class="actions">
-                <Confirm look="bare" action="End" label={s.current ? "End this session" : `End the session from ${s.address}`} request={{ method: "DELETE", path: "/api/auth/sessions", params: { id: s.id }, credential: "session" }} question="End this session?" detail={s.current ? "You will be signed out here." : "Whoever uses it is signed out within five seconds."} onConfirm={() => end(s)} />
+                <Confirm look="bare" action="End" label={s.current ? "End this session" : `End the session from ${s.address}`} request={{ method: "DELETE", path: "/api/auth/sessions", params: { id: s.id }, credential: "session" }} question="End this session?" detail={s.current ? "You will be signed out here." : "The browser or program that uses it is signed out within five seconds."} onConfirm={() => end(s)} />
               </div>
             ) },
           ]} />
@@ -37,7 +37,10 @@ export function Sessions() {
 const browsers: [RegExp, string][] = [[/Edg\//, "Edge"], [/OPR\//, "Opera"], [/Firefox\//, "Firefox"], [/Chrome\//, "Chrome"], [/Safari\//, "Safari"]];
 const systems: [RegExp, string][] = [[/Android/, "Android"], [/iPhone|iPad/, "iOS"], [/Windows/, "Windows"], [/Mac OS X/, "macOS"], [/Linux/, "Linux"]];
 
-/** What a browser calls itself, in two words; a program's name as it is. */
+/**
+ * Returns the browser and the system of a user agent, or the first 40 characters of any other
+ * program's.
+ */
 function browserOf(userAgent: string): string {
   const named = (from: [RegExp, string][]) => from.find(([mark]) => mark.test(userAgent))?.[1];
   const browser = named(browsers);

@@ -1,4 +1,4 @@
-// What agents, keys and automations are called, for usage and budgets by them.
+// The names of agents, keys and automations, for usage and budgets.
 import { useCallback, useState } from "preact/hooks";
 import { get } from "../../api";
 import { useQuery } from "../../query";
@@ -10,15 +10,18 @@ export interface Subjects {
   agents: Agent[];
   keys: Key[];
   automations: string[];
-  /** What people call it; its id when nobody knows, as of what was deleted or is not read yet. */
+  /** Returns the name, or the id of a subject that was deleted or is not loaded. */
   nameOf: (kind: Subject, id: string) => string;
-  /** Reads a kind once it is shown or offered. */
+  /** Loads a kind of subjects when the page first shows or offers it. */
   want: (kind: Subject) => void;
 }
 
 const paths: Record<Subject, string> = { agent: "/api/agents", key: "/api/keys", automation: "/api/automations" };
 
-/** Agents are read at once, the others when they are wanted: a page that opens reads no more than it shows. */
+/**
+ * Loads the names of agents immediately, and the others on demand, so that the page loads no more
+ * than it shows.
+ */
 export function useSubjects(): Subjects {
   const [wanted, setWanted] = useState<ReadonlySet<Subject>>(() => new Set<Subject>(["agent"]));
   const agents = useKind<Agent>("agent", wanted);
@@ -37,7 +40,7 @@ function useKind<T>(kind: Subject, wanted: ReadonlySet<Subject>): T[] {
   return useQuery(wanted.has(kind) ? "subjects " + kind : null, read).data?.data ?? [];
 }
 
-/** What a picker offers of a kind. */
+/** Returns the options of a select for a kind. */
 export function choicesOf(s: Subjects, kind: Subject): { value: string; label: string }[] {
   if (kind === "agent") return s.agents.map((a) => ({ value: a.id, label: a.name }));
   if (kind === "key") return s.keys.map((k) => ({ value: k.id, label: `${k.name} (…${k.lastFour})` }));

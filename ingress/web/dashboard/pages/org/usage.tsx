@@ -1,4 +1,4 @@
-// Usage and latency, drawn and as a table.
+// Usage and latency, as charts and as a table.
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { get } from "../../api";
 import { useLive } from "../../live";
@@ -12,12 +12,12 @@ import { Table } from "../../ui/table";
 import { Bars, Lines } from "./chart";
 import { choicesOf, type Subject, type Subjects } from "./subjects";
 
-const spans = [{ value: "1", label: "The last day" }, { value: "7", label: "7 days" }, { value: "30", label: "30 days" }, { value: "90", label: "90 days" }] as const;
+const spans = [{ value: "1", label: "Last day" }, { value: "7", label: "7 days" }, { value: "30", label: "30 days" }, { value: "90", label: "90 days" }] as const;
 
 const kinds = [{ value: "agent", label: "Agents" }, { value: "key", label: "API keys" }, { value: "automation", label: "Automations" }] as const;
 const words: Record<Subject, { one: string; all: string; none: string; param: string }> = {
   agent: { one: "Agent", all: "All agents", none: "None", param: "agentId" },
-  key: { one: "API key", all: "All API keys, and people", none: "People, without a key", param: "keyId" },
+  key: { one: "API key", all: "All API keys and people", none: "People without a key", param: "keyId" },
   automation: { one: "Automation", all: "All runs", none: "No automation", param: "automationId" },
 };
 
@@ -52,7 +52,7 @@ export function UsageSection({ subjects }: { subjects: Subjects }) {
   );
 }
 
-/** Who consumed how much, as bars beside their figures. */
+/** Lists the use per subject, with bars next to the figures. */
 function Groups({ of: groups, by, subjects, choose }: { of: UsageGroup[]; by: Subject; subjects: Subjects; choose: (id: string) => void }) {
   const costs = groups.some((g) => g.costMicros > 0);
   const weight = (g: UsageGroup) => (costs ? g.costMicros : g.runs);
@@ -97,7 +97,7 @@ function Shown({ of: u }: { of: Usage }) {
         <Lines title="Time to the answer" format={duration} points={u.data.map((p) => ({ label: label(p), values: { median: p.p50Ms, "95th percentile": p.p95Ms } }))} />
       </div>
       <details class="fold">
-        <summary>The same as a table</summary>
+        <summary>Show as a table</summary>
         <Table caption={`Usage by ${u.interval}`} rows={u.data.filter((p) => p.runs > 0)} id={(p) => p.startsAt} columns={[
           { head: u.interval === "day" ? "Day" : "Hour", cell: label },
           { head: "Runs", end: true, cell: (p) => count(p.runs) },
@@ -117,7 +117,10 @@ function labelOf(at: string, interval: Usage["interval"]): string {
   return new Intl.DateTimeFormat("en-GB", interval === "day" ? { day: "numeric", month: "short", timeZone: "UTC" } : { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", timeZone: "UTC" }).format(new Date(at));
 }
 
-/** Reads a count anew when runs change, and once more when the service, which remembers counts for ten seconds, has counted again. */
+/**
+ * Reloads usage when runs change, and again after 11 seconds, because the service caches usage for
+ * ten seconds.
+ */
 function useCounted(reload: () => void): void {
   const later = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
   useEffect(() => () => clearTimeout(later.current), []);

@@ -1,4 +1,4 @@
-// A run's requests as commands.
+// The requests of a run as curl commands.
 import { useBaseUrl, useSession } from "../../state";
 import type { Run } from "../../types";
 import { curlOf, Snippet } from "../../ui/copy";
@@ -14,12 +14,12 @@ export function Commands({ run }: { run: Run }) {
     <details class="fold">
       <summary>Copy as curl</summary>
       <div class="stack">
-        <div><h3>Read it</h3><Snippet text={read} label="the command that reads this run" /></div>
-        <div><h3>Watch it</h3><Snippet text={watch} label="the command that watches this run" /></div>
-        {!ended(run) && <div><h3>Cancel it</h3><Snippet text={cancel} label="the command that cancels this run" /></div>}
+        <div><h3>Read the run</h3><Snippet text={read} label="the command that reads this run" /></div>
+        <div><h3>Follow the run</h3><Snippet text={watch} label="the command that follows this run" /></div>
+        {!ended(run) && <div><h3>Cancel the run</h3><Snippet text={cancel} label="the command that cancels this run" /></div>}
         <p class="hint">
-          Put an API key of {session?.organization.name ?? "your organization"} into <code>PARLEY_API_KEY</code>;{" "}
-          <a href="/dashboard/org">make one under Organization</a>.
+          Set <code>PARLEY_API_KEY</code> to an API key of {session?.organization.name ?? "your organization"}.{" "}
+          <a href="/dashboard/org">Create one under Organization</a>.
         </p>
       </div>
     </details>

@@ -1,4 +1,4 @@
-// What a run is known by, and when it was what.
+// The ids and times of a run.
 import type { ComponentChildren } from "preact";
 import { address } from "../../api";
 import type { Run } from "../../types";
@@ -22,8 +22,8 @@ export function Facts({ run, name, known }: { run: Run; name: string; known: boo
         {run.idempotencyKey !== null && <Fact name="Idempotency key"><Id text={run.idempotencyKey} of="idempotency key" /></Fact>}
         <Fact name="Accepted"><Time at={run.createdAt} /></Fact>
         {run.startedAt !== null && <Fact name="Started"><Time at={run.startedAt} /></Fact>}
-        {run.finishedAt !== null && <Fact name="Ended"><Time at={run.finishedAt} /></Fact>}
-        {run.expiresAt !== null && <Fact name="Kept until"><Time at={run.expiresAt} /></Fact>}
+        {run.finishedAt !== null && <Fact name="Finished"><Time at={run.finishedAt} /></Fact>}
+        {run.expiresAt !== null && <Fact name="Stored until"><Time at={run.expiresAt} /></Fact>}
       </dl>
     </Section>
   );
@@ -37,7 +37,7 @@ function Id({ text, of }: { text: string; of: string }) {
   return <><span class="code">{text}</span><Copy text={text} label={`Copy ${of}`} words="" /></>;
 }
 
-/** The agent or template; what is known no more has no page to lead to. */
+/** Links to the agent or template. A deleted one has no page, so its id is shown. */
 function Target({ run, name, known }: { run: Run; name: string; known: boolean }) {
   if (!known) return <Id text={name} of={run.agentId === null ? "template id" : "agent id"} />;
   if (run.agentId === null) return <a href={"/dashboard/templates/" + encodeURIComponent(run.templateId ?? "")}>{name}</a>;

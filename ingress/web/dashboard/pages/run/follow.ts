@@ -1,4 +1,4 @@
-// One run and its timeline, followed for as long as it goes on.
+// A run and its timeline, kept up to date until the run finishes.
 import { useCallback, useEffect, useState } from "preact/hooks";
 import { address, credentials, get, identity } from "../../api";
 import { events, type ServerEvent } from "../../../kit/sse";
@@ -6,10 +6,10 @@ import { useQuery, type Query } from "../../query";
 import type { Run, RunStatus, Timeline } from "../../types";
 
 const ends = new Set(["run.completed", "run.failed", "run.cancelled", "run.timed_out"]);
-const gather = 120; // milliseconds in which events are answered by one reading
-const pause = 5000; // milliseconds between readings where no stream is to be had
+const gather = 120; // milliseconds in which several events cause a single reload
+const pause = 5000; // milliseconds between reloads if no stream is available
 
-/** What a run that tells this stands at. */
+/** The run's status after an event. */
 const standing: Record<string, RunStatus> = {
   "run.created": "queued", "run.started": "running", "run.restarted": "running", "run.requires_action": "requires_action",
 };
@@ -17,11 +17,11 @@ const standing: Record<string, RunStatus> = {
 export interface Followed {
   run: Query<Run>;
   trace: Query<Timeline>;
-  /** As much of the answer as has been told while it is being made. */
+  /** The answer so far, while it is being written. */
   text: string;
 }
 
-/** The text of a piece of the answer. */
+/** Returns the text of a message.delta event. */
 function pieceOf(event: ServerEvent): string {
   try {
     const data: unknown = JSON.parse(event.data);
@@ -49,23 +49,26 @@ export function useRun(id: string): Followed {
   return { run, trace, text };
 }
 
-/** Tells what a run's stream says: pieces of the answer as they come, and of everything else that it is time to read the run again. */
+/**
+ * Follows a run's stream. It reports the text so far through setText, and calls reload when any
+ * other event may have changed the run.
+ */
 async function follow(id: string, known: RunStatus | undefined, signal: AbortSignal, reload: () => void, setText: (text: string) => void): Promise<void> {
   let timer: ReturnType<typeof setTimeout> | undefined;
-  let told = "";
+  let answer = "";
   let frame = 0;
   let stands = known;
   const changed = () => {
     timer ??= setTimeout(() => {
       timer = undefined;
-      if (!signal.aborted && stands !== known) reload(); // what the stream begins with is known but for what happened meanwhile
+      if (!signal.aborted && stands !== known) reload(); // the first events of the stream repeat the known status
       known = undefined;
     }, gather);
   };
   const draw = () => {
     frame ||= requestAnimationFrame(() => {
       frame = 0;
-      if (!signal.aborted) setText(told);
+      if (!signal.aborted) setText(answer);
     });
   };
   draw();
@@ -73,14 +76,14 @@ async function follow(id: string, known: RunStatus | undefined, signal: AbortSig
   try {
     const options = { headers: identity, credentials: credentials(), signal, resume: true, last: (e: ServerEvent) => ends.has(e.event) };
     for await (const event of events(address("/api/runs", { id, stream: 1 }), options)) {
-      if (event.event === "message.delta") told += pieceOf(event);
-      else if (event.event === "run.restarted") told = "";
+      if (event.event === "message.delta") answer += pieceOf(event);
+      else if (event.event === "run.restarted") answer = "";
       stands = standing[event.event] ?? stands;
       if (event.event !== "message.delta") changed();
       draw();
     }
   } catch {
-    // no stream is to be had, such as for too many of them: it is asked for now and then instead
+    // no stream is available, for example because too many are open: reload periodically instead
     while (!signal.aborted) {
       await new Promise((resolve) => setTimeout(resolve, pause));
       if (!signal.aborted) reload();

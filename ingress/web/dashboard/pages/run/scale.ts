@@ -1,34 +1,35 @@
-// Where moments of a run stand on the line. Work is to scale; waits that would leave no room for it are drawn shorter than they were.
+// Maps the times of a run to positions in the timeline. Work is drawn to scale. Long waits are
+// shortened.
 import type { Span, Timeline } from "../../types";
 
-/** A stretch of time and where it is drawn; places are shares of the whole width. */
+/** A stretch of time and its position, as shares of the whole width. */
 interface Stretch {
   from: number;
   to: number;
   at: number;
   width: number;
-  /** It is drawn shorter than to scale. */
+  /** Whether the stretch is drawn shorter than to scale. */
   cut: boolean;
 }
 
 export interface Scale {
-  /** Milliseconds from the run's beginning to its end, or until now. */
+  /** Milliseconds from the start of the run to its end, or until now. */
   end: number;
   stretches: Stretch[];
-  /** The place of a moment, in milliseconds from the beginning. */
+  /** Returns the position of a time, in milliseconds from the start. */
   place: (ms: number) => number;
   ticks: { ms: number; at: number }[];
 }
 
 export type Interval = [from: number, to: number];
 
-/** The run's beginning: the first moment that anything is told of. */
+/** Returns the start of the first span, in milliseconds since 1970. */
 export const beginning = (t: Timeline): number => Math.min(...t.spans.map((s) => Date.parse(s.startedAt)));
 
-/** When a span was over, or now as long as it is not. */
+/** Returns the end of a span, or now if it is unfinished. */
 export const overAt = (s: Span, now: number): number => (s.finishedAt === null ? Math.max(now, Date.parse(s.startedAt)) : Date.parse(s.finishedAt));
 
-/** Intervals without overlaps, in their order. */
+/** Merges overlapping intervals and returns them in order. */
 export function union(intervals: Interval[]): Interval[] {
   const out: Interval[] = [];
   for (const [from, to] of [...intervals].sort((a, b) => a[0] - b[0])) {
@@ -39,10 +40,10 @@ export function union(intervals: Interval[]): Interval[] {
   return out;
 }
 
-/** How long intervals are that do not overlap. */
+/** Returns the total length of intervals that do not overlap. */
 export const length = (intervals: Interval[]): number => intervals.reduce((sum, [from, to]) => sum + to - from, 0);
 
-/** The stretches between 0 and end in which nothing was done, and those in which something was. */
+/** Returns the stretches between 0 and end, with and without work. */
 function stretchesOf(work: Interval[], end: number): { from: number; to: number; idle: boolean }[] {
   const out: { from: number; to: number; idle: boolean }[] = [];
   let at = 0;
@@ -55,7 +56,7 @@ function stretchesOf(work: Interval[], end: number): { from: number; to: number;
   return out;
 }
 
-/** The scale of a timeline; whole draws even the longest wait at its length. */
+/** Returns the scale of a timeline. With whole, even the longest wait is drawn to scale. */
 export function scaleOf(t: Timeline, now: number, whole: boolean): Scale {
   const start = beginning(t);
   const interval = (s: Span): Interval => [Date.parse(s.startedAt) - start, overAt(s, now) - start];
@@ -85,14 +86,17 @@ export function scaleOf(t: Timeline, now: number, whole: boolean): Scale {
 
 const steps = [1, 2, 5];
 
-/** Round numbers of milliseconds, seconds, minutes and hours. */
+/** Rounds milliseconds up to a round number of milliseconds, seconds, minutes or hours. */
 function roundUp(ms: number): number {
   for (const unit of [1, 10, 100, 1000, 10_000]) for (const step of steps) if (step * unit >= ms && step * unit < 30_000) return step * unit;
   for (const seconds of [30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 21_600, 43_200, 86_400]) if (seconds * 1000 >= ms) return seconds * 1000;
   return Math.ceil(ms / 86_400_000) * 86_400_000;
 }
 
-/** Marks at round times, nowhere within a wait that is drawn short, and none so close to another that their words touch. */
+/**
+ * Returns ticks at round times, outside shortened waits, and far enough apart that their labels do
+ * not touch.
+ */
 function ticksOf(stretches: Stretch[], total: number, place: (ms: number) => number): { ms: number; at: number }[] {
   const step = roundUp(total / 8);
   const ticks = [{ ms: 0, at: 0 }];

@@ -1,32 +1,32 @@
-// What the parts of a run are called and what there is to say about them.
+// The names and notes of the parts of a run.
 import type { Span, Timeline } from "../../types";
 import { count, duration, money } from "../../ui/parts";
 import { toolNamed } from "../../toolnames";
 import { beginning, length, overAt, union, type Interval } from "./scale";
 
-/** A span as a row of the chart and of the table. */
+/** A span as a row of the chart and the table. */
 export interface Part {
   key: string;
   span: Span;
-  /** Its attempt is the row above it. */
+  /** Whether the part belongs to the attempt above it. */
   within: boolean;
   name: string;
-  /** Milliseconds from the run's beginning. */
+  /** Milliseconds from the start of the run. */
   from: number;
   took: number;
   status: string;
-  /** Model, tokens, cost and why it ended, as far as they are known. */
+  /** The model, tokens, cost and reason of the end, as far as known. */
   notes: string[];
-  /** Why an attempt or a call of a tool came to nothing. */
+  /** The reason that an attempt or a tool call failed. */
   why: string | undefined;
 }
 
 const decisions: Record<string, string> = {
-  approve: "approved", deny: "denied", happened: "it had happened", resend: "sent again", abandon: "given up",
-  approval: "waits for an approval", unknown_outcome: "nobody knows whether the call was carried out",
+  approve: "approved", deny: "denied", happened: "marked as done", resend: "sent again", abandon: "run ended",
+  approval: "waiting for an approval", unknown_outcome: "outcome of the call unknown",
 };
 
-/** Whether an attempt ended so that the next one had to wait. */
+/** Whether an attempt failed or was lost, so that the next attempt was delayed. */
 const unlucky = (t: Timeline, attempt: number): boolean =>
   t.spans.some((s) => s.kind === "attempt" && s.attempt === attempt && (s.status === "failed" || s.status === "lost"));
 
@@ -35,7 +35,7 @@ function nameOf(s: Span, t: Timeline): string {
     case "queue": return unlucky(t, s.attempt - 1) ? `Pause before attempt ${s.attempt}` : s.attempt > 1 ? "Queue again" : "Queue";
     case "attempt": return `Attempt ${s.attempt}`;
     case "turn": return s.name.charAt(0).toUpperCase() + s.name.slice(1);
-    case "wait": return s.name === "wait" ? "Waits for a person" : `Decision on ${toolNamed(s.name)}`;
+    case "wait": return s.name === "wait" ? "Waiting for a person" : `Decision on ${toolNamed(s.name)}`;
     default: return toolNamed(s.name);
   }
 }
@@ -49,7 +49,7 @@ function notesOf(s: Span): string[] {
   return notes;
 }
 
-/** The parts of a run in their order, those of an attempt behind it. */
+/** Returns the parts of a run in order. The parts of an attempt follow it. */
 export function partsOf(t: Timeline, now: number): Part[] {
   if (t.spans.length === 0) return [];
   const start = beginning(t);
@@ -64,13 +64,13 @@ export function partsOf(t: Timeline, now: number): Part[] {
   });
 }
 
-/** What the chart shows of a part by its bar alone, for who cannot see it. */
+/** Describes a part for screen readers, which cannot see its bar. */
 export const saidOf = (p: Part): string => ["", p.status, `from ${after(p.from)}`, ...p.notes.filter((note) => note !== p.why)].join(", ");
 
-/** A moment, counted from the run's beginning. */
+/** Formats a time from the start of the run. */
 export const after = (ms: number): string => (ms === 0 ? "0" : `+${duration(ms)}`);
 
-/** A moment with so many digits of its seconds, counted from the run's beginning. */
+/** Formats a time from the start of the run, with a number of digits of its seconds. */
 function precisely(ms: number, digits: number): string {
   const minutes = Math.floor(ms / 60_000);
   const parts = [[Math.floor(minutes / 60), "h"], [minutes % 60, "min"]].filter(([n]) => n !== 0).map((part) => part.join(" "));
@@ -78,17 +78,17 @@ function precisely(ms: number, digits: number): string {
   return "+" + [...parts, `${seconds} s`].join(" ");
 }
 
-/** Whether few digits say the moment as it is. */
+/** Whether the short format states the time exactly. */
 const round = (ms: number): boolean => ms < 1000 || ms % (ms < 10_000 ? 100 : ms < 3_600_000 ? 1000 : 60_000) === 0;
 
-/** Moments, all with as many digits as it takes to say each as it is. */
+/** Formats times with the same number of digits, so that each is exact. */
 export function momentsOf(all: number[]): string[] {
   if (all.every(round)) return all.map(after);
   const digits = [0, 1, 2].find((n) => all.every((ms) => ms % 10 ** (3 - n) === 0)) ?? 3;
   return all.map((ms) => (ms === 0 ? "0" : precisely(ms, digits)));
 }
 
-/** Where a run's time went: each moment counts once, however much was done in it. */
+/** Sums up the time per kind of work. Overlapping work counts once. */
 export function spentOf(parts: Part[]): { queue: number; turn: number; tool: number; wait: number } {
   let counted: Interval[] = [];
   const spent = { queue: 0, turn: 0, wait: 0, tool: 0 };

@@ -1,4 +1,4 @@
-// The trace of a run: where its time went, as a chart and as a table.
+// The timeline of a run, as a chart and as a table.
 import { useRef, useState } from "preact/hooks";
 import type { RunStatus, Timeline as Trace } from "../../types";
 import { Button } from "../../ui/button";
@@ -38,7 +38,7 @@ export function Timeline({ trace, status }: { trace: Trace; status: RunStatus })
       {!table && cut.length > 0 && (
         <p class="hint">
           Striped: {cut.length === 1 ? "a wait" : "waits"} of {listed.format(cut.map((s) => duration(s.to - s.from)))}, drawn shorter
-          than {cut.length === 1 ? "it was" : "they were"}.
+          than to scale.
         </p>
       )}
       <p class="quiet small">{summary(parts, scale, status, open)}</p>
@@ -48,7 +48,7 @@ export function Timeline({ trace, status }: { trace: Trace; status: RunStatus })
 
 const outcomes: Partial<Record<RunStatus, string>> = { completed: "was answered", failed: "failed", cancelled: "was cancelled", timed_out: "timed out" };
 
-/** Where the time went, in words. */
+/** Describes where the time of the run was spent. */
 function summary(parts: Part[], scale: Scale, status: RunStatus, open: boolean): string {
   const { queue, turn, tool, wait } = spentOf(parts);
   const words = ([["waiting for a worker", queue], ["in the model", turn], ["in tools", tool], ["waiting for a person", wait]] as const).filter(([, ms]) => ms > 0).map(([what, ms]) => `${duration(ms)} ${what}`);
@@ -94,9 +94,9 @@ function Chart({ parts, scale }: { parts: Part[]; scale: Scale }) {
 
 const percent = (share: number): string => `${(share * 100).toFixed(3)}%`;
 
-const lastWords = 0.85; // behind it words would run out of the axis on a narrow screen
+const lastWords = 0.85; // labels right of this share would leave the axis on a narrow screen
 
-/** Words of the ticks, without those that would touch the ones before them or the end. */
+/** Returns the labels of the ticks, without those that would touch another label or the end. */
 function roomy(moments: string[], scale: Scale): string[] {
   let free = 0;
   return moments.map((words, i) => {
@@ -120,7 +120,7 @@ function Axis({ scale }: { scale: Scale }) {
   );
 }
 
-/** A part's bar on the common line, with the stretches that are drawn short behind it. */
+/** The bar of a part, on top of the shortened stretches. */
 function Track({ part, scale }: { part: Part; scale: Scale }) {
   const left = scale.place(part.from);
   const width = scale.place(part.from + part.took) - left;
@@ -133,9 +133,12 @@ function Track({ part, scale }: { part: Part; scale: Scale }) {
   );
 }
 
-/** Exact times and numbers of the part that is pointed at or has the focus. Its button tells screen readers the same. */
+/**
+ * Shows exact times and numbers of the part that is hovered or focused. Its button describes the
+ * same to screen readers.
+ */
 function Detail({ part }: { part: Part | undefined }) {
-  if (!part) return <div class="detail quiet" aria-hidden="true">Point at a part, or go through them with the arrow keys, for exact times and tokens.</div>;
+  if (!part) return <div class="detail quiet" aria-hidden="true">Point at a part, or use the arrow keys, to see exact times and tokens.</div>;
   const { span } = part;
   return (
     <div class="detail shown" aria-hidden="true">
@@ -148,7 +151,7 @@ function Detail({ part }: { part: Part | undefined }) {
 
 function PartsTable({ parts }: { parts: Part[] }) {
   return (
-    <Table caption="The parts of the run in their order" rows={parts} id={(p) => p.key} columns={[
+    <Table caption="Parts of the run in order" rows={parts} id={(p) => p.key} columns={[
       { head: "Part", cell: (p) => <span class={p.within ? "part-within" : undefined}>{p.name}</span> },
       { head: "Attempt", cell: (p) => p.span.attempt, end: true },
       { head: "Status", cell: (p) => <Status of={p.status} /> },

@@ -1,4 +1,5 @@
-// Which runs are listed. The address holds it, so that a link shows the same list to others.
+// The filters of the list of runs. They are in the page's address, so that a link shows the same
+// list.
 import { useEffect, useState } from "preact/hooks";
 import type { Params } from "../../api";
 import { setQuery } from "../../router";
@@ -24,14 +25,14 @@ const statuses: { value: RunStatus | ""; label: string }[] = [
   { value: "cancelled", label: "Cancelled" },
 ];
 
-/** The filter that the address holds. */
+/** Returns the filter in the page's address. */
 export function filterOf(query: URLSearchParams): Filter {
   const text = (name: string) => query.get(name) ?? "";
   const status = statuses.find((s) => s.value === text("status"))?.value ?? "";
   return { status, agent: text("agent"), automation: text("automation"), session: text("session") };
 }
 
-/** The filter as the API takes it. */
+/** Returns the filter as query parameters of the API. */
 export const paramsOf = (f: Filter): Params => ({ status: f.status, agentId: f.agent, automationId: f.automation, sessionId: f.session });
 
 export const filtered = (f: Filter): boolean => Object.values(f).some((value) => value !== "");
@@ -52,7 +53,7 @@ export function Filters({ filter, agents }: { filter: Filter; agents: Agent[] })
   );
 }
 
-/** A filter that is typed; it holds once the hands rest. */
+/** A text filter, applied after a pause in typing. */
 function Typed({ label, name, value }: { label: string; name: string; value: string }) {
   const [text, setText] = useState(value);
   useEffect(() => setText(value), [value]);

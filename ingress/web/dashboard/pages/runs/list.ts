@@ -1,4 +1,5 @@
-// The list of runs as it lives: what is shown stays where it is while somebody reads it, and what came since is kept back until they ask.
+// The live list of runs. While the reader is scrolled down, shown rows stay in place and new runs
+// are held back.
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { get, type ApiError, type Params } from "../../api";
 import { useComeback } from "../../live";
@@ -6,14 +7,14 @@ import { ended } from "./times";
 import type { List, RunSummary } from "../../types";
 
 const page = 40;
-const most = 100; // that one reading gives
-const alone = 10; // older runs that are still open and are read one by one
+const most = 100; // runs per request
+const alone = 10; // the number of older unfinished runs that are read individually
 
 interface Shown {
   key: string;
   rows: RunSummary[];
   next: string | null;
-  /** The newest page, as far as it holds runs that are not shown yet. */
+  /** The newest page, if it contains runs that are not shown yet. */
   held: List<RunSummary> | null;
   fresh: number;
 }
@@ -25,15 +26,15 @@ interface RunList {
   hasMore: boolean;
   loadingMore: boolean;
   more: () => void;
-  /** Reads the newest runs, and how the shown ones stand. */
+  /** Loads the newest runs, and the states of the shown ones. */
   refresh: () => void;
-  /** How many runs came that are not shown; more than a reading gives are told as that many. */
+  /** The number of runs that are held back, at most the size of a page. */
   fresh: number;
   show: () => void;
   replace: (run: RunSummary) => void;
 }
 
-/** Puts the newest page over what is shown. Holding keeps back what is not among it yet. */
+/** Merges the newest page into the shown rows. With holding, new runs are held back. */
 function merge(before: Shown, newest: List<RunSummary>, holding: boolean): Shown {
   const read = new Map(newest.data.map((run) => [run.id, run]));
   const oldest = newest.hasMore ? (newest.data.at(-1)?.id ?? "") : "";
@@ -41,7 +42,7 @@ function merge(before: Shown, newest: List<RunSummary>, holding: boolean): Shown
   const have = new Set(rows.map((run) => run.id));
   const fresh = newest.data.filter((run) => !have.has(run.id));
   if (holding && before.rows.length > 0 && fresh.length > 0) {
-    const apart = oldest > (before.rows[0]?.id ?? ""); // so many are new that none of the shown was read
+    const apart = oldest > (before.rows[0]?.id ?? ""); // so many runs are new that the page contains none of the shown ones
     return { ...before, rows: apart ? before.rows : rows, held: newest, fresh: fresh.length };
   }
   if (rows.every((run) => read.has(run.id))) return { ...before, rows: newest.data, next: newest.hasMore ? newest.nextCursor : null, held: null, fresh: 0 };
@@ -50,7 +51,7 @@ function merge(before: Shown, newest: List<RunSummary>, holding: boolean): Shown
   return { ...before, rows: [...rows, ...fresh].sort((a, b) => (a.id < b.id ? 1 : -1)), held: null, fresh: 0 };
 }
 
-/** Reads open runs that are too old for the newest page: they may have ended. */
+/** Reads unfinished runs that are too old for the newest page, because they may have finished. */
 async function stragglers(rows: RunSummary[], newest: List<RunSummary>, signal: AbortSignal): Promise<Map<string, RunSummary>> {
   const read = new Set(newest.data.map((run) => run.id));
   const open = rows.filter((run) => !read.has(run.id) && !ended(run)).slice(0, alone);

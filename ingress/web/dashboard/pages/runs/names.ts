@@ -1,9 +1,9 @@
-// What agents and templates are called, for pages that are told only their ids.
+// The names of agents and templates, for pages that only have their ids.
 import { get } from "../../api";
 import { useQuery } from "../../query";
 import type { Agent, List, Template } from "../../types";
 
-const most = 500; // agents whose names are read
+const most = 500; // agents whose names are loaded
 
 interface Agents {
   agents: Agent[];
@@ -12,7 +12,7 @@ interface Agents {
 }
 
 export interface Names extends Agents {
-  /** What the agent or template is called; its id when nobody knows, as of an agent that was deleted. */
+  /** Returns the name of the agent or template, or its id if the agent was deleted. */
   of: (entry: { agentId: string | null; templateId: string | null }) => string;
 }
 
@@ -27,7 +27,7 @@ async function allAgents(signal: AbortSignal): Promise<Agent[]> {
   return found;
 }
 
-/** The agents alone, for where no template can be. */
+/** Loads agents only, for pages without templates. */
 export function useAgents(): Agents {
   const agents = useQuery("names of agents", allAgents);
   return { agents: agents.data ?? [], loaded: agents.data !== undefined || agents.error !== undefined, reload: agents.reload };

@@ -1,4 +1,4 @@
-// The rows of a list of runs.
+// The rows of the list of runs.
 import { post } from "../../api";
 import { markdown, type Make } from "../../../kit/markdown";
 import { go } from "../../router";
@@ -11,11 +11,11 @@ import { ended, QueueTime, RunTime } from "./times";
 
 export const hrefOf = (run: { id: string }): string => "/dashboard/runs/" + encodeURIComponent(run.id);
 
-const aside = /^\s*\([^\n]*\)[ \t]*\n+(?=\s*\S)/; // a first line in parentheses is a note on the answer, such as the offline model's
+const aside = /^\s*\([^\n]*\)[ \t]*\n+(?=\s*\S)/; // a first line in parentheses is a note on the answer, for example the offline model's
 
-const within = new Set(["strong", "em", "del", "code", "sup"]); // a line
+const within = new Set(["strong", "em", "del", "code", "sup"]); // inline elements
 
-/** What stands in a node of Markdown. */
+/** Returns the plain text of a Markdown node. */
 const words: Make<string> = (tag, props, ...children) => {
   const parts = (children as unknown[]).flat(Infinity) as string[];
   if (within.has(tag)) return parts.join("");
@@ -25,28 +25,28 @@ const words: Make<string> = (tag, props, ...children) => {
   return parts.join("") + "\n";
 };
 
-/** Markdown in a line, without its marks. */
+/** Returns Markdown as a single line of plain text. */
 const plain = (text: string): string => markdown(text.replace(aside, ""), { h: words }).join("").replace(/\s+/g, " ").trim();
 
-/** What there is to say about how a run went, in a line. */
+/** Describes the state or result of a run in one line. */
 export function gist(run: RunSummary): string {
   const asks = run.requiredAction;
-  if (asks) return asks.kind === "approval" ? `May ${toolNamed(asks.name)} be called?` : `Was ${toolNamed(asks.name)} carried out? Its answer was lost.`;
+  if (asks) return asks.kind === "approval" ? `Allow ${toolNamed(asks.name)}?` : `Did the call to ${toolNamed(asks.name)} go through? Its response was lost.`;
   if (run.error) return run.error.message;
   if (run.message) return plain(run.message.slice(0, 400));
   const last = run.toolCalls.at(-1);
   if (last && !ended(run)) return `Calling ${toolNamed(last.name)}`;
   switch (run.status) {
-    case "queued": return run.attempts > 0 ? "Waits to be tried again" : "Waits for a worker";
-    case "running": return "At work";
+    case "queued": return run.attempts > 0 ? "Waiting for a retry" : "Waiting for a worker";
+    case "running": return "Working";
     case "cancelled": return "Cancelled";
-    case "timed_out": return "Took longer than it may";
+    case "timed_out": return "Timed out";
     default: return "No answer";
   }
 }
 
-/** What cancelling does, for whoever is asked whether they mean it. */
-export const cancelling = "It ends within two seconds, as cancelled. What its tools have done so far stays done.";
+/** Explains the effect of cancelling. */
+export const cancelling = "The run ends within two seconds as cancelled. Tool calls that were already made are not undone.";
 
 export async function cancelRun(id: string): Promise<Run> {
   return post<Run>("/api/runs", undefined, { id, action: "cancel" });
@@ -55,7 +55,7 @@ export async function cancelRun(id: string): Promise<Run> {
 const heads = ["Status", "Run", "Trigger", "Created", "Queue", "Run time", "Tokens", "Cost"];
 const numbers = new Set(["Queue", "Run time", "Tokens", "Cost"]);
 
-/** Runs, a row each; the whole row leads to its run. */
+/** A table of runs. Each row links to its run. */
 export function RunRows({ rows, names, onCancelled }: { rows: RunSummary[]; names: Names; onCancelled: (run: RunSummary) => void }) {
   return (
     <div class="table-box run-rows">
@@ -73,7 +73,10 @@ export function RunRows({ rows, names, onCancelled }: { rows: RunSummary[]; name
   );
 }
 
-/** Follows the row's link from anywhere in it but from its other controls, and not when somebody selects text. */
+/**
+ * Follows the row's link on a click anywhere in the row, except on other controls or while text is
+ * selected.
+ */
 function follow(event: MouseEvent, href: string): void {
   const at = event.target;
   if (!(at instanceof Element) || at.closest("a, button, dialog") || getSelection()?.isCollapsed === false) return;
@@ -108,7 +111,7 @@ function Row({ run, name, onCancelled }: { run: RunSummary; name: string; onCanc
   );
 }
 
-/** What started a run, and which automation. */
+/** Shows the type of a run's trigger and its automation. */
 export function Trigger({ run }: { run: RunSummary }) {
   const { type, automationId } = run.trigger;
   return <>{type}{automationId !== null && <span class="run-automation" title={automationId}>{automationId}</span>}</>;

@@ -1,14 +1,14 @@
-// How long runs waited and worked.
+// The queue time and run time of runs.
 import { useEffect, useState } from "preact/hooks";
 import type { RunSummary } from "../../types";
 import { duration } from "../../ui/parts";
 
 export const ended = (run: RunSummary): boolean => run.finishedAt !== null;
 
-/** Milliseconds between two times of the service. */
+/** Returns the milliseconds between two times of the API. */
 export const between = (from: string, to: string): number => Math.max(0, Date.parse(to) - Date.parse(from));
 
-/** Rendered anew each second while on, for times that pass. */
+/** Renders the component each second while on, for running times. */
 export function useTick(on: boolean): void {
   const [, tick] = useState(0);
   useEffect(() => {
@@ -18,7 +18,7 @@ export function useTick(on: boolean): void {
   }, [on]);
 }
 
-/** The time between two moments, or until now as long as there is no second one. */
+/** Shows the time between two points in time, or until now if to is null. */
 function Elapsed({ from, to }: { from: string | null; to: string | null }) {
   useTick(from !== null && to === null);
   if (from === null) return <span class="quiet">–</span>;
@@ -27,8 +27,8 @@ function Elapsed({ from, to }: { from: string | null; to: string | null }) {
   return <span class="passing">{duration(Math.floor(passed / 1000) * 1000)}</span>;
 }
 
-/** How long the run waited for a worker. */
+/** Shows the time that the run waited for a worker. */
 export const QueueTime = ({ run }: { run: RunSummary }) => <Elapsed from={run.createdAt} to={run.startedAt ?? run.finishedAt} />;
 
-/** How long it took from its first start to its end, waits for a person among it. */
+/** Shows the time from the run's first start to its end, including waits for a person. */
 export const RunTime = ({ run }: { run: RunSummary }) => <Elapsed from={run.startedAt} to={run.startedAt === null ? null : run.finishedAt} />;

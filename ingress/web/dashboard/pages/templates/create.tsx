@@ -9,7 +9,7 @@ import { faultOf, TextField } from "../../ui/field";
 import { Problem } from "../../ui/parts";
 import { toast } from "../../ui/toast";
 
-/** Asks for a name, makes an agent from a template, and goes to its page. */
+/** The dialog that creates an agent from a template and opens its page. */
 export function CreateDialog({ template, onClose }: { template: Template; onClose: () => void }) {
   const [name, setName] = useState(template.name);
   const [error, setError] = useState<ApiError>();
@@ -41,7 +41,7 @@ export function CreateDialog({ template, onClose }: { template: Template; onClos
       </>
     }>
       <form id={form} class="stack" onSubmit={(e) => { e.preventDefault(); void create(); }}>
-        <p class="quiet">It begins with the instructions and tools of “{template.name}”. You can change all of it afterwards.</p>
+        <p class="quiet">The agent starts with the instructions and tools of “{template.name}”. You can change them later.</p>
         <TextField label="Name" value={name} onChange={setName} required maxLength={120} fault={fault} />
         {error && !fault && <Problem error={error} />}
       </form>

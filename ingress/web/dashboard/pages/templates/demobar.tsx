@@ -1,14 +1,14 @@
 import { useLimit } from "../../chat/limit";
 
-/** What the demo is, and where it ends. */
+/** Explains the demo and its limits. */
 export function DemoBar() {
   const limit = useLimit();
   const most = limit === null ? "a few requests a minute" : limit.windowSeconds === 60 ? `${limit.most} requests a minute` : `${limit.most} requests in ${limit.windowSeconds} s`;
   return (
     <section class="demo-bar" aria-label="Demo">
       <p>
-        <strong>This is the demo.</strong> You talk with templates, {most}. Nobody else sees what you say, and it is kept for a day.
-        {" "}<a href="/signup">Sign up</a> to make agents of your own, give them documents, and run them by a schedule.
+        <strong>This is the demo.</strong> You chat with templates: {most}. Your messages are private, and stored for one day.
+        {" "}<a href="/signup">Sign up</a> to create your own agents, give them documents and run them on a schedule.
       </p>
     </section>
   );

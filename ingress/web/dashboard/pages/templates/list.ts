@@ -3,7 +3,10 @@ import type { List, Template } from "../../types";
 
 let known: Promise<Template[]> | null = null;
 
-/** All templates. They are read once for as long as the window is open, and without the demo's header: its requests are counted. */
+/**
+ * Returns all templates. They are loaded once per window, and without the demo's header, because
+ * demo requests are rate limited.
+ */
 export async function allTemplates(): Promise<Template[]> {
   known ??= read();
   try {

@@ -4,7 +4,7 @@ const words: Record<keyof Tools, string> = {
   webSearch: "searches the web", codeExecution: "runs Python", knowledge: "reads your documents", httpRequest: "calls HTTP endpoints", mcp: "uses MCP servers", voice: "speaks",
 };
 
-/** What an agent with these tools can do, each in a few words. */
+/** Describes the tools of an agent, each in a few words. */
 export function toolsInWords(tools: Tools): string[] {
   const names: (keyof Tools)[] = ["webSearch", "codeExecution", "knowledge", "httpRequest", "mcp", "voice"];
   const used = names.filter((name) => tools[name]?.enabled).map((name) => words[name]);

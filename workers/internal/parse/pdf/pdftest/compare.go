@@ -11,7 +11,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// PlainPages is what pdftotext by itself says of a file, page by page.
+// PlainPages returns the plain output of pdftotext for a file, page by page.
 func PlainPages(ctx context.Context, path string) ([]string, error) {
 	text, err := exec.CommandContext(ctx, "pdftotext", "-enc", "UTF-8", path, "-").Output()
 	if err != nil {
@@ -21,7 +21,7 @@ func PlainPages(ctx context.Context, path string) ([]string, error) {
 	return pages[:len(pages)-1], nil
 }
 
-// Compare counts the words of pdftotext's plain text, and those of them that are in ours.
+// Compare counts the words of pdftotext's plain text, and how many of them are in ours.
 func Compare(plain, ours string) (all, found int, missing []string) {
 	have := words(ours)
 	for w, n := range words(plain) {
@@ -35,9 +35,12 @@ func Compare(plain, ours string) (all, found int, missing []string) {
 	return all, found, missing
 }
 
-// words are the words of a text as they are compared: without marks of direction and of vowels, shapes of letters as the letters, each
-// letter of a script without spaces by itself, and no punctuation around them: poppler turns that of Arabic to the wrong side. Hyphens
-// are left out: at the ends of lines poppler drops all of them.
+// words counts the words of a text for the comparison:
+//
+//   - without direction marks, vowel marks and hyphens, which poppler drops at line ends,
+//   - with letters instead of their presentation forms,
+//   - each letter of a script without spaces separately,
+//   - without surrounding punctuation, which poppler misplaces in Arabic.
 func words(text string) map[string]int {
 	list := map[string]int{}
 	text = strings.Map(compared, norm.NFKC.String(text))
@@ -60,7 +63,7 @@ func words(text string) map[string]int {
 
 func compared(r rune) rune {
 	switch {
-	case r >= 0x202A && r <= 0x202C: // poppler marks runs of the other direction with these, and has the space on either side of them
+	case r >= 0x202A && r <= 0x202C: // poppler puts these marks around runs of the other direction, and spaces on either side
 		return ' '
 	case r == '-':
 		return -1

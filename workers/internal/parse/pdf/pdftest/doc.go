@@ -1,2 +1,3 @@
-// Package pdftest makes PDFs for tests that no honest program makes, and some that one would: of images, rotated, with passwords.
+// Package pdftest makes PDFs for tests: malicious files, and files with images, rotation or
+// passwords.
 package pdftest

@@ -1,25 +1,25 @@
 package pdftest
 
 import (
-	"crypto/md5" //nolint:gosec // G501: what PDFs of that kind use
-	"crypto/rc4" //nolint:gosec // G503: the same
+	"crypto/md5" //nolint:gosec // G501: such PDFs use MD5
+	"crypto/rc4" //nolint:gosec // G503: such PDFs use RC4
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"strings"
 )
 
-// padding is what the PDF specification fills short passwords up with.
+// padding is the PDF specification's padding of short passwords.
 const padding = "\x28\xBF\x4E\x5E\x4E\x75\x8A\x41\x64\x00\x4E\x56\xFF\xFA\x01\x08" +
 	"\x2E\x2E\x00\xB6\xD0\x68\x3E\x80\x2F\x0C\xA9\xFE\x64\x53\x69\x7A"
 
 const (
 	keySize     = 5
-	permissions = 0xFFFFFFC0 // nothing is permitted
+	permissions = 0xFFFFFFC0 // permits nothing
 )
 
-// Encrypted is a page of text that is encrypted with these passwords (the standard handler's revision 2). With an empty user's password
-// everyone may open it.
+// Encrypted returns a PDF with one page of text, encrypted with these passwords (revision 2 of
+// the standard handler). Everyone can open it if the user's password is empty.
 func Encrypted(user, owner, text string) []byte {
 	id := "0123456789abcdef"
 	ownerKey := md5.Sum([]byte(padded(owner))) //nolint:gosec // G401: see above

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Hostile are files that are made to harm whoever reads them, by what is wrong with them.
+// Hostile returns malicious files by name.
 func Hostile() map[string][]byte {
 	page := "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Resources << /Font << /F1 3 0 R >> >> /Contents 5 0 R >>"
 	font := "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"
@@ -53,14 +53,14 @@ func Hostile() map[string][]byte {
 	}
 }
 
-// loopOfTables has a cross-reference table that follows itself.
+// loopOfTables returns a file whose cross-reference table refers to itself.
 func loopOfTables() []byte {
 	text := string(Pages(Text(12, "Some words stand here.")).Bytes())
 	at := strings.Index(text, "\nxref") + 1
 	return []byte(strings.Replace(text, "/Root", fmt.Sprintf("/Prev %d /Root", at), 1))
 }
 
-// deepTree has a page under so many levels of the page tree.
+// deepTree returns a file whose page tree has this many levels.
 func deepTree(levels int) []byte {
 	objects := []string{"<< /Type /Catalog /Pages 2 0 R >>"}
 	for i := range levels {
@@ -77,7 +77,8 @@ func deepTree(levels int) []byte {
 	return File{Objects: objects}.Bytes()
 }
 
-// laughs draws a form that draws ten others, each of which draws ten others.
+// laughs returns a file with a form that draws ten forms, each of which draws ten others, and so
+// on.
 func laughs(levels int) []byte {
 	objects := []string{
 		"<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// File is a PDF of objects as they are written; the first is the catalog, and numbers begin with 1.
+// File is a PDF of raw objects. The first is the catalog; numbers begin with 1.
 type File struct {
 	Objects []string
 	Trailer string // further entries
 }
 
-// Bytes writes the file.
+// Bytes returns the content of the file.
 func (f File) Bytes() []byte {
 	var b bytes.Buffer
 	b.WriteString("%PDF-1.5\n%\xe2\xe3\xcf\xd3\n")
@@ -31,21 +31,21 @@ func (f File) Bytes() []byte {
 	return b.Bytes()
 }
 
-// Stream writes a stream with these further entries.
+// Stream returns a stream object with further entries.
 func Stream(entries string, content []byte) string {
 	return fmt.Sprintf("<< /Length %d %s >>\nstream\n%s\nendstream", len(content), entries, content)
 }
 
-// Page is a page by its content's operators; fonts are F1 (Helvetica).
+// Page is a page with content operators. F1 is Helvetica.
 type Page struct {
 	Content string
-	Entries string // further ones, such as "/Rotate 90"
-	Image   []byte // grey, Width by Height, drawn all over the page; nil: none
+	Entries string // further entries, such as "/Rotate 90"
+	Image   []byte // grey, Width by Height, drawn over the whole page; nil: none
 	Width   int
 	Height  int
 }
 
-// Text is a page of lines in Helvetica of this size, from the top.
+// Text returns a page with lines in Helvetica of this size, from the top.
 func Text(size int, lines ...string) Page {
 	var b strings.Builder
 	for i, l := range lines {
@@ -56,7 +56,7 @@ func Text(size int, lines ...string) Page {
 
 const objectsBeforePages = 3
 
-// Pages is a file of these pages.
+// Pages returns a file with these pages.
 func Pages(pages ...Page) File {
 	var kids []string
 	objects := []string{
@@ -80,7 +80,7 @@ func Pages(pages ...Page) File {
 	return File{Objects: objects}
 }
 
-// Deflate compresses as /FlateDecode wants it.
+// Deflate compresses content for /FlateDecode.
 func Deflate(content []byte) []byte {
 	var b bytes.Buffer
 	w := zlib.NewWriter(&b)
@@ -89,10 +89,10 @@ func Deflate(content []byte) []byte {
 	return b.Bytes()
 }
 
-// deflateAgain compresses a text that is repeated, without ever having all of it.
+// deflateAgain compresses a repeated text without keeping all of it in memory.
 func deflateAgain(text string, times int) []byte {
 	var b bytes.Buffer
-	w, _ := zlib.NewWriterLevel(&b, zlib.BestCompression) // a level that there is
+	w, _ := zlib.NewWriterLevel(&b, zlib.BestCompression) // the level is valid
 	piece := bytes.Repeat([]byte(text), 1000)
 	for range times / 1000 {
 		_, _ = w.Write(piece)

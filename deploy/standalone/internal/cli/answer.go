@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"parley/deploy/standalone/internal/console"
+)
+
+// answerWriter prints an answer while it streams. Printed text cannot be removed, so if another
+// attempt produces a different text, that text is printed again on a new line.
+type answerWriter struct {
+	out       io.Writer
+	shown     string // printed since the last restart of the text
+	text      string // of this attempt
+	onRestart func() // called before a different text is printed
+}
+
+// delta appends a piece of this attempt's text.
+func (t *answerWriter) delta(piece string) error {
+	t.text += console.Safe(piece)
+	if strings.HasPrefix(t.shown, t.text) {
+		return nil // a repetition of printed text, so far
+	}
+	return t.show()
+}
+
+// restarted discards the text of the previous attempt.
+func (t *answerWriter) restarted() { t.text = "" }
+
+// end prints the rest of the whole text and a line end.
+func (t *answerWriter) end(whole string) error {
+	t.text = console.Safe(whole)
+	if t.shown != t.text {
+		if err := t.show(); err != nil {
+			return err
+		}
+	}
+	return t.print("\n")
+}
+
+func (t *answerWriter) show() error {
+	fresh, goesOn := strings.CutPrefix(t.text, t.shown)
+	if !goesOn {
+		if t.onRestart != nil {
+			t.onRestart()
+		}
+		fresh = "\n" + t.text
+	}
+	t.shown = t.text
+	return t.print(fresh)
+}
+
+// freshLine reports whether the output is at the beginning of a line.
+func (t *answerWriter) freshLine() bool { return t.shown == "" || strings.HasSuffix(t.shown, "\n") }
+
+func (t *answerWriter) print(text string) error {
+	if _, err := io.WriteString(t.out, text); err != nil {
+		return fmt.Errorf("printing the answer: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,164 @@
+package prove
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"parley/shared/lifecycle"
+)
+
+// load sends the triggers. It retries each with the same key until it is answered.
+type load struct {
+	api       *api
+	freshKeys bool // sabotage: retries use a new key
+	answers   []Answer
+
+	next, begun, answered atomic.Int64
+
+	mu      sync.Mutex
+	posts   int
+	retries map[string]int // number of retries by reason
+}
+
+const (
+	// retryPause is the mean delay before a retry.
+	retryPause = 150 * time.Millisecond
+	// maxPause bounds the obeyed Retry-After, because the service must cope with less patient
+	// clients.
+	maxPause = 2 * time.Second
+)
+
+func newLoad(a *api, triggers int, freshKeys bool) *load {
+	return &load{api: a, freshKeys: freshKeys, answers: make([]Answer, triggers), retries: map[string]int{}}
+}
+
+// run sends all triggers with this many concurrent clients. It returns when all are answered or
+// rejected, or ctx ends.
+func (s *load) run(ctx context.Context, clients int) {
+	var wg sync.WaitGroup
+	for range clients {
+		wg.Go(func() {
+			for n := int(s.next.Add(1)) - 1; n < len(s.answers) && ctx.Err() == nil; n = int(s.next.Add(1)) - 1 {
+				s.begun.Add(1)
+				s.answers[n] = s.ask(ctx, n)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// ask sends trigger n until it is answered or rejected.
+func (s *load) ask(ctx context.Context, n int) Answer {
+	key, problem := keyFor(n), ""
+	for try := 1; ctx.Err() == nil; try++ {
+		got, err := s.api.trigger(ctx, n, key)
+		if ctx.Err() != nil {
+			break
+		}
+		if err == nil && got.status == http.StatusOK {
+			if answer, ok := readAnswer(got.body); ok {
+				s.count("")
+				s.answered.Add(1)
+				return answer
+			}
+		}
+		why, final := reason(got, err)
+		s.count(why)
+		problem = fmt.Sprintf("%s: %s", why, cut(got.body))
+		if err != nil {
+			problem = err.Error()
+		}
+		if final {
+			break
+		}
+		_ = lifecycle.Sleep(ctx, retryDelay(got.header))
+		if s.freshKeys {
+			key = fmt.Sprintf("%s-again-%d", keyFor(n), try)
+		}
+	}
+	return Answer{Problem: problem}
+}
+
+// reason names the reason of a retry. If final is true, a retry cannot help.
+func reason(got response, err error) (why string, final bool) {
+	switch {
+	case err != nil:
+		return "connection lost", false
+	case got.status == http.StatusOK:
+		return "200 without a run", true
+	case got.status == http.StatusAccepted:
+		return "202 not finished yet", false
+	case got.status == http.StatusTooManyRequests, got.status == http.StatusRequestTimeout, got.status >= http.StatusInternalServerError:
+		return strconv.Itoa(got.status), false
+	default:
+		return strconv.Itoa(got.status), true
+	}
+}
+
+// retryDelay returns the delay before a retry.
+func retryDelay(header http.Header) time.Duration {
+	if seconds, err := strconv.Atoi(header.Get("Retry-After")); err == nil && seconds > 0 {
+		return min(maxPause, time.Duration(seconds)*time.Second)
+	}
+	return retryPause/2 + rand.N(retryPause) //nolint:gosec // G404: jitter between clients
+}
+
+// count records a request and, if why is not empty, the reason of its retry.
+func (s *load) count(why string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.posts++
+	if why != "" {
+		s.retries[why]++
+	}
+}
+
+// counts returns the number of requests and the retries by reason.
+func (s *load) counts() (posts int, retries map[string]int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.posts, maps.Clone(s.retries)
+}
+
+// underWay returns the number of triggers in progress.
+func (s *load) underWay() int { return int(s.begun.Load() - s.answered.Load()) }
+
+// replay sends every answered trigger again with its key.
+func (s *load) replay(ctx context.Context, clients int) {
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range clients {
+		wg.Go(func() {
+			for n := int(next.Add(1)) - 1; n < len(s.answers) && ctx.Err() == nil; n = int(next.Add(1)) - 1 {
+				if len(s.answers[n].Body) > 0 {
+					s.answers[n].Replay = s.again(ctx, n)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// again sends an answered trigger again. No part is killed at this time, so any response except the
+// answer is a fault.
+func (s *load) again(ctx context.Context, n int) []byte {
+	for ctx.Err() == nil {
+		got, err := s.api.trigger(ctx, n, keyFor(n))
+		switch {
+		case err != nil:
+			return []byte(err.Error())
+		case got.status == http.StatusTooManyRequests || got.status == http.StatusServiceUnavailable:
+			_ = lifecycle.Sleep(ctx, retryDelay(got.header))
+		default:
+			return got.body
+		}
+	}
+	return nil
+}

@@ -1,0 +1,172 @@
+package prove
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+
+	"parley/deploy/standalone/internal/console"
+)
+
+// Result is the output of --json.
+type Result struct {
+	OK bool `json:"ok"`
+	Verdict
+	Seed       uint64         `json:"seed"`
+	Workers    int            `json:"workers"`
+	Killed     map[string]int `json:"killed"`   // by kind
+	Kills      []Struck       `json:"kills"`    // in order
+	Requests   int            `json:"requests"` // trigger requests, retries included
+	Retries    map[string]int `json:"retries"`  // number of retries by reason
+	Repeated   int            `json:"repeated"` // repeated bookings with a known key, not counted as effects
+	DurationMS int64          `json:"durationMs"`
+	Sabotage   string         `json:"sabotage,omitempty"`
+	Kept       string         `json:"kept,omitempty"` // the directory, if it is kept
+}
+
+// reporter prints the progress for people, and the result.
+type reporter struct {
+	out   io.Writer
+	json  bool
+	began time.Time
+
+	mu       sync.Mutex
+	bar      *progressbar.ProgressBar // nil if Err is not a terminal
+	progress io.Writer
+}
+
+// reporter returns a reporter that prints to a console, with a progress bar on a terminal.
+func (p *Prove) reporter(c *console.Console) *reporter {
+	t := &reporter{out: c.Out, json: p.JSON, began: time.Now()}
+	if c.Watched() && !p.JSON {
+		t.progress = c.Err
+	}
+	return t
+}
+
+// begin prints the sizes and the seed that reproduces the kills, and shows the bar.
+func (t *reporter) begin(p *Prove, seed uint64, dir string) {
+	t.sayf("%d triggers, %d workers, seed %d, in %s", p.Triggers, p.Workers, seed, dir)
+	if t.progress == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.bar = progressbar.NewOptions(p.Triggers, progressbar.OptionSetWriter(t.progress), progressbar.OptionShowCount(),
+		progressbar.OptionSetWidth(40), progressbar.OptionSetPredictTime(false), progressbar.OptionClearOnFinish(),
+		progressbar.OptionThrottle(50*time.Millisecond))
+}
+
+// sayf prints a line with the elapsed time. With --json it prints nothing.
+func (t *reporter) sayf(format string, values ...any) {
+	if t.json {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.bar != nil {
+		_ = t.bar.Clear() // the bar is not essential
+	}
+	_, _ = fmt.Fprintf(t.out, "%5.1f s  %s\n", time.Since(t.began).Seconds(), fmt.Sprintf(format, values...))
+}
+
+func (t *reporter) ready(workers int) {
+	t.sayf("PostgreSQL, NATS, an ingress and %d workers are ready", workers)
+}
+
+// killed prints a kill and the work it interrupted.
+func (t *reporter) killed(s Struck) {
+	t.sayf("kill -9 %-9s after %4d answers, with %3d triggers in progress, %2d of them booking; down for %d ms",
+		s.Part, s.Answered, s.UnderWay, s.Booking, s.DownMS)
+}
+
+// answered updates the bar.
+func (t *reporter) answered(n int, what string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.bar == nil || t.bar.IsFinished() {
+		return
+	}
+	t.bar.Describe(what)
+	_ = t.bar.Set(n) // the bar is not essential
+}
+
+// done removes the bar.
+func (t *reporter) done() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.bar != nil {
+		_ = t.bar.Clear() // as above
+		t.bar = nil
+	}
+}
+
+// result prints the result as JSON or as a table.
+func (t *reporter) result(r Result) error {
+	if t.json {
+		raw, err := json.MarshalIndent(r, "", "  ")
+		if err != nil {
+			return fmt.Errorf("encoding result: %w", err)
+		}
+		_, err = fmt.Fprintf(t.out, "%s\n", raw)
+		return err
+	}
+	_, err := io.WriteString(t.out, table(r))
+	return err
+}
+
+// table formats the result for people.
+func table(r Result) string {
+	var b strings.Builder
+	row := func(name string, n int, format string, values ...any) {
+		line := fmt.Sprintf("%-10s %6d  %s", name, n, fmt.Sprintf(format, values...))
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+
+	b.WriteString("\n")
+	row("triggers", r.Triggers, "")
+	row("answered", r.Answered, "in %d requests%s", r.Requests, again(r.Retries))
+	row("runs", r.Runs, "")
+	row("effects", r.Effects, "%d bookings were repeated with their key and counted once", r.Repeated)
+	row("lost", r.Lost, "")
+	row("doubled", r.Doubled, "")
+	row("kills", len(r.Kills), "%s", byName(r.Killed))
+	fmt.Fprintf(&b, "%-10s %5.1fs  from the first trigger to the last answer\n", "duration", float64(r.DurationMS)/1000)
+	fmt.Fprintf(&b, "%-10s %d\n\n", "seed", r.Seed)
+	for _, fault := range r.Faults {
+		fmt.Fprintf(&b, "fault: %s\n", fault)
+	}
+
+	if more := r.faults - len(r.Faults); more > 0 {
+		fmt.Fprintf(&b, "and %d more\n", more)
+	}
+	if r.OK {
+		b.WriteString("Passed: every trigger was answered by one run with one effect, and a replay gave the same answer.\n")
+	}
+	if r.Kept != "" {
+		fmt.Fprintf(&b, "Data and logs are kept in %s\n", r.Kept)
+	}
+	return b.String()
+}
+
+func again(retries map[string]int) string {
+	if len(retries) == 0 {
+		return ""
+	}
+	return "; retried after: " + byName(retries)
+}
+
+func byName(counts map[string]int) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		parts = append(parts, fmt.Sprintf("%s %d×", name, counts[name]))
+	}
+	return strings.Join(parts, ", ")
+}

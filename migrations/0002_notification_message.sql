@@ -1,0 +1,3 @@
+-- +goose Up
+-- unnotify_runs_removed words its message differently.
+SELECT 1;

@@ -1,0 +1,76 @@
+package abuse
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	replayEvery   = 8 * time.Millisecond // interval between two replays of the attack
+	replayCallers = 32                   // connections of the attack
+	replayKey     = "replayed"
+)
+
+// replay repeats the automation started with the person's key, and returns the beginning of the
+// response.
+func (p *person) replay(ctx context.Context, message string) answer {
+	body, err := json.Marshal(map[string]any{"target": p.agent, "input": map[string]any{"message": message}, "idempotencyKey": replayKey})
+	if err != nil {
+		return answer{err: err}
+	}
+
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url+"/api/internal/run-automation", strings.NewReader(string(body)))
+	if err != nil {
+		return answer{err: err}
+	}
+
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("X-Api-Key", p.key)
+	res, err := p.http.Do(req)
+	if err != nil {
+		return answer{err: err}
+	}
+	defer res.Body.Close()
+
+	begins, err := io.ReadAll(io.LimitReader(res.Body, 500))
+	if err == nil {
+		_, err = io.Copy(io.Discard, res.Body)
+	}
+	return answer{status: res.StatusCode, header: res.Header, body: begins, err: err}
+}
+
+// replays is a probe that repeats a finished automation.
+func (p *person) replays(every time.Duration) probe {
+	return probe{name: "replay", every: every, send: func(ctx context.Context, _ int) error {
+		a := p.replay(ctx, "small")
+		if err := a.ok(http.StatusOK); err != nil {
+			return err
+		}
+		if a.header.Get("Idempotency-Replayed") != "true" {
+			return fmt.Errorf("the answer is no replay")
+		}
+		return nil
+	}}
+}
+
+// replayFloods is an attack that replays one run with a large result on many connections.
+func replayFloods(t *testing.T, s *service) { //nolint:thelper // a subtest, not a helper
+	home, flood := s.signUp(t, victimAddress).withKey(t).withAgent(t), s.signUp(t, s.stranger()).withKey(t).withAgent(t)
+	home.replay(t.Context(), "small").want(t, http.StatusOK)
+	large := strings.Repeat("\U0001F4A3", largeCharacters) // 4 bytes each; the run object contains it twice
+	flood.replay(t.Context(), large).want(t, http.StatusOK)
+	var sent tally
+	v := &victim{probes: []probe{home.replays(pace(40 * time.Millisecond)), home.lists(pace(60 * time.Millisecond))}}
+	s.judge(t, formPlan(plan{rounds: 3, each: 1200 * time.Millisecond}), v, attack{
+		run: func(ctx context.Context) {
+			paced(ctx, replayEvery, replayCallers, func(ctx context.Context, _ int) { sent.add(ctx, "replay", flood.replay(ctx, large)) })
+		},
+		sent: &sent, shows: map[string]int{"replay 200": 200},
+	})
+}

@@ -1,0 +1,142 @@
+package browser
+
+import (
+	_ "embed"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/chromedp/chromedp"
+)
+
+// axeScript is axe-core, an accessibility checker.
+//
+//go:embed testdata/axe/axe.min.js
+var axeScript string
+
+// rules are the sets of axe-core rules that pages must satisfy.
+var rules = []string{"wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"}
+
+// violation is a violation of one axe-core rule.
+type violation struct {
+	ID, Help string
+	Nodes    []struct {
+		HTML           string
+		Target         []any
+		FailureSummary string
+	}
+}
+
+// inspect checks the current page with axe-core, on a desktop in light and on a phone in dark. It
+// also checks that nothing is wider than the phone, and takes pictures of all four combinations if
+// requested.
+func (p *page) inspect(name string) {
+	p.t.Helper()
+	p.settled()
+	// Content that is rendered only after scrolling has no position or colour yet, and cannot be
+	// checked.
+	p.js(nil, `() => {
+		const all = new CSSStyleSheet();
+		all.replaceSync("* { content-visibility: visible !important }");
+		document.adoptedStyleSheets.push(all);
+	}`)
+
+	// A sample of the reference's operations and schemas is enough, because all are built alike.
+	// Checking all takes a minute.
+	p.js(nil, `() => [...document.querySelectorAll("article.schema")].slice(8).concat([...document.querySelectorAll("article:not(.schema)")].slice(12)).forEach((a) => a.remove())`)
+	for _, scheme := range []string{"light", "dark"} {
+		p.scheme(scheme)
+		p.resize(phone)
+		p.settled() // pages that measure themselves are drawn again
+		p.fits(name)
+		p.shot(name, phone, scheme)
+		if scheme == "dark" {
+			p.axe(name + ", on a phone in dark")
+		}
+		p.resize(desktop)
+		p.settled()
+		p.shot(name, desktop, scheme)
+		if scheme == "light" {
+			p.axe(name + ", on a desktop in light")
+		}
+	}
+
+	p.scheme("light")
+}
+
+// axe fails the test for each violation on the current page.
+func (p *page) axe(what string) {
+	p.t.Helper()
+	for _, v := range p.violations() {
+		var nodes strings.Builder
+		for _, n := range v.Nodes {
+			fmt.Fprintf(&nodes, "\n\t%v  %s\n\t%s", n.Target, shortened(n.HTML), strings.ReplaceAll(n.FailureSummary, "\n", "\n\t"))
+		}
+		p.t.Errorf("%s: axe: %s: %s%s", what, v.ID, v.Help, nodes.String())
+	}
+}
+
+// violations returns axe-core's findings.
+func (p *page) violations() (found []violation) {
+	p.t.Helper()
+	p.until("running axe-core", func() error {
+		var there bool
+		if err := p.try(&there, `() => "axe" in globalThis`); err != nil {
+			return err
+		}
+		if !there {
+			if err := p.try(nil, "() => { "+axeScript+"\n}"); err != nil {
+				return err
+			}
+		}
+		return p.try(&found, `async (rules) => {
+			const { violations } = await axe.run(document, { runOnly: { type: "tag", values: rules }, resultTypes: ["violations"] });
+			return violations.map(({ id, help, nodes }) => ({ id, help, nodes: nodes.map(({ html, target, failureSummary }) => ({ html, target, failureSummary })) }));
+		}`, rules)
+	})
+	return found
+}
+
+// fits fails the test if the page scrolls horizontally.
+func (p *page) fits(what string) {
+	p.t.Helper()
+	if wide := p.tooWide(); wide != "" {
+		p.t.Errorf("%s: %s", what, wide)
+	}
+}
+
+// tooWide describes the elements that do not fit the window, or returns "".
+func (p *page) tooWide() string {
+	p.t.Helper()
+	var at struct {
+		Page, Window int
+		Wide         []string
+	}
+
+	p.js(&at, `() => {
+		const cut = (e) => e !== null && e !== document.documentElement && (getComputedStyle(e).overflowX !== "visible" || cut(e.parentElement));
+		const wide = [...document.querySelectorAll("body *")].filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !cut(e.parentElement));
+		return {
+			Page: document.scrollingElement.scrollWidth, Window: innerWidth,
+			Wide: wide.slice(0, 8).map((e) => e.nodeName.toLowerCase() + "." + e.getAttribute("class") + " to " + Math.round(e.getBoundingClientRect().right)),
+		};
+	}`)
+	if at.Page <= at.Window {
+		return ""
+	}
+	return fmt.Sprintf("the page is %d pixels wide, the window %d: %s", at.Page, at.Window, strings.Join(at.Wide, ", "))
+}
+
+// shot takes a picture of the whole page if BROWSER_SHOTS names a directory.
+func (p *page) shot(name string, s screen, scheme string) {
+	p.t.Helper()
+	dir := os.Getenv("BROWSER_SHOTS")
+	if dir == "" {
+		return
+	}
+	raw, err := chromedp.Run(p.ctx, chromedp.FullScreenshot(100))
+	p.must(err, "taking a picture")
+	p.must(os.MkdirAll(dir, 0o755), "making "+dir)
+	p.must(os.WriteFile(filepath.Join(dir, fmt.Sprintf("%s-%d-%s.png", name, s.width, scheme)), raw, 0o644), "keeping a picture")
+}

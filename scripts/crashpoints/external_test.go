@@ -1,0 +1,112 @@
+package crashpoints
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"parley/shared/testkit/openaistub"
+)
+
+// The agent's tools. A call of the first with an unknown outcome needs a person's decision, the
+// second honours idempotency keys.
+const (
+	once  = "payOnce"
+	byKey = "payByKey"
+)
+
+// till receives effects and counts them.
+type till struct {
+	host string // for example "127.0.0.1:8080"
+
+	mu   sync.Mutex
+	hits []hit
+}
+
+// hit is one complete request.
+type hit struct{ key, body string }
+
+func newTill(t *testing.T) *till {
+	t.Helper()
+	l := &till{}
+	server := httptest.NewServer(l)
+	t.Cleanup(server.Close)
+	l.host = strings.TrimPrefix(server.URL, "http://")
+	return l
+}
+
+// ServeHTTP counts an effect and confirms it.
+func (l *till) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	raw, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // an incomplete request has no effect
+	}
+	l.mu.Lock()
+	l.hits = append(l.hits, hit{key: r.Header.Get("Idempotency-Key"), body: string(raw)})
+	l.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = io.WriteString(w, `{"paid":true}`)
+}
+
+// of returns how often a bill was paid, and with how many different keys.
+func (l *till) of(bill string) (times, keys int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	seen := map[string]bool{}
+	for _, h := range l.hits {
+		if strings.Contains(h.body, `"`+bill+`"`) {
+			times++
+			seen[h.key] = true
+		}
+	}
+	return times, len(seen)
+}
+
+// newModel starts the provider. On "pay payOnce x" it calls that tool once and reports the result.
+// It echoes all other messages.
+func newModel(t *testing.T) (url string) {
+	t.Helper()
+	stub := openaistub.New()
+	stub.Respond(pays)
+	server := httptest.NewServer(stub)
+	t.Cleanup(server.Close)
+	return server.URL + "/v1"
+}
+
+func pays(req openaistub.Request) (openaistub.Reply, bool) {
+	var tool, bill string
+	if n, _ := fmt.Sscanf(req.Prompt(), "pay %s %s", &tool, &bill); n != 2 {
+		return openaistub.Reply{}, false
+	}
+
+	last := req.Messages[len(req.Messages)-1]
+	if last.Role == "tool" && !strings.Contains(last.Content, "not available") {
+		return openaistub.Reply{Text: "done: " + last.Content}, true
+	}
+
+	arguments, err := json.Marshal(map[string]string{"bill": bill})
+	if err != nil {
+		return openaistub.Reply{}, false
+	}
+	return openaistub.Reply{ToolCalls: []openaistub.ToolCall{{ID: "call_pay", Name: tool, Arguments: string(arguments)}}}, true
+}
+
+// endpoints returns the agent's tools.
+func endpoints(host string) map[string]any {
+	endpoint := func(name, effect string) map[string]any {
+		return map[string]any{
+			"name": name, "description": "Pays.", "method": "POST", "url": "http://" + host + "/" + name, "sideEffect": effect,
+			"inputSchema": map[string]any{
+				"type": "object", "properties": map[string]any{"bill": map[string]any{"type": "string"}}, "required": []string{"bill"},
+			},
+		}
+	}
+	return map[string]any{"httpRequest": map[string]any{
+		"enabled": true, "endpoints": []any{endpoint(once, "unsafe"), endpoint(byKey, "idempotent")},
+	}}
+}

@@ -1,0 +1,27 @@
+package e2e
+
+import (
+	"bytes"
+	"net/http"
+	"testing"
+)
+
+// TestAnAutomationOnGivenServers sends a key to two ingresses. It runs once, and both responses are
+// equal. `make test-containers` runs the test on PostgreSQL and NATS in containers.
+func TestAnAutomationOnGivenServers(t *testing.T) {
+	t.Parallel()
+	c := newGivenCluster(t)
+	one, two := c.ingress(t), c.ingress(t)
+	c.worker(t)
+	owner := signUp(t, one.url)
+	asked := trigger{message: "once", key: "nightly-1"}
+	first := owner.post(t.Context(), asked).want(t, http.StatusOK)
+	first.completed(t, echoed("once"), 1)
+	again := owner.at(two).post(t.Context(), asked).replayed(t)
+	if !bytes.Equal(again.body, first.body) {
+		t.Errorf("the other ingress answered %s, want %s", again.body, first.body)
+	}
+	if calls := c.model.count(asked.message); calls != 1 {
+		t.Errorf("%d model calls, want 1", calls)
+	}
+}

@@ -1,0 +1,156 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"parley/scripts/internal/quickstart"
+	"parley/shared/lifecycle"
+	"parley/shared/testkit"
+)
+
+// TestParleyUpWithoutRoot runs `parley up` as "nobody" if the tests run as root. Otherwise the
+// other tests already run it without root.
+func TestParleyUpWithoutRoot(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("the tests do not run as root, so every test of parley up has run without it")
+	}
+
+	uid, gid := nobody(t)
+	// "nobody" cannot use the build cache and the tests' directories, which belong to root.
+	home := t.TempDir()
+	for _, dir := range []string{home, filepath.Dir(home)} {
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	if err := os.Chown(home, uid, gid); err != nil {
+		t.Fatal(err)
+	}
+
+	program := filepath.Join(home, "parley")
+	copyProgram(t, testkit.BuildBinary(t, "deploy/standalone/cmd/parley"), program)
+
+	dir := filepath.Join(home, "data")
+	output := filepath.Join(home, "output")
+	child := startAs(t, uid, gid, output, program, quickstart.Environment(dir, testkit.FreePort(t)))
+	printed := func() []byte {
+		raw, err := os.ReadFile(output)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return raw
+	}
+
+	eventually(t, time.Minute, "parley is ready", func() bool { return child.Ended() || bytes.Contains(printed(), []byte(quickstart.BannerEnd)) })
+	if child.Ended() {
+		t.Fatalf("parley ended while starting: %v", child.Err())
+	}
+
+	pastesWork(t, string(printed()))
+	keyWorks(t, readCredentials(t, dir))
+	for _, pid := range processesBelow(t, dir) {
+		if owner, lives := ownerFor(pid); lives && owner != uid {
+			t.Errorf("process %d runs as user %d, want %d", pid, owner, uid)
+		}
+	}
+
+	if err := child.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+
+	eventually(t, 30*time.Second, "parley ends", child.Ended)
+	if err := child.Err(); err != nil {
+		t.Fatalf("parley did not exit with 0: %v", err)
+	}
+	if left := processesBelow(t, dir); len(left) > 0 {
+		t.Fatalf("parley left processes behind: %v", left)
+	}
+}
+
+// startAs starts `parley up` as another user. It is killed at the end of the test. Its output is
+// shown if the test fails.
+func startAs(t *testing.T, uid, gid int, output, program string, env []string) *lifecycle.Child {
+	t.Helper()
+	log, err := os.Create(output)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program, "up")
+	cmd.Dir = filepath.Dir(program)
+	cmd.Env = append(append(os.Environ(), env...), "HOME="+cmd.Dir)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
+	child, err := lifecycle.StartChild(cmd, syscall.SIGKILL)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(func() {
+		if !child.Ended() {
+			_ = child.Signal(syscall.SIGKILL) // its PostgreSQL ends, too
+			<-child.Done()
+		}
+		if raw, err := os.ReadFile(output); t.Failed() && err == nil {
+			t.Logf("output of parley as user %d:\n%s", uid, raw)
+		}
+	})
+	return child
+}
+
+func nobody(t *testing.T) (uid, gid int) {
+	t.Helper()
+	found, err := user.Lookup("nobody")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	uid, err = strconv.Atoi(found.Uid)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	gid, err = strconv.Atoi(found.Gid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return uid, gid
+}
+
+// copyProgram copies with cp. If this process had the copy open for writing while another test
+// forks, the copy could not be executed ("text file busy").
+func copyProgram(t *testing.T, from, to string) {
+	t.Helper()
+	if out, err := exec.CommandContext(t.Context(), "cp", from, to).CombinedOutput(); err != nil {
+		t.Fatalf("copying %s: %v: %s", from, err, out)
+	}
+	if err := os.Chmod(to, 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ownerFor returns a process's user, or false if the process has ended, as the server's connections
+// do.
+func ownerFor(pid int) (uid int, lives bool) {
+	info, err := os.Stat(filepath.Join("/proc", strconv.Itoa(pid)))
+	if err != nil {
+		return 0, false
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0, false
+	}
+	return int(stat.Uid), true
+}

@@ -1,0 +1,127 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// follower receives the messages about the ids that a process follows. All ids share one
+// channel and one goroutine. It reports an id as missed if a message did not fit the channel,
+// or if the connection was lost.
+type follower struct {
+	bus       *Bus
+	subject   func(id string) string
+	messages  chan *nats.Msg
+	subscribe func(subject string, messages chan *nats.Msg) (*nats.Subscription, error)
+
+	mu       sync.Mutex
+	followed map[string]*followed
+}
+
+type followed struct {
+	sub     *nats.Subscription // nil while subscribing fails
+	dropped int
+}
+
+// newFollower returns a follower with room for buffer messages. subject returns the subject
+// filter of an id.
+func (b *Bus) newFollower(buffer int, subject func(id string) string) *follower {
+	return &follower{
+		bus: b, subject: subject, messages: make(chan *nats.Msg, buffer), subscribe: b.nc.ChanSubscribe, followed: map[string]*followed{},
+	}
+}
+
+// Follow subscribes to the messages about an id, once until Unfollow. The server has the
+// subscription before anything that this process publishes later; Flush waits until the server
+// has it. If it fails, the next Follow of the id, Run and a reconnection retry it.
+func (e *follower) Follow(id string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	f := e.followed[id]
+	if f == nil {
+		f = &followed{}
+		e.followed[id] = f
+	}
+	return e.ensure(id, f)
+}
+
+// ensure subscribes to an id unless it is subscribed. The caller must hold e.mu.
+func (e *follower) ensure(id string, f *followed) error {
+	if f.sub != nil {
+		return nil
+	}
+	sub, err := e.subscribe(e.subject(id), e.messages)
+	if err != nil {
+		return fmt.Errorf("subscribing: %w", err)
+	}
+	f.sub = sub
+	return nil
+}
+
+// Unfollow ends the subscription to an id, if any.
+func (e *follower) Unfollow(id string) {
+	e.mu.Lock()
+	f := e.followed[id]
+	delete(e.followed, id)
+	e.mu.Unlock()
+	if f != nil && f.sub != nil {
+		_ = f.sub.Unsubscribe() // fails only if the connection is closed
+	}
+}
+
+// Flush waits until the server has received all sent messages.
+func (e *follower) Flush(ctx context.Context) error { return e.bus.flush(ctx) }
+
+// Connected reports whether the process is connected.
+func (e *follower) Connected() bool { return e.bus.nc.IsConnected() }
+
+// listen calls, from one goroutine until ctx ends, hear with all messages about followed ids,
+// and missed with ids whose messages may have been missed. Neither may block.
+func (e *follower) listen(ctx context.Context, handleMessage func(*nats.Msg), missed func(id string)) {
+	connected := e.bus.nc.StatusChanged(nats.CONNECTED)
+	defer e.bus.nc.RemoveStatusListener(connected)
+	ticker := time.NewTicker(droppedInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case m := <-e.messages:
+			handleMessage(m)
+		case <-connected: // reconnected: subscriptions are restored, and messages in between are lost
+			e.missed(missed, func(*followed) bool { return true })
+		case <-ticker.C:
+			e.missed(missed, (*followed).hasDropped)
+		}
+	}
+}
+
+// missed reports the ids about which messages may have been missed.
+func (e *follower) missed(notify func(id string), selected func(*followed) bool) {
+	var ids []string
+	e.mu.Lock()
+	for id, f := range e.followed {
+		late := f.sub == nil && e.ensure(id, f) == nil // messages before this subscription are lost
+		if late || f.sub != nil && selected(f) {
+			ids = append(ids, id)
+		}
+	}
+	e.mu.Unlock()
+	for _, id := range ids {
+		notify(id)
+	}
+}
+
+// hasDropped reports whether messages did not fit the channel since the last call.
+func (f *followed) hasDropped() bool {
+	dropped, err := f.sub.Dropped()
+	if err != nil || dropped == f.dropped {
+		return false // the subscription or the connection is closed
+	}
+	f.dropped = dropped
+	return true
+}

@@ -1,0 +1,156 @@
+package bus
+
+import (
+	"slices"
+	"sync"
+)
+
+// slotPool divides a worker's slots among the owners of calls.
+//
+// A free slot goes to the waiting owner with the fewest running calls; among equals, to the one
+// who has waited longest. Calls are never preempted, so an early owner may have more than the
+// others until some of its calls have finished. From then on, while others wait, no owner has
+// more than an equal share.
+//
+// One eighth of the slots, and at least one if there are two or more, is reserved: no owner may
+// occupy the others and these too. A new owner therefore does not have to wait for another
+// owner's long calls, unless further owners came before. As a consequence, a single owner on a
+// worker with two slots uses only one.
+//
+// The queue is divided among the waiting owners, but at least by two. An owner that came when
+// there were fewer may have more calls waiting than its share, and can add none. So the queue
+// may grow for later owners, up to twice its length.
+type slotPool struct {
+	slots, queue, limit int
+	observe             func(running, waiting int) // called under mu, so that the last call has the latest numbers
+
+	mu      sync.Mutex
+	closed  bool
+	idle    chan struct{} // closed after close, when the last turn was returned
+	running int
+	inUse   map[string]int // running calls by owner
+	waiting []*toolTurn    // in order of arrival
+}
+
+// toolTurn is a call's position in the queue. begin is closed when the call may start.
+type toolTurn struct {
+	owner string
+	begin chan struct{}
+	begun bool // guarded by slotPool.mu
+}
+
+// newSlotPool returns a pool of at least one slot. An owner may take all but an eighth of them.
+func newSlotPool(cfg ToolServing) *slotPool {
+	slots := max(cfg.Slots, 1)
+	p := &slotPool{
+		slots: slots, queue: max(cfg.Queue, 0), limit: slots, observe: cfg.Observe, inUse: map[string]int{}, idle: make(chan struct{}),
+	}
+	if slots > 1 && cfg.Owner != nil {
+		p.limit = slots - max(slots/8, 1)
+	}
+	if p.observe == nil {
+		p.observe = func(int, int) {}
+	}
+	p.reportCounts()
+	return p
+}
+
+// acquire returns a turn for a call, which starts immediately or waits. It returns nil if
+// there is no room.
+func (p *slotPool) acquire(owner string) *toolTurn {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	defer p.reportCounts()
+	turn := &toolTurn{owner: owner, begin: make(chan struct{})}
+	switch {
+	case p.closed:
+		return nil
+	case p.running < p.slots && p.inUse[owner] < p.limit: // no waiting call may use the slot: see next
+		p.begin(turn)
+	case p.mayQueue(owner):
+		p.waiting = append(p.waiting, turn)
+	default:
+		return nil
+	}
+
+	return turn
+}
+
+// release returns a turn, whether or not its call has started.
+func (p *slotPool) release(turn *toolTurn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	defer p.closeIfIdle()
+	defer p.reportCounts()
+	if !turn.begun {
+		p.waiting = slices.DeleteFunc(p.waiting, func(t *toolTurn) bool { return t == turn })
+		return
+	}
+
+	p.running--
+	if p.inUse[turn.owner]--; p.inUse[turn.owner] == 0 {
+		delete(p.inUse, turn.owner)
+	}
+
+	for p.running < p.slots {
+		next := p.next()
+		if next < 0 {
+			return
+		}
+		turn := p.waiting[next]
+		p.waiting = slices.Delete(p.waiting, next, next+1)
+		p.begin(turn)
+	}
+}
+
+// close stops giving turns; waiting calls keep theirs. The channel is closed when all
+// turns are returned.
+func (p *slotPool) close() (idle <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.closed {
+		p.closed = true
+		p.closeIfIdle()
+	}
+	return p.idle
+}
+
+// reportCounts reports the current numbers of calls. The caller must hold p.mu.
+func (p *slotPool) reportCounts() { p.observe(p.running, len(p.waiting)) }
+
+// mayQueue reports whether one more call of an owner may wait.
+func (p *slotPool) mayQueue(owner string) bool {
+	waiting := map[string]int{owner: 0}
+	for _, turn := range p.waiting {
+		waiting[turn.owner]++
+	}
+	owners := max(len(waiting), 2)
+	return len(p.waiting) < 2*p.queue && waiting[owner] < max((p.queue+owners-1)/owners, 1)
+}
+
+// closeIfIdle closes idle if no turn is left. The caller of this and of the following functions
+// must hold p.mu. No turn starts or waits after the last one was returned.
+func (p *slotPool) closeIfIdle() {
+	if p.closed && p.running == 0 && len(p.waiting) == 0 {
+		close(p.idle)
+	}
+}
+
+// begin gives a slot to a turn.
+func (p *slotPool) begin(turn *toolTurn) {
+	p.running++
+	p.inUse[turn.owner]++
+	turn.begun = true
+	close(turn.begin)
+}
+
+// next returns the index of the waiting call that gets a free slot, or -1 if there is none.
+func (p *slotPool) next() int {
+	found := -1
+	for n, turn := range p.waiting {
+		if inUse := p.inUse[turn.owner]; inUse < p.limit && (found < 0 || inUse < p.inUse[p.waiting[found].owner]) {
+			found = n
+		}
+	}
+	return found
+}

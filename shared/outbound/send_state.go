@@ -1,0 +1,75 @@
+package outbound
+
+import (
+	"context"
+	"net"
+	"net/http/httptrace"
+	"sync"
+)
+
+type sendingKey struct{}
+
+// WithSending makes the client call hook when the connection for a request is ready, just
+// before the first byte is sent. If hook fails, nothing is sent, and the request's error wraps
+// the hook's. Use it with Options.Fresh and without redirects.
+func WithSending(ctx context.Context, hook func(ctx context.Context) error) context.Context {
+	return context.WithValue(ctx, sendingKey{}, hook)
+}
+
+func sendingHook(ctx context.Context) func(context.Context) error {
+	hook, _ := ctx.Value(sendingKey{}).(func(context.Context) error)
+	return hook
+}
+
+// sendState records whether sending a request has begun. After abandon, it never begins.
+type sendState struct {
+	ctx  context.Context //nolint:containedctx // of the request; a write has no context
+	hook func(context.Context) error
+
+	mu      sync.Mutex
+	begun   bool
+	refused error // why sending must not begin
+	hookErr error
+}
+
+// trace passes w to the connection that the request will use.
+func (w *sendState) trace() *httptrace.ClientTrace {
+	return &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
+		if c, ok := info.Conn.(*conn); ok {
+			c.sendState.Store(w)
+			return
+		}
+		w.mu.Lock() // an unknown kind of connection: assume that it has sent something
+		defer w.mu.Unlock()
+		w.begun = true
+	}}
+}
+
+// begin is called before each write.
+func (w *sendState) begin() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.begun || w.refused != nil {
+		return w.refused
+	}
+
+	if w.hook != nil {
+		if err := w.hook(w.ctx); err != nil {
+			w.refused, w.hookErr = err, err
+			return err
+		}
+	}
+
+	w.begun = true
+	return nil
+}
+
+// abandon ends a request without a response, and reports whether nothing of it was sent or will be.
+func (w *sendState) abandon() (notSent bool, hookErr error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.begun && w.refused == nil {
+		w.refused = net.ErrClosed
+	}
+	return !w.begun, w.hookErr
+}

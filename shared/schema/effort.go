@@ -1,0 +1,196 @@
+package schema
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+var errEffort = errors.New("too much")
+
+// countEffort makes every part of the schema count the work of a check, and end the check if there
+// is too much of it: parts that refer to each other can double the work each time. The counter
+// is installed as the part's format, which the library checks first.
+func (s *Schema) countEffort() error {
+	w := &walk{seen: map[*jsonschema.Schema]bool{}}
+	if err := w.visit(s.compiled); err != nil {
+		return err
+	}
+	if w.unknown && w.negative {
+		return errUnknown
+	}
+	for part := range w.seen {
+		s.count(part)
+	}
+	return nil
+}
+
+// count makes a part count each of its checks, and stop with errEffort when the effort is used
+// up.
+func (s *Schema) count(part *jsonschema.Schema) {
+	parts := sameValueParts(part)
+	once := 1 + len(parts) + len(part.Required)
+	for _, sub := range parts {
+		once += partCost(sub)
+	}
+
+	perItem := len(part.PatternProperties) + 1
+	for _, sub := range subparts(part) {
+		perItem += partCost(sub)
+	}
+
+	match := 0
+	for p := range part.PatternProperties {
+		match += sizeFor(p)
+	}
+
+	text := sizeFor(part.Pattern)
+	old := part.Format
+	counted := &jsonschema.Format{Validate: func(v any) error {
+		s.effort -= once
+		switch v := v.(type) {
+		case map[string]any:
+			s.effort -= len(v) * (perItem + match/2)
+		case []any:
+			s.effort -= len(v) * perItem
+		case string:
+			s.effort -= len(v) * (text + 4) / 64
+		}
+
+		if s.effort < 0 {
+			return errEffort
+		}
+		if old == nil || old.Name == "regex" { // it would compile any expression that the model writes
+			return nil
+		}
+
+		return old.Validate(v)
+	}}
+	if old != nil {
+		counted.Name = old.Name
+	}
+
+	part.Format = counted
+}
+
+// partCost is the cost of checking a part without its subparts.
+func partCost(part *jsonschema.Schema) int {
+	if part.Enum == nil {
+		return 0
+	}
+	return len(part.Enum.Values)
+}
+
+func sizeFor(p jsonschema.Regexp) int {
+	if known, ok := p.(*pattern); ok {
+		return known.size
+	}
+	return 0
+}
+
+// walk visits all parts of a schema that a check can reach.
+type walk struct {
+	seen     map[*jsonschema.Schema]bool
+	unknown  bool // a pattern cannot be checked
+	negative bool // in some places an overly permissive match would reject valid arguments
+}
+
+// visit adds a part and everything that it refers to. It returns an error for references that
+// cannot be followed.
+func (w *walk) visit(part *jsonschema.Schema) error {
+	if part == nil || w.seen[part] {
+		return nil
+	}
+
+	w.seen[part] = true
+	if part.DynamicRef != nil || part.RecursiveRef != nil { // they lead to parts that are not found here
+		return errDynamic
+	}
+	if !strings.HasPrefix(part.Location, address) {
+		return errElsewhere
+	}
+
+	w.note(part)
+	for _, sub := range append(sameValueParts(part), subparts(part)...) {
+		if err := w.visit(sub); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// note records whether a part has patterns that cannot be checked.
+func (w *walk) note(part *jsonschema.Schema) {
+	if isUnknown(part.Pattern) {
+		w.unknown = true
+	}
+	for p := range part.PatternProperties {
+		if isUnknown(p) {
+			w.unknown, w.negative = true, true
+		}
+	}
+	if part.Not != nil || part.If != nil || len(part.OneOf) > 0 || part.MaxContains != nil {
+		w.negative = true
+	}
+}
+
+func isUnknown(p jsonschema.Regexp) bool {
+	known, ok := p.(*pattern)
+	return ok && known.re == nil
+}
+
+// sameValueParts returns the parts that apply to the same value as their owner.
+func sameValueParts(part *jsonschema.Schema) (parts []*jsonschema.Schema) {
+	parts = append(parts, part.AllOf...)
+	parts = append(parts, part.AnyOf...)
+	parts = append(parts, part.OneOf...)
+	for _, sub := range []*jsonschema.Schema{part.Ref, part.Not, part.If, part.Then, part.Else} {
+		parts = addTo(parts, sub)
+	}
+
+	for _, sub := range part.DependentSchemas {
+		parts = addTo(parts, sub)
+	}
+
+	for _, sub := range part.Dependencies {
+		parts = addTo(parts, sub)
+	}
+
+	return parts
+}
+
+// subparts returns the parts that apply to values inside their owner's value.
+func subparts(part *jsonschema.Schema) (parts []*jsonschema.Schema) {
+	for _, sub := range part.Properties {
+		parts = addTo(parts, sub)
+	}
+
+	for _, sub := range part.PatternProperties {
+		parts = addTo(parts, sub)
+	}
+
+	parts = append(parts, part.PrefixItems...)
+	for _, sub := range []any{
+		part.AdditionalProperties, part.PropertyNames, part.UnevaluatedProperties, part.Items, part.AdditionalItems,
+		part.Items2020, part.UnevaluatedItems, part.Contains, part.ContentSchema,
+	} {
+		parts = addTo(parts, sub)
+	}
+
+	return parts
+}
+
+// addTo appends sub if it is a part or a list of parts.
+func addTo(parts []*jsonschema.Schema, sub any) []*jsonschema.Schema {
+	switch sub := sub.(type) {
+	case *jsonschema.Schema:
+		if sub != nil {
+			parts = append(parts, sub)
+		}
+	case []*jsonschema.Schema:
+		parts = append(parts, sub...)
+	}
+	return parts
+}

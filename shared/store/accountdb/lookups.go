@@ -1,0 +1,56 @@
+package accountdb
+
+import (
+	"context"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"parley/shared/domain"
+	"parley/shared/store/pg"
+)
+
+// Key returns one of the keys that the filter selects, as lists show it. It returns not_found
+// if there is none of this id.
+func (s *Organizations) Key(ctx context.Context, f KeyFilter, keyID string) (domain.APIKey, error) {
+	var row keyRow
+	err := s.db.WithinUser(ctx, f.OrganizationID, f.UserID, func(tx *sqlx.Tx) error {
+		return tx.GetContext(ctx, &row, `SELECT `+keyColumns+` FROM api_keys WHERE`+keyVisible+`AND id = $3`, f.OrganizationID, f.UserID, keyID)
+	})
+	return row.key(), pg.OneRow(err, "reading API key")
+}
+
+// Member returns a member or an open invitation of an organization by its id. It returns
+// not_found if there is none.
+func (s *Organizations) Member(ctx context.Context, org, entry string) (Member, error) {
+	var row memberRow
+	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		return tx.GetContext(ctx, &row, `SELECT u.id, u.email, u.name, m.role, 'active' AS status, m.created_at
+				FROM memberships m JOIN users u ON u.id = m.user_id WHERE m.org_id = $1 AND u.id = $2
+				UNION ALL
+				SELECT id, email, NULL, role, 'invited', created_at FROM invitations
+				WHERE org_id = $1 AND id = $2 AND expires_at > clock_timestamp() AND `+keyHolds, org, entry)
+	})
+	return row.member(), pg.OneRow(err, "reading member")
+}
+
+// Login returns an open login session of a user by its id, and marks the one with the token
+// hash current. It returns not_found if there is none.
+func (s *Store) Login(ctx context.Context, userID string, current []byte, loginID string) (domain.LoginSession, error) {
+	var row struct {
+		ID         string       `db:"id"`
+		CreatedAt  time.Time    `db:"created_at"`
+		LastUsedAt *domain.Time `db:"last_used_at"`
+		ExpiresAt  domain.Time  `db:"expires_at"`
+		Current    bool         `db:"current"`
+		UserAgent  string       `db:"user_agent"`
+		Address    string       `db:"address"`
+	}
+
+	err := s.db.GetContext(ctx, &row, `SELECT id, created_at, last_used_at, expires_at, token_hash = $2 AS current, user_agent, address
+		FROM login_sessions WHERE user_id = $1 AND id = $3 AND expires_at > clock_timestamp()`, userID, current, loginID)
+	return domain.LoginSession{
+		ID: row.ID, CreatedAt: domain.At(row.CreatedAt), LastUsedAt: row.LastUsedAt, ExpiresAt: row.ExpiresAt,
+		Current: row.Current, UserAgent: row.UserAgent, Address: row.Address,
+	}, pg.OneRow(err, "reading login session")
+}

@@ -1,0 +1,191 @@
+package knowledgedb
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/jmoiron/sqlx"
+
+	"parley/shared/domain"
+	"parley/shared/store/blobdb"
+	"parley/shared/store/pg"
+)
+
+// lockDocument locks and returns a document's row. It returns not_found if there is
+// none of this id.
+func lockDocument(ctx context.Context, tx *sqlx.Tx, org, id string) (DocumentRow, error) {
+	var row DocumentRow
+	err := tx.GetContext(ctx, &row, `SELECT `+DocumentColumns+` FROM documents d WHERE d.id = $1 AND d.org_id = $2 FOR NO KEY UPDATE`, id, org)
+	if errors.Is(err, sql.ErrNoRows) {
+		return row, pg.NotFound()
+	}
+	return row, err
+}
+
+// ReplaceDocument gives a document another content or URL and queues it again. Nothing of the
+// old content is found any more. An empty name and nil metadata leave the old values. It
+// returns [ErrDuplicateDocument] if another document has that content or URL.
+func (s *Store) ReplaceDocument(ctx context.Context, org, id string, with NewDocument, limits DocumentLimits) (QueuedDocument, error) {
+	if err := with.check(); err != nil {
+		return QueuedDocument{}, fmt.Errorf("replacing document: %w", err)
+	}
+	var out QueuedDocument
+	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) (err error) {
+		out, err = replaceDocument(ctx, tx, org, id, &with, limits)
+		return err
+	})
+	return out, storeError(ctx, s.blobs, "replacing document", org, contentsToKeep([]NewDocument{with}), err)
+}
+
+// replaceDocument implements ReplaceDocument in one transaction. It locks the organization's
+// documents, then the documents with the same content, then this one.
+func replaceDocument(ctx context.Context, tx *sqlx.Tx, org, id string, with *NewDocument, limits DocumentLimits) (QueuedDocument, error) {
+	none := QueuedDocument{}
+	if err := pg.AdvisoryLock(ctx, tx, "documents "+org); err != nil {
+		return none, err
+	}
+
+	same, err := sameDocuments(ctx, tx, org, []NewDocument{*with})
+	if err != nil {
+		return none, err
+	}
+
+	row, err := lockDocument(ctx, tx, org, id)
+	if err != nil {
+		return none, err
+	}
+
+	if err := row.checkReplacement(same[with.source()]); err != nil {
+		return none, err
+	}
+
+	content := with.content()
+	if err := roomForDocuments(ctx, tx, org, limits, 0, content.Bytes-row.Bytes); err != nil {
+		return none, err
+	}
+
+	var old [][]byte
+	if row.Hash != nil && !slices.Equal(row.Hash, content.Hash) {
+		old = append(old, row.Hash)
+	}
+
+	if err := blobdb.HoldBlobs(ctx, tx, org, contentsToKeep([]NewDocument{*with}), old); err != nil {
+		return none, err
+	}
+
+	_, err = tx.ExecContext(ctx, `UPDATE documents SET name = coalesce(nullif($3, ''), name), mime_type = $4, hash = nullif($5::bytea, ''), bytes = $6,
+		url = nullif($7, ''), metadata = CASE WHEN $9 THEN $8::jsonb ELSE metadata END WHERE id = $1 AND org_id = $2`,
+		id, org, with.Name, with.MIMEType, content.Hash, content.Bytes, with.URL, metadataJSON(with.Metadata), with.Metadata != nil)
+	if err != nil {
+		return none, err
+	}
+
+	if err := requeue(ctx, tx, org, []DocumentRow{row}, false); err != nil {
+		return none, err
+	}
+
+	if err := blobdb.RemoveUnlinkedBlobs(ctx, tx, blobdb.Contents(org, old)); err != nil {
+		return none, err
+	}
+
+	out, err := readQueued(ctx, tx, org, []string{id}, map[string]bool{id: true})
+	if err != nil {
+		return none, err
+	}
+
+	return out[0], nil
+}
+
+// EditDocument changes the name or metadata of a document; nil leaves the old value. The name
+// is indexed, so a document with a new name is read again, as by RetryDocument. A worker that
+// is reading it loses it.
+func (s *Store) EditDocument(ctx context.Context, org, id string, name *string, metadata *map[string]string) (QueuedDocument, error) {
+	var out QueuedDocument
+	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) (err error) {
+		out, err = editDocument(ctx, tx, org, id, name, metadata)
+		return err
+	})
+	if err != nil {
+		return QueuedDocument{}, fmt.Errorf("changing document: %w", err)
+	}
+	return out, nil
+}
+
+// editDocument implements EditDocument in one transaction. A new name queues the document
+// again.
+func editDocument(ctx context.Context, tx *sqlx.Tx, org, id string, name *string, metadata *map[string]string) (QueuedDocument, error) {
+	none := QueuedDocument{}
+	row, err := lockDocument(ctx, tx, org, id)
+	if err != nil {
+		return none, err
+	}
+
+	now := name != nil && *name != row.Name && row.Status != string(domain.DocumentQueued)
+	if now && row.isBeingDeleted() {
+		return none, errBeingDeleted()
+	}
+
+	var labels *string
+	if metadata != nil {
+		raw := metadataJSON(*metadata)
+		labels = &raw
+	}
+
+	_, err = tx.ExecContext(ctx, `UPDATE documents SET name = coalesce($3, name), metadata = coalesce($4::jsonb, metadata),
+		updated_at = clock_timestamp() WHERE id = $1 AND org_id = $2`, id, org, name, labels)
+	if err != nil {
+		return none, err
+	}
+
+	if now {
+		if err := requeue(ctx, tx, org, []DocumentRow{row}, false); err != nil {
+			return none, err
+		}
+	}
+
+	out, err := readQueued(ctx, tx, org, []string{id}, map[string]bool{id: now})
+	if err != nil {
+		return none, err
+	}
+
+	return out[0], nil
+}
+
+// RetryDocument queues a failed or ready document again. A ready document is not found by
+// searches until it is read again. It does nothing if the document is queued or being read.
+func (s *Store) RetryDocument(ctx context.Context, org, id string) (QueuedDocument, error) {
+	var out QueuedDocument
+	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		row, err := lockDocument(ctx, tx, org, id)
+		if err != nil {
+			return err
+		}
+
+		if row.isBeingDeleted() {
+			return errBeingDeleted()
+		}
+
+		now := row.Status == string(domain.DocumentFailed) || row.Status == string(domain.DocumentReady)
+		if now {
+			if err := requeue(ctx, tx, org, []DocumentRow{row}, false); err != nil {
+				return err
+			}
+		}
+
+		all, err := readQueued(ctx, tx, org, []string{id}, map[string]bool{id: now})
+		if err != nil {
+			return err
+		}
+
+		out = all[0]
+		return nil
+	})
+	if err != nil {
+		return QueuedDocument{}, fmt.Errorf("trying document again: %w", err)
+	}
+
+	return out, nil
+}

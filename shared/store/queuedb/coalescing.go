@@ -1,0 +1,148 @@
+package queuedb
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"parley/shared/domain"
+	"parley/shared/store/pg"
+)
+
+// maxCollected is roughly after how many deliveries a run stops coalescing, even within its
+// window. The run's input lists all their ids.
+const maxCollected = 1000
+
+// releasedRun is a run whose coalescing has ended. Its row and the row of its
+// coalescing key are locked.
+type releasedRun struct {
+	RunID          string `db:"run_id"`
+	OrganizationID string `db:"org_id"`
+	Input          []byte `db:"input"` // from the newest delivery
+}
+
+// ReleaseCollected releases up to maximum runs whose coalescing has ended. Such a run has the
+// input of its newest delivery, with "deliveries": {"count", "ids"} added to its data: all
+// deliveries in the order of their arrival. A delivery that arrives meanwhile waits and begins the
+// next run. It returns the organization of each run. The runs get slots like other waiting runs.
+func (s *Store) ReleaseCollected(ctx context.Context, maximum int) (orgs []string, err error) {
+	due, err := s.db.Find(ctx, `SELECT run_id, org_id FROM collected_runs($1)`, maximum)
+	if err != nil || len(due.Runs) == 0 {
+		return nil, err
+	}
+
+	for part := range due.Parts() {
+		var released []releasedRun
+		err := s.db.Within(ctx, part.Organizations, func(tx *sqlx.Tx) (err error) {
+			if released, err = lockCollected(ctx, tx, part.Runs); err != nil {
+				return err
+			}
+			return release(ctx, tx, released)
+		})
+		if err != nil {
+			return orgs, fmt.Errorf("releasing runs that collect deliveries: %w", err)
+		}
+		orgs = append(orgs, pg.Column(released, func(r *releasedRun) string { return r.OrganizationID })...)
+	}
+
+	return orgs, nil
+}
+
+// lockCollected locks the runs to release: first their rows, like a transaction that ends a run,
+// and then the rows of their coalescing keys, in the order in which deliveries lock them. It waits
+// for the latter, because under a steady stream of deliveries one of them always has the lock.
+func lockCollected(ctx context.Context, tx *sqlx.Tx, runs []string) ([]releasedRun, error) {
+	var free []string
+	err := tx.SelectContext(ctx, &free, `SELECT run_id FROM open_runs WHERE run_id = ANY ($1)
+		ORDER BY run_id FOR UPDATE SKIP LOCKED`, pq.Array(runs))
+	if err != nil {
+		return nil, err
+	}
+	var released []releasedRun
+	err = tx.SelectContext(ctx, &released, `SELECT run_id, org_id, input FROM collecting
+		WHERE run_id = ANY ($1) AND closes_at <= clock_timestamp() ORDER BY hook_id, key_hash FOR UPDATE`, pq.Array(free))
+	return released, err
+}
+
+// release sets the final input of locked runs, lets them start, and removes their coalescing
+// keys.
+func release(ctx context.Context, tx *sqlx.Tx, released []releasedRun) error {
+	if len(released) == 0 {
+		return nil
+	}
+
+	runs := pg.Column(released, func(r *releasedRun) string { return r.RunID })
+	var rows []struct {
+		RunID string `db:"run_id"`
+		ID    string `db:"delivery_id"`
+	}
+	err := tx.SelectContext(ctx, &rows, `SELECT run_id, delivery_id FROM deliveries WHERE run_id = ANY ($1) ORDER BY ref`, pq.Array(runs))
+	if err != nil {
+		return fmt.Errorf("reading deliveries of runs: %w", err)
+	}
+
+	ids := make(map[string][]string, len(runs))
+	for _, row := range rows {
+		ids[row.RunID] = append(ids[row.RunID], row.ID)
+	}
+
+	inputs := make([]string, len(released))
+	for i := range released {
+		if inputs[i], err = released[i].input(ids[runs[i]]); err != nil {
+			return err
+		}
+	}
+
+	for _, step := range []struct {
+		query string
+		args  []any
+	}{
+		{`UPDATE runs r SET input = u.input::json FROM unnest($1::text[], $2::text[]) AS u (id, input) WHERE r.id = u.id`, []any{pq.Array(runs), pq.Array(inputs)}},
+		{`UPDATE open_runs SET not_before = NULL WHERE run_id = ANY ($1)`, []any{pq.Array(runs)}},
+		{`DELETE FROM collecting WHERE run_id = ANY ($1)`, []any{pq.Array(runs)}},
+	} {
+		if _, err := tx.ExecContext(ctx, step.query, step.args...); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// input returns the run's input with the deliveries in its data.
+func (r *releasedRun) input(ids []string) (string, error) {
+	var in domain.Input
+	if err := json.Unmarshal(r.Input, &in); err != nil {
+		return "", fmt.Errorf("reading run input: %w", err)
+	}
+
+	data := map[string]json.RawMessage{}
+	if in.Data != nil {
+		if err := json.Unmarshal(in.Data, &data); err != nil {
+			return "", fmt.Errorf("reading data of run input: %w", err)
+		}
+	}
+
+	deliveries, err := json.Marshal(struct {
+		Count int      `json:"count"`
+		IDs   []string `json:"ids"`
+	}{len(ids), ids})
+	if err != nil {
+		return "", fmt.Errorf("rendering deliveries: %w", err)
+	}
+
+	data["deliveries"] = deliveries
+	if in.Data, err = json.Marshal(data); err != nil {
+		return "", fmt.Errorf("rendering data of run input: %w", err)
+	}
+
+	out, err := json.Marshal(in)
+	if err != nil {
+		return "", fmt.Errorf("rendering run input: %w", err)
+	}
+
+	return string(out), nil
+}

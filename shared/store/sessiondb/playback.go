@@ -1,0 +1,51 @@
+package sessiondb
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/jmoiron/sqlx"
+
+	"parley/shared/domain"
+	"parley/shared/store/pg"
+	"parley/shared/store/rundb"
+)
+
+// notPlayed replaces, in a session's history, an answer of which nothing was played. The question
+// stays in the history and needs an answer.
+const notPlayed = "…"
+
+const blanks = `E' \t\r\n'` // ignored around an answer, because they are not spoken
+
+// SaveHeard records how much of the spoken answer of a run was played, replacing an earlier
+// record. Clients report it later and more exactly than the service. From then on the session's
+// history contains the played text instead of the answer. If the whole answer was played, the
+// record is removed, because the answer was not interrupted. It returns not_found if the run
+// does not exist, was erased, has expired or belongs to another organization.
+func (s *Store) SaveHeard(ctx context.Context, org, runID string, heard domain.Heard) error {
+	text := strings.ReplaceAll(strings.ToValidUTF8(heard.Text, "\uFFFD"), "\x00", "")
+	var found int64
+	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		// A transaction that erases the run either waits for the lock and then finds the
+		// record, or was first and leaves no run.
+		return tx.GetContext(ctx, &found, `WITH run AS (
+			  SELECT r.id, r.org_id, coalesce(btrim(r.answer, `+blanks+`) = btrim($3, `+blanks+`), false) AS whole
+			  FROM runs r WHERE r.id = $1 AND r.org_id = $2 AND`+rundb.RunLive+`AND`+NotErased+` FOR SHARE
+			), gone AS (
+			  DELETE FROM heard h USING run WHERE h.run_id = run.id AND run.whole
+			), noted AS (
+			  INSERT INTO heard (run_id, org_id, text, audio_ms) SELECT run.id, run.org_id, $3, $4 FROM run WHERE NOT run.whole
+			  ON CONFLICT (run_id) DO UPDATE SET text = excluded.text, audio_ms = excluded.audio_ms
+			) SELECT count(*) FROM run`, runID, org, text, max(heard.AudioMS, 0))
+	})
+
+	switch {
+	case err != nil:
+		return fmt.Errorf("noting what was heard: %w", err)
+	case found == 0:
+		return pg.NotFound()
+	}
+
+	return nil
+}

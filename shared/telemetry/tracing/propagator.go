@@ -1,0 +1,36 @@
+package tracing
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// Outside returns the propagator for requests of callers, which name the trace to join. Callers
+// decide about sampling only if the operator allows it; otherwise it is decided as if they had
+// named no trace, so that no caller can have everything or nothing traced.
+func (t *Tracer) Outside() propagation.TextMapPropagator {
+	if !t.On() || t.callersDecide {
+		return Propagator
+	}
+	return callerPropagator{Propagator, t}
+}
+
+type callerPropagator struct {
+	propagation.TraceContext
+
+	tracer *Tracer
+}
+
+// Extract reads a traceparent. It samples it with the same probability as a new trace.
+func (o callerPropagator) Extract(ctx context.Context, carrier propagation.TextMapCarrier) context.Context {
+	ctx = o.TraceContext.Extract(ctx, carrier)
+	named := trace.SpanContextFromContext(ctx)
+	if !named.IsValid() {
+		return ctx
+	}
+	sampledCtx, _ := o.tracer.begin(ctx, Internal, "", trace.SpanContext{}, nil) // it never ends, so it is not sent
+	wanted := trace.SpanContextFromContext(sampledCtx).IsSampled()
+	return trace.ContextWithRemoteSpanContext(ctx, named.WithTraceFlags(named.TraceFlags().WithSampled(wanted)))
+}

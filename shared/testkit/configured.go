@@ -1,0 +1,13 @@
+//go:build !containers
+
+package testkit
+
+import "os"
+
+// configuredPostgres returns the URL of the PostgreSQL that the tests share, or "" if each test
+// process starts a private one.
+func configuredPostgres() (string, error) { return os.Getenv("TEST_DATABASE_URL"), nil } //nolint:unparam // containers fail
+
+// configuredNATS returns the URL of the NATS that the tests share, or "" if each test
+// starts a private one.
+func configuredNATS() (string, error) { return os.Getenv("TEST_NATS_URL"), nil } //nolint:unparam // the same

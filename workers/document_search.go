@@ -1,0 +1,44 @@
+package workers
+
+import (
+	"context"
+
+	"parley/shared/contract"
+	"parley/shared/secrets"
+	"parley/workers/internal/retrieval"
+	"parley/workers/internal/searchserver"
+)
+
+// documentSearch searches documents: for ingresses all passages that match, for agents only those
+// that are related to the query.
+type documentSearch struct{ searcher *retrieval.Searcher }
+
+// Search searches for an ingress.
+func (s documentSearch) Search(ctx context.Context, org string, request contract.SearchRequest) (contract.SearchReply, error) {
+	return s.search(ctx, org, request, false)
+}
+
+// SearchFor searches for an agent.
+func (s documentSearch) SearchFor(ctx context.Context, org string, request contract.SearchRequest) (contract.SearchReply, error) {
+	return s.search(ctx, org, request, true)
+}
+
+func (s documentSearch) search(ctx context.Context, org string, r contract.SearchRequest, supported bool) (contract.SearchReply, error) {
+	result, err := s.searcher.Search(ctx, retrieval.Query{
+		OrganizationID: org, Text: r.Query, DocumentIDs: r.DocumentIDs, Metadata: r.Metadata, Limit: r.Limit, Supported: supported,
+	})
+	if err != nil {
+		return contract.SearchReply{}, err
+	}
+	return contract.SearchReply{Found: result.Found, Without: result.Without}, nil
+}
+
+// setUpSearch sets up the search of documents, and the server that answers ingresses.
+func (w *Workers) setUpSearch(signer *secrets.Signer) (documentSearch, error) {
+	s := documentSearch{retrieval.New(w.deps.Store.Knowledge, w.embedder)}
+	var err error
+	w.search, err = searchserver.New(searchserver.Config{Concurrency: w.cfg.ToolConcurrency}, searchserver.Deps{
+		Bus: w.deps.Bus, Searcher: s, Verifier: signer, Tracer: w.deps.Tracer, Metrics: w.deps.Metrics, Log: w.deps.Log,
+	})
+	return s, err
+}

@@ -1,0 +1,203 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"parley/shared/domain"
+	"parley/shared/lifecycle"
+	"parley/shared/store/executiondb"
+	"parley/shared/store/lease"
+	"parley/shared/store/pg"
+	"parley/shared/store/sessiondb"
+	"parley/workers/internal/agentloop"
+	"parley/workers/internal/tool"
+	"parley/workers/internal/toolset"
+)
+
+// maxHistory is the maximum number of a session's earlier turns that are read. agentloop.Fit then
+// selects those that fit the model.
+const maxHistory = 200
+
+// runAttempt runs one attempt, from the claimed run to its output.
+func (r *Runner) runAttempt(ctx context.Context, a *attempt) (agentloop.Output, error) {
+	if a.claim.Deaths >= lease.MaxDeaths {
+		return agentloop.Output{}, &agentloop.Error{Code: executiondb.WorkerLost.Code, Message: executiondb.WorkerLost.Message}
+	}
+	if !a.claim.CallerAllowed {
+		return agentloop.Output{}, &agentloop.Error{Code: "caller_not_allowed", Message: "the agent no longer allows this kind of caller"}
+	}
+
+	turns, room, err := r.load(ctx, a)
+	if err != nil {
+		return agentloop.Output{}, err
+	}
+	defer r.inputs.leave(room)
+
+	in, err := r.input(ctx, a, turns)
+	if err != nil {
+		return agentloop.Output{}, err
+	}
+	r.keepHistory(a, room, in.History)
+	return r.loop.Run(ctx, in, journal{r.records, a}, a.events.loop)
+}
+
+// input builds the agent loop's input. turns are the session's earlier turns.
+func (r *Runner) input(ctx context.Context, a *attempt, turns []sessiondb.Turn) (agentloop.Input, error) {
+	asked, err := a.claim.Input()
+	if err != nil {
+		return agentloop.Input{}, err
+	}
+
+	cfg, err := r.configs.Get(ctx, a.claim.OrganizationID, a.claim.TargetID(), a.claim.ConfigVersion)
+	if err != nil {
+		return agentloop.Input{}, retryable(err)
+	}
+
+	first, fallbacks := modelsFor(a.claim, cfg)
+	runBudget := r.newRunBudget(a)
+	model, err := r.models.ResolveAll(first, fallbacks, runBudget.model)
+	if err != nil {
+		return agentloop.Input{}, agentloop.Classify(err)
+	}
+
+	tools, err := r.tools.For(ctx, toolset.Run{
+		Held: a.claim.Held(), TargetID: a.claim.TargetID(), ConfigVersion: a.claim.ConfigVersion, Deadline: a.deadline(),
+		First: a.claim.Attempts == 1, Code: runBudget.code, Log: a.log,
+	}, cfg.Tools)
+	if err != nil {
+		return agentloop.Input{}, asRetry(err)
+	}
+
+	in := agentloop.Input{
+		System:  cfg.SystemPrompt + absentNote(tools.Absent) + furtherNote(asked.Instructions),
+		Message: asked.Message, Data: asked.Data, Model: model, Tools: tools.Registry, Limits: r.cfg.Limits, Price: r.cfg.Price,
+	}
+
+	history, err := historyFor(turns, asked)
+	if err != nil {
+		return agentloop.Input{}, err
+	}
+
+	in.History, in.OmittedTurns = agentloop.Fit(history, agentloop.HistoryBudget(in))
+	in.History = slices.Clone(in.History) // so that the omitted turns can be freed
+	return in, nil
+}
+
+// historyFor returns the exchanges that precede the message, oldest first. Each earlier turn of the
+// session follows the history that its request supplied. The history of the current request comes
+// last.
+func historyFor(turns []sessiondb.Turn, asked domain.Input) ([]agentloop.Turn, error) {
+	history := make([]agentloop.Turn, 0, len(turns))
+	for _, t := range turns {
+		brought, err := t.Brought()
+		if err != nil {
+			return nil, err
+		}
+		history = append(history, plainTurns(brought)...)
+		history = append(history, agentloop.PlainTurn(t.Message, t.Answer))
+	}
+	return append(history, plainTurns(asked.History)...), nil
+}
+
+func plainTurns(exchanges []domain.Exchange) []agentloop.Turn {
+	turns := make([]agentloop.Turn, len(exchanges))
+	for i, e := range exchanges {
+		turns[i] = agentloop.PlainTurn(e.Message, e.Answer)
+	}
+	return turns
+}
+
+// modelsFor returns the models in the order in which the attempt tries them. Each attempt after a
+// model's failure begins with the next model, because an attempt cannot fall back once a model has
+// begun its answer.
+func modelsFor(claim executiondb.Claimed, cfg domain.Config) (first string, fallbacks []string) {
+	names := append([]string{cfg.Model}, cfg.FallbackModels...)
+	var last domain.RunError
+	if json.Unmarshal(claim.LastError.V, &last) == nil && strings.HasPrefix(last.Code, "model_") {
+		n := (claim.Attempts - 1) % len(names)
+		names = append(names[n:], names[:n]...)
+	}
+	return names[0], names[1:]
+}
+
+// absentNote names the servers whose tools are unavailable in this run.
+func absentNote(servers []string) string {
+	if len(servers) == 0 {
+		return ""
+	}
+	return "\n\nThese servers offer no tools at the moment: " + strings.Join(servers, ", ") + ". Say so where it matters."
+}
+
+// furtherNote returns the caller's instructions, to be appended to the agent's system prompt.
+func furtherNote(instructions string) string {
+	if instructions == "" {
+		return ""
+	}
+	return "\n\nFurther instructions of the caller:\n" + instructions
+}
+
+// asRetry returns tool errors that are not retryable unchanged, and marks all other errors as
+// retryable.
+func asRetry(err error) error {
+	var failed *tool.Error
+	if errors.As(err, &failed) && !failed.Retryable {
+		return err
+	}
+	return retryable(err)
+}
+
+// retryable marks a failure of the service's own dependencies: the run is requeued.
+func retryable(err error) error {
+	return &agentloop.Error{Code: "unavailable", Message: "the service could not read the run's data", Retryable: true, Err: err}
+}
+
+// journal reads and records a run's steps under its fence.
+type journal struct {
+	records Records
+	a       *attempt
+}
+
+// Load returns the steps that earlier attempts recorded, and publishes that the run continues after
+// them.
+func (j journal) Load(ctx context.Context) ([]agentloop.Step, error) {
+	if j.a.claim.Attempts == 1 {
+		return nil, nil
+	}
+	raw, err := j.records.Steps(ctx, j.a.claim.OrganizationID, j.a.claim.RunID)
+	if err != nil {
+		return nil, retryable(err)
+	}
+	steps := make([]agentloop.Step, len(raw))
+	for i, b := range raw {
+		if err := json.Unmarshal(b, &steps[i]); err != nil {
+			return nil, fmt.Errorf("reading step %d: %w", i+1, err)
+		}
+	}
+	j.a.events.restarted(len(steps))
+	return steps, nil
+}
+
+// Record saves one step. It returns errTaken if the run no longer belongs to this worker.
+func (j journal) Record(ctx context.Context, step agentloop.Step) error {
+	raw, err := json.Marshal(step)
+	if err != nil {
+		return fmt.Errorf("encoding step: %w", err)
+	}
+	kept, err := j.records.Journal(ctx, j.a.claim.Held(), step.Seq, [][]byte{raw})
+	for n := 1; pg.IsLocked(err) && ctx.Err() == nil; n++ { // a lock must not cost the step's work
+		_ = lifecycle.Sleep(ctx, lockedBackoff(n))
+		kept, err = j.records.Journal(ctx, j.a.claim.Held(), step.Seq, [][]byte{raw})
+	}
+	if err != nil {
+		return retryable(err)
+	}
+	if !kept {
+		return errTaken
+	}
+	return nil
+}

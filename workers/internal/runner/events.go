@@ -1,0 +1,264 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"parley/shared/domain"
+	"parley/shared/store/executiondb"
+	"parley/shared/store/lease"
+	"parley/shared/store/pg"
+	"parley/workers/internal/agentloop"
+)
+
+// checkpointEvery is the shortest time between two writes of a run's events. A new subscriber
+// misses at most the events of this time.
+const checkpointEvery = 250 * time.Millisecond
+
+// eventWriter publishes an attempt's events immediately and saves them in checkpoints. Only the
+// attempt's goroutine writes events; a timer's goroutine writes the checkpoints.
+type eventWriter struct {
+	held    lease.Held
+	publish func(runID string, chunk domain.EventChunk)
+	save    func(context.Context, executiondb.Checkpoint) (held bool, err error)
+	taken   func() // called when the run no longer belongs to this attempt
+	log     zerolog.Logger
+
+	mu      sync.Mutex
+	next    int           // number of the next event
+	first   int           // of the first event that is not yet saved
+	lines   []byte        // events that are not yet saved
+	timer   *time.Timer   // runs while there are unsaved events
+	writing chan struct{} // closed when the current checkpoint has been written; nil if there is none
+	closed  bool
+}
+
+// begin publishes that the run has started. The first attempt's start event is not saved, because
+// the run's row implies it.
+func (t *eventWriter) begin(startedAt domain.Time) {
+	t.next, t.first = 1, 1
+	if t.held.Fence != domain.StartedID.Fence {
+		return // restarted publishes an event once the number of recorded steps is known
+	}
+	t.next, t.first = 2, 2
+	started := domain.StartedEvent(startedAt)
+	t.publish(t.held.RunID, domain.EventChunk{
+		Fence: started.ID.Fence, First: started.ID.N, Lines: domain.AppendEventLine(nil, started.Type, started.Data),
+	})
+}
+
+// restarted publishes that the run continues after the given number of recorded steps. Clients
+// discard the events of earlier attempts.
+func (t *eventWriter) restarted(afterStep int) {
+	if t.held.Fence != domain.StartedID.Fence {
+		t.write(domain.EventRunRestarted, domain.RestartedData(afterStep))
+	}
+}
+
+// loop publishes an event of the agent loop.
+func (t *eventWriter) loop(e agentloop.Event) {
+	var data []byte
+	var err error
+	switch e.Type {
+	case agentloop.EventDelta:
+		if e.Text == "" {
+			return
+		}
+		data, err = domain.DeltaData(e.Text)
+	case agentloop.EventToolStarted, agentloop.EventToolCompleted:
+		data, err = json.Marshal(struct {
+			ToolCall *domain.ToolCall `json:"toolCall"`
+		}{e.Tool})
+	case agentloop.EventCitation:
+		data, err = json.Marshal(struct {
+			Citation *domain.Citation `json:"citation"`
+		}{e.Citation})
+	default:
+		return
+	}
+
+	if err != nil {
+		t.log.Error().Err(err).Str("type", e.Type).Msg("cannot encode event")
+		return
+	}
+	t.write(e.Type, data)
+}
+
+// write appends an event to the unsaved ones, publishes it and starts the checkpoint timer.
+func (t *eventWriter) write(kind string, data []byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	from := len(t.lines)
+	t.lines = domain.AppendEventLine(t.lines, kind, data)
+	t.publish(t.held.RunID, domain.EventChunk{Fence: t.held.Fence, First: t.next, Lines: t.lines[from:]})
+	t.next++
+
+	switch {
+	case t.timer == nil:
+		t.timer = time.AfterFunc(checkpointEvery, t.checkpoint)
+	case from == 0 && t.writing == nil:
+		t.timer.Reset(checkpointEvery)
+	}
+}
+
+// checkpoint saves the unsaved events. If that fails, the next checkpoint saves them.
+func (t *eventWriter) checkpoint() {
+	t.mu.Lock()
+	if t.closed || t.writing != nil || len(t.lines) == 0 {
+		t.mu.Unlock()
+		return
+	}
+	chunk, written := t.chunk(), len(t.lines)
+	done := make(chan struct{})
+	t.writing = done
+	t.mu.Unlock()
+
+	held, err := t.save(context.Background(), executiondb.Checkpoint{Held: t.held, Chunk: chunk})
+
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err == nil {
+		t.lines = append(t.lines[:0], t.lines[written:]...)
+		t.first = chunk.LastN + 1
+	}
+	t.writing = nil
+	close(done)
+
+	switch {
+	case err == nil && !held:
+		t.taken()
+	case len(t.lines) > 0 && !t.closed:
+		t.timer.Reset(checkpointEvery)
+	}
+}
+
+// chunk returns the unsaved events.
+func (t *eventWriter) chunk() executiondb.Chunk {
+	if t.next == t.first {
+		return executiondb.Chunk{}
+	}
+	return executiondb.Chunk{FirstN: t.first, LastN: t.next - 1, Events: string(t.lines)}
+}
+
+// close stops the checkpoint timer. It does not wait for a checkpoint that is being written; the
+// fence decides whether that one takes effect.
+func (t *eventWriter) close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+
+	t.closed = true
+	if t.timer != nil {
+		t.timer.Stop()
+	}
+}
+
+// closeAndWait closes the writer and waits until no checkpoint is being written or ctx ends.
+func (t *eventWriter) closeAndWait(ctx context.Context) {
+	t.close()
+	t.mu.Lock()
+	writing := t.writing
+	t.mu.Unlock()
+	if writing == nil {
+		return
+	}
+	select {
+	case <-writing:
+	case <-ctx.Done():
+	}
+}
+
+// rest returns the events to save with the run's result, and the number of the final event. It
+// returns no events if a first attempt wrote its whole answer as one delta: readers derive that
+// event from the result.
+func (t *eventWriter) rest(run domain.Run) (events executiondb.Chunk, endN int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	alone := t.held.Fence == domain.StartedID.Fence && t.first == 2 && t.next == 3
+	if alone && run.Status == domain.RunCompleted && isAnswer(t.lines, *run.Message) {
+		return executiondb.Chunk{}, t.next
+	}
+	return t.chunk(), t.next
+}
+
+// isAnswer reports whether lines are a single delta with the whole answer.
+func isAnswer(lines []byte, answer string) bool {
+	data, err := domain.DeltaData(answer)
+	return err == nil && answer != "" && string(lines) == string(domain.AppendEventLine(nil, domain.EventMessageDelta, data))
+}
+
+// forget drops the unsaved events. Their numbers stay used.
+func (t *eventWriter) forget() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.lines, t.first = nil, t.next
+}
+
+// newEventWriter creates an attempt's event writer.
+func (r *Runner) newEventWriter(a *attempt, taken func()) *eventWriter {
+	t := &eventWriter{held: a.claim.Held(), publish: r.bus.Events, taken: taken, log: a.log}
+	var alone bool
+	t.save = func(ctx context.Context, c executiondb.Checkpoint) (held bool, err error) {
+		answer, err := r.events.Do(ctx, checkpoint{Checkpoint: c, alone: alone})
+		alone = err != nil // the batch may have been too much for the database
+		switch {
+		case err != nil:
+			return false, err
+		case errors.Is(answer, errTaken):
+			return false, nil
+		}
+		return true, answer
+	}
+	t.begin(domain.At(a.claim.StartedAt))
+	return t
+}
+
+// checkpoint is a request to save events.
+type checkpoint struct {
+	executiondb.Checkpoint
+
+	alone bool // save in a batch that contains nothing else
+}
+
+// size returns the checkpoint's share of a batch's byte limit.
+func (c checkpoint) size() int {
+	if c.alone {
+		return executiondb.MaxBatchBytes
+	}
+	return c.Size()
+}
+
+// saveEvents saves one batch of checkpoints. The result for each is nil, errTaken, or the reason to
+// retry later.
+func (r *Runner) saveEvents(ctx context.Context, checkpoints []checkpoint) ([]error, error) {
+	ctx, cancel := context.WithTimeout(ctx, checkpointTime)
+	defer cancel()
+
+	chunks := make([]executiondb.Checkpoint, len(checkpoints))
+	for i, c := range checkpoints {
+		chunks[i] = c.Checkpoint
+	}
+
+	done, err := r.records.SaveEvents(ctx, chunks)
+	if err != nil {
+		r.log.Warn().Err(err).Int("runs", len(checkpoints)).Msg("cannot save events, retrying")
+		return nil, err
+	}
+
+	out := make([]error, len(checkpoints))
+	for i, c := range checkpoints {
+		switch cause := done.Rejected[c.RunID]; {
+		case cause != nil: // subscribers have received the events; they are not retried in a later checkpoint
+			r.log.Error().Err(cause).Str("run_id", c.RunID).Msg("cannot store events; the run continues without them")
+		case done.Locked[c.RunID]:
+			out[i] = pg.ErrLocked
+		case !done.Saved[c.RunID]:
+			out[i] = errTaken
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,347 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"parley/shared/bus"
+	"parley/shared/domain"
+	"parley/shared/failpoint"
+	"parley/shared/lifecycle"
+	"parley/shared/store/executiondb"
+	"parley/shared/store/lease"
+	"parley/shared/store/pg"
+	"parley/shared/telemetry/tracing"
+	"parley/workers/internal/agentloop"
+)
+
+// attempt is one execution of a claimed run by this worker.
+type attempt struct {
+	claim   executiondb.Claimed
+	replyTo string
+	asked   time.Time // just before the claim; the lease expires no later than lease.Lease after it
+	claimed time.Time // this process's monotonic clock at the moment the database's clock showed claim.Now
+	log     zerolog.Logger
+	events  *eventWriter
+}
+
+// now returns the database's current time.
+func (a *attempt) now() time.Time { return a.claim.Now.Add(time.Since(a.claimed)) }
+
+// deadline returns the run's deadline on this process's clock.
+func (a *attempt) deadline() time.Time { return a.claimed.Add(a.claim.Deadline.Sub(a.claim.Now)) }
+
+// execute claims the run of one job message, executes it and settles the message. ctx is cancelled
+// only when the worker stops waiting for its runs.
+func (r *Runner) execute(ctx context.Context, d *bus.Doorbell) {
+	asked := time.Now()
+
+	ctx, span := r.tracer.Root(ctx, tracing.Consumer, "run.execute", d.Traceparent)
+	defer span.End()
+	span.Str("parley.run.id", d.RunID)
+
+	failpoint.Here(failpoint.ClaimBefore)
+
+	claim, err := r.claims.Do(ctx, tracing.For(ctx, d.RunID))
+	if err != nil {
+		span.Fail("not claimed")
+		r.log.Warn().Err(err).Str("run_id", d.RunID).Msg("cannot claim runs; requeueing the job message")
+		d.Nak(jitter(time.Second))
+		return
+	}
+
+	if claim.Locked {
+		d.Nak(jitter(lockedRetry))
+		return
+	}
+	if claim.Run == nil {
+		if claim.Ended {
+			r.bus.Done(d.RunID, d.ReplyTo, claim.Result)
+		}
+		d.Ack()
+		return
+	}
+
+	a := &attempt{claim: *claim.Run, replyTo: d.ReplyTo, asked: asked, claimed: time.Now(), log: r.log.With().
+		Str("org_id", claim.Run.OrganizationID).Str("agent_id", claim.Run.TargetID()).Str("run_id", d.RunID).Logger()}
+	r.changed(a)
+	a.describe(span)
+	failpoint.Here(failpoint.ClaimAfter)
+	r.finalize(ctx, a, d)
+	d.Ack()
+}
+
+// describe adds the attempt's attributes to its span.
+func (a *attempt) describe(span tracing.Span) {
+	span.Str("parley.organization.id", a.claim.OrganizationID)
+	span.Str("parley.agent.id", a.claim.TargetID())
+	span.Int("parley.run.attempt", int64(a.claim.Attempts))
+}
+
+// changed publishes that a run of the organization has changed.
+func (r *Runner) changed(a *attempt) { r.changes.Changed(domain.ChangedRuns, a.claim.OrganizationID) }
+
+// finalize executes a claimed run. It returns after the outcome has been written: the run finished,
+// parked or was requeued, or it no longer belongs to this worker.
+func (r *Runner) finalize(ctx context.Context, a *attempt, d *bus.Doorbell) {
+	tryCtx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+
+	h := &heldRun{Held: a.claim.Held(), cancel: cancel, inProgress: d.InProgress, leaseUntil: a.asked.Add(lease.Lease)}
+	r.held.add(h)
+	defer r.held.remove(h) // after the result is saved: the heartbeat keeps the lease until then
+	a.events = r.newEventWriter(a, func() { cancel(errTaken) })
+	defer a.events.close()
+	r.note(tryCtx, a)
+
+	deadlineCtx, stop := context.WithDeadlineCause(tryCtx, a.deadline(), context.DeadlineExceeded)
+	out, err := r.runAttempt(deadlineCtx, a)
+	stop()
+
+	var parked *agentloop.Parked
+	switch cause := context.Cause(deadlineCtx); {
+	case err == nil:
+		r.finish(ctx, a, out, domain.RunCompleted, nil)
+	case errors.Is(cause, errTaken), errors.Is(err, errTaken):
+		a.log.Info().Msg("run was cancelled or taken over; attempt dropped")
+	case errors.Is(cause, errDraining), errors.Is(cause, errLease):
+		r.requeue(ctx, a, 0, nil)
+	case errors.Is(cause, context.DeadlineExceeded):
+		r.finish(ctx, a, out, domain.RunTimedOut, executiondb.DeadlineExceeded)
+	case errors.As(err, &parked):
+		r.park(ctx, a, out, parked)
+	default:
+		r.fail(ctx, a, out, err)
+	}
+}
+
+// note records in the run's timeline that a second or later attempt has begun. A failure is only
+// logged.
+func (r *Runner) note(ctx context.Context, a *attempt) {
+	if a.claim.Attempts == 1 {
+		return
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, noteTime)
+	defer cancel()
+	if err := r.parking.NoteAttempt(ctx, a.claim); err != nil {
+		a.log.Warn().Err(err).Msg("cannot store the attempt in the run's timeline")
+	}
+}
+
+// fail requeues the run if the error is retryable and the deadline leaves time for the backoff.
+// Otherwise the run finishes as failed.
+func (r *Runner) fail(ctx context.Context, a *attempt, out agentloop.Output, err error) {
+	public := &domain.RunError{Code: "internal", Message: "the run failed inside the service"}
+	var failure *agentloop.Error
+	if errors.As(err, &failure) {
+		public = &domain.RunError{Code: failure.Code, Message: failure.Message}
+	}
+
+	r.metrics.failed.WithLabelValues(public.Code).Inc()
+	a.log.Warn().Err(err).Str("code", public.Code).Int("attempt", a.claim.Attempts).Msg("attempt failed")
+	tracing.Current(ctx).Fail(public.Code)
+
+	if failure != nil && failure.Retryable {
+		wait := max(backoff(a.claim.Attempts), failure.RetryAfter)
+		if a.now().Add(wait).Before(a.claim.Deadline) {
+			r.requeue(ctx, a, wait, public)
+			return
+		}
+	}
+	r.finish(ctx, a, out, domain.RunFailed, public)
+}
+
+// backoff doubles from one second to a minute, with jitter.
+func backoff(attempts int) time.Duration {
+	return jitter(min(time.Second<<min(attempts-1, 10), time.Minute))
+}
+
+// jitter varies d by up to a quarter either way, so that calls that failed together are not retried
+// together.
+func jitter(d time.Duration) time.Duration {
+	return time.Duration(float64(d) * (0.75 + rand.Float64()/2)) //nolint:gosec // spreads load; need not be unpredictable
+}
+
+// requeue requeues the run. A nil cause means that this worker stops or has lost its lease. It
+// retries while the database is unreachable: until the run is requeued, only the expiry of its
+// lease would start it again.
+func (r *Runner) requeue(ctx context.Context, a *attempt, wait time.Duration, cause *domain.RunError) {
+	r.persist(ctx, a, "requeueing run", func(ctx context.Context) error {
+		freed, err := r.runs.PutBack(ctx, a.claim.Held(), wait, cause)
+		if err == nil && len(freed) == 0 {
+			a.log.Info().Msg("run was taken over before it could be requeued")
+		}
+		if len(freed) > 0 {
+			r.changed(a)
+		}
+		r.freeSlots.add(freed)
+		return err
+	})
+	failpoint.Here(failpoint.PutBackAfter)
+}
+
+// finish saves the run's result. saveAll then publishes it to the waiting caller.
+func (r *Runner) finish(ctx context.Context, a *attempt, out agentloop.Output, status domain.RunStatus, cause *domain.RunError) {
+	a.events.closeAndWait(ctx)
+	r.recall(ctx, a, &out)
+
+	ending, err := a.ending(out, status, cause)
+	if err != nil {
+		a.log.Error().Err(err).Msg("cannot encode the run's result")
+		r.finishEmpty(ctx, a)
+		return
+	}
+
+	failpoint.Here(failpoint.FinishBefore)
+	e := endedRun{Ending: ending, replyTo: a.replyTo}
+
+	r.persist(ctx, a, "saving result", func(ctx context.Context) error {
+		saved, err := r.finishes.Do(ctx, tracing.For(ctx, e))
+		if err == nil {
+			err = saved.failed
+		}
+		switch {
+		case err != nil:
+			e.alone = !pg.IsLocked(err) // the batch may have been too much for the database
+			return err
+		case saved.err != nil:
+			a.log.Error().Err(saved.err).Msg("the database rejects this result")
+			r.finishEmpty(ctx, a)
+		case saved.ok:
+			failpoint.Here(failpoint.DoneAfter)
+			r.changed(a)
+			r.metrics.end(ending.Run)
+			traceEnd(ctx, ending.Run)
+			a.log.Debug().Str("status", string(ending.Run.Status)).Msg("run finished")
+		default:
+			a.log.Info().Msg("run was cancelled or taken over; result dropped")
+		}
+		return nil
+	})
+}
+
+// traceEnd records the run's final status on the attempt's span.
+func traceEnd(ctx context.Context, run domain.Run) {
+	span := tracing.Current(ctx)
+	span.Str("parley.run.status", string(run.Status))
+	if run.Error != nil {
+		span.Fail(run.Error.Code)
+	}
+}
+
+// recall adds the usage and tool calls of earlier attempts to a run that finishes before this
+// attempt has read the journal.
+func (r *Runner) recall(ctx context.Context, a *attempt, out *agentloop.Output) {
+	if out.Turns > 0 || a.claim.Attempts == 1 {
+		return
+	}
+	done, err := r.progress.Progress(ctx, a.claim.OrganizationID, a.claim.RunID)
+	if err != nil {
+		a.log.Warn().Err(err).Msg("cannot read earlier attempts; the run finishes without their tool calls")
+		return
+	}
+	out.Usage, out.ToolCalls, out.CitationsRemoved = done.Usage, done.ToolCalls, done.CitationsRemoved
+}
+
+// finishEmpty fails a run whose result cannot be rendered or stored. It also drops the events since
+// the last checkpoint, because they may be the cause.
+func (r *Runner) finishEmpty(ctx context.Context, a *attempt) {
+	a.events.forget()
+	r.finish(ctx, a, agentloop.Output{}, domain.RunFailed, &domain.RunError{Code: "internal", Message: "the run's result could not be stored"})
+}
+
+// persist retries a write while the database is unreachable or another transaction has locked the
+// row. The fence makes a late write harmless.
+func (r *Runner) persist(ctx context.Context, a *attempt, what string, write func(context.Context) error) {
+	for n := 1; ; n++ {
+		err := write(ctx)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		wait := min(backoff(n), 5*time.Second)
+		if pg.IsLocked(err) {
+			wait = lockedBackoff(n)
+		}
+		if !pg.IsLocked(err) || wait == maxLocked {
+			a.log.Warn().Err(err).Msg(what + " failed, retrying")
+		}
+		_ = lifecycle.Sleep(ctx, wait)
+	}
+}
+
+// maxLocked is the longest delay between retries of a write whose row another transaction has
+// locked.
+const maxLocked = time.Second
+
+// lockedBackoff doubles from 5 ms, which outlasts most locks, to maxLocked.
+func lockedBackoff(n int) time.Duration { return min(5*time.Millisecond<<min(n-1, 10), maxLocked) }
+
+// endedRun is a run's result and the inbox on which the caller waits for it.
+type endedRun struct {
+	executiondb.Ending
+
+	replyTo string
+	alone   bool // save in a batch that contains nothing else
+}
+
+// size returns the result's share of a batch's byte limit.
+func (e endedRun) size() int {
+	if e.alone {
+		return executiondb.MaxBatchBytes
+	}
+	return e.Size()
+}
+
+// saveResult is the outcome of saving one result. If all fields are zero, the run was taken from
+// this worker.
+type saveResult struct {
+	ok     bool  // saved, and published to the waiting caller
+	err    error // the database will never store it
+	failed error // not saved this time; retry
+}
+
+// saveAll saves one batch of results and publishes each saved one to its waiting caller. The freed
+// slots are refilled by dispatchFreed afterwards, because no caller waits for that.
+func (r *Runner) saveAll(ctx context.Context, batch []endedRun) ([]saveResult, error) {
+	endings := make([]executiondb.Ending, len(batch))
+	for i, e := range batch {
+		endings[i] = e.Ending
+	}
+
+	finished, err := r.runs.Finish(ctx, endings)
+	if err != nil {
+		return nil, err
+	}
+
+	out := make([]saveResult, len(batch))
+	for i, e := range batch {
+		id := e.Run.ID
+		out[i] = saveResult{ok: finished.Saved[id], err: finished.Rejected[id], failed: finished.Failed[id]}
+		if out[i].ok {
+			failpoint.Here(failpoint.FinishAfter)
+			r.bus.Done(id, e.replyTo, e.Result)
+		}
+	}
+
+	r.freeSlots.add(finished.Freed)
+	return out, nil
+}
+
+// ending builds the finished run and the rows to save from the loop's output.
+func (a *attempt) ending(out agentloop.Output, status domain.RunStatus, cause *domain.RunError) (executiondb.Ending, error) {
+	run := a.claim.Run()
+	run.Usage, run.ToolCalls, run.OmittedTurns = out.Usage, out.ToolCalls, out.OmittedTurns
+	run.CitationsRemoved = out.CitationsRemoved
+	if status == domain.RunCompleted {
+		run.Message, run.Output, run.Citations = &out.Text, &domain.Output{Message: out.Text}, out.Citations
+	}
+	run.End(status, cause, domain.At(a.now()), a.claim.RetentionSecs)
+	ending, err := executiondb.NewEnding(a.claim.Held(), run)
+	ending.Events, ending.EndN = a.events.rest(run)
+	return ending, err
+}

@@ -1,0 +1,45 @@
+package bubblewrap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"syscall"
+	"time"
+
+	"parley/workers/internal/sandbox"
+)
+
+// tryTime is much longer than a sandbox takes to start and end.
+const tryTime = 20 * time.Second
+
+// try starts the interpreter in a sandbox. The error states in one sentence why that failed.
+func (b *Backend) try(python string) error {
+	x, err := b.start(context.Background(), sandbox.Command{
+		Args:   []string{python, "-I", "-S", "-c", "print('started')"},
+		Limits: sandbox.Limits{Memory: 256 << 20, Processes: 16, Files: 1 << 20},
+	})
+	if errors.Is(err, syscall.EPERM) {
+		return fmt.Errorf("bubblewrap needs permission to create namespaces: %w", err)
+	}
+	if err != nil {
+		return err
+	}
+
+	late := time.AfterFunc(tryTime, x.Kill)
+	defer late.Stop()
+	said, _ := io.ReadAll(x.Stdout()) // reading a pipe does not fail
+	<-x.Done()
+
+	if string(said) == "started\n" {
+		return nil
+	}
+
+	why, _, _ := strings.Cut(strings.TrimSpace(x.Complaint()), "\n")
+	if why == "" {
+		why = fmt.Sprintf("%s prints nothing (%s)", python, x.cmd.ProcessState)
+	}
+	return fmt.Errorf("cannot start a sandbox on this machine: %s", strings.TrimSuffix(why, "."))
+}

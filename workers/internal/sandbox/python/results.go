@@ -1,0 +1,297 @@
+package python
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"parley/workers/internal/sandbox"
+)
+
+// Limits on a program's results, in addition to its own limits.
+const (
+	maxFiles     = 100
+	maxLeftOut   = 100
+	maxName      = 1 << 10
+	maxValue     = 64 << 10
+	maxTraceback = 128 << 10
+)
+
+var errFrame = errors.New("unexpected message of the sandbox")
+
+// resultReader collects a program's results from frames. The program itself may send frames, so all
+// limits are enforced again here.
+type resultReader struct {
+	limits  sandbox.Limits
+	initial map[string][]byte // the program's initial files
+
+	stdout, stderr []byte
+	seen, written  int64
+	ready, begun   bool
+	ended          bool // the program has ended; its files follow
+	complete       bool // all frames were received
+	exitCode       int
+	limit          sandbox.Limit
+	value          string
+	traceback      string
+	cpu            time.Duration
+	files          []File
+	fileBytes      int64
+	skipping       bool // the current file is not kept
+	removed        []string
+	leftOut        []string
+}
+
+// take processes a frame that arrived after the program began.
+func (r *resultReader) take(kind byte, payload []byte) error {
+	switch {
+	case r.complete:
+		return errFrame
+	case !r.ended:
+		return r.takeRunning(kind, payload)
+	default:
+		return r.takeFile(kind, payload)
+	}
+}
+
+// takeRunning processes a frame of the running program: its output or its end.
+func (r *resultReader) takeRunning(kind byte, payload []byte) error {
+	switch kind {
+	case frameOutput:
+		r.stdout = r.print(r.stdout, payload)
+	case frameErrors:
+		r.stderr = r.print(r.stderr, payload)
+	case frameWritten:
+		var written int64
+		if _, err := fmt.Sscanf(string(payload), "%d", &written); err != nil {
+			return errFrame
+		}
+		r.written = max(r.written, written)
+	case frameEnded:
+		return r.takeEnd(payload)
+	default:
+		return errFrame
+	}
+	return nil
+}
+
+// print appends output within the limit.
+func (r *resultReader) print(kept, more []byte) []byte {
+	room := max(r.limits.Output-r.seen, 0)
+	r.seen += int64(len(more))
+	return append(kept, more[:min(int64(len(more)), room)]...)
+}
+
+// takeEnd parses the program's end: its exit code, value and traceback.
+func (r *resultReader) takeEnd(payload []byte) error {
+	head, body, found := bytes.Cut(payload, []byte("\n"))
+	var exitCode, written, cpu, value, traceback int64
+	limit := ""
+	n, err := fmt.Sscanf(string(head[:min(len(head), 200)]), "%d %d %d %d %d %s", &exitCode, &written, &cpu, &value, &traceback, &limit)
+	if !found || n < 5 || err != nil && n != 5 {
+		return errFrame
+	}
+	if value < 0 || traceback < 0 || value > maxValue || traceback > maxTraceback || value+traceback != int64(len(body)) {
+		return errFrame
+	}
+	r.ended = true
+	r.exitCode = int(exitCode)
+	r.written = max(r.written, written)
+	r.cpu = time.Duration(min(max(cpu, 0), int64(time.Hour/time.Microsecond))) * time.Microsecond
+	r.limit = knownLimit(limit)
+	r.value = text(body[:value])
+	r.traceback = text(body[value:])
+	return nil
+}
+
+func knownLimit(s string) sandbox.Limit {
+	switch l := sandbox.Limit(s); l {
+	case sandbox.LimitCPU, sandbox.LimitWall, sandbox.LimitMemory, sandbox.LimitProcesses, sandbox.LimitFiles:
+		return l
+	default:
+		return ""
+	}
+}
+
+// takeFile processes a frame after the program's end: its files.
+func (r *resultReader) takeFile(kind byte, payload []byte) error {
+	switch kind {
+	case frameFile:
+		return r.begin(payload)
+	case frameData:
+		return r.more(payload)
+	case frameLeftOut:
+		r.leaveOut(payload)
+	case frameGone:
+		name := string(payload)
+		if _, was := r.initial[name]; was && !slices.Contains(r.removed, name) {
+			r.removed = append(r.removed, name)
+		}
+	case frameEnd:
+		r.complete = true
+	default:
+		return errFrame
+	}
+	return nil
+}
+
+func (r *resultReader) begin(name []byte) error {
+	same := func(f File) bool { return f.Name == string(name) }
+	r.skipping = len(r.files) >= maxFiles || !validName(string(name)) || slices.ContainsFunc(r.files, same)
+	if r.skipping {
+		r.leaveOut(name)
+		return nil
+	}
+	r.files = append(r.files, File{Name: string(name), Content: []byte{}})
+	return nil
+}
+
+// more appends a part to the current file, or drops the file if the limit is exceeded.
+func (r *resultReader) more(part []byte) error {
+	if r.skipping {
+		return nil
+	}
+	if len(r.files) == 0 {
+		return errFrame
+	}
+	f := &r.files[len(r.files)-1]
+	if r.fileBytes+int64(len(part)) > r.limits.Files {
+		r.fileBytes -= int64(len(f.Content))
+		r.leaveOut([]byte(f.Name))
+		r.files = r.files[:len(r.files)-1]
+		r.skipping = true
+		return nil
+	}
+	r.fileBytes += int64(len(part))
+	f.Content = append(f.Content, part...)
+	return nil
+}
+
+func (r *resultReader) leaveOut(name []byte) {
+	if len(r.leftOut) < maxLeftOut {
+		r.leftOut = append(r.leftOut, text(name[:min(len(name), maxName)]))
+	}
+}
+
+// outcome returns the results so far. A program whose end was not received has been killed.
+func (r *resultReader) outcome() Outcome {
+	o := Outcome{
+		Written: max(r.written, r.seen), Value: r.value, Traceback: r.traceback, ExitCode: r.exitCode, Limit: r.limit,
+		Removed: r.removed, LeftOut: r.leftOut, CPU: r.cpu,
+	}
+	if !r.ended {
+		o.ExitCode = -9
+	}
+	o.Stdout, o.Stderr = r.texts()
+	if r.complete {
+		o.Files = slices.DeleteFunc(r.files, func(f File) bool {
+			was, initial := r.initial[f.Name]
+			return initial && bytes.Equal(was, f.Content)
+		})
+		slices.SortFunc(o.Files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
+	}
+	if o.Limit == "" && o.Written > r.limits.Output {
+		o.Limit = sandbox.LimitOutput
+	}
+	return o
+}
+
+// texts converts the output to text. An invalid byte becomes three bytes, so the text is truncated
+// again.
+func (r *resultReader) texts() (stdout, stderr string) {
+	whole := max(r.written, r.seen) <= r.limits.Output
+	stderr = start(text(trimTail(r.stderr, whole)), r.limits.Output)
+	stdout = start(text(trimTail(r.stdout, whole)), r.limits.Output-int64(len(stderr)))
+	return stdout, stderr
+}
+
+// trimTail removes a partial character at the end if the output was truncated.
+func trimTail(b []byte, whole bool) []byte {
+	if whole {
+		return b
+	}
+	for back := 1; back < utf8.UTFMax && back <= len(b); back++ {
+		if tail := b[len(b)-back:]; utf8.RuneStart(tail[0]) {
+			if !utf8.FullRune(tail) {
+				return b[:len(b)-back]
+			}
+			break
+		}
+	}
+	return b
+}
+
+// start returns the first maximum bytes of s, without a partial character.
+func start(s string, maximum int64) string {
+	if int64(len(s)) <= maximum {
+		return s
+	}
+	for maximum > 0 && !utf8.RuneStart(s[maximum]) {
+		maximum--
+	}
+	return s[:maximum]
+}
+
+func text(b []byte) string {
+	return string(bytes.ToValidUTF8(b, []byte("\uFFFD")))
+}
+
+// validName reports whether a name is a valid file name.
+func validName(name string) bool {
+	return fs.ValidPath(name) && name != "." && len(name) <= maxName && !strings.ContainsFunc(name, unicode.IsControl)
+}
+
+func newResultReader(l sandbox.Limits, files []File) *resultReader {
+	initial := make(map[string][]byte, len(files))
+	for _, f := range files {
+		initial[f.Name] = f.Content
+	}
+	return &resultReader{limits: l, initial: initial}
+}
+
+// read reads frames until the end of the stream. It calls begin when the program begins, and end
+// when the program or the stream has ended.
+func (r *resultReader) read(frames *frameReader, begin, end func()) error {
+	defer func() {
+		if r.begun && !r.ended {
+			end()
+		}
+	}()
+	for !r.complete {
+		kind, payload, err := frames.next()
+		if err != nil {
+			return err
+		}
+		if err := r.step(kind, payload, begin, end); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// step processes one frame in any state.
+func (r *resultReader) step(kind byte, payload []byte, begin, end func()) error {
+	switch {
+	case kind == frameReady && !r.ready && !r.begun:
+		r.ready = true
+	case kind == frameBegun && !r.begun && !r.ended:
+		r.begun = true
+		begin()
+	case !r.begun && !r.ended && kind != frameEnded:
+		return errFrame
+	default:
+		running := !r.ended
+		err := r.take(kind, payload)
+		if r.begun && r.ended && running {
+			end()
+		}
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,22 @@
+package sandboxtest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// Alone waits until no other suite of a backend runs on this machine, and blocks others until
+// release. In parallel, their fork bombs would starve each other.
+func Alone() (release func(), err error) {
+	path := filepath.Join(os.TempDir(), fmt.Sprintf("parley-test-sandboxes-%d", os.Getuid()))
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening lock: %w", err)
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err != nil {
+		return nil, fmt.Errorf("taking lock: %w", err)
+	}
+	return func() { _ = file.Close() }, nil // closing releases the lock
+}

@@ -1,0 +1,195 @@
+package openaiaudio
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"regexp"
+	"strings"
+
+	sdk "github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+
+	"parley/workers/internal/llm"
+	"parley/workers/internal/llm/openai"
+	"parley/workers/internal/llm/remote"
+	"parley/workers/internal/speech"
+)
+
+const (
+	defaultVoice = "alloy"
+	pieceLen     = 16 << 10
+)
+
+// voiceName matches the voice names of OpenAI and other services.
+var voiceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9 _.,:+/()-]{0,99}$`)
+
+// Synthesizer calls audio/speech. It is safe for concurrent use.
+type Synthesizer struct {
+	service  *service
+	endpoint sdk.AudioSpeechService
+	voice    string
+}
+
+// NewSynthesizer creates a Synthesizer. It fails like NewTranscriber, or if Voice is not a valid
+// name.
+func NewSynthesizer(cfg Config) (*Synthesizer, error) {
+	s, err := newService(cfg, speech.CodeSpeech)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Voice == "" {
+		cfg.Voice = defaultVoice
+	}
+	if !voiceName.MatchString(cfg.Voice) {
+		return nil, fmt.Errorf("setting up speech: invalid voice name %q", cfg.Voice)
+	}
+	return &Synthesizer{service: s, endpoint: sdk.NewAudioSpeechService(s.options...), voice: cfg.Voice}, nil
+}
+
+// Close closes idle connections.
+func (s *Synthesizer) Close() { s.service.client.CloseIdleConnections() }
+
+// Synthesize passes on the audio as it arrives; see [speech.Synthesizer]. The time that out takes
+// does not count towards the service's limits.
+func (s *Synthesizer) Synthesize(ctx context.Context, line speech.Line, out func([]byte) error) error {
+	line, err := speech.CleanLine(line)
+	if err != nil {
+		return err
+	}
+	if line.Voice == "" {
+		line.Voice = s.voice
+	}
+	if !voiceName.MatchString(line.Voice) {
+		return unknownVoice(nil)
+	}
+	if line.Text == "" {
+		return nil
+	}
+	speech.Begin(line.Begun)
+	return s.service.guarded(ctx, func() error { return s.ask(ctx, line, out) })
+}
+
+// ask sends the request and passes on the audio.
+func (s *Synthesizer) ask(ctx context.Context, line speech.Line, out func([]byte) error) error {
+	callCtx, watch := remote.StartWatch(ctx, s.service.limits)
+	defer watch.Stop()
+	params := sdk.AudioSpeechNewParams{
+		Input: line.Text, Model: s.service.model, ResponseFormat: sdk.AudioSpeechNewParamsResponseFormatPCM,
+		Voice: sdk.AudioSpeechNewParamsVoiceUnion{OfString: sdk.String(line.Voice)},
+	}
+	if line.Speed != 1 {
+		params.Speed = sdk.Float(line.Speed)
+	}
+
+	var res *http.Response
+	_, err := s.endpoint.New(callCtx, params, option.WithResponseInto(&res)) //nolint:bodyclose // res is the same response
+	if res != nil {
+		defer func() { _ = res.Body.Close() }()
+	}
+
+	refusal := readRefusal(res)
+	if isUnknownVoice(res, refusal) {
+		return unknownVoice(openai.StatusError(res.StatusCode, refusal))
+	}
+	if err != nil {
+		return s.service.failure(ctx, callCtx, err, res)
+	}
+
+	if err := checkSound(res); err != nil {
+		return err
+	}
+
+	err = relay(callCtx, res.Body, watch, out)
+	if own, is := errors.AsType[*outError](err); is {
+		return own.error
+	}
+	if err != nil {
+		return s.service.failure(ctx, callCtx, err, res)
+	}
+	return nil
+}
+
+const maxRefusal = 64 << 10
+
+// readRefusal reads an error response and restores its body.
+func readRefusal(res *http.Response) []byte {
+	if res == nil || res.StatusCode < http.StatusBadRequest {
+		return nil
+	}
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxRefusal))
+	if err != nil {
+		return nil // the status suffices
+	}
+	res.Body = io.NopCloser(bytes.NewReader(body))
+	return body
+}
+
+// isUnknownVoice recognizes an unknown voice by the field name in OpenAI's error, and by the text
+// in other services'.
+func isUnknownVoice(res *http.Response, refusal []byte) bool {
+	if len(refusal) == 0 {
+		return false
+	}
+	switch res.StatusCode {
+	case http.StatusBadRequest, http.StatusNotFound, http.StatusUnprocessableEntity:
+		return strings.Contains(strings.ToLower(string(refusal)), "voice")
+	default:
+		return false
+	}
+}
+
+func unknownVoice(cause error) error {
+	return &speech.Error{Code: speech.CodeUnknownVoice, Message: "The speech service does not know this voice.", Cause: cause}
+}
+
+// checkSound rejects responses that are not PCM, for example a web page or another audio format.
+func checkSound(res *http.Response) error {
+	media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
+	switch media {
+	case "", "audio/pcm", "audio/x-pcm", "audio/raw", "application/octet-stream":
+		if res.StatusCode == http.StatusOK {
+			return nil
+		}
+	default:
+	}
+	return badAnswer("status %d with content type %q instead of PCM", res.StatusCode, media)
+}
+
+// outError is an error of the out function.
+type outError struct{ error }
+
+// relay passes on whole samples as they arrive.
+func relay(ctx context.Context, body io.Reader, watch *remote.Watch, out func([]byte) error) error {
+	buffer, kept, sounded := make([]byte, pieceLen), 0, false
+	for {
+		watch.Resume()
+		n, err := body.Read(buffer[kept:])
+		watch.Pause() // the listener's time does not count towards the service's limits
+		have := kept + n
+
+		if whole := have &^ 1; whole > 0 {
+			sounded = true
+			if err := out(buffer[:whole]); err != nil {
+				return &outError{err}
+			}
+			kept = copy(buffer, buffer[whole:have])
+		} else {
+			kept = have
+		}
+
+		if errors.Is(err, io.EOF) {
+			if !sounded {
+				return llm.NewError(llm.KindTruncated, errors.New("no audio"))
+			}
+			return nil
+		}
+		if err = errors.Join(err, ctx.Err()); err != nil { // buffered audio is useless after the end of the call
+			return err
+		}
+	}
+}

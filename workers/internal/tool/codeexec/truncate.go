@@ -1,0 +1,68 @@
+package codeexec
+
+import (
+	"fmt"
+	"unicode/utf8"
+)
+
+// noteReserve is the space reserved for the note between a text's start and its end.
+const noteReserve = 48
+
+// shorten returns a text that takes at most maximum bytes as JSON. A longer text becomes its start
+// and its end, with a note of the number of omitted bytes between them.
+func shorten(text string, maximum int) (short string, cut bool) {
+	if weight(text) <= maximum {
+		return text, false
+	}
+
+	room := maximum - noteReserve
+	head := begins(text, room/2)
+	tail := ends(text[head:], room/2)
+	left := len(text) - head - tail
+	return text[:head] + fmt.Sprintf("\n… %d bytes left out …\n", left) + text[len(text)-tail:], true
+}
+
+// weight returns the maximum size of a text as JSON, without quotes.
+func weight(text string) (n int) {
+	for at := 0; at < len(text); {
+		r, width := utf8.DecodeRuneInString(text[at:])
+		n, at = n+cost(r, width), at+width
+	}
+	return n
+}
+
+// begins returns how many leading bytes of a text take at most maximum bytes as JSON.
+func begins(text string, maximum int) (n int) {
+	for n < len(text) {
+		r, width := utf8.DecodeRuneInString(text[n:])
+		if maximum -= cost(r, width); maximum < 0 {
+			return n
+		}
+		n += width
+	}
+	return n
+}
+
+// ends returns how many trailing bytes of a text take at most maximum bytes as JSON.
+func ends(text string, maximum int) (n int) {
+	for n < len(text) {
+		r, width := utf8.DecodeLastRuneInString(text[:len(text)-n])
+		if maximum -= cost(r, width); maximum < 0 {
+			return n
+		}
+		n += width
+	}
+	return n
+}
+
+// cost returns the maximum size of a character as JSON without HTML escapes.
+func cost(r rune, width int) int {
+	switch {
+	case r == '"', r == '\\', r == '\n', r == '\r', r == '\t':
+		return 2
+	case r < ' ', r == '\u2028', r == '\u2029', r == utf8.RuneError:
+		return 6
+	default:
+		return width
+	}
+}

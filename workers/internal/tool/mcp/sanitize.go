@@ -1,0 +1,25 @@
+package mcp
+
+import (
+	"strings"
+	"unicode"
+)
+
+// clean removes invisible characters, and white space around the text.
+func clean(text string) string { return strings.TrimSpace(visible(text)) }
+
+// visible removes control characters, and characters that only format or hide text.
+func visible(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n', r == '\t':
+			return r
+		case r == unicode.ReplacementChar, unicode.Is(unicode.Cf, r), unicode.Is(unicode.Co, r):
+			return -1
+		case unicode.IsControl(r), r == '\u2028', r == '\u2029':
+			return ' '
+		default:
+			return r
+		}
+	}, strings.ToValidUTF8(text, ""))
+}

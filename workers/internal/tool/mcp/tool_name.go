@@ -1,0 +1,53 @@
+package mcp
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"regexp"
+	"slices"
+	"strings"
+
+	"parley/shared/domain"
+)
+
+const (
+	maxName   = 64 // limit of model providers
+	hashStart = maxName - 9
+)
+
+var (
+	validName    = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+	invalidChars = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
+	hashSuffix   = regexp.MustCompile(`_[0-9a-f]{8}$`)
+)
+
+// Name returns the name of a server's tool for models: "<server>_<tool>". If that is too long, has
+// invalid characters, could be another server's tool, or already ends like a hash, the name ends in
+// a hash instead. It depends only on the agent's list of servers, so a name stays the same if
+// servers are unreachable.
+func Name(servers []domain.MCPServer, server, tool string) string {
+	whole := server + "_" + tool
+	if validName.MatchString(whole) && !hashSuffix.MatchString(whole) && owners(servers, whole)[0].Name == server {
+		return whole
+	}
+	sum := sha256.Sum256([]byte(server + "\x00" + tool))
+	return beginning(whole) + "_" + hex.EncodeToString(sum[:4])
+}
+
+// beginning returns the part of a name before its hash.
+func beginning(whole string) string {
+	whole = invalidChars.ReplaceAllString(whole, "_")
+	return whole[:min(len(whole), hashStart)]
+}
+
+// owners returns the servers that a name may belong to, the one with the longest name first.
+func owners(servers []domain.MCPServer, name string) []domain.MCPServer {
+	var found []domain.MCPServer
+	for _, s := range servers {
+		if strings.HasPrefix(name, beginning(s.Name+"_")) {
+			found = append(found, s)
+		}
+	}
+	slices.SortStableFunc(found, func(a, b domain.MCPServer) int { return len(b.Name) - len(a.Name) })
+	return found
+}

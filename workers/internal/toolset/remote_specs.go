@@ -1,0 +1,98 @@
+package toolset
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"parley/shared/contract"
+	"parley/shared/domain"
+	"parley/workers/internal/tool"
+)
+
+// setStep is the step number under which the journal stores a run's tool set. The run's own steps
+// begin at 1.
+const setStep = 0
+
+// remoteSpecs returns the tools of the agent's MCP servers. The first attempt lists and records
+// them; later attempts use the recorded list.
+func (t *Tools) remoteSpecs(ctx context.Context, run Run, tools domain.MCPTool) ([]tool.Spec, error) {
+	if !run.First {
+		kept, err := t.journal.ToolSet(ctx, run.OrganizationID, run.RunID)
+		if err != nil {
+			return nil, unreachable(fmt.Errorf("reading tool set: %w", err))
+		}
+		if kept != nil {
+			return readSpecs(kept, tools)
+		}
+	}
+
+	specs, err := t.list(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+
+	raw, err := json.Marshal(specs)
+	if err != nil {
+		return nil, fmt.Errorf("encoding tool set: %w", err)
+	}
+
+	held, err := t.journal.Journal(ctx, run.Held, setStep, [][]byte{raw})
+	switch {
+	case err != nil:
+		return nil, unreachable(fmt.Errorf("recording tool set: %w", err))
+	case !held:
+		return nil, unreachable(tool.ErrStale)
+	}
+	return readSpecs(raw, tools)
+}
+
+// list asks a tool worker for the tools. If it fails, the run continues without them, and its
+// prompt names the servers that are missing.
+func (t *Tools) list(ctx context.Context, run Run) ([]contract.ToolSpec, error) {
+	answer, err := t.ask(ctx, run, contract.ToolMCP, contract.ToolRequest{Operation: contract.OperationList})
+	switch {
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("listing tools: %w", context.Cause(ctx))
+	case err != nil:
+		run.Log.Warn().Err(err).Msg("cannot list the tools of MCP servers; the run continues without them")
+		return nil, nil
+	case answer.Failure != nil:
+		run.Log.Warn().Str("reason", answer.Failure.Message).Msg("cannot list the tools of MCP servers; the run continues without them")
+		return nil, nil
+	}
+	return answer.Tools, nil
+}
+
+// readSpecs returns the listed tools that belong to the agent's servers. A tool's side effect comes
+// from the organization's configuration, never from the list.
+func readSpecs(raw []byte, tools domain.MCPTool) ([]tool.Spec, error) {
+	var listed []contract.ToolSpec
+	if err := json.Unmarshal(raw, &listed); err != nil {
+		return nil, fmt.Errorf("reading tool set: %w", err)
+	}
+
+	specs := make([]tool.Spec, 0, len(listed))
+	for _, s := range listed {
+		if effect, found := tools.SideEffectFor(s.Name); found {
+			specs = append(specs, tool.Spec{Name: s.Name, Description: s.Description, Schema: s.Schema, SideEffect: effect})
+		}
+	}
+	return specs, nil
+}
+
+// absentServers returns the names of the servers that have no tool in specs.
+func absentServers(servers []domain.MCPServer, specs []tool.Spec) []string {
+	var names []string
+	for _, server := range servers {
+		found := false
+		for _, s := range specs {
+			found = found || strings.HasPrefix(s.Name, server.Name+"_")
+		}
+		if !found {
+			names = append(names, server.Name)
+		}
+	}
+	return names
+}
