@@ -102,7 +102,7 @@ func TestListsOfLargeRunsAreSmall(t *testing.T) {
 	}
 }
 
-// A page has at most 8 MiB. Its cursor continues after its last run, so that the pages contain each
+// A page has at most 1 MiB. Its cursor continues after its last run, so that the pages contain each
 // run exactly once.
 func TestPagesOfRunsAreBounded(t *testing.T) {
 	t.Parallel()
