@@ -136,7 +136,7 @@ func (r *RunsCancel) Run(ctx context.Context, con *console.Console) error {
 	}
 
 	answer, err := service.Call(ctx, client.Request{
-		Method: http.MethodPost, Path: "/api/runs", Query: url.Values{"id": {r.ID}, "action": {"cancel"}}, Keyed: true, // a second cancellation has no effect
+		Method: http.MethodPost, Path: "/api/runs", Query: url.Values{"id": {r.ID}, "action": {"cancel"}}, Keyed: true, // idempotent
 	})
 	if err != nil {
 		return r.explain(describeNotFound(err, "run", r.ID))
