@@ -227,7 +227,7 @@ func (r *testEnv) echo() {
 		go func() {
 			defer func() { ended <- struct{}{} }()
 			for doorbells := r.bus.Lane(lane); ctx.Err() == nil; {
-				if err := doorbells.Fetch(ctx, 16, 100*time.Millisecond, func(d *bus.Doorbell) { r.answer(ctx, d) }); err != nil && ctx.Err() == nil {
+				if err := doorbells.Fetch(ctx, 16, 100*time.Millisecond, func(d *bus.JobMessage) { r.answer(ctx, d) }); err != nil && ctx.Err() == nil {
 					r.Errorf("fetching: %v", err)
 				}
 			}
@@ -241,7 +241,7 @@ func (r *testEnv) echo() {
 	})
 }
 
-func (r *testEnv) answer(ctx context.Context, d *bus.Doorbell) {
+func (r *testEnv) answer(ctx context.Context, d *bus.JobMessage) {
 	claims, err := r.store.Executions.Claim(ctx, []string{d.RunID})
 	if err != nil || claims[0].Run == nil {
 		d.Ack()
@@ -256,21 +256,21 @@ func (r *testEnv) answer(ctx context.Context, d *bus.Doorbell) {
 	run := c.Run()
 	run.Message, run.Output = &text, &domain.Output{Message: text}
 	run.End(domain.RunCompleted, nil, domain.At(c.Now), c.RetentionSecs)
-	ending, err := executiondb.NewEnding(c.Held(), run)
+	ending, err := executiondb.NewOutcome(c.Held(), run)
 	if err != nil {
 		r.Errorf("rendering: %v", err)
 	}
 	ending.EndN = 3 // after the start (1) and the answer (2)
-	finished, err := r.store.Executions.Finish(ctx, []executiondb.Ending{ending})
+	finished, err := r.store.Executions.Finish(ctx, []executiondb.Outcome{ending})
 	if err != nil {
 		r.Errorf("finishing: %v", err)
 		return
 	}
 	r.bus.Done(d.RunID, d.ReplyTo, ending.Result)
-	next, err := r.store.Queue.HandOver(ctx, finished.Freed, 64)
+	next, err := r.store.Queue.DispatchNext(ctx, finished.Freed, 64)
 	if err != nil && ctx.Err() == nil {
 		r.Errorf("handing over: %v", err)
 	}
-	r.bus.Ring(next...)
+	r.bus.PublishJobs(next...)
 	d.Ack()
 }

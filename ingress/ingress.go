@@ -122,7 +122,7 @@ func New(cfg Config, deps Deps) (*Ingress, error) {
 		auth: auth.New(deps.Store.Accounts, auth.NewWidgets(deps.Store.Agents, box, watch), proxies),
 	}
 	i.dispatch = dispatch.New(dispatch.Config{
-		Window: cfg.OrgDispatchWindow, BacklogMax: cfg.BacklogMax, OrgBacklogMax: cfg.OrgBacklogMax, Tracer: deps.Tracer,
+		DispatchLimit: cfg.OrgDispatchWindow, BacklogMax: cfg.BacklogMax, OrgBacklogMax: cfg.OrgBacklogMax, Tracer: deps.Tracer,
 	}, deps.Store, deps.Bus, deps.Log)
 	i.streams = stream.New(deps.Store.Executions, deps.Bus.NewWatch(), deps.Log)
 	i.changes = changes.New(deps.Bus.NewChangeWatch(), deps.Log)

@@ -167,7 +167,7 @@ func summary(frames []frame) string {
 // scriptedWorker is a worker that a test controls step by step.
 type scriptedWorker struct {
 	*testEnv
-	bell  *bus.Doorbell
+	bell  *bus.JobMessage
 	claim *executiondb.Claimed
 	next  int
 	first int
@@ -179,7 +179,7 @@ func (r *testEnv) take() *scriptedWorker {
 	r.Helper()
 	h := &scriptedWorker{testEnv: r}
 	for lane, tries := r.bus.Lane(domain.LaneChat), 0; h.bell == nil; tries++ {
-		if err := lane.Fetch(r.Context(), 1, time.Second, func(d *bus.Doorbell) { h.bell = d }); err != nil || tries > 20 {
+		if err := lane.Fetch(r.Context(), 1, time.Second, func(d *bus.JobMessage) { h.bell = d }); err != nil || tries > 20 {
 			r.Fatalf("no doorbell: %v", err)
 		}
 	}
@@ -258,12 +258,12 @@ func (h *scriptedWorker) end(answer string, more func(*domain.Run)) {
 	run.Message, run.Output = &answer, &domain.Output{Message: answer}
 	run.End(domain.RunCompleted, nil, domain.At(h.claim.Now), h.claim.RetentionSecs)
 	more(&run)
-	ending, err := executiondb.NewEnding(h.claim.Held(), run)
+	ending, err := executiondb.NewOutcome(h.claim.Held(), run)
 	if err != nil {
 		h.Fatal(err)
 	}
 	ending.Events, ending.EndN = h.chunk(), h.next
-	done, err := h.store.Executions.Finish(h.Context(), []executiondb.Ending{ending})
+	done, err := h.store.Executions.Finish(h.Context(), []executiondb.Outcome{ending})
 	if err != nil || !done.Saved[h.bell.RunID] {
 		h.Fatalf("cannot finish: %+v, %v", done, err)
 	}

@@ -27,7 +27,7 @@ func (r *testEnv) serveVoice() {
 			err := json.Unmarshal(body, &open)
 			return open.Line, err == nil
 		},
-		Serve: func(ctx context.Context, _ []byte, line *bus.VoiceEnd) {
+		Serve: func(ctx context.Context, _ []byte, line *bus.WorkerVoiceLine) {
 			tick := time.NewTicker(200 * time.Millisecond)
 			defer tick.Stop()
 			for {

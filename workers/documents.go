@@ -61,7 +61,7 @@ type documentReader struct {
 
 // Read reads a document.
 func (r *documentReader) Read(ctx context.Context, from ingest.Source, each func(document.Event) error) (document.Info, error) {
-	d := extract.Document{Name: from.Name, MIMEType: from.MIMEType, Content: from.Content, Short: from.Short, Spent: from.Spent}
+	d := extract.Document{Name: from.Name, MIMEType: from.MIMEType, Content: from.Content, Short: from.Short, OnCPUTime: from.OnCPUTime}
 	return r.by.Read(ctx, d, r.limits, each)
 }
 

@@ -29,7 +29,7 @@ func (r *testEnv) sendDocument(name string, content []byte) domain.Document {
 	if err != nil {
 		r.Fatal(err)
 	}
-	r.bus.Ring(*sent[0].Job)
+	r.bus.PublishJobs(*sent[0].Job)
 	return sent[0].Document
 }
 

@@ -56,7 +56,7 @@ func (r *testEnv) keep(name string, metadata map[string]string, pages ...string)
 			Passage: domain.Passage{Chunk: n, Page: &page, Headings: []string{}, Text: text, EndIndex: len(text)}, Terms: terms,
 		})
 	}
-	held, total := claimed[0].HeldDocument, len(pages)
+	held, total := claimed[0].LeasedDocument, len(pages)
 	if kept, err := r.store.Knowledge.AddChunks(ctx, held, chunks, "", &total, total); err != nil || !kept {
 		r.Fatalf("adding chunks: %v, %v", kept, err)
 	}

@@ -41,7 +41,7 @@ func TestFetchedDocumentsCountTowardsTheQuota(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.bus.Ring(*sent[0].Job)
+	r.bus.PublishJobs(*sent[0].Job)
 	if d := r.processed(sent[0].Document.ID); d.Status != domain.DocumentFailed || d.Error.Code != "quota_exceeded" {
 		t.Errorf("%+v, %+v", d, d.Error)
 	}

@@ -55,7 +55,7 @@ func (w *Workers) setUpVoice() error {
 		places = sessionsPerCore * runtime.GOMAXPROCS(0)
 	}
 
-	w.speech.server, err = voice.New(voice.Config{Places: places}, voice.Deps{
+	w.speech.server, err = voice.New(voice.Config{MaxSessions: places}, voice.Deps{
 		Bus: w.deps.Bus, Transcriber: b.Transcriber, Synthesizer: b.Synthesizer, Prepare: b.Prepare,
 		Verifier: signer, Metrics: w.deps.Metrics, Log: w.deps.Log,
 	})

@@ -322,7 +322,7 @@ func (w *Workers) setUpAgent() error {
 		Limits: agentloop.Limits{
 			MaxTurns: w.cfg.RunMaxTurns, MaxTokens: w.cfg.RunMaxTokens, MaxCostMicros: w.cfg.RunMaxCostMicros(), MaxBytes: w.cfg.RunMaxBytes,
 		},
-		Price: prices.Cost, SandboxWall: cmp.Or(limits.Wall, sandboxQueueTime), Retry: budget.Spend, Earn: budget.Earn,
+		Price: prices.Cost, SandboxWall: cmp.Or(limits.Wall, sandboxQueueTime), Retry: budget.Spend, OnAnswer: budget.Earn,
 	}, runner.Deps{
 		Runs: st.Executions, Queue: st.Queue, History: st.Sessions, Progress: st.Runs, Records: st.Executions, Parking: st.Executions,
 		Tools: toolset.New(w.caller, signer, st.Executions, st.Executions, toolset.Code{
@@ -368,7 +368,7 @@ func (w *Workers) Run(ctx context.Context) error {
 	}
 	if w.has(RoleSweep) {
 		sweeper := sweep.New(w.cfg.OrgDispatchWindow, w.deps.Store, w.deps.Bus, w.deps.Log)
-		if err := sweeper.Show(w.deps.Metrics); err != nil {
+		if err := sweeper.Register(w.deps.Metrics); err != nil {
 			return err
 		}
 		group.Add("sweep", sweeper.Run)

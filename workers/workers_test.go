@@ -169,7 +169,7 @@ func (r *testEnv) start(agent, session, message string) string {
 		r.Fatalf("accepting: %v, %v", err, out)
 	}
 	if out[0].Job != nil {
-		r.bus.Ring(*out[0].Job)
+		r.bus.PublishJobs(*out[0].Job)
 	}
 	return run.ID
 }

@@ -160,7 +160,7 @@ func (b *chatter) talk(ctx context.Context, line *realtimeclient.Client) error {
 		}
 		b.mu.Lock()
 		b.took = append(b.took, a.Frames[0].At.Sub(began))
-		b.hurt += a.Starved()
+		b.hurt += a.StarvedTime()
 		b.mu.Unlock()
 		select {
 		case <-tick.C:

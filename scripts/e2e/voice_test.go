@@ -147,7 +147,7 @@ func checkUndisturbed(t *testing.T, s workerFault, struck disturbed, whole realt
 
 	pause, behind := got.Longest()
 	t.Logf("%s: the longest pause was %s, %s before the end; a listener waited for %s",
-		s.name, pause, got.Frames[len(got.Frames)-1].At.Sub(got.Frames[behind].At).Round(time.Millisecond), got.Starved())
+		s.name, pause, got.Frames[len(got.Frames)-1].At.Sub(got.Frames[behind].At).Round(time.Millisecond), got.StarvedTime())
 	gap, limit := s.pause, s.starved
 	if testing.Short() { // other packages' tests use the same two cores, and audio is sent seconds ahead
 		gap, limit = gap+3*time.Second, limit+200*time.Millisecond
@@ -155,7 +155,7 @@ func checkUndisturbed(t *testing.T, s workerFault, struck disturbed, whole realt
 	if pause > gap {
 		t.Errorf("%s: no audio came for %s, %s after it", s.name, pause, got.Frames[behind-1].At.Sub(struck.at))
 	}
-	if starved := got.Starved(); starved > limit {
+	if starved := got.StarvedTime(); starved > limit {
 		t.Errorf("%s: a listener waited for %s", s.name, starved)
 	}
 	if last := got.Frames[len(got.Frames)-1].At; !last.After(struck.at.Add(time.Second)) {

@@ -521,8 +521,8 @@ func (db *database) requeue(r *run) {
 	o.fence++
 }
 
-// handOver models HandOver and dispatch_runs for one organization, which has one lane here.
-func (db *database) handOver(org, places int) (jobs []*job) {
+// dispatchNext models DispatchNext and dispatch_runs for one organization, which has one lane here.
+func (db *database) dispatchNext(org, places int) (jobs []*job) {
 	used := 0
 	for _, r := range db.runs {
 		if r.org == org && r.open != nil && r.open.dispatched {
@@ -670,7 +670,7 @@ func (db *database) redispatch(again, later []*run) (jobs []*job) {
 	return jobs
 }
 
-// ringAll models Store.RingAll.
+// ringAll models Store.RepublishAll.
 func (db *database) ringAll() {
 	for _, r := range db.find(func(_ *run, o *openRow) bool { return o.dispatched && o.status == queued }) {
 		if r.isLocked(db.sim) {

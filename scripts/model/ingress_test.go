@@ -442,12 +442,12 @@ func (i *ingress) runsEnded(t *task, all []ended) {
 	for _, e := range all {
 		i.sim.bus.cancel(e.run.id)
 		i.sim.bus.done(e.run.id, e.replyTo, e.run.status, e.run.result)
-		i.handOver(t, e.run.org)
+		i.dispatchNext(t, e.run.org)
 	}
 }
 
-func (i *ingress) handOver(t *task, org int) {
-	if jobs, err := ask(t, "HandOver", func() []*job { return i.sim.db.handOver(org, 1) }); err == nil {
+func (i *ingress) dispatchNext(t *task, org int) {
+	if jobs, err := ask(t, "DispatchNext", func() []*job { return i.sim.db.dispatchNext(org, 1) }); err == nil {
 		i.sim.bus.ring(jobs...)
 	}
 }

@@ -336,7 +336,7 @@ func (s *sim) person(t *task) {
 				i.runsEnded(t, d.ended)
 			}
 			if err == nil && d.resumed {
-				i.handOver(t, r.org)
+				i.dispatchNext(t, r.org)
 			}
 			return answer{}
 		})

@@ -97,7 +97,7 @@ func (w *worker) dispatchWaiting(t *task) {
 		if s.mutant.placesKept || s.now < s.db.downUntil || !s.db.waits(org) {
 			continue
 		}
-		if jobs, err := ask(t, "DispatchWaiting", func() []*job { return s.db.handOver(org, dispatchMax) }); err == nil {
+		if jobs, err := ask(t, "DispatchWaiting", func() []*job { return s.db.dispatchNext(org, dispatchMax) }); err == nil {
 			s.bus.ring(jobs...)
 		}
 	}

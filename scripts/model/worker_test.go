@@ -102,7 +102,7 @@ func (s *sim) beginWorker(n int) {
 	s.spawn(w.proc, w.serve)
 	s.spawn(w.proc, w.heartbeat)
 	s.spawn(w.proc, w.watch)
-	s.spawn(w.proc, w.handOver)
+	s.spawn(w.proc, w.dispatchNext)
 	s.spawn(w.proc, w.sweep)
 }
 
@@ -396,8 +396,8 @@ func (w *worker) free(org int) {
 	w.wake.put(w.sim, struct{}{})
 }
 
-// handOver dispatches waiting runs to free slots and publishes their jobs.
-func (w *worker) handOver(t *task) {
+// dispatchNext dispatches waiting runs to free slots and publishes their jobs.
+func (w *worker) dispatchNext(t *task) {
 	for {
 		w.wake.take(t, 0)
 		places := w.places
@@ -415,7 +415,7 @@ func (w *worker) handOver(t *task) {
 			if n == 0 {
 				continue
 			}
-			if jobs, err := ask(t, "HandOver", func() []*job { return w.sim.db.handOver(org, n) }); err == nil {
+			if jobs, err := ask(t, "DispatchNext", func() []*job { return w.sim.db.dispatchNext(org, n) }); err == nil {
 				w.sim.bus.ring(jobs...)
 			}
 		}

@@ -290,10 +290,10 @@ func damaged(err error) bool {
 	return ok && apiErr.Code >= 500 && (apiErr.ErrorCode == codeConsumerCreate || apiErr.ErrorCode == codeConsumerStore)
 }
 
-// Ring publishes the job messages of dispatched runs without waiting. If the server does not
+// PublishJobs publishes the job messages of dispatched runs without waiting. If the server does not
 // store a message, that is only logged, and messages above the limit of unacknowledged ones are
 // dropped. The sweeper publishes the jobs that no worker claims again.
-func (b *Bus) Ring(jobs ...domain.Job) {
+func (b *Bus) PublishJobs(jobs ...domain.Job) {
 	for i, job := range jobs {
 		if b.js.PublishAsyncPending() >= pendingDoorbells {
 			b.doorbells.Warn().Int("runs", len(jobs)-i).Msg("job messages dropped: too many are not acknowledged; the sweeper will publish them")

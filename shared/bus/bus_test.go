@@ -29,10 +29,10 @@ func job(runID string, dispatch int) domain.Job {
 }
 
 // fetch returns the job messages that a lane delivers within a second, up to limit.
-func fetch(t *testing.T, lane *bus.Lane, limit int) []*bus.Doorbell {
+func fetch(t *testing.T, lane *bus.Lane, limit int) []*bus.JobMessage {
 	t.Helper()
-	var got []*bus.Doorbell
-	if err := lane.Fetch(t.Context(), limit, time.Second, func(d *bus.Doorbell) { got = append(got, d) }); err != nil {
+	var got []*bus.JobMessage
+	if err := lane.Fetch(t.Context(), limit, time.Second, func(d *bus.JobMessage) { got = append(got, d) }); err != nil {
 		t.Fatalf("fetching: %v", err)
 	}
 	return got
@@ -48,7 +48,7 @@ func TestADispatchRingsOnceAndARedispatchRingsAgain(t *testing.T) {
 	if again, err := b.EnsureStream(t.Context()); err != nil || !again.Made.Equal(made.Made) || again.Forgot {
 		t.Fatalf("stream made again at %v, %v", again, err)
 	}
-	b.Ring(job("run_1", 1), job("run_1", 1), job("run_2", 1), job("run_1", 2))
+	b.PublishJobs(job("run_1", 1), job("run_1", 1), job("run_2", 1), job("run_1", 2))
 	lane := b.Lane(domain.LaneChat)
 	got := fetch(t, lane, 4)
 	if len(got) != 3 {
@@ -73,7 +73,7 @@ func TestDocumentsHaveALaneOfTheirOwn(t *testing.T) {
 	if _, err := b.EnsureStream(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	b.Ring(domain.Job{RunID: "doc_1", OrganizationID: "org_a", Lane: domain.LaneIngest, Dedupe: "d", DispatchNo: 1}, job("run_1", 1))
+	b.PublishJobs(domain.Job{RunID: "doc_1", OrganizationID: "org_a", Lane: domain.LaneIngest, Dedupe: "d", DispatchNo: 1}, job("run_1", 1))
 	if heard := fetch(t, b.Lane(domain.LaneIngest), 1); len(heard) != 1 || heard[0].RunID != "doc_1" {
 		t.Errorf("documents: %+v", heard)
 	}
@@ -92,7 +92,7 @@ func TestOldestUndeliveredIsWhatNoWorkerHasSeen(t *testing.T) {
 		t.Errorf("an empty stream has an undelivered doorbell: %v", err)
 	}
 	before := time.Now().Add(-time.Second)
-	b.Ring(job("run_1", 1), job("run_2", 1))
+	b.PublishJobs(job("run_1", 1), job("run_2", 1))
 	first := fetch(t, b.Lane(domain.LaneChat), 1)
 	oldest, found, err := b.OldestUndelivered(t.Context(), domain.LaneChat)
 	if len(first) != 1 || err != nil || !found || oldest.Before(before) {
@@ -122,11 +122,11 @@ func TestFetchFindsAStreamThatWasDeleted(t *testing.T) {
 	if err := js.DeleteStream(contract.StreamJobs); err != nil {
 		t.Fatal(err)
 	}
-	_ = lane.Fetch(t.Context(), 1, time.Second, func(*bus.Doorbell) {}) // may fail once; the next one opens everything again
-	if err := lane.Fetch(t.Context(), 1, time.Second, func(*bus.Doorbell) {}); err != nil {
+	_ = lane.Fetch(t.Context(), 1, time.Second, func(*bus.JobMessage) {}) // may fail once; the next one opens everything again
+	if err := lane.Fetch(t.Context(), 1, time.Second, func(*bus.JobMessage) {}); err != nil {
 		t.Fatalf("fetching after the stream was deleted: %v", err)
 	}
-	b.Ring(job("run_1", 1))
+	b.PublishJobs(job("run_1", 1))
 	if got := fetch(t, lane, 1); len(got) != 1 {
 		t.Errorf("%d doorbells, want 1", len(got))
 	}

@@ -29,7 +29,7 @@ func TestDamagedStoreIsNoEnd(t *testing.T) {
 				if err := lane.Fetch(t.Context(), 1, 10*time.Millisecond, nil); err != nil {
 					t.Fatal(err)
 				}
-				b.Ring(job("run_1", 1), job("run_2", 1), job("run_3", 1))
+				b.PublishJobs(job("run_1", 1), job("run_2", 1), job("run_3", 1))
 				for i, d := range fetch(t, lane, 3) {
 					if i > 0 {
 						d.Ack()
@@ -63,9 +63,9 @@ func deliversAgain(t *testing.T, b *bus.Bus, lane *bus.Lane) {
 				continue
 			}
 		}
-		b.Ring(job("run_4", 1))
+		b.PublishJobs(job("run_4", 1))
 		heard := false
-		last = lane.Fetch(t.Context(), 4, time.Second, func(d *bus.Doorbell) {
+		last = lane.Fetch(t.Context(), 4, time.Second, func(d *bus.JobMessage) {
 			heard = heard || d.RunID == "run_4"
 			d.Ack()
 		})
@@ -90,7 +90,7 @@ func TestAStreamThatForgot(t *testing.T) {
 	}
 	const before = 300
 	for n := range before {
-		b.Ring(job(fmt.Sprintf("run_%d", n), 1))
+		b.PublishJobs(job(fmt.Sprintf("run_%d", n), 1))
 	}
 	for _, d := range fetch(t, lane, before) {
 		d.Ack()
@@ -111,7 +111,7 @@ func TestAStreamThatForgot(t *testing.T) {
 	if !found.Forgot {
 		t.Fatalf("what was lost is not noticed: %+v", found)
 	}
-	b.Ring(job("run_new", 1))
+	b.PublishJobs(job("run_new", 1))
 	if got := fetch(t, lane, 1); len(got) != 0 {
 		t.Fatalf("%s is delivered: nothing is wrong with this stream", got[0].RunID)
 	}

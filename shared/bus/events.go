@@ -30,8 +30,8 @@ func (b *Bus) Events(runID string, chunk domain.EventChunk) {
 	b.publish(contract.SubjectEvents+runID, body)
 }
 
-// Heard is a message about a watched run.
-type Heard struct {
+// RunMessage is a message about a watched run.
+type RunMessage struct {
 	RunID string
 	// Events is the message with the run's newest events, see contract.ParseEventMessage. If it
 	// is nil, something else happened or messages may have been missed; the run's log in the
@@ -48,16 +48,16 @@ func (b *Bus) NewWatch() *Watch { return &Watch{b.newFollower(watchBuffer, contr
 
 // Run calls f from one goroutine with all messages of followed runs until ctx ends.
 // f must not block.
-func (w *Watch) Run(ctx context.Context, f func(Heard)) {
-	w.listen(ctx, func(m *nats.Msg) { handleMessage(m, f) }, func(runID string) { f(Heard{RunID: runID}) })
+func (w *Watch) Run(ctx context.Context, f func(RunMessage)) {
+	w.listen(ctx, func(m *nats.Msg) { handleMessage(m, f) }, func(runID string) { f(RunMessage{RunID: runID}) })
 }
 
 // handleMessage calls f with the events, the end or the cancellation in a message.
-func handleMessage(m *nats.Msg, f func(Heard)) {
+func handleMessage(m *nats.Msg, f func(RunMessage)) {
 	switch runID := contract.RunIDFor(m.Subject); {
 	case strings.HasPrefix(m.Subject, contract.SubjectEvents):
-		f(Heard{RunID: runID, Events: m.Data})
+		f(RunMessage{RunID: runID, Events: m.Data})
 	case strings.HasPrefix(m.Subject, contract.SubjectDone):
-		f(Heard{RunID: runID})
+		f(RunMessage{RunID: runID})
 	}
 }

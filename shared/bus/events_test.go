@@ -14,13 +14,13 @@ import (
 )
 
 // listen runs a watch until the test ends, and returns the channel of received messages.
-func listen(t *testing.T, b *bus.Bus) (*bus.Watch, chan bus.Heard) {
+func listen(t *testing.T, b *bus.Bus) (*bus.Watch, chan bus.RunMessage) {
 	t.Helper()
-	watch, heard := b.NewWatch(), make(chan bus.Heard, 1<<17)
+	watch, heard := b.NewWatch(), make(chan bus.RunMessage, 1<<17)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
-		watch.Run(ctx, func(h bus.Heard) { heard <- h })
+		watch.Run(ctx, func(h bus.RunMessage) { heard <- h })
 		close(ended)
 	}()
 	t.Cleanup(func() {
@@ -30,14 +30,14 @@ func listen(t *testing.T, b *bus.Bus) (*bus.Watch, chan bus.Heard) {
 	return watch, heard
 }
 
-func handleMessage(t *testing.T, heard chan bus.Heard) bus.Heard {
+func handleMessage(t *testing.T, heard chan bus.RunMessage) bus.RunMessage {
 	t.Helper()
 	select {
 	case h := <-heard:
 		return h
 	case <-time.After(20 * time.Second):
 		t.Fatal("nothing was received")
-		return bus.Heard{}
+		return bus.RunMessage{}
 	}
 }
 
@@ -114,7 +114,7 @@ func TestAWatchMissesNothingInSilence(t *testing.T) {
 		<-time.After(20 * time.Second)
 		cancel()
 	}()
-	watch.Run(ctx, func(h bus.Heard) {
+	watch.Run(ctx, func(h bus.RunMessage) {
 		if h.Events != nil {
 			events++
 			return

@@ -13,9 +13,9 @@ import (
 	"parley/shared/domain"
 )
 
-// Doorbell is a job message that was delivered to a worker, until the worker
+// JobMessage is a job message that was delivered to a worker, until the worker
 // acknowledges or releases it.
-type Doorbell struct {
+type JobMessage struct {
 	RunID       string
 	ReplyTo     string
 	Traceparent string
@@ -23,13 +23,13 @@ type Doorbell struct {
 }
 
 // Ack removes the message from the stream.
-func (d *Doorbell) Ack() { _ = d.msg.Ack() } // if it fails, the message is delivered again, and the claim rejects it
+func (d *JobMessage) Ack() { _ = d.msg.Ack() } // if it fails, the message is delivered again, and the claim rejects it
 
 // Nak releases the message to another worker after delay.
-func (d *Doorbell) Nak(delay time.Duration) { _ = d.msg.NakWithDelay(delay) } // if it fails, it is delivered again after ackWait
+func (d *JobMessage) Nak(delay time.Duration) { _ = d.msg.NakWithDelay(delay) } // if it fails, it is delivered again after ackWait
 
 // InProgress extends the time before the message is delivered to another worker.
-func (d *Doorbell) InProgress() { _ = d.msg.InProgress() } // if it fails, the message is delivered again, and the claim rejects it
+func (d *JobMessage) InProgress() { _ = d.msg.InProgress() } // if it fails, the message is delivered again, and the claim rejects it
 
 // Lane is a worker's view of the job messages of one lane.
 type Lane struct {
@@ -43,7 +43,7 @@ func (b *Bus) Lane(lane domain.Lane) *Lane { return &Lane{bus: b, lane: lane} }
 
 // Fetch calls f with job messages as they arrive. It returns after limit messages, after wait,
 // or on an error. It opens the stream and the consumer again if they are gone.
-func (l *Lane) Fetch(ctx context.Context, limit int, wait time.Duration, f func(*Doorbell)) error {
+func (l *Lane) Fetch(ctx context.Context, limit int, wait time.Duration, f func(*JobMessage)) error {
 	if l.cons == nil {
 		if _, err := l.bus.EnsureStream(ctx); err != nil {
 			return err
@@ -63,7 +63,7 @@ func (l *Lane) Fetch(ctx context.Context, limit int, wait time.Duration, f func(
 
 	for msg := range batch.Messages() {
 		headers := msg.Headers()
-		f(&Doorbell{
+		f(&JobMessage{
 			RunID: contract.RunIDFor(msg.Subject()), ReplyTo: headers.Get(contract.HeaderReplyTo),
 			Traceparent: headers.Get(contract.HeaderTraceparent), msg: msg,
 		})

@@ -48,10 +48,10 @@ func TestPublishingDoesNotWaitForAServerThatAcknowledgesNothing(t *testing.T) {
 	for i := range jobs {
 		jobs[i] = job(fmt.Sprintf("run_%d", i), 1)
 	}
-	b.Ring(jobs...)
+	b.PublishJobs(jobs...)
 	began := time.Now()
 	for i := range 100 {
-		b.Ring(job(fmt.Sprintf("run_late_%d", i), 1))
+		b.PublishJobs(job(fmt.Sprintf("run_late_%d", i), 1))
 	}
 	if took := time.Since(began); took > 2500*time.Millisecond { // 50 ms each would be 5 s
 		t.Errorf("100 runs waited %s for acknowledgements", took)
@@ -64,7 +64,7 @@ func TestUpdateStreamShortensTheDuplicateWindow(t *testing.T) {
 	url := testkit.NATS(t)
 	js := jobStream(t, url, func(c *jetstream.StreamConfig) { c.Duplicates = 10 * time.Minute })
 	b := dial(t, url)
-	b.Ring(job("run_1", 1))
+	b.PublishJobs(job("run_1", 1))
 	made, err := b.EnsureStream(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -21,7 +21,7 @@ import (
 func TestLinesLeaveNothingBehind(t *testing.T) {
 	server := testkit.NATS(t)
 	served := make(chan struct{}, 8)
-	serveVoice(t, server, 4, func(ctx context.Context, name string, line *bus.VoiceEnd) {
+	serveVoice(t, server, 4, func(ctx context.Context, name string, line *bus.WorkerVoiceLine) {
 		for frame := range line.Frames() {
 			if frame.Audio != nil {
 				_ = line.Audio(contract.VoiceAudio{At: frame.Audio.At, Answer: name, PCM: frame.Audio.PCM})
@@ -88,7 +88,7 @@ func BenchmarkVoiceFrames(b *testing.B) {
 	stop, err := worker.ServeVoice(bus.VoiceServing{
 		Places: lines,
 		Admit:  func(_ string, body []byte) (string, bool) { return string(body), true },
-		Serve: func(_ context.Context, _ []byte, line *bus.VoiceEnd) {
+		Serve: func(_ context.Context, _ []byte, line *bus.WorkerVoiceLine) {
 			for frame := range line.Frames() {
 				if frame.Audio != nil {
 					all.add(frame.Audio.PCM)

@@ -17,13 +17,13 @@ import (
 )
 
 // silent serves sessions without sending anything until they end.
-func silent(ctx context.Context, _ string, _ *bus.VoiceEnd) { <-ctx.Done() }
+func silent(ctx context.Context, _ string, _ *bus.WorkerVoiceLine) { <-ctx.Done() }
 
 func TestASilentVoiceWorkerIsLost(t *testing.T) {
 	t.Parallel()
 	server := testkit.NATS(t)
 	ended := make(chan struct{}, 1)
-	serveVoice(t, server, 1, func(ctx context.Context, name string, line *bus.VoiceEnd) {
+	serveVoice(t, server, 1, func(ctx context.Context, name string, line *bus.WorkerVoiceLine) {
 		silent(ctx, name, line)
 		ended <- struct{}{}
 	})
@@ -40,7 +40,7 @@ func TestAnIngressKeepsItsLineAliveWhileItRuns(t *testing.T) {
 	t.Parallel()
 	server := testkit.NATS(t)
 	ends := make(chan string, 2)
-	serveVoice(t, server, 2, func(ctx context.Context, name string, line *bus.VoiceEnd) {
+	serveVoice(t, server, 2, func(ctx context.Context, name string, line *bus.WorkerVoiceLine) {
 		keepAlive(ctx, line)
 		ends <- name
 	})
@@ -100,7 +100,7 @@ func TestAnIngressThatDiesFreesThePlace(t *testing.T) {
 	t.Parallel()
 	server := testkit.NATS(t)
 	ended := make(chan struct{}, 1)
-	serveVoice(t, server, 1, func(ctx context.Context, name string, line *bus.VoiceEnd) {
+	serveVoice(t, server, 1, func(ctx context.Context, name string, line *bus.WorkerVoiceLine) {
 		echoes(ctx, name, line)
 		ended <- struct{}{}
 	})
@@ -124,7 +124,7 @@ func TestACutLosesTheLinesAndTheyAreOpenedAgain(t *testing.T) {
 			ends := make(chan struct{}, 4)
 			at := map[string]string{"ingress": server, "worker": server}
 			at[side] = behind
-			serveVoice(t, at["worker"], 1, func(ctx context.Context, name string, line *bus.VoiceEnd) {
+			serveVoice(t, at["worker"], 1, func(ctx context.Context, name string, line *bus.WorkerVoiceLine) {
 				echoes(ctx, name, line)
 				ends <- struct{}{}
 			})
@@ -301,7 +301,7 @@ func TestManyUseALineAtOnce(t *testing.T) {
 	t.Parallel()
 	server := testkit.NATS(t)
 	ends := make(chan error, 64)
-	serveVoice(t, server, 8, func(ctx context.Context, name string, line *bus.VoiceEnd) {
+	serveVoice(t, server, 8, func(ctx context.Context, name string, line *bus.WorkerVoiceLine) {
 		var all sync.WaitGroup
 		for range 3 {
 			all.Go(func() {

@@ -22,7 +22,7 @@ type VoiceServing struct {
 	Admit func(capability string, body []byte) (line string, ok bool)
 	// Serve serves a session until ctx ends, which is when the session has ended. When Serve
 	// returns, the session ends.
-	Serve func(ctx context.Context, body []byte, line *VoiceEnd)
+	Serve func(ctx context.Context, body []byte, line *WorkerVoiceLine)
 }
 
 // voiceServer serves voice sessions in a worker.
@@ -83,7 +83,7 @@ func (s *voiceServer) receive(work context.Context, m *nats.Msg) {
 	s.board.sendStage(m.Reply, wire.own, contract.StageAccepted) // if the caller is gone, the server says so, and the session ends
 	go func() {
 		defer s.release(line, wire)
-		s.cfg.Serve(ctx, m.Data, &VoiceEnd{wire})
+		s.cfg.Serve(ctx, m.Data, &WorkerVoiceLine{wire})
 	}()
 }
 
@@ -134,7 +134,7 @@ func (s *voiceServer) closeIfIdle() {
 }
 
 // startLeaving stops accepting sessions and returns the existing ones.
-func (s *voiceServer) startLeaving() []*VoiceEnd {
+func (s *voiceServer) startLeaving() []*WorkerVoiceLine {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.leaving {
@@ -142,9 +142,9 @@ func (s *voiceServer) startLeaving() []*VoiceEnd {
 	}
 	s.leaving = true
 	s.closeIfIdle()
-	ends := make([]*VoiceEnd, 0, len(s.lines))
+	ends := make([]*WorkerVoiceLine, 0, len(s.lines))
 	for _, wire := range s.lines {
-		ends = append(ends, &VoiceEnd{wire})
+		ends = append(ends, &WorkerVoiceLine{wire})
 	}
 	return ends
 }
@@ -176,21 +176,23 @@ func (s *voiceServer) stop(ctx context.Context, sub *nats.Subscription, cancel c
 	_ = s.board.nc.FlushTimeout(flushTimeout) // if it is lost, the other end notices the silence
 }
 
-// VoiceEnd is a worker's end of a voice session. It is safe for concurrent use.
-type VoiceEnd struct {
+// WorkerVoiceLine is a worker's end of a voice session. It is safe for concurrent use.
+type WorkerVoiceLine struct {
 	wire *voiceWire[contract.VoiceCommand]
 }
 
 // Frames returns the frames from the ingress, in order and without gaps, including VoiceClose.
 // After that, or when the session is lost, the channel is closed. A session is lost if its
 // reader lags, nothing arrives for 10 s, or the bus is unreachable.
-func (e *VoiceEnd) Frames() <-chan contract.VoiceFrame[contract.VoiceCommand] { return e.wire.frames }
+func (e *WorkerVoiceLine) Frames() <-chan contract.VoiceFrame[contract.VoiceCommand] {
+	return e.wire.frames
+}
 
 // Report sends a report to the ingress. An error means that the session is lost or that the
 // report cannot be encoded.
-func (e *VoiceEnd) Report(report contract.VoiceReport) error {
+func (e *WorkerVoiceLine) Report(report contract.VoiceReport) error {
 	return e.wire.send(func(b []byte) ([]byte, error) { return contract.AppendVoiceControl(b, report) })
 }
 
 // Audio sends samples of an answer. It does not retain them.
-func (e *VoiceEnd) Audio(audio contract.VoiceAudio) error { return e.wire.audio(audio) }
+func (e *WorkerVoiceLine) Audio(audio contract.VoiceAudio) error { return e.wire.audio(audio) }

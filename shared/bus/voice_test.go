@@ -34,17 +34,17 @@ func voiceCaller(t *testing.T, url string) *bus.VoiceCaller {
 
 // serveVoice starts a voice worker, which stops at the end of the test at the latest. The body
 // of an opening is the session's name; the capability "no" is rejected.
-func serveVoice(t *testing.T, url string, pool int, serve func(context.Context, string, *bus.VoiceEnd)) (stop func(context.Context)) {
+func serveVoice(t *testing.T, url string, pool int, serve func(context.Context, string, *bus.WorkerVoiceLine)) (stop func(context.Context)) {
 	t.Helper()
 	return serveVoiceOn(t, dial(t, url), pool, serve)
 }
 
-func serveVoiceOn(t *testing.T, b *bus.Bus, pool int, serve func(context.Context, string, *bus.VoiceEnd)) (stop func(context.Context)) {
+func serveVoiceOn(t *testing.T, b *bus.Bus, pool int, serve func(context.Context, string, *bus.WorkerVoiceLine)) (stop func(context.Context)) {
 	t.Helper()
 	stop, err := b.ServeVoice(bus.VoiceServing{
 		Places: pool,
 		Admit:  func(capability string, body []byte) (string, bool) { return string(body), capability != "no" },
-		Serve:  func(ctx context.Context, body []byte, line *bus.VoiceEnd) { serve(ctx, string(body), line) },
+		Serve:  func(ctx context.Context, body []byte, line *bus.WorkerVoiceLine) { serve(ctx, string(body), line) },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -113,7 +113,7 @@ func receive[T any](t *testing.T, from <-chan T) T {
 }
 
 // keepAlive sends on a session until it ends, so that it is not silent.
-func keepAlive(ctx context.Context, line *bus.VoiceEnd) {
+func keepAlive(ctx context.Context, line *bus.WorkerVoiceLine) {
 	beat := time.NewTicker(500 * time.Millisecond)
 	defer beat.Stop()
 	for {
@@ -128,7 +128,7 @@ func keepAlive(ctx context.Context, line *bus.VoiceEnd) {
 
 // echoes answers each command with a report and each piece of audio with audio of an answer;
 // otherwise it only pings.
-func echoes(ctx context.Context, name string, line *bus.VoiceEnd) {
+func echoes(ctx context.Context, name string, line *bus.WorkerVoiceLine) {
 	go keepAlive(ctx, line)
 	for frame := range line.Frames() {
 		if frame.Audio != nil {
@@ -222,7 +222,7 @@ func TestAClosedLineGivesItsPlaceBack(t *testing.T) {
 	t.Parallel()
 	url := testkit.NATS(t)
 	last := make(chan toWorker, 1)
-	serveVoice(t, url, 1, func(ctx context.Context, _ string, line *bus.VoiceEnd) {
+	serveVoice(t, url, 1, func(ctx context.Context, _ string, line *bus.WorkerVoiceLine) {
 		var seen toWorker
 		for frame := range line.Frames() {
 			seen = frame
@@ -253,7 +253,7 @@ func TestAClosedLineGivesItsPlaceBack(t *testing.T) {
 func TestALineThatTheWorkerEndsIsClosedAfterItsFrames(t *testing.T) {
 	t.Parallel()
 	url := testkit.NATS(t)
-	serveVoice(t, url, 1, func(_ context.Context, _ string, line *bus.VoiceEnd) {
+	serveVoice(t, url, 1, func(_ context.Context, _ string, line *bus.WorkerVoiceLine) {
 		for range 10 {
 			_ = line.Report(contract.VoiceReport{Type: contract.VoiceAlive})
 		}
@@ -326,7 +326,7 @@ func TestALaggingReaderLosesItsLineAlone(t *testing.T) {
 	t.Parallel()
 	url := testkit.NATS(t)
 	ended := make(chan struct{}, 2)
-	serveVoice(t, url, 8, func(ctx context.Context, name string, line *bus.VoiceEnd) {
+	serveVoice(t, url, 8, func(ctx context.Context, name string, line *bus.WorkerVoiceLine) {
 		if name == "good" {
 			echoes(ctx, name, line)
 			return
@@ -360,7 +360,7 @@ func TestAWorkerThatLagsLosesItsLine(t *testing.T) {
 	t.Parallel()
 	url := testkit.NATS(t)
 	ended := make(chan int, 1)
-	serveVoice(t, url, 1, func(ctx context.Context, _ string, line *bus.VoiceEnd) {
+	serveVoice(t, url, 1, func(ctx context.Context, _ string, line *bus.WorkerVoiceLine) {
 		go keepAlive(ctx, line)
 		<-ctx.Done()
 		ended <- len(line.Frames())
@@ -381,7 +381,7 @@ func TestALineOpenedAgainTakesThePlaceOfTheFirst(t *testing.T) {
 	t.Parallel()
 	url := testkit.NATS(t)
 	ends := make(chan struct{}, 8)
-	serveVoice(t, url, 1, func(ctx context.Context, name string, line *bus.VoiceEnd) {
+	serveVoice(t, url, 1, func(ctx context.Context, name string, line *bus.WorkerVoiceLine) {
 		echoes(ctx, name, line)
 		<-ctx.Done()
 		ends <- struct{}{}
@@ -415,7 +415,7 @@ func TestAFormerLineThatEndsLateTakesNothingWithIt(t *testing.T) {
 	t.Parallel()
 	url := testkit.NATS(t)
 	ends, release := make(chan struct{}, 4), make(chan struct{})
-	serveVoice(t, url, 2, func(ctx context.Context, name string, line *bus.VoiceEnd) {
+	serveVoice(t, url, 2, func(ctx context.Context, name string, line *bus.WorkerVoiceLine) {
 		echoes(ctx, name, line)
 		ends <- struct{}{}
 		<-release
@@ -434,8 +434,8 @@ func TestAFormerLineThatEndsLateTakesNothingWithIt(t *testing.T) {
 func TestAStoppingVoiceWorkerLetsItsLinesGo(t *testing.T) {
 	t.Parallel()
 	url := testkit.NATS(t)
-	serving := func(ended chan<- string) func(context.Context, string, *bus.VoiceEnd) {
-		return func(ctx context.Context, name string, line *bus.VoiceEnd) {
+	serving := func(ended chan<- string) func(context.Context, string, *bus.WorkerVoiceLine) {
+		return func(ctx context.Context, name string, line *bus.WorkerVoiceLine) {
 			echoes(ctx, name, line)
 			ended <- name
 		}

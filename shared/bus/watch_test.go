@@ -46,10 +46,10 @@ func TestAWatchSubscribesAgainWhenThatHasFailed(t *testing.T) {
 		t.Errorf("a run that is followed was subscribed to again: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	heard, ended := make(chan Heard, 16), make(chan struct{})
-	go func() { watch.Run(ctx, func(h Heard) { heard <- h }); close(ended) }()
+	heard, ended := make(chan RunMessage, 16), make(chan struct{})
+	go func() { watch.Run(ctx, func(h RunMessage) { heard <- h }); close(ended) }()
 	defer func() { cancel(); <-ended }()
-	wait := func(want Heard) {
+	wait := func(want RunMessage) {
 		t.Helper()
 		for after := time.After(20 * time.Second); ; {
 			select {
@@ -62,10 +62,10 @@ func TestAWatchSubscribesAgainWhenThatHasFailed(t *testing.T) {
 			}
 		}
 	}
-	wait(Heard{RunID: "run_2"}) // without another reader: earlier events must be read from the database
+	wait(RunMessage{RunID: "run_2"}) // without another reader: earlier events must be read from the database
 	for _, runID := range []string{"run_1", "run_2"} {
 		b.Events(runID, domain.EventChunk{Fence: 1, First: 2, Lines: []byte("a {}\n")})
-		wait(Heard{RunID: runID, Events: []byte{}})
+		wait(RunMessage{RunID: runID, Events: []byte{}})
 	}
 	if watch.followed["run_3"] != nil {
 		t.Error("a run without a follower is still subscribed")

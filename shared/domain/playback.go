@@ -1,7 +1,7 @@
 package domain
 
-// Heard is the played part of an interrupted spoken answer.
-type Heard struct {
+// Playback is the played part of an interrupted spoken answer.
+type Playback struct {
 	Text    string // empty: nothing was played
 	AudioMS int64
 }

@@ -23,9 +23,9 @@ func (b *testEnv) process(documentID string) {
 }
 
 // held returns a document with its current fence.
-func (b *testEnv) held(documentID string) knowledgedb.HeldDocument {
+func (b *testEnv) held(documentID string) knowledgedb.LeasedDocument {
 	b.Helper()
-	held := knowledgedb.HeldDocument{OrganizationID: b.org, ID: documentID}
+	held := knowledgedb.LeasedDocument{OrganizationID: b.org, ID: documentID}
 	if err := b.raw.QueryRowContext(b.Context(), `SELECT fence FROM documents WHERE id = $1`, documentID).Scan(&held.Fence); err != nil {
 		b.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func (b *testEnv) held(documentID string) knowledgedb.HeldDocument {
 }
 
 // index writes what a worker writes that is reading a document.
-func (b *testEnv) index(held knowledgedb.HeldDocument) {
+func (b *testEnv) index(held knowledgedb.LeasedDocument) {
 	b.Helper()
 	var chunks []knowledgedb.NewChunk
 	for n, text := range []string{"first " + canary, "second " + canary} {

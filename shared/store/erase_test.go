@@ -77,7 +77,7 @@ func TestErasingLeavesNothing(t *testing.T) {
 	running := work(keyed("running"))
 	queued := r.accept(wideWindow, keyed("queued"))[0].Run.Run.ID
 	for _, run := range []string{done.RunID, running.RunID} {
-		r.heard(run, domain.Heard{Text: canary})
+		r.heard(run, domain.Playback{Text: canary})
 	}
 	r.raw(`UPDATE open_runs SET last_error = $2, reply_to = 'inbox' WHERE run_id = $1`, running.RunID, `{"message":"`+canary+`"}`)
 	other := r.said(r.chat("usr_2", session, "mine"), "stays")

@@ -51,12 +51,12 @@ func (b *testEnv) endWith(c *executiondb.Claimed, events executiondb.Chunk, endN
 	run, answer := c.Run(), "x"
 	run.Message, run.Output = &answer, &domain.Output{Message: answer}
 	run.End(domain.RunCompleted, nil, domain.At(c.Now), c.RetentionSecs)
-	ending, err := executiondb.NewEnding(c.Held(), run)
+	ending, err := executiondb.NewOutcome(c.Held(), run)
 	if err != nil {
 		b.Fatal(err)
 	}
 	ending.Events, ending.EndN = events, endN
-	out, err := b.s.Executions.Finish(b.Context(), []executiondb.Ending{ending})
+	out, err := b.s.Executions.Finish(b.Context(), []executiondb.Outcome{ending})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -24,7 +24,7 @@ func (b *testEnv) queue(first, last, n int, head string) {
 
 func (b *testEnv) handOver(places int) []string {
 	b.Helper()
-	jobs, err := b.s.Queue.HandOver(b.Context(), map[queuedb.Lane]int{automationsFor(b.org): places}, wideWindow)
+	jobs, err := b.s.Queue.DispatchNext(b.Context(), map[queuedb.Lane]int{automationsFor(b.org): places}, wideWindow)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -19,13 +19,13 @@ import (
 var broken = domain.DocumentError{Code: "broken", Message: "it is broken"}
 
 // claimDocument claims the only available document.
-func (b *testEnv) claimDocument() knowledgedb.HeldDocument {
+func (b *testEnv) claimDocument() knowledgedb.LeasedDocument {
 	b.Helper()
 	claimed, err := b.s.Knowledge.ClaimDocuments(b.Context(), knowledgedb.DocumentClaim{Max: 1})
 	if err != nil || len(claimed) != 1 {
 		b.Fatalf("claiming: %+v, %v", claimed, err)
 	}
-	return claimed[0].HeldDocument
+	return claimed[0].LeasedDocument
 }
 
 func (b *testEnv) wantNoClaim(what string) {
@@ -156,7 +156,7 @@ func (b *testEnv) wantCounted(what string) {
 // attempt is a worker that reads a document step by step. It dies after its last step.
 type attempt struct {
 	*testEnv
-	held  knowledgedb.HeldDocument
+	held  knowledgedb.LeasedDocument
 	words []string
 	terms knowledgedb.TermCounts
 }
@@ -269,13 +269,13 @@ func (b *testEnv) takeOver(doc string, two, holder *attempt, open bool) (*attemp
 		if len(claimed) > 0 {
 			b.Fatalf("a document that has ended was claimed: %+v", claimed)
 		}
-		two.held = knowledgedb.HeldDocument{OrganizationID: b.org, ID: doc, Fence: 1 << 40}
+		two.held = knowledgedb.LeasedDocument{OrganizationID: b.org, ID: doc, Fence: 1 << 40}
 		return holder, open
 	}
 	if len(claimed) != 1 || claimed[0].ID != doc {
 		b.Fatalf("claimed %+v", claimed)
 	}
-	two.held = claimed[0].HeldDocument
+	two.held = claimed[0].LeasedDocument
 	return two, true
 }
 
@@ -478,8 +478,8 @@ func TestLeasesOfDocuments(t *testing.T) {
 	b.serverStarted(`clock_timestamp()`)
 	b.loseDocuments()
 	b.wantNoClaim("of workers that the server has kept from renewing")
-	lost, err := b.s.Knowledge.ExtendDocuments(t.Context(), []knowledgedb.HeldDocument{one, stale, two, gone})
-	if err != nil || !slices.Equal(lost, []knowledgedb.HeldDocument{stale, gone}) {
+	lost, err := b.s.Knowledge.ExtendDocuments(t.Context(), []knowledgedb.LeasedDocument{one, stale, two, gone})
+	if err != nil || !slices.Equal(lost, []knowledgedb.LeasedDocument{stale, gone}) {
 		t.Errorf("lost %v, %v", lost, err)
 	}
 	b.wantNoClaim("with leases that were renewed")
@@ -512,8 +512,8 @@ func TestHeartbeatsPassLockedDocuments(t *testing.T) {
 	}
 	stale := two
 	stale.Fence--
-	lost, err := b.s.Knowledge.ExtendDocuments(t.Context(), []knowledgedb.HeldDocument{one, two, stale})
-	if err != nil || !slices.Equal(lost, []knowledgedb.HeldDocument{stale}) {
+	lost, err := b.s.Knowledge.ExtendDocuments(t.Context(), []knowledgedb.LeasedDocument{one, two, stale})
+	if err != nil || !slices.Equal(lost, []knowledgedb.LeasedDocument{stale}) {
 		t.Errorf("lost %v, %v", lost, err)
 	}
 	left("locked", one.ID, "false")
@@ -560,7 +560,7 @@ func TestFinishingWaitsForOthers(t *testing.T) {
 		}()
 		b.awaitText(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
 			AND query_start < clock_timestamp() - interval '300 milliseconds'`, "1", finished)
-		if lost, err := b.s.Knowledge.ExtendDocuments(t.Context(), []knowledgedb.HeldDocument{held}); err != nil || len(lost) > 0 {
+		if lost, err := b.s.Knowledge.ExtendDocuments(t.Context(), []knowledgedb.LeasedDocument{held}); err != nil || len(lost) > 0 {
 			t.Errorf("lost %v, %v", lost, err)
 		}
 		if err := tx.Rollback(); err != nil {
@@ -750,7 +750,7 @@ func TestTermsAreCountedExactly(t *testing.T) {
 				if err != nil || len(claimed) == 0 {
 					return
 				}
-				a := &attempt{testEnv: b, held: claimed[0].HeldDocument, words: []string{"x" + claimed[0].ID[4:8], "same"}}
+				a := &attempt{testEnv: b, held: claimed[0].LeasedDocument, words: []string{"x" + claimed[0].ID[4:8], "same"}}
 				for _, step := range []string{"0", "1", "finish"} {
 					if kept, err := a.step(step); err != nil || !kept {
 						t.Errorf("%s: %v, %v", step, kept, err)

@@ -63,12 +63,12 @@ func (b *testEnv) running(n int) []*executiondb.Claimed {
 	return out
 }
 
-func (b *testEnv) ending(c *executiondb.Claimed, answer string) executiondb.Ending {
+func (b *testEnv) ending(c *executiondb.Claimed, answer string) executiondb.Outcome {
 	b.Helper()
 	run := c.Run()
 	run.Message, run.Output = &answer, &domain.Output{Message: answer}
 	run.End(domain.RunCompleted, nil, domain.At(c.Now), c.RetentionSecs)
-	ending, err := executiondb.NewEnding(c.Held(), run)
+	ending, err := executiondb.NewOutcome(c.Held(), run)
 	b.must(err)
 	return ending
 }
@@ -266,7 +266,7 @@ func TestALockedRunDelaysItsOwnEndAlone(t *testing.T) {
 			stuck := one.running(1)[0]
 			release := one.locked(lock, stuck.RunID)
 			for range 2 { // the first batch meets the lock, the second one expects it
-				endings := []executiondb.Ending{one.ending(stuck, "late")}
+				endings := []executiondb.Outcome{one.ending(stuck, "late")}
 				for _, c := range other.running(40) {
 					endings = append(endings, other.ending(c, "at once"))
 				}
@@ -410,7 +410,7 @@ func (b *testEnv) savesLarge(n, size int) {
 	b.Helper()
 	large := strings.Repeat("x", size)
 	result := []byte(`{"message":"` + large + `"}`)
-	var endings []executiondb.Ending
+	var endings []executiondb.Outcome
 	var chunks []executiondb.Checkpoint
 	for _, c := range b.running(n) {
 		e := b.ending(c, "short")

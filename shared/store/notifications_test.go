@@ -51,7 +51,7 @@ func (b *testEnv) claims(maximum int) []notificationdb.ClaimedNotification {
 // settle records the result of an attempt; "" means delivered.
 func (b *testEnv) settle(n notificationdb.ClaimedNotification, a notificationdb.Attempt) (disabled bool) {
 	b.Helper()
-	disabled, err := b.s.Notifications.SettleNotification(b.Context(), n.HeldNotification, a)
+	disabled, err := b.s.Notifications.SettleNotification(b.Context(), n.LeasedNotification, a)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -91,9 +91,9 @@ func (b *testEnv) endAs(c *executiondb.Claimed, status domain.RunStatus) {
 	b.Helper()
 	run := c.Run()
 	run.End(status, &domain.RunError{Code: "x", Message: "m"}, domain.At(c.Now), c.RetentionSecs)
-	ending, err := executiondb.NewEnding(c.Held(), run)
+	ending, err := executiondb.NewOutcome(c.Held(), run)
 	b.must(err)
-	_, err = b.s.Executions.Finish(b.Context(), []executiondb.Ending{ending})
+	_, err = b.s.Executions.Finish(b.Context(), []executiondb.Outcome{ending})
 	b.must(err)
 }
 
@@ -211,9 +211,9 @@ func TestWaitingRunsThatHaveEndedAreNotified(t *testing.T) {
 	run.Usage = domain.Usage{InputTokens: 5, OutputTokens: 7, CostMicros: 9, Model: "m"}
 	run.ToolCalls = []domain.ToolCall{{ID: "c", Name: "pay", Status: "failed", Input: json.RawMessage(`{"a":1}`), Output: json.RawMessage(`{}`)}}
 	run.End(domain.RunCompleted, nil, domain.At(c.Now), c.RetentionSecs)
-	ending, err := executiondb.NewEnding(c.Held(), run)
+	ending, err := executiondb.NewOutcome(c.Held(), run)
 	b.must(err)
-	_, err = b.s.Executions.Finish(t.Context(), []executiondb.Ending{ending})
+	_, err = b.s.Executions.Finish(t.Context(), []executiondb.Outcome{ending})
 	b.must(err)
 	claimed := b.claims(10)
 	if len(claimed) != 1 {
@@ -419,7 +419,7 @@ func TestRemovedResourcesAreNotNotified(t *testing.T) {
 	if _, err := b.s.Notifications.ResendNotification(t.Context(), b.org, claimed[0].ID); apierr.CodeFor(err) != apierr.Erased {
 		t.Errorf("sending it again gave %v", err)
 	}
-	if n := b.number(`SELECT count(*) FROM notifications WHERE status = 'failed' AND error = '` + strings.ReplaceAll(notificationdb.Untold, "'", "''") + `'`); n != 1 {
+	if n := b.number(`SELECT count(*) FROM notifications WHERE status = 'failed' AND error = '` + strings.ReplaceAll(notificationdb.RunExpiredError, "'", "''") + `'`); n != 1 {
 		var all string
 		b.must(b.raw.QueryRowContext(t.Context(), `SELECT string_agg(to_jsonb(x)::text, ' ') FROM notifications x`).Scan(&all))
 		t.Errorf("%d notifications are listed as unsent: %s", n, all)
@@ -454,7 +454,7 @@ func TestNothingIsNotifiedPastRetention(t *testing.T) {
 	if n, err := b.s.Notifications.Notification(t.Context(), b.org, claimed[0].ID); err != nil || n.Payload != nil || n.Status != domain.NotificationPending {
 		t.Errorf("it shows %+v, %v", n, err)
 	}
-	b.settle(claimed[0], notificationdb.Attempt{Status: domain.NotificationFailed, Error: notificationdb.Untold, Unsent: true})
+	b.settle(claimed[0], notificationdb.Attempt{Status: domain.NotificationFailed, Error: notificationdb.RunExpiredError, Unsent: true})
 	if n := b.number(`SELECT failures FROM notification_endpoints WHERE id = '` + e.ID + `'`); n != 0 {
 		t.Errorf("the endpoint has %d failures", n)
 	}
@@ -467,7 +467,7 @@ func TestNothingIsNotifiedPastRetention(t *testing.T) {
 	}
 	b.settle(postponedLate, notificationdb.Attempt{Status: domain.NotificationPending, Error: "no answer", Next: time.Second, Unsent: true})
 	n, err = b.s.Notifications.Notification(t.Context(), b.org, postponedLate.ID)
-	if err != nil || n.Status != domain.NotificationFailed || n.Error == nil || *n.Error != notificationdb.Untold {
+	if err != nil || n.Status != domain.NotificationFailed || n.Error == nil || *n.Error != notificationdb.RunExpiredError {
 		t.Errorf("what was to be sent again is %+v, %v", n, err)
 	}
 	if n := b.number(`SELECT count(*) FROM notifications WHERE data IS NOT NULL OR source IS NOT NULL`); n != 0 {

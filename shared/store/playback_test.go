@@ -12,9 +12,9 @@ import (
 	"parley/shared/store/queuedb"
 )
 
-func (b *testEnv) heard(runID string, heard domain.Heard) {
+func (b *testEnv) heard(runID string, heard domain.Playback) {
 	b.Helper()
-	if err := b.s.Sessions.SaveHeard(b.Context(), b.org, runID, heard); err != nil {
+	if err := b.s.Sessions.SavePlayback(b.Context(), b.org, runID, heard); err != nil {
 		b.Fatalf("noting what was heard: %v", err)
 	}
 }
@@ -37,17 +37,17 @@ func TestASessionContinuesFromThePlayedAnswer(t *testing.T) {
 	ctx := t.Context()
 	r.said(r.chat("usr_1", "s", "q1"), "whole")
 	half := r.said(r.chat("usr_1", "s", "q2"), "this is a long answer")
-	r.heard(half, domain.Heard{Text: "this is", AudioMS: 700})
-	r.heard(half, domain.Heard{Text: "this is a long", AudioMS: 900}) // the client has more exact data
+	r.heard(half, domain.Playback{Text: "this is", AudioMS: 700})
+	r.heard(half, domain.Playback{Text: "this is a long", AudioMS: 900}) // the client has more exact data
 	cut := r.interruptedRun(r.chat("usr_1", "s", "q3"))
-	r.heard(cut, domain.Heard{Text: "I was ab\x00out\xff", AudioMS: -1})
+	r.heard(cut, domain.Playback{Text: "I was ab\x00out\xff", AudioMS: -1})
 	r.interruptedRun(r.chat("usr_1", "s", "q4")) // a text message: nothing of it is in the history
 	silent := r.interruptedRun(r.chat("usr_1", "s", "q5"))
-	r.heard(silent, domain.Heard{})
+	r.heard(silent, domain.Playback{})
 	mute := r.said(r.chat("usr_1", "s", "q6"), "never heard")
-	r.heard(mute, domain.Heard{})
+	r.heard(mute, domain.Playback{})
 	next := r.mustClaim(r.accept(wideWindow, r.chat("usr_1", "s", "q7"))[0].Run.Run.ID)
-	r.heard(next.RunID, domain.Heard{Text: "has not ended", AudioMS: 5})
+	r.heard(next.RunID, domain.Playback{Text: "has not ended", AudioMS: 5})
 	history, err := r.s.Sessions.History(ctx, r.org, next.SessionRef, next.Seq+1, 9)
 	if err != nil {
 		t.Fatal(err)
@@ -92,12 +92,12 @@ func TestAnAnswerThatWasPlayedWholeWasNotInterrupted(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnvFor(t)
 	whole := r.said(r.chat("usr_1", "s", "q1"), "this is a long answer\n")
-	r.heard(whole, domain.Heard{Text: "this is", AudioMS: 700})
-	r.heard(whole, domain.Heard{Text: "this is a long answer", AudioMS: 2000})
+	r.heard(whole, domain.Playback{Text: "this is", AudioMS: 700})
+	r.heard(whole, domain.Playback{Text: "this is a long answer", AudioMS: 2000})
 	again := r.said(r.chat("usr_1", "s", "q2"), "and another")
-	r.heard(again, domain.Heard{Text: "and another", AudioMS: 900})
+	r.heard(again, domain.Playback{Text: "and another", AudioMS: 900})
 	cut := r.interruptedRun(r.chat("usr_1", "s", "q3"))
-	r.heard(cut, domain.Heard{Text: "this was all there was", AudioMS: 900})
+	r.heard(cut, domain.Playback{Text: "this was all there was", AudioMS: 900})
 	_, turns, err := readSession(t.Context(), r.s, r.named("usr_1", "s"), 0, 9)
 	if err != nil || len(turns) != 3 {
 		t.Fatalf("%d turns, %v", len(turns), err)
@@ -105,7 +105,7 @@ func TestAnAnswerThatWasPlayedWholeWasNotInterrupted(t *testing.T) {
 	if turns[0].Heard == nil || turns[1].Heard != nil || turns[2].Heard != nil {
 		t.Errorf("read %+v", turns)
 	}
-	r.heard(again, domain.Heard{Text: "and", AudioMS: 300})
+	r.heard(again, domain.Playback{Text: "and", AudioMS: 300})
 	if n := r.number(`SELECT count(*) FROM heard`); n != 2 {
 		t.Errorf("%d notes", n)
 	}
@@ -116,7 +116,7 @@ func TestPlaybackIsOfLivingRunsOnly(t *testing.T) {
 	r := newStoredEnvFor(t)
 	refused := func(what, org, runID string) {
 		t.Helper()
-		err := r.s.Sessions.SaveHeard(t.Context(), org, runID, domain.Heard{Text: canary})
+		err := r.s.Sessions.SavePlayback(t.Context(), org, runID, domain.Playback{Text: canary})
 		if apierr.CodeFor(err) != apierr.NotFound {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -167,7 +167,7 @@ func TestPlaybackGoesWithItsRun(t *testing.T) {
 			} else {
 				runID = r.said(run, "a")
 			}
-			r.heard(runID, domain.Heard{Text: canary, AudioMS: 1})
+			r.heard(runID, domain.Playback{Text: canary, AudioMS: 1})
 			if got := r.leaks(); got != "heard:1" {
 				t.Fatalf("%s, %v: before: %s", what, cut, got)
 			}
@@ -182,7 +182,7 @@ func TestPlaybackGoesWithItsRun(t *testing.T) {
 		}
 	}
 	kept := r.said(r.chat("usr_1", "kept", "q"), "a")
-	r.heard(kept, domain.Heard{Text: "stays"})
+	r.heard(kept, domain.Playback{Text: "stays"})
 	r.raw(`UPDATE runs SET input = input, expires_at = NULL WHERE id = $1`, kept) // other changes of a run erase nothing
 	if n := r.number(`SELECT count(*) FROM heard`); n != 1 {
 		t.Errorf("%d rows", n)
@@ -199,7 +199,7 @@ func TestErasingWhileSomebodyListens(t *testing.T) {
 		for range 3 {
 			wg.Go(func() {
 				for range rand.IntN(4) + 1 {
-					err := r.s.Sessions.SaveHeard(t.Context(), r.org, run, domain.Heard{Text: canary})
+					err := r.s.Sessions.SavePlayback(t.Context(), r.org, run, domain.Playback{Text: canary})
 					if err != nil && apierr.CodeFor(err) != apierr.NotFound {
 						t.Errorf("%d: %v", n, err)
 					}

@@ -109,7 +109,7 @@ func (b *testEnv) mustClaim(runID string) *executiondb.Claimed {
 func (b *testEnv) finish(c *executiondb.Claimed, answer string) executiondb.Finished {
 	b.Helper()
 	for {
-		out, err := b.s.Executions.Finish(b.Context(), []executiondb.Ending{b.ending(c, answer)})
+		out, err := b.s.Executions.Finish(b.Context(), []executiondb.Outcome{b.ending(c, answer)})
 		if err != nil {
 			b.Fatalf("finishing: %v", err)
 		}
@@ -129,7 +129,7 @@ func (b *testEnv) exec(query string, args ...any) {
 // finishAndNext finishes a run and passes its slot on.
 func (b *testEnv) finishAndNext(c *executiondb.Claimed, answer string, window int) []domain.Job {
 	b.Helper()
-	next, err := b.s.Queue.HandOver(b.Context(), b.finish(c, answer).Freed, window)
+	next, err := b.s.Queue.DispatchNext(b.Context(), b.finish(c, answer).Freed, window)
 	if err != nil {
 		b.Fatalf("handing over: %v", err)
 	}
@@ -434,7 +434,7 @@ func TestCancelEndsARunOnceAndForItsOrganizationOnly(t *testing.T) {
 	if err != nil || run.Run.Status != domain.RunCancelled || len(ended) != 1 {
 		t.Fatalf("cancel: %+v, %v, %v", run.Run, ended, err)
 	}
-	next, err := b.s.Queue.HandOver(ctx, map[queuedb.Lane]int{automationsFor(ended[0].OrganizationID): 1}, wideWindow)
+	next, err := b.s.Queue.DispatchNext(ctx, map[queuedb.Lane]int{automationsFor(ended[0].OrganizationID): 1}, wideWindow)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -81,7 +81,7 @@ func newTenant(t *testing.T, s *store.Store, raw *sql.DB, name string) *tenant {
 	}
 	b.exec(`INSERT INTO run_attempts (run_id, fence, org_id, kind, attempt, began_at, ended_at, status, message)
 		VALUES ($1, 1, $2, 'attempt', 1, $4, $4, 'failed', $3)`, o.held.RunID, b.org, o.canary, time.Now())
-	b.heard(o.ended, domain.Heard{Text: "heard " + o.canary})
+	b.heard(o.ended, domain.Playback{Text: "heard " + o.canary})
 	b.exec(`INSERT INTO past_usage VALUES ($1, date_trunc('hour', now(), 'UTC'), $2, 1, 1, 0, 0, 0, 0, 0, 0, '{}')`, b.org, o.past())
 	b.exec(`INSERT INTO past_automations VALUES ($1, $2, 'ag', 'api', 'run', 'failed', now(), NULL)`, b.org, o.past())
 	key, _ := newKey(t, s, domain.KeyScopeOrganization, b.org, "")
@@ -322,12 +322,12 @@ var probes = []probe{
 	{"Finish", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		run := domain.Run{ID: of.held.RunID}
 		run.End(domain.RunFailed, executiondb.WorkerLost, domain.At(time.Now()), 1)
-		ending, err := executiondb.NewEnding(of.heldBy(org), run)
+		ending, err := executiondb.NewOutcome(of.heldBy(org), run)
 		if err != nil {
 			return nil, err
 		}
 		ending.Events = executiondb.Chunk{FirstN: 3, LastN: 3, Events: "x {}"}
-		return s.Executions.Finish(ctx, []executiondb.Ending{ending})
+		return s.Executions.Finish(ctx, []executiondb.Outcome{ending})
 	}},
 	{"PrepareEffect", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		e, _, err := s.Executions.PrepareEffect(ctx, of.heldBy(org), effect("c", domain.SideEffectUnsafe), false)
@@ -367,8 +367,8 @@ var probes = []probe{
 		done, err := s.Executions.Journal(ctx, of.heldBy(org), 0, [][]byte{[]byte(`["theirs"]`)})
 		return of.ifDone(done), err
 	}},
-	{"HandOver", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
-		return s.Queue.HandOver(ctx, map[queuedb.Lane]int{automationsFor(org): 100}, wideWindow)
+	{"DispatchNext", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
+		return s.Queue.DispatchNext(ctx, map[queuedb.Lane]int{automationsFor(org): 100}, wideWindow)
 	}},
 	{"Redispatch", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		overdue := []queuedb.Overdue{{Job: domain.Job{RunID: of.waiting, OrganizationID: org}}}
@@ -397,12 +397,12 @@ var probes = []probe{
 		return s.Notifications.ResendNotification(ctx, org, of.notification)
 	}},
 	{"SettleNotification", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		held := notificationdb.HeldNotification{OrganizationID: org, EndpointID: of.endpoint, ID: of.notification}
+		held := notificationdb.LeasedNotification{OrganizationID: org, EndpointID: of.endpoint, ID: of.notification}
 		disabled, err := s.Notifications.SettleNotification(ctx, held, notificationdb.Attempt{Status: domain.NotificationFailed, Gone: true})
 		return of.ifDone(disabled), err
 	}},
 	{"DropNotification", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		return nil, s.Notifications.DropNotification(ctx, notificationdb.HeldNotification{OrganizationID: org, EndpointID: of.endpoint, ID: of.notification})
+		return nil, s.Notifications.DropNotification(ctx, notificationdb.LeasedNotification{OrganizationID: org, EndpointID: of.endpoint, ID: of.notification})
 	}},
 	{"DeleteEndpoint", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		return nil, s.Notifications.DeleteEndpoint(ctx, org, of.endpoint)
@@ -433,7 +433,7 @@ var probes = []probe{
 		return nil, s.Executions.NoteAttempt(ctx, executiondb.Claimed{RunID: of.held.RunID, OrganizationID: org, Fence: of.held.Fence, Attempts: 2})
 	}},
 	{"SaveHeard", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		return nil, s.Sessions.SaveHeard(ctx, org, of.ended, domain.Heard{Text: "theirs"})
+		return nil, s.Sessions.SavePlayback(ctx, org, of.ended, domain.Playback{Text: "theirs"})
 	}},
 	{"CancelQueued", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		return s.Executions.CancelQueued(ctx, org, of.agent, 100)

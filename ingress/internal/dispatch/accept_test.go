@@ -31,7 +31,7 @@ func TestOnlyAcceptedRunsGetJobMessages(t *testing.T) {
 	own := d.submit()
 	defer d.Release(own)
 	var heard []string
-	must(t, d.bus.Lane(domain.LaneAutomation).Fetch(t.Context(), 1, 10*time.Second, func(b *bus.Doorbell) { heard = append(heard, b.RunID) }))
+	must(t, d.bus.Lane(domain.LaneAutomation).Fetch(t.Context(), 1, 10*time.Second, func(b *bus.JobMessage) { heard = append(heard, b.RunID) }))
 	if len(heard) != 1 || heard[0] != own.Run.Run.ID {
 		t.Errorf("job messages for %v, accepted was %s", heard, own.Run.Run.ID)
 	}

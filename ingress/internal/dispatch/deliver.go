@@ -142,7 +142,7 @@ func tooManyByHooks() error {
 func (d *Dispatcher) deliver(ctx context.Context, rows []queuedb.NewDelivery) ([]queuedb.AcceptedDelivery, error) {
 	ctx, cancel := context.WithTimeout(ctx, acceptTimeout)
 	defer cancel()
-	accepted, err := d.store.Queue.AcceptDeliveries(ctx, rows, d.cfg.Window)
+	accepted, err := d.store.Queue.AcceptDeliveries(ctx, rows, d.cfg.DispatchLimit)
 	if err != nil {
 		return nil, err
 	}
@@ -158,6 +158,6 @@ func (d *Dispatcher) deliver(ctx context.Context, rows []queuedb.NewDelivery) ([
 		}
 		d.bus.Changed(domain.ChangedRuns, rows[i].OrganizationID)
 	}
-	d.bus.Ring(next...)
+	d.bus.PublishJobs(next...)
 	return accepted, nil
 }

@@ -54,7 +54,7 @@ func (d *testEnv) jobMessages(n int) map[string]bool {
 	d.Helper()
 	out, lane := map[string]bool{}, d.bus.Lane(domain.LaneAutomation)
 	for deadline := time.Now().Add(20 * time.Second); len(out) < n; {
-		must(d.T, lane.Fetch(d.Context(), n, time.Second, func(bell *bus.Doorbell) { out[bell.RunID] = true }))
+		must(d.T, lane.Fetch(d.Context(), n, time.Second, func(bell *bus.JobMessage) { out[bell.RunID] = true }))
 		if time.Now().After(deadline) {
 			d.Fatalf("job messages only for %v", out)
 		}

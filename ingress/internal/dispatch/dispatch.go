@@ -31,7 +31,7 @@ const (
 
 // Config has the limits for accepting runs.
 type Config struct {
-	Window        int             // dispatched runs of an organization's lane at a time
+	DispatchLimit int             // dispatched runs of an organization's lane at a time
 	BacklogMax    int             // queued runs of all organizations; more are refused
 	OrgBacklogMax int             // queued runs of one organization; 0: a quarter of BacklogMax
 	Tracer        *tracing.Tracer // nil: no traces
@@ -164,7 +164,7 @@ func (d *Dispatcher) accept(ctx context.Context, rows []queuedb.NewRun) ([]queue
 	ctx, cancel := context.WithTimeout(ctx, acceptTimeout)
 	defer cancel()
 	failpoint.Here(failpoint.AcceptBefore)
-	accepted, err := d.store.Queue.Accept(ctx, rows, d.cfg.Window)
+	accepted, err := d.store.Queue.Accept(ctx, rows, d.cfg.DispatchLimit)
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +181,7 @@ func (d *Dispatcher) accept(ctx context.Context, rows []queuedb.NewRun) ([]queue
 		}
 		d.bus.Changed(domain.ChangedRuns, rows[i].OrganizationID)
 	}
-	d.bus.Ring(next...)
+	d.bus.PublishJobs(next...)
 	return accepted, nil
 }
 
@@ -274,11 +274,11 @@ func (d *Dispatcher) notifyFinished(ctx context.Context, ended []executiondb.End
 // dispatchNext dispatches waiting runs of lanes, at most one for each free slot, and publishes their
 // jobs.
 func (d *Dispatcher) dispatchNext(ctx context.Context, places map[queuedb.Lane]int) {
-	next, err := d.store.Queue.HandOver(ctx, places, d.cfg.Window)
+	next, err := d.store.Queue.DispatchNext(ctx, places, d.cfg.DispatchLimit)
 	if err != nil {
 		d.log.Warn().Err(err).Msg("cannot dispatch queued runs; the sweeper will retry")
 	}
-	d.bus.Ring(next...)
+	d.bus.PublishJobs(next...)
 }
 
 // A request waits up to lockedTime for rows that another transaction has locked. Most locks last

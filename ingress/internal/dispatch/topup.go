@@ -70,11 +70,11 @@ func (d *Dispatcher) dispatchLeftovers(ctx context.Context) {
 
 // topUp dispatches waiting runs of lanes that have free slots, and publishes their jobs.
 func (d *Dispatcher) topUp(ctx context.Context, lanes []queuedb.Lane) {
-	next, err := d.store.Queue.TopUp(ctx, lanes, d.cfg.Window, d.cfg.Window)
+	next, err := d.store.Queue.TopUp(ctx, lanes, d.cfg.DispatchLimit, d.cfg.DispatchLimit)
 	if err != nil {
 		d.log.Warn().Err(err).Msg("cannot dispatch queued runs; the sweeper will retry")
 	}
-	d.bus.Ring(next...)
+	d.bus.PublishJobs(next...)
 	for _, job := range next { // more runs may be waiting
 		d.left.add(queuedb.Lane{OrganizationID: job.OrganizationID, Lane: job.Lane})
 	}

@@ -47,7 +47,7 @@ func newTestEnv(t *testing.T) *testEnv {
 	t.Cleanup(b.Close)
 	_, err = b.EnsureStream(t.Context())
 	must(t, err)
-	d := New(Config{Window: 8, BacklogMax: 400}, st, b, zerolog.Nop())
+	d := New(Config{DispatchLimit: 8, BacklogMax: 400}, st, b, zerolog.Nop())
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = d.Run(t.Context()) })
 	t.Cleanup(wg.Wait)
@@ -233,7 +233,7 @@ func TestADecisionPublishesTheJob(t *testing.T) {
 	ring := func() {
 		t.Helper()
 		for deadline, rung := time.Now().Add(10*time.Second), false; !rung; {
-			must(t, lane.Fetch(t.Context(), 1, 100*time.Millisecond, func(bell *bus.Doorbell) {
+			must(t, lane.Fetch(t.Context(), 1, 100*time.Millisecond, func(bell *bus.JobMessage) {
 				rung = bell.RunID == runID
 				bell.Ack()
 			}))
@@ -273,9 +273,9 @@ func TestAwaitedLargeResultsAreDeferred(t *testing.T) {
 	run, answer := claims[0].Run.Run(), strings.Repeat("x", rundb.ShortBytes)
 	run.Message = &answer
 	run.End(domain.RunCompleted, nil, domain.At(claims[0].Run.Now), 60)
-	ending, err := executiondb.NewEnding(claims[0].Run.Held(), run)
+	ending, err := executiondb.NewOutcome(claims[0].Run.Held(), run)
 	must(t, err)
-	_, err = d.store.Executions.Finish(t.Context(), []executiondb.Ending{ending})
+	_, err = d.store.Executions.Finish(t.Context(), []executiondb.Outcome{ending})
 	must(t, err)
 	d.Release(own)
 

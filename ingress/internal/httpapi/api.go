@@ -53,7 +53,7 @@ type Deps struct {
 	Dispatch *dispatch.Dispatcher
 	Streams  *stream.Hub
 	Changes  *changes.Hub
-	Bells    knowledge.Doorbells
+	Bells    knowledge.JobNotifier
 	Searches knowledge.SearchCaller
 	Signer   knowledge.ClaimSigner
 	Outside  notification.AddressChecker // checks the addresses of notification endpoints
@@ -128,11 +128,11 @@ func newAPI(deps Deps, passwords *auth.Passwords) (*api, error) {
 	a := &api{
 		Deps: deps, origins: http.NewCrossOriginProtection(),
 		downloads:     transfer.Limiter{Policy: transfer.Files},
-		large:         httpx.LargeAnswers{PerOrganization: httpx.AnswersPerOrganization, AtOnce: httpx.AnswersAtOnce},
+		large:         httpx.LargeAnswers{PerOrganization: httpx.AnswersPerOrganization, AtOnce: httpx.LargeAnswersInTotal},
 		Limiter:       httpx.NewLimiter(deps.Limits, deps.Auth, deps.StreamLimits, deps.DemoTokens, deps.Store.Limits.DemoSpent),
 		SessionChecks: httpx.NewSessionChecks(deps.Auth, deps.RunDeadline),
 	}
-	a.bodies = transfer.Bodies{Limiter: transfer.Limiter{Policy: transfer.Messages}, Permit: a.Permit}
+	a.bodies = transfer.Bodies{Limiter: transfer.Limiter{Policy: transfer.Messages}, Permit: a.SessionCheck}
 	if err := a.readPublicURL(); err != nil {
 		return nil, err
 	}

@@ -64,7 +64,7 @@ func TestContentsThatCannotBeRead(t *testing.T) {
 		c.Request = httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
 		c.Header("Cache-Control", "no-store")
 		c.Header(headerRequestID, "r")
-		transfer.SendFile(c, domain.File{Name: "x", MIMEType: "image/png", SHA256: "aa", Bytes: 100}, run.FileCaching, &tc.content, takeSlot(t, &transfer.Limiter{Policy: transfer.Files}, rec, reader(1, 1)), httpx.Permit{})
+		transfer.SendFile(c, domain.File{Name: "x", MIMEType: "image/png", SHA256: "aa", Bytes: 100}, run.FileCaching, &tc.content, takeSlot(t, &transfer.Limiter{Policy: transfer.Files}, rec, reader(1, 1)), httpx.SessionCheck{})
 		got := answer{rec.Code, rec.Header(), rec.Body.Bytes()}
 		wantNoFileHeaders(t, name, got)
 		if got.status != tc.status || got.header.Get("Content-Type") != "application/problem+json" || got.header.Get("Content-Length") != strconv.Itoa(len(got.body)) ||

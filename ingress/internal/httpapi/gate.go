@@ -18,7 +18,7 @@ func (a *api) gate(r httpx.Route) gin.HandlerFunc {
 		st := httpx.StateFor(c)
 		st.Large, st.LargeBodies = &a.large, &a.bodies
 		defer httpx.EndReservation(c)
-		defer httpx.BodyDone(c) // if no run was accepted
+		defer httpx.ReleaseBody(c) // if no run was accepted
 		a.widget.Share(c, r)
 		if err := a.admit(c, r); err != nil {
 			httpx.Fail(c, err)

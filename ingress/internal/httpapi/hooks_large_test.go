@@ -163,7 +163,7 @@ func TestVerifiedSendersOutliveARestart(t *testing.T) {
 	a.api.hooks.Large.Policy = tireless(hook.LargeDeliveries)
 	for n := range 4 {
 		who := reader(n, 0)
-		who.Stranger = true
+		who.Unverified = true
 		takeSlot(t, &a.api.hooks.Large, httptest.NewRecorder(), who)
 	}
 	send("203.0.113.1", large).want(t, "a large one of the verified sender", 202, "")

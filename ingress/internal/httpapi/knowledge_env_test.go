@@ -24,15 +24,15 @@ type notifyRecorder struct {
 	mu   sync.Mutex
 	seen []domain.Job
 	told map[string]int // number of change notifications by kind and organization
-	next knowledge.Doorbells
+	next knowledge.JobNotifier
 }
 
-func (b *notifyRecorder) Ring(jobs ...domain.Job) {
+func (b *notifyRecorder) PublishJobs(jobs ...domain.Job) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.seen = append(b.seen, jobs...)
 	if b.next != nil {
-		b.next.Ring(jobs...)
+		b.next.PublishJobs(jobs...)
 	}
 }
 

@@ -53,7 +53,7 @@ func (d directTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 func newWaitingRunEnv(tb testing.TB, limits ratelimit.Settings) *runEnv {
 	tb.Helper()
 	a := runEnvOf(tb, newTestEnv(tb, limits))
-	d := dispatch.New(dispatch.Config{Window: 64, BacklogMax: 1_000_000}, a.store, a.bus, zerolog.Nop())
+	d := dispatch.New(dispatch.Config{DispatchLimit: 64, BacklogMax: 1_000_000}, a.store, a.bus, zerolog.Nop())
 	hub := stream.New(a.store.Executions, a.bus.NewWatch(), zerolog.Nop())
 	var wg sync.WaitGroup
 	for _, run := range []func(context.Context) error{d.Run, hub.Run} {
@@ -141,7 +141,7 @@ func (a *runEnv) endAfter(runID, told string, change func(*domain.Run)) {
 	run.Status = domain.RunCompleted
 	change(&run)
 	run.End(run.Status, run.Error, domain.At(claimed.Now), claimed.RetentionSecs)
-	ending, err := executiondb.NewEnding(claimed.Held(), run)
+	ending, err := executiondb.NewOutcome(claimed.Held(), run)
 	if ending.EndN = 2; run.Message != nil {
 		ending.EndN = 3 // after the message
 	}
@@ -149,12 +149,12 @@ func (a *runEnv) endAfter(runID, told string, change func(*domain.Run)) {
 		ending.Events, ending.EndN = executiondb.Chunk{FirstN: 2, LastN: n + 1, Events: told}, n+2
 	}
 	if err == nil {
-		_, err = a.store.Executions.Finish(a.t.Context(), []executiondb.Ending{ending})
+		_, err = a.store.Executions.Finish(a.t.Context(), []executiondb.Outcome{ending})
 		for range 5 { // on a busy machine large results may exceed the statement timeout; a worker retries, too
 			if err == nil || !pg.HasCode(err, "57014") {
 				break
 			}
-			_, err = a.store.Executions.Finish(a.t.Context(), []executiondb.Ending{ending})
+			_, err = a.store.Executions.Finish(a.t.Context(), []executiondb.Outcome{ending})
 		}
 	}
 	if err != nil {

@@ -83,7 +83,7 @@ func (m *metrics) countCut(c *gin.Context, st *httpx.State) {
 		return
 	}
 	sender := "verified"
-	if st.Stranger {
+	if st.Unverified {
 		sender = "unverified"
 	}
 	m.cut.WithLabelValues(c.FullPath(), sender).Inc()

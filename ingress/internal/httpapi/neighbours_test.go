@@ -262,7 +262,7 @@ func TestUnverifiedDeliveriesAreBounded(t *testing.T) {
 	t.Parallel()
 	all := &transfer.Limiter{Policy: impatient(hook.LargeDeliveries)}
 	enter := func(hook, client string, stranger bool) error {
-		_, err := all.Enter(transfer.Owner{Organization: "org_" + hook, Credential: hook, Client: client, Stranger: stranger},
+		_, err := all.Enter(transfer.Owner{Organization: "org_" + hook, Credential: hook, Client: client, Unverified: stranger},
 			http.NewResponseController(httptest.NewRecorder()))
 		return err
 	}
@@ -292,7 +292,7 @@ func TestUnverifiedDeliveriesAreBounded(t *testing.T) {
 		}
 	}
 	for _, p := range all.Open {
-		if !p.Stranger {
+		if !p.Unverified {
 			p.Wait()
 		}
 	}
@@ -308,10 +308,10 @@ func TestAHooksSlotsAreShared(t *testing.T) {
 	for _, policy := range []*transfer.Policy{hook.SmallDeliveries, hook.MediumDeliveries, hook.LargeDeliveries} {
 		all := &transfer.Limiter{Policy: impatient(policy)}
 		enter := func(n int) (*transfer.Slot, error) {
-			return all.Enter(transfer.Owner{Organization: "org", Credential: "hook", Client: "192.0." + strconv.Itoa(n) + ".1", Stranger: true},
+			return all.Enter(transfer.Owner{Organization: "org", Credential: "hook", Client: "192.0." + strconv.Itoa(n) + ".1", Unverified: true},
 				http.NewResponseController(httptest.NewRecorder()))
 		}
-		for n := range policy.Strangers.PerCredential {
+		for n := range policy.Unverified.PerCredential {
 			_, err := enter(n % 100)
 			must(t, err)
 		}

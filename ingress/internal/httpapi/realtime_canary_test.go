@@ -25,7 +25,7 @@ const (
 
 // recite is a voice worker that transcribes audio by reading its bytes as text, and synthesizes the
 // first sentence of an answer as bytes.
-func recite(_ context.Context, _ []byte, line *bus.VoiceEnd) {
+func recite(_ context.Context, _ []byte, line *bus.WorkerVoiceLine) {
 	var heard bytes.Buffer
 	said := map[string]bool{}
 	for f := range line.Frames() {
@@ -44,7 +44,7 @@ func recite(_ context.Context, _ []byte, line *bus.VoiceEnd) {
 	}
 }
 
-func spell(line *bus.VoiceEnd, c *contract.VoiceCommand) {
+func spell(line *bus.WorkerVoiceLine, c *contract.VoiceCommand) {
 	end := c.Start + strings.IndexByte(c.Text, '.') + 1
 	frame := make([]byte, 2*frameSamples)
 	copy(frame, c.Text)
@@ -246,7 +246,7 @@ func (b *voiceEnv) tryAll(h *testOrg, agent string, runs []string) string {
 	try("POST", voice.RealtimePath+"/client_secrets", `{"session":{"type":"realtime","model":"`+agent+`"}}`)
 	for _, runID := range runs {
 		try("GET", "/api/runs?id="+runID, "")
-		if b.store.Sessions.SaveHeard(b.t.Context(), h.org, runID, domain.Heard{Text: "stolen"}) == nil {
+		if b.store.Sessions.SavePlayback(b.t.Context(), h.org, runID, domain.Playback{Text: "stolen"}) == nil {
 			b.t.Errorf("what another organization heard of %s was changed", runID)
 		}
 	}

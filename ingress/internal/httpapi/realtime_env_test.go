@@ -69,7 +69,7 @@ func newVoiceEnv(t *testing.T, limits ratelimit.Settings) *voiceEnv {
 }
 
 // newVoiceEnvOf is newVoiceEnv with a worker that serves voice sessions with serve.
-func newVoiceEnvOf(t *testing.T, limits ratelimit.Settings, serve func(context.Context, []byte, *bus.VoiceEnd)) *voiceEnv {
+func newVoiceEnvOf(t *testing.T, limits ratelimit.Settings, serve func(context.Context, []byte, *bus.WorkerVoiceLine)) *voiceEnv {
 	t.Helper()
 	a := newWaitingRunEnv(t, limits)
 	lines, err := a.bus.NewVoiceCaller()
@@ -95,7 +95,7 @@ func newVoiceEnvOf(t *testing.T, limits ratelimit.Settings, serve func(context.C
 }
 
 // attend keeps a voice session alive until it ends.
-func attend(ctx context.Context, _ []byte, line *bus.VoiceEnd) {
+func attend(ctx context.Context, _ []byte, line *bus.WorkerVoiceLine) {
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
 	for {

@@ -130,14 +130,14 @@ func TestWhatAConnectionMayDoToRuns(t *testing.T) {
 		must(t, b.sql.QueryRowContext(ctx, `SELECT EXISTS (SELECT FROM heard WHERE run_id = $1)`, runID).Scan(&noted))
 		return noted
 	})
-	must(t, b.store.Sessions.SaveHeard(ctx, b.org, runID, domain.Heard{Text: "I was", AudioMS: 5}))
+	must(t, b.store.Sessions.SavePlayback(ctx, b.org, runID, domain.Playback{Text: "I was", AudioMS: 5}))
 	session := b.ok("GET", "/api/sessions?id=s&agentId="+b.agent, "", b.owner.auth)
 	answered := session.json(t, "messages.1").(map[string]any)
 	if answered["content"] != "I was" || answered["interrupted"] != true || answered["role"] != "assistant" || answered["runId"] != runID || answered["status"] != "cancelled" {
 		t.Errorf("%s", session.body)
 	}
 	b.ok("DELETE", "/api/sessions?id=s&agentId="+b.agent, "", b.owner.auth)
-	if err := b.store.Sessions.SaveHeard(ctx, b.org, runID, domain.Heard{Text: "I was"}); err == nil {
+	if err := b.store.Sessions.SavePlayback(ctx, b.org, runID, domain.Playback{Text: "I was"}); err == nil {
 		t.Error("something was noted of an erased run")
 	}
 }

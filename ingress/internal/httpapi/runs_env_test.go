@@ -79,7 +79,7 @@ func runEnvOf(tb testing.TB, w *testEnv) *runEnv {
 	tb.Cleanup(b.Close)
 	_, err = b.EnsureStream(tb.Context())
 	must(tb, err)
-	d := dispatch.New(dispatch.Config{Window: 64, BacklogMax: 1_000_000}, w.store, b, zerolog.Nop())
+	d := dispatch.New(dispatch.Config{DispatchLimit: 64, BacklogMax: 1_000_000}, w.store, b, zerolog.Nop())
 	hub := stream.New(w.store.Executions, b.NewWatch(), zerolog.Nop())
 	var wg sync.WaitGroup
 	for _, run := range []func(context.Context) error{d.Run, hub.Run} {
@@ -164,10 +164,10 @@ func (a *runEnv) finish(answerText string, runIDs ...string) {
 		run := claim.Run.Run()
 		run.Message, run.Output = &answerText, &domain.Output{Message: answerText}
 		run.End(domain.RunCompleted, nil, domain.At(claim.Run.Now), claim.Run.RetentionSecs)
-		ending, err := executiondb.NewEnding(claim.Run.Held(), run)
+		ending, err := executiondb.NewOutcome(claim.Run.Held(), run)
 		must(a.t, err)
 		ending.EndN = 3 // after the message
-		_, err = a.store.Executions.Finish(a.t.Context(), []executiondb.Ending{ending})
+		_, err = a.store.Executions.Finish(a.t.Context(), []executiondb.Outcome{ending})
 		must(a.t, err)
 	}
 }

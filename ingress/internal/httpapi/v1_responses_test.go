@@ -29,9 +29,9 @@ func (a *runEnv) fails(runID string, status domain.RunStatus, cause *domain.RunE
 	must(a.t, err)
 	run := claims[0].Run.Run()
 	run.End(status, cause, domain.At(claims[0].Run.Now), claims[0].Run.RetentionSecs)
-	ending, err := executiondb.NewEnding(claims[0].Run.Held(), run)
+	ending, err := executiondb.NewOutcome(claims[0].Run.Held(), run)
 	must(a.t, err)
-	_, err = a.store.Executions.Finish(a.t.Context(), []executiondb.Ending{ending})
+	_, err = a.store.Executions.Finish(a.t.Context(), []executiondb.Outcome{ending})
 	must(a.t, err)
 }
 

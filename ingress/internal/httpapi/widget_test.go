@@ -544,7 +544,7 @@ func TestAVisitorsStreamOutlivesTheToken(t *testing.T) {
 	a := newRunEnv(t)
 	h := a.newTestOrg("red")
 	agentID := a.newWidgetAgent(h, widgetPage)
-	begun := func(life time.Duration) httpx.Permit {
+	begun := func(life time.Duration) httpx.SessionCheck {
 		g := newGuest(agentID, a.token(agentID, life), widgetPage, "")
 		c, _ := gin.CreateTestContext(httptest.NewRecorder())
 		c.Request = httptest.NewRequestWithContext(t.Context(), "POST", "/api/agents?action=chat&id="+agentID, nil)
@@ -558,7 +558,7 @@ func TestAVisitorsStreamOutlivesTheToken(t *testing.T) {
 		if _, err = a.api.Auth.Resolve(c.Request, auth.NeedDemo); (err == nil) != (life > 0) {
 			t.Fatalf("a token that is good for %s: %v", life, err)
 		}
-		return a.api.Permit(c)
+		return a.api.SessionCheck(c)
 	}
 	for _, life := range []time.Duration{time.Minute, -time.Minute} {
 		may := begun(life)

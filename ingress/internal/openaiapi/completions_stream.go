@@ -17,7 +17,7 @@ type CompletionStream struct {
 	runID string
 	usage bool // requested
 	head  chunkHead
-	told  stream.Told
+	told  stream.SentText
 	ended bool
 }
 

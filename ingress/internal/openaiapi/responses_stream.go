@@ -24,7 +24,7 @@ type ResponseStream struct {
 	runID    string
 	echo     ResponseEcho
 	response *Response // as created
-	told     stream.Told
+	told     stream.SentText
 	begun    bool
 	next     int // sequence number of the next event
 	items    []toldItem

@@ -52,8 +52,8 @@ type Turn struct {
 type Ended struct {
 	Answer string
 	RunID  string
-	Cancel bool          // the run is still open and must be cancelled
-	Heard  *domain.Heard // to be stored; nil: the run's answer is complete
+	Cancel bool             // the run is still open and must be cancelled
+	Heard  *domain.Playback // to be stored; nil: the run's answer is complete
 }
 
 // Close ends the connection after Events are sent.

@@ -74,7 +74,7 @@ func (c *Conversation) finish(e *effects, now time.Time, s status) {
 // release drops the data of an ended answer, except how it was spoken: clients may still correct
 // how much was played.
 func (a *answer) release() {
-	a.final, a.waits, a.metadata, a.attempts = nil, nil, nil, stream.Told{}
+	a.final, a.waits, a.metadata, a.attempts = nil, nil, nil, stream.SentText{}
 	if a.text {
 		a.spoken = spoken{}
 		return

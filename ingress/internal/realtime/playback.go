@@ -23,7 +23,7 @@ func (c *Conversation) interrupt(e *effects, now time.Time, reason string) {
 	c.cancel(e, now, reason, a.heard(now))
 }
 
-func (c *Conversation) cancel(e *effects, now time.Time, reason string, heard *domain.Heard) {
+func (c *Conversation) cancel(e *effects, now time.Time, reason string, heard *domain.Playback) {
 	a := c.now
 	c.stop(e, a)
 	a.stopped, a.recorded = true, true
@@ -47,7 +47,7 @@ func (c *Conversation) silence(e *effects, now time.Time) {
 }
 
 // keep truncates the text of an answer's item to the part that was played.
-func (l *items) keep(a *answer, heard *domain.Heard) {
+func (l *items) keep(a *answer, heard *domain.Playback) {
 	if _, it := l.find(a.id); it != nil && heard != nil && len(it.parts) > 0 {
 		it.parts[0].text, it.parts[0].annotations = heard.Text, nil
 	}
@@ -74,12 +74,12 @@ func (a *answer) playing(now time.Time) bool {
 
 // heard returns how much of an answer has been played, or sent, if it is text. It returns nil for a
 // complete answer.
-func (a *answer) heard(now time.Time) *domain.Heard {
+func (a *answer) heard(now time.Time) *domain.Playback {
 	if a.text {
 		if a.final != nil {
 			return nil
 		}
-		return &domain.Heard{Text: string(a.spoken.text[:a.spoken.reported])}
+		return &domain.Playback{Text: string(a.spoken.text[:a.spoken.reported])}
 	}
 	return new(a.spoken.heard(a.spoken.playhead.advance(now)))
 }

@@ -28,7 +28,7 @@ type answer struct {
 	whole    bool                   // said completely
 	mute     *contract.VoiceFailure // why it is not spoken any further; the rest is sent as text
 	recorded bool                   // it was recorded as played in part
-	attempts stream.Told
+	attempts stream.SentText
 	spoken   spoken
 }
 

@@ -111,8 +111,8 @@ func (s *spoken) emit(end int) string {
 
 // heard returns the text of the first samples: whole segments, and the words of the last segment
 // that were played.
-func (s *spoken) heard(samples int64) domain.Heard {
-	out := domain.Heard{AudioMS: samples / perMS}
+func (s *spoken) heard(samples int64) domain.Playback {
+	out := domain.Playback{AudioMS: samples / perMS}
 	start := 0
 	for _, g := range s.segments {
 		length := s.length(start, g)

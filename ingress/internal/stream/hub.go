@@ -37,7 +37,7 @@ type Bus interface {
 	Unfollow(runID string)
 	Flush(ctx context.Context) error
 	Connected() bool
-	Run(ctx context.Context, f func(bus.Heard))
+	Run(ctx context.Context, f func(bus.RunMessage))
 }
 
 // Hub delivers the events of runs to their readers. It is safe for concurrent use while Run runs.
@@ -118,7 +118,7 @@ func (h *Hub) Open(ctx context.Context, org, runID string, last domain.EventID, 
 }
 
 // receive handles a message from the bus. One goroutine calls it.
-func (h *Hub) receive(m bus.Heard) {
+func (h *Hub) receive(m bus.RunMessage) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, r := range h.runs[m.RunID] {

@@ -37,7 +37,7 @@ type fakeRun struct {
 	next   int    // number of the next event
 	first  int    // number of the first event without a checkpoint
 	lines  []byte // events without a checkpoint
-	hear   func(bus.Heard)
+	hear   func(bus.RunMessage)
 	deaf   bool
 	mute   bool // subscribing fails
 	follow int  // number of subscriptions
@@ -102,7 +102,7 @@ func (r *fakeRun) Connected() bool {
 	return !r.deaf
 }
 
-func (r *fakeRun) Run(ctx context.Context, f func(bus.Heard)) {
+func (r *fakeRun) Run(ctx context.Context, f func(bus.RunMessage)) {
 	r.mu.Lock()
 	r.hear = f
 	r.mu.Unlock()
@@ -163,7 +163,7 @@ func (r *fakeRun) end(status domain.RunStatus) {
 	r.log.Run.SetResult([]byte(`{"status":"` + string(status) + `"}`))
 }
 
-func (r *fakeRun) deliver(m bus.Heard) {
+func (r *fakeRun) deliver(m bus.RunMessage) {
 	r.mu.Lock()
 	hear := r.hear
 	r.mu.Unlock()
@@ -256,9 +256,9 @@ func TestAReaderFollowsARunToItsEnd(t *testing.T) {
 		want(t, "queued", next(t, r, time.Second), "0.1")
 		run.begin()
 		started := domain.StartedEvent(*run.log.Run.Run.StartedAt)
-		run.deliver(bus.Heard{Events: contract.EventMessage(domain.EventChunk{Fence: 1, First: 1, Lines: domain.AppendEventLine(nil, started.Type, started.Data)})})
+		run.deliver(bus.RunMessage{Events: contract.EventMessage(domain.EventChunk{Fence: 1, First: 1, Lines: domain.AppendEventLine(nil, started.Type, started.Data)})})
 		for range 3 {
-			run.deliver(bus.Heard{Events: run.nextEvent("a")})
+			run.deliver(bus.RunMessage{Events: run.nextEvent("a")})
 		}
 		reads := run.reads
 		want(t, "live", next(t, r, time.Second), "1.1 1.2 1.3 1.4")
@@ -266,7 +266,7 @@ func TestAReaderFollowsARunToItsEnd(t *testing.T) {
 			t.Errorf("events that followed each other were read %d times", run.reads-reads)
 		}
 		run.end(domain.RunCompleted)
-		run.deliver(bus.Heard{})
+		run.deliver(bus.RunMessage{})
 		began := time.Now()
 		want(t, "ended", next(t, r, time.Minute), "1.5 end")
 		if took := time.Since(began); took != 0 {
@@ -293,10 +293,10 @@ func TestAGapIsReadFromTheLogAsSoonAsItIsStored(t *testing.T) {
 		want(t, "running", next(t, r, time.Second), "0.1 1.1")
 		run.nextEvent("stored already")
 		run.checkpoint()
-		run.deliver(bus.Heard{Events: run.nextEvent("not stored, but heard")})
+		run.deliver(bus.RunMessage{Events: run.nextEvent("not stored, but heard")})
 		want(t, "stored, then received", next(t, r, 0), "1.2 1.3")
 		run.nextEvent("lost")
-		run.deliver(bus.Heard{Events: run.nextEvent("heard")})
+		run.deliver(bus.RunMessage{Events: run.nextEvent("heard")})
 		began, reads := time.Now(), run.reads
 		want(t, "not stored yet", next(t, r, 250*time.Millisecond), "")
 		if n := run.reads - reads; n < 2 || n > 4 {
@@ -307,7 +307,7 @@ func TestAGapIsReadFromTheLogAsSoonAsItIsStored(t *testing.T) {
 		if took := time.Since(began); took > testkit.Within(3*time.Second) {
 			t.Errorf("a gap was closed after %s", took)
 		}
-		run.deliver(bus.Heard{Events: contract.EventMessage(domain.EventChunk{Fence: 1, First: 6})})
+		run.deliver(bus.RunMessage{Events: contract.EventMessage(domain.EventChunk{Fence: 1, First: 6})})
 		want(t, "a notice of an event not stored", next(t, r, time.Second), "")
 		run.nextEvent(strings.Repeat("x", 2_000_000))
 		run.checkpoint()
@@ -323,13 +323,13 @@ func TestANewAttemptVoidsThePreviousOne(t *testing.T) {
 		r := open(t, h, "0.0")
 		defer r.Close()
 		zombie := [][]byte{run.nextEvent("a"), run.nextEvent("b"), run.nextEvent("c")}
-		run.deliver(bus.Heard{Events: zombie[0]})
+		run.deliver(bus.RunMessage{Events: zombie[0]})
 		want(t, "first attempt", next(t, r, time.Second), "0.1 1.1 1.2")
 		run.begin()
-		run.deliver(bus.Heard{Events: run.nextEvent("restarted")})
-		run.deliver(bus.Heard{Events: zombie[1]})
-		run.deliver(bus.Heard{Events: run.nextEvent("a")})
-		run.deliver(bus.Heard{Events: zombie[2]})
+		run.deliver(bus.RunMessage{Events: run.nextEvent("restarted")})
+		run.deliver(bus.RunMessage{Events: zombie[1]})
+		run.deliver(bus.RunMessage{Events: run.nextEvent("a")})
+		run.deliver(bus.RunMessage{Events: zombie[2]})
 		want(t, "second attempt", next(t, r, time.Second), "2.1 2.2")
 		run.end(domain.RunCancelled)
 		want(t, "a lost notice of the end", next(t, r, time.Minute), "3.1 end")
@@ -346,14 +346,14 @@ func TestAFullBufferIsDroppedAndReadFromTheLog(t *testing.T) {
 		quick := open(t, h, "1.1")
 		defer quick.Close()
 		for range 100 {
-			run.deliver(bus.Heard{Events: run.nextEvent(strings.Repeat("x", 1000))})
+			run.deliver(bus.RunMessage{Events: run.nextEvent(strings.Repeat("x", 1000))})
 			want(t, "another reader", next(t, quick, 0), fmt.Sprintf("1.%d", run.next-1))
 		}
 		if slow.bytes > bufferMax || len(slow.receive) == 100 {
 			t.Errorf("a slow reader holds %d messages of %d bytes", len(slow.receive), slow.bytes)
 		}
 		run.end(domain.RunCompleted)
-		run.deliver(bus.Heard{})
+		run.deliver(bus.RunMessage{})
 		got := next(t, slow, time.Minute)
 		if !strings.HasPrefix(got, "1.2 1.3 ") || !strings.HasSuffix(got, " 1.100 1.101 1.102 end") || len(strings.Fields(got)) != 102 {
 			t.Errorf("a slow reader received %s", got)
@@ -388,7 +388,7 @@ func TestAnIdleReaderPollsTheLog(t *testing.T) {
 		run.set(func() { run.deaf = false })
 		run.nextEvent("c")
 		run.checkpoint()
-		run.deliver(bus.Heard{}) // as after a reconnection
+		run.deliver(bus.RunMessage{}) // as after a reconnection
 		want(t, "reconnected", next(t, r, 0), "1.4")
 	})
 }
@@ -404,10 +404,10 @@ func TestAStreamSurvivesADatabaseOutage(t *testing.T) {
 		if _, err := h.Open(t.Context(), "org_1", "run_1", domain.EventID{}, unbounded); err == nil {
 			t.Error("a stream was opened without its log")
 		}
-		run.deliver(bus.Heard{Events: run.nextEvent("a")})
+		run.deliver(bus.RunMessage{Events: run.nextEvent("a")})
 		want(t, "live events go on", next(t, r, time.Minute), "1.2")
 		run.end(domain.RunFailed)
-		run.deliver(bus.Heard{})
+		run.deliver(bus.RunMessage{})
 		want(t, "no end yet", next(t, r, time.Minute), "")
 		run.set(func() { run.err = nil })
 		want(t, "the database is back", next(t, r, 2*longestGap), "2.1 end")
@@ -428,8 +428,8 @@ func TestANewRunIsStreamedWhileItCannotBeRead(t *testing.T) {
 		want(t, "accepted", next(t, r, 0), "0.1")
 		want(t, "accepted, and seen already", next(t, resumed, 0), "")
 		run.begin()
-		run.deliver(bus.Heard{Events: contract.EventMessage(domain.EventChunk{Fence: 1, First: 1, Lines: []byte("run.started {}\n")})})
-		run.deliver(bus.Heard{Events: run.nextEvent("a")})
+		run.deliver(bus.RunMessage{Events: contract.EventMessage(domain.EventChunk{Fence: 1, First: 1, Lines: []byte("run.started {}\n")})})
+		run.deliver(bus.RunMessage{Events: run.nextEvent("a")})
 		want(t, "live", next(t, r, time.Minute), "1.1 1.2")
 		run.nextEvent("told to nobody")
 		run.checkpoint()
@@ -530,7 +530,7 @@ func TestReadersMissAndRepeatNothingOnAnUnreliableBus(t *testing.T) {
 				case n < 10:
 					m := run.nextEvent(fmt.Sprint("t", rng.IntN(1000)))
 					if rng.IntN(4) > 0 {
-						run.deliver(bus.Heard{Events: m})
+						run.deliver(bus.RunMessage{Events: m})
 					}
 					if rng.IntN(4) == 0 {
 						delayed = append(delayed, m)
@@ -538,10 +538,10 @@ func TestReadersMissAndRepeatNothingOnAnUnreliableBus(t *testing.T) {
 				case n < 13:
 					run.checkpoint()
 				case n < 15 && len(delayed) > 0:
-					run.deliver(bus.Heard{Events: delayed[rng.IntN(len(delayed))]})
+					run.deliver(bus.RunMessage{Events: delayed[rng.IntN(len(delayed))]})
 				case n == 15:
 					run.begin()
-					run.deliver(bus.Heard{Events: run.nextEvent("restarted")})
+					run.deliver(bus.RunMessage{Events: run.nextEvent("restarted")})
 				case n == 16: // disconnect and resume
 					r.Close()
 					last := domain.EventID{}
@@ -554,7 +554,7 @@ func TestReadersMissAndRepeatNothingOnAnUnreliableBus(t *testing.T) {
 				}
 			}
 			run.end([]domain.RunStatus{domain.RunCompleted, domain.RunCancelled}[rng.IntN(2)])
-			run.deliver(bus.Heard{})
+			run.deliver(bus.RunMessage{})
 			if !take(time.Minute) {
 				t.Fatalf("seed %d: the reader does not end", seed)
 			}

@@ -2,21 +2,21 @@ package stream
 
 import "sync"
 
-// Seats counts open streams by name. The zero value is ready for use.
-type Seats struct {
+// StreamCounter counts open streams by name. The zero value is ready for use.
+type StreamCounter struct {
 	mu    sync.Mutex
 	taken map[string]int
 }
 
-// Seat is a name and the number of streams that it may have open.
-type Seat struct {
+// StreamLimit is a name and the number of streams that it may have open.
+type StreamLimit struct {
 	Name string
 	Max  int
 }
 
 // Take counts a stream for each seat, or for none if a seat is full, which it returns. The caller
 // passes the same seats to Leave when the stream has ended.
-func (s *Seats) Take(seats ...Seat) (full *Seat) {
+func (s *StreamCounter) Take(seats ...StreamLimit) (full *StreamLimit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range seats {
@@ -34,7 +34,7 @@ func (s *Seats) Take(seats ...Seat) (full *Seat) {
 }
 
 // Leave reverses Take.
-func (s *Seats) Leave(seats ...Seat) {
+func (s *StreamCounter) Leave(seats ...StreamLimit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, seat := range seats {

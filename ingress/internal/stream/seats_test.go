@@ -4,9 +4,9 @@ import "testing"
 
 func TestSeatsAreTakenTogetherOrNotAtAll(t *testing.T) {
 	t.Parallel()
-	key, other, org := Seat{"key", 2}, Seat{"other", 2}, Seat{"org", 3}
-	var s Seats
-	take := func(want string, seats ...Seat) {
+	key, other, org := StreamLimit{"key", 2}, StreamLimit{"other", 2}, StreamLimit{"org", 3}
+	var s StreamCounter
+	take := func(want string, seats ...StreamLimit) {
 		t.Helper()
 		got := ""
 		if full := s.Take(seats...); full != nil {
@@ -24,11 +24,11 @@ func TestSeatsAreTakenTogetherOrNotAtAll(t *testing.T) {
 	s.Leave(key, org)
 	take("", other, org)
 	take("org", key, org)
-	for _, seat := range []Seat{key, other, other} {
+	for _, seat := range []StreamLimit{key, other, other} {
 		s.Leave(seat, org)
 	}
 	if len(s.taken) != 0 {
 		t.Errorf("left over: %v", s.taken)
 	}
-	take("none", Seat{"none", 0})
+	take("none", StreamLimit{"none", 0})
 }

@@ -2,11 +2,11 @@ package stream
 
 import "strings"
 
-// Told is the text sent to a reader that cannot retract any of it: other protocols have no event
+// SentText is the text sent to a reader that cannot retract any of it: other protocols have no event
 // for a void attempt. A new attempt repeats the text, and only what goes beyond the sent text is
 // new. If a new attempt's text differs, the reader's answer cannot be corrected. The zero value has
 // sent nothing.
-type Told struct {
+type SentText struct {
 	text   []byte
 	at     int  // bytes of the text that the current attempt has repeated
 	broken bool // the current attempt's text differs
@@ -14,7 +14,7 @@ type Told struct {
 
 // Delta takes the next text of the current attempt and returns the part that is new to the reader.
 // It returns false once the text differs from what the reader has received.
-func (t *Told) Delta(text string) (fresh string, ok bool) {
+func (t *SentText) Delta(text string) (fresh string, ok bool) {
 	if t.broken {
 		return "", false
 	}
@@ -31,11 +31,11 @@ func (t *Told) Delta(text string) (fresh string, ok bool) {
 }
 
 // Restarted begins a new attempt, which repeats everything.
-func (t *Told) Restarted() { t.at = 0 }
+func (t *SentText) Restarted() { t.at = 0 }
 
 // Rest takes the whole text at the end and returns the part that was not sent. It returns false if
 // the text does not start with what was sent.
-func (t *Told) Rest(full string) (fresh string, ok bool) {
+func (t *SentText) Rest(full string) (fresh string, ok bool) {
 	if t.broken || !strings.HasPrefix(full, string(t.text)) {
 		t.broken = true
 		return "", false

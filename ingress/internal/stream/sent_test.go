@@ -39,7 +39,7 @@ func TestTold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var told stream.Told
+			var told stream.SentText
 			got, ok := "", true
 			for _, text := range tt.log {
 				if text == anew {
@@ -66,7 +66,7 @@ func TestToldGivesEveryCharacterOnce(t *testing.T) {
 	runes := []rune(answer)
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 1))
-		var told stream.Told
+		var told stream.SentText
 		var got strings.Builder
 		for attempt := range 1 + random.IntN(5) {
 			if attempt > 0 {

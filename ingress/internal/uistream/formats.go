@@ -43,7 +43,7 @@ type Encoder struct {
 	runID     string
 	reader    Reader
 	dialect   dialect
-	eventData stream.Told
+	eventData stream.SentText
 	calls     map[string]*sentCall
 	called    int             // calls returned
 	cited     map[string]bool // by citation

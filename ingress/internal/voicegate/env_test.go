@@ -362,7 +362,7 @@ func (w *worker) kill() { w.bus.Close() }
 type workerLine struct {
 	*testEnv
 	open     contract.VoiceOpen
-	end      *bus.VoiceEnd
+	end      *bus.WorkerVoiceLine
 	commands chan contract.VoiceCommand
 	deaf     atomic.Bool   // reports no progress
 	keep     atomic.Bool   // needs all audio again if it is lost
@@ -372,7 +372,7 @@ type workerLine struct {
 	heard []byte
 }
 
-func (w *worker) serve(ctx context.Context, body []byte, end *bus.VoiceEnd) {
+func (w *worker) serve(ctx context.Context, body []byte, end *bus.WorkerVoiceLine) {
 	l := &workerLine{testEnv: w.testEnv, end: end, commands: make(chan contract.VoiceCommand, 1000), quit: make(chan struct{})}
 	if err := json.Unmarshal(body, &l.open); err != nil {
 		w.Error(err)
@@ -524,13 +524,13 @@ type scriptedRuns struct {
 	did       []string      // names of the calls: begin, cancel, heard, lost
 	begun     chan *scriptedRun
 	cancelled chan string
-	heard     chan domain.Heard
+	heard     chan domain.Playback
 	saving    chan error // results of attempts to save the heard text; nil: saving always succeeds
 	open      atomic.Int64
 }
 
 func newScriptedRuns() *scriptedRuns {
-	return &scriptedRuns{begun: make(chan *scriptedRun, 1000), cancelled: make(chan string, 1000), heard: make(chan domain.Heard, 1000)}
+	return &scriptedRuns{begun: make(chan *scriptedRun, 1000), cancelled: make(chan string, 1000), heard: make(chan domain.Playback, 1000)}
 }
 
 func (s *scriptedRuns) note(what string) {
@@ -575,7 +575,7 @@ func (s *scriptedRuns) Cancel(_ context.Context, runID string) error {
 	return nil
 }
 
-func (s *scriptedRuns) SaveHeard(ctx context.Context, _ string, heard domain.Heard) error {
+func (s *scriptedRuns) SavePlayback(ctx context.Context, _ string, heard domain.Playback) error {
 	if s.saving != nil {
 		select {
 		case err := <-s.saving:
@@ -666,14 +666,14 @@ func (r *testEnv) wantCancelled() string {
 	}
 }
 
-func (r *testEnv) wantHeardText() domain.Heard {
+func (r *testEnv) wantHeardText() domain.Playback {
 	r.Helper()
 	select {
 	case h := <-r.runs.heard:
 		return h
 	case <-time.After(patience):
 		r.Fatal("no heard text was saved")
-		return domain.Heard{}
+		return domain.Playback{}
 	}
 }
 

@@ -21,7 +21,7 @@ import (
 type Runs interface {
 	Begin(ctx context.Context, turn realtime.Turn) (Run, error)
 	Cancel(ctx context.Context, runID string) error
-	SaveHeard(ctx context.Context, runID string, heard domain.Heard) error
+	SavePlayback(ctx context.Context, runID string, heard domain.Playback) error
 }
 
 // Run is a followed run. Next returns events as stream.Reader does: they are valid until the next

@@ -212,9 +212,9 @@ func (t *turns) settle(ctx context.Context, ended realtime.Ended) {
 
 // save stores how much was played. It retries, because nothing else has this value while the
 // database is unreachable. A refusal is final.
-func (t *turns) save(ctx context.Context, runID string, heard domain.Heard) error {
+func (t *turns) save(ctx context.Context, runID string, heard domain.Playback) error {
 	for _, pause := range savePauses {
-		err := t.safely(func() error { return t.runs.SaveHeard(ctx, runID, heard) })
+		err := t.safely(func() error { return t.runs.SavePlayback(ctx, runID, heard) })
 		if err == nil || !transient(err) {
 			return err
 		}
@@ -226,7 +226,7 @@ func (t *turns) save(ctx context.Context, runID string, heard domain.Heard) erro
 			return err
 		}
 	}
-	return t.safely(func() error { return t.runs.SaveHeard(ctx, runID, heard) })
+	return t.safely(func() error { return t.runs.SavePlayback(ctx, runID, heard) })
 }
 
 func transient(err error) bool {

@@ -106,8 +106,8 @@ func (a *Answer) Longest() (pause time.Duration, behind int) {
 	return pause, behind
 }
 
-// Starved returns the total time without audio for a player that starts with the first delta.
-func (a *Answer) Starved() time.Duration {
+// StarvedTime returns the total time without audio for a player that starts with the first delta.
+func (a *Answer) StarvedTime() time.Duration {
 	if len(a.Frames) == 0 {
 		return 0
 	}

@@ -147,7 +147,7 @@ func TestStarved(t *testing.T) {
 		{"late, then ahead", frames(0, 150, 150, 150, 400), 50 * time.Millisecond, 250 * time.Millisecond},
 	} {
 		longest, _ := c.answer.Longest()
-		if starved := c.answer.Starved(); starved != c.starved || longest != c.longest {
+		if starved := c.answer.StarvedTime(); starved != c.starved || longest != c.longest {
 			t.Errorf("%s: %s, %s", c.name, starved, longest)
 		}
 	}

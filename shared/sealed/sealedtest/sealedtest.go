@@ -45,8 +45,8 @@ const (
 // contentSize is the size of two chunks, of which the second ends with a partial piece.
 const contentSize = 1<<20 + 200_000
 
-// House is an organization with a sealed value of every kind.
-type House struct {
+// SealedOrganization is an organization with a sealed value of every kind.
+type SealedOrganization struct {
 	DSN          string
 	Organization string
 	Agent        string
@@ -97,13 +97,13 @@ func Tools(box *secrets.Box, org, agent string) domain.Tools {
 
 // New creates an organization whose values are sealed with the first key of a setting. Its
 // agent has two versions.
-func New(tb testing.TB, dsn, setting, email string) *House {
+func New(tb testing.TB, dsn, setting, email string) *SealedOrganization {
 	tb.Helper()
 	s, box, ctx := Open(tb, dsn, setting), Box(tb, setting), tb.Context()
 	login := accountdb.NewLogin{TokenHash: secrets.Hash(secrets.NewSessionToken()), ExpiresAt: time.Now().Add(time.Hour)}
 	account, err := s.Accounts.SignUp(ctx, accountdb.NewUser{Email: email, Name: "Ada", PasswordHash: "hash"}, login)
 	must(tb, err)
-	h := &House{
+	h := &SealedOrganization{
 		DSN: dsn, Organization: account.Organization.ID, Agent: id.New(id.Agent), HookID: id.New(id.Hook), EndpointID: id.New(id.Endpoint),
 	}
 	org := h.Organization
@@ -150,7 +150,7 @@ func New(tb testing.TB, dsn, setting, email string) *House {
 	return h
 }
 
-func (h *House) deliver(tb testing.TB, s *store.Store, deliveryID string) {
+func (h *SealedOrganization) deliver(tb testing.TB, s *store.Store, deliveryID string) {
 	tb.Helper()
 	out, err := s.Queue.AcceptDeliveries(tb.Context(), []queuedb.NewDelivery{{
 		HookID: h.HookID, OrganizationID: h.Organization, ID: deliveryID, Event: "push", ContentType: "application/json",
@@ -161,7 +161,7 @@ func (h *House) deliver(tb testing.TB, s *store.Store, deliveryID string) {
 }
 
 // Deliver logs n more deliveries to the hook, with bodies sealed with the first key of a setting.
-func (h *House) Deliver(tb testing.TB, setting string, n int) {
+func (h *SealedOrganization) Deliver(tb testing.TB, setting string, n int) {
 	tb.Helper()
 	s := Open(tb, h.DSN, setting)
 	for i := range n {
@@ -171,7 +171,7 @@ func (h *House) Deliver(tb testing.TB, setting string, n int) {
 
 // Unopened opens every value like a service with a setting of SECRETS_KEY, and returns
 // the errors by kind.
-func (h *House) Unopened(tb testing.TB, setting string) map[sealdb.Kind]error {
+func (h *SealedOrganization) Unopened(tb testing.TB, setting string) map[sealdb.Kind]error {
 	tb.Helper()
 	s, box, ctx, org := Open(tb, h.DSN, setting), Box(tb, setting), tb.Context(), h.Organization
 	failed := map[sealdb.Kind]error{}
@@ -220,7 +220,7 @@ func (h *House) Unopened(tb testing.TB, setting string) map[sealdb.Kind]error {
 	return failed
 }
 
-func (h *House) read(ctx context.Context, s *store.Store) error {
+func (h *SealedOrganization) read(ctx context.Context, s *store.Store) error {
 	_, r, err := s.Knowledge.OpenDocument(ctx, h.Organization, h.Document)
 	if err != nil {
 		return fmt.Errorf("opening document: %w", err)
@@ -235,7 +235,7 @@ func (h *House) read(ctx context.Context, s *store.Store) error {
 
 // endpointSecret reads the stored secret of the endpoint, which the service reads only to
 // send a notification.
-func (h *House) endpointSecret(tb testing.TB) (sealed string) {
+func (h *SealedOrganization) endpointSecret(tb testing.TB) (sealed string) {
 	tb.Helper()
 	db, err := sql.Open("postgres", h.DSN)
 	must(tb, err)

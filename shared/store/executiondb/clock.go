@@ -53,7 +53,7 @@ func (s *Store) ShortenWaits(ctx context.Context) (shortened int64, err error) {
 				ORDER BY run_id FOR UPDATE SKIP LOCKED)`, []any{pg.Interval(lease.Lease)}},
 			{`UPDATE open_runs SET next_dispatch_at = clock_timestamp() + $1::interval WHERE run_id IN (SELECT run_id FROM open_runs
 				WHERE dispatched AND status = 'queued' AND next_dispatch_at > clock_timestamp() + $2::interval
-				ORDER BY run_id FOR UPDATE SKIP LOCKED)`, []any{queuedb.FirstRing, maxRedispatchWait}},
+				ORDER BY run_id FOR UPDATE SKIP LOCKED)`, []any{queuedb.FirstRepublish, maxRedispatchWait}},
 		} {
 			res, err := tx.ExecContext(ctx, q.query, q.args...)
 			if err != nil {

@@ -18,8 +18,8 @@ import (
 	"parley/shared/store/queuedb"
 )
 
-// Ending is a run's final state, written under the fence of the attempt that produced it.
-type Ending struct {
+// Outcome is a run's final state, written under the fence of the attempt that produced it.
+type Outcome struct {
 	OrganizationID string
 	Fence          int64
 	Run            domain.Run // in a terminal state, with FinishedAt set
@@ -30,14 +30,14 @@ type Ending struct {
 	endFence int64 // the fence of the terminal event, if it is not Fence
 }
 
-// NewEnding renders the terminal run of a worker. The ending has no events.
-func NewEnding(held lease.Held, run domain.Run) (Ending, error) {
+// NewOutcome renders the terminal run of a worker. The ending has no events.
+func NewOutcome(held lease.Held, run domain.Run) (Outcome, error) {
 	result, err := run.Render()
-	return Ending{OrganizationID: held.OrganizationID, Fence: held.Fence, Run: run, Result: result}, err
+	return Outcome{OrganizationID: held.OrganizationID, Fence: held.Fence, Run: run, Result: result}, err
 }
 
 // Size is the approximate number of bytes that the ending adds to a statement.
-func (e Ending) Size() int {
+func (e Outcome) Size() int {
 	return len(e.Result) + len(pg.Deref(e.Run.Message)) + len(e.Events.Events) + 512
 }
 
@@ -63,14 +63,14 @@ type Finished struct {
 	Saved    map[string]bool      // by run id
 	Rejected map[string]error     // PostgreSQL will never store these endings
 	Failed   map[string]error     // not saved this time; ErrLocked: another transaction has locked the run
-	Freed    map[queuedb.Lane]int // slots freed in lanes that may have waiting runs, for HandOver
+	Freed    map[queuedb.Lane]int // slots freed in lanes that may have waiting runs, for DispatchNext
 }
 
 func newFinished() Finished {
 	return Finished{Saved: map[string]bool{}, Rejected: map[string]error{}, Failed: map[string]error{}, Freed: map[queuedb.Lane]int{}}
 }
 
-func (f *Finished) fail(endings []Ending, err error) {
+func (f *Finished) fail(endings []Outcome, err error) {
 	for _, e := range endings {
 		f.Failed[e.Run.ID] = err
 	}
@@ -81,11 +81,11 @@ const finishQuery = `SELECT run_id, org_id, lane, place FROM end_lane_runs($1, $
 
 // Finish saves endings, at most one per run, with statements that write about MaxBatchBytes
 // each. If it returns an error, none was saved.
-func (s *Store) Finish(ctx context.Context, endings []Ending) (Finished, error) {
+func (s *Store) Finish(ctx context.Context, endings []Outcome) (Finished, error) {
 	out := newFinished()
 	until := time.Now().Add(pg.SplitFor)
 	for rest := endings; len(rest) > 0; {
-		n := countFitting(rest, Ending.Size)
+		n := countFitting(rest, Outcome.Size)
 		if err := s.finishPart(ctx, rest[:n], &out, until); err != nil {
 			if len(rest) == len(endings) {
 				return Finished{}, err
@@ -102,7 +102,7 @@ func (s *Store) Finish(ctx context.Context, endings []Ending) (Finished, error) 
 // finishPart saves the endings of one statement and records the results in out. It bisects to
 // find an ending that PostgreSQL rejects or whose run is locked, so that the others are saved.
 // If it returns an error, none was saved.
-func (s *Store) finishPart(ctx context.Context, endings []Ending, out *Finished, until time.Time) error {
+func (s *Store) finishPart(ctx context.Context, endings []Outcome, out *Finished, until time.Time) error {
 	err := s.saveEndings(ctx, endings, out)
 	switch {
 	case pg.IsLocked(err) && (len(endings) == 1 || time.Now().After(until)):
@@ -129,7 +129,7 @@ func (s *Store) finishPart(ctx context.Context, endings []Ending, out *Finished,
 
 // saveEndings saves endings with one statement. After it has met a locked run, it locks the
 // runs first and leaves out those that another transaction has locked.
-func (s *Store) saveEndings(ctx context.Context, endings []Ending, out *Finished) error {
+func (s *Store) saveEndings(ctx context.Context, endings []Outcome, out *Finished) error {
 	if !s.finishes.SkipsLocked() {
 		done, err := finish(endings, func(dest any, query string, args ...any) error {
 			return s.finishes.SelectInto(ctx, dest, query, args...)
@@ -142,13 +142,13 @@ func (s *Store) saveEndings(ctx context.Context, endings []Ending, out *Finished
 
 	var done Finished
 	var locked map[string]bool
-	orgs := pg.Column(endings, func(e *Ending) string { return e.OrganizationID })
+	orgs := pg.Column(endings, func(e *Outcome) string { return e.OrganizationID })
 	err := s.db.WithinBriefly(ctx, orgs, pg.PartLockTimeout, func(tx *sqlx.Tx) (err error) {
-		locked, err = lockOpenRuns(ctx, tx, pg.Column(endings, func(e *Ending) string { return e.Run.ID }))
+		locked, err = lockOpenRuns(ctx, tx, pg.Column(endings, func(e *Outcome) string { return e.Run.ID }))
 		if err != nil {
 			return err
 		}
-		free := slices.DeleteFunc(slices.Clone(endings), func(e Ending) bool { return locked[e.Run.ID] })
+		free := slices.DeleteFunc(slices.Clone(endings), func(e Outcome) bool { return locked[e.Run.ID] })
 		done, err = finish(free, func(dest any, query string, args ...any) error { return tx.SelectContext(ctx, dest, query, args...) })
 		return err
 	})
@@ -176,10 +176,10 @@ func (f *Finished) add(part Finished) {
 }
 
 // finish runs statements of about MaxBatchBytes each through run, until all endings are saved.
-func finish(endings []Ending, run func(dest any, query string, args ...any) error) (Finished, error) {
+func finish(endings []Outcome, run func(dest any, query string, args ...any) error) (Finished, error) {
 	out := newFinished()
 	for len(endings) > 0 {
-		n := countFitting(endings, Ending.Size)
+		n := countFitting(endings, Outcome.Size)
 		var closed []closedRow
 		if err := run(&closed, finishQuery, finishArgs(endings[:n])...); err != nil {
 			return Finished{}, fmt.Errorf("saving results: %w", err)
@@ -197,10 +197,10 @@ func finish(endings []Ending, run func(dest any, query string, args ...any) erro
 }
 
 // finishArgs returns the arguments of finishQuery.
-func finishArgs(endings []Ending) []any {
+func finishArgs(endings []Outcome) []any {
 	bytes, hasEvents := 0, false
 	organizations := make([]string, 0, 4)
-	order := make([]*Ending, len(endings))
+	order := make([]*Outcome, len(endings))
 	for i := range endings {
 		e := &endings[i]
 		order[i] = e
@@ -211,7 +211,7 @@ func finishArgs(endings []Ending) []any {
 		}
 	}
 
-	slices.SortFunc(order, func(a, b *Ending) int { return strings.Compare(a.Run.ID, b.Run.ID) })
+	slices.SortFunc(order, func(a, b *Outcome) int { return strings.Compare(a.Run.ID, b.Run.ID) })
 	t := pg.NewTuples(len(endings), 2*bytes/max(1, len(endings))+512)
 	for _, e := range order {
 		t.Next()
@@ -243,7 +243,7 @@ func finishArgs(endings []Ending) []any {
 const codeTool = "codeExecution"
 
 // sandboxMs is the total duration of the run's code executions, in milliseconds.
-func (e Ending) sandboxMs() (ms int64) {
+func (e Outcome) sandboxMs() (ms int64) {
 	for _, call := range e.Run.ToolCalls {
 		if call.Name == codeTool {
 			ms += call.DurationMS
@@ -270,7 +270,7 @@ var putBackQuery = `WITH back AS (
 
 // PutBack requeues a running run, not to start before the backoff has passed. A nil cause means
 // that the worker gave up the run for reasons unrelated to it. It returns the freed slot, for
-// HandOver. The map is empty, and nothing was written, if the worker no longer holds the run.
+// DispatchNext. The map is empty, and nothing was written, if the worker no longer holds the run.
 func (s *Store) PutBack(ctx context.Context, held lease.Held, backoff time.Duration, cause *domain.RunError) (map[queuedb.Lane]int, error) {
 	var reason any
 	if cause != nil {

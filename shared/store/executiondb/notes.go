@@ -140,7 +140,7 @@ func noteWaits(ctx context.Context, tx *sqlx.Tx, over []endedWait) error {
 }
 
 // noteEndedWaits is noteWaits for those of the runs that end while they wait.
-func noteEndedWaits(ctx context.Context, tx *sqlx.Tx, rows []openRow, endings []Ending) error {
+func noteEndedWaits(ctx context.Context, tx *sqlx.Tx, rows []openRow, endings []Outcome) error {
 	var over []endedWait
 	for i, row := range rows {
 		if row.Status != string(domain.RunRequiresAction) {

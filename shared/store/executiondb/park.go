@@ -34,7 +34,7 @@ type Parked struct {
 }
 
 // Park makes a run wait for a person's decision about a call of the effect ledger. The run
-// keeps its position in the session and leaves its worker and its slot, for HandOver. From then
+// keeps its position in the session and leaves its worker and its slot, for DispatchNext. From then
 // on no worker can send the call. events are the attempt's events that are in no checkpoint. An
 // action without ExpiresAt gets ActionTimeout. If the call may have been sent, the action
 // becomes a question about its outcome.

@@ -20,7 +20,7 @@ type Ended struct {
 	RunID          string
 	OrganizationID string
 	Lane           domain.Lane
-	Dispatched     bool // it had a slot of its lane, for HandOver
+	Dispatched     bool // it had a slot of its lane, for DispatchNext
 	ReplyTo        string
 	Result         []byte
 }
@@ -73,7 +73,7 @@ func (s *Store) end(ctx context.Context, orgs []string, how verdict, where strin
 
 // closeRuns ends open runs whose rows are locked.
 func closeRuns(ctx context.Context, tx *sqlx.Tx, rows []openRow, how verdict) ([]Ended, error) {
-	endings := make([]Ending, len(rows))
+	endings := make([]Outcome, len(rows))
 	ended := make([]Ended, len(rows))
 	orgs, ids := pg.Column(rows, func(r *openRow) string { return r.OrganizationID }), pg.Column(rows, func(r *openRow) string { return r.ID })
 	done, err := rundb.ReadProgress(ctx, tx, orgs, ids)
@@ -103,13 +103,13 @@ func closeRuns(ctx context.Context, tx *sqlx.Tx, rows []openRow, how verdict) ([
 
 // ending is the final state of a run that its worker does not end itself. Its event has a
 // higher fence than all events of the worker.
-func (row openRow) ending(how verdict, done *rundb.Progress) (Ending, error) {
+func (row openRow) ending(how verdict, done *rundb.Progress) (Outcome, error) {
 	run := row.Stored().Run
 	done.Show(&run)
 	run.RequiredAction = nil
 	status, cause := how(row)
 	run.End(status, cause, domain.At(row.Now), row.Retention)
-	ending, err := NewEnding(lease.Held{OrganizationID: row.OrganizationID, Fence: row.Fence}, run)
+	ending, err := NewOutcome(lease.Held{OrganizationID: row.OrganizationID, Fence: row.Fence}, run)
 	ending.endFence, ending.EndN = row.Fence+1, 1
 	return ending, err
 }

@@ -18,8 +18,8 @@ import (
 	"parley/shared/store/pg"
 )
 
-// HeldDocument is a document that a worker has claimed. Its fence guards every write.
-type HeldDocument struct {
+// LeasedDocument is a document that a worker has claimed. Its fence guards every write.
+type LeasedDocument struct {
 	OrganizationID string
 	ID             string
 	Fence          int64
@@ -27,7 +27,7 @@ type HeldDocument struct {
 
 // ClaimedDocument is a document that a worker reads now.
 type ClaimedDocument struct {
-	HeldDocument
+	LeasedDocument
 	Document domain.Document
 	Attempts int       // including this one
 	Deadline time.Time // until then a transient error requeues the document
@@ -96,8 +96,8 @@ func (s *Store) ClaimDocuments(ctx context.Context, claim DocumentClaim) ([]Clai
 		if err != nil {
 			return nil, fmt.Errorf("claiming documents: %w", err)
 		}
-		held := HeldDocument{OrganizationID: row.OrganizationID, ID: row.ID, Fence: row.Fence}
-		out[i] = ClaimedDocument{HeldDocument: held, Document: doc, Attempts: row.Attempts, Deadline: row.Deadline.Time}
+		held := LeasedDocument{OrganizationID: row.OrganizationID, ID: row.ID, Fence: row.Fence}
+		out[i] = ClaimedDocument{LeasedDocument: held, Document: doc, Attempts: row.Attempts, Deadline: row.Deadline.Time}
 	}
 
 	return out, nil
@@ -106,13 +106,13 @@ func (s *Store) ClaimDocuments(ctx context.Context, claim DocumentClaim) ([]Clai
 // ExtendDocuments renews the leases of documents and returns those that the worker no longer
 // holds. It waits for no lock. A locked row counts as held: its lock owner renews the lease or
 // takes the document, which the next heartbeat will see.
-func (s *Store) ExtendDocuments(ctx context.Context, held []HeldDocument) (lost []HeldDocument, err error) {
+func (s *Store) ExtendDocuments(ctx context.Context, held []LeasedDocument) (lost []LeasedDocument, err error) {
 	if len(held) == 0 {
 		return nil, nil
 	}
 
-	var kept []HeldDocument
-	orgs := pg.Column(held, func(h *HeldDocument) string { return h.OrganizationID })
+	var kept []LeasedDocument
+	orgs := pg.Column(held, func(h *LeasedDocument) string { return h.OrganizationID })
 	err = s.db.Within(ctx, orgs, func(tx *sqlx.Tx) error {
 		var rows []struct {
 			ID    string `db:"id"`
@@ -128,12 +128,12 @@ func (s *Store) ExtendDocuments(ctx context.Context, held []HeldDocument) (lost 
 			  UPDATE documents d SET lease_until = clock_timestamp() + $4::interval FROM mine m WHERE d.id = m.id)
 			SELECT d.id, d.fence, d.org_id FROM unnest($1::text[], $2::text[], $3::bigint[]) AS u (id, org_id, fence)
 			JOIN documents d ON d.id = u.id AND d.org_id = u.org_id AND d.fence = u.fence AND d.status = 'processing'`,
-			pq.Array(pg.Column(held, func(h *HeldDocument) string { return h.ID })), pq.Array(orgs),
-			pq.Array(pg.Column(held, func(h *HeldDocument) int64 { return h.Fence })), pg.Interval(lease.Lease))
+			pq.Array(pg.Column(held, func(h *LeasedDocument) string { return h.ID })), pq.Array(orgs),
+			pq.Array(pg.Column(held, func(h *LeasedDocument) int64 { return h.Fence })), pg.Interval(lease.Lease))
 
 		kept = kept[:0]
 		for _, r := range rows {
-			kept = append(kept, HeldDocument{OrganizationID: r.Org, ID: r.ID, Fence: r.Fence})
+			kept = append(kept, LeasedDocument{OrganizationID: r.Org, ID: r.ID, Fence: r.Fence})
 		}
 
 		return err
@@ -146,8 +146,8 @@ func (s *Store) ExtendDocuments(ctx context.Context, held []HeldDocument) (lost 
 }
 
 // missing returns the elements of all that are not in some.
-func missing(all, some []HeldDocument) (out []HeldDocument) {
-	there := make(map[HeldDocument]bool, len(some))
+func missing(all, some []LeasedDocument) (out []LeasedDocument) {
+	there := make(map[LeasedDocument]bool, len(some))
 	for _, h := range some {
 		there[h] = true
 	}
@@ -163,14 +163,14 @@ func missing(all, some []HeldDocument) (out []HeldDocument) {
 const whereHeld = ` WHERE id = $1 AND org_id = $2 AND fence = $3 AND status = 'processing'`
 
 // heldArgs returns the parameters of whereHeld, followed by more.
-func heldArgs(held HeldDocument, more ...any) []any {
+func heldArgs(held LeasedDocument, more ...any) []any {
 	return append([]any{held.ID, held.OrganizationID, held.Fence}, more...)
 }
 
 // withDocument changes a held document with set, the list of changes of an UPDATE, and then
 // calls f in the same transaction. Every transaction locks the document's row before other rows.
 func (s *Store) withDocument(
-	ctx context.Context, held HeldDocument, f func(*sqlx.Tx) error, set string, args ...any,
+	ctx context.Context, held LeasedDocument, f func(*sqlx.Tx) error, set string, args ...any,
 ) (kept bool, err error) {
 	err = s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
 		var err error
@@ -181,7 +181,7 @@ func (s *Store) withDocument(
 }
 
 // changeHeld is withDocument within a transaction.
-func changeHeld(ctx context.Context, tx *sqlx.Tx, held HeldDocument, f func(*sqlx.Tx) error, set string, args ...any) (bool, error) {
+func changeHeld(ctx context.Context, tx *sqlx.Tx, held LeasedDocument, f func(*sqlx.Tx) error, set string, args ...any) (bool, error) {
 	kept, err := pg.AnyRow(tx.ExecContext(ctx, `UPDATE documents SET `+set+whereHeld, heldArgs(held, args...)...))
 	if err != nil || !kept || f == nil {
 		return kept, err
@@ -201,7 +201,7 @@ func lockFinishing(ctx context.Context, tx *sqlx.Tx, org string) error {
 
 // FinishDocument makes a document ready: searches find its chunks from now on. It returns
 // false, and writes nothing, if the worker no longer holds it.
-func (s *Store) FinishDocument(ctx context.Context, held HeldDocument, done FinishedDocument) (bool, error) {
+func (s *Store) FinishDocument(ctx context.Context, held LeasedDocument, done FinishedDocument) (bool, error) {
 	notes, err := json.Marshal(append([]string{}, done.Notes...))
 	if err != nil {
 		return false, fmt.Errorf("finishing document: %w", err)
@@ -228,7 +228,7 @@ func (s *Store) FinishDocument(ctx context.Context, held HeldDocument, done Fini
 
 // FailDocument fails a document with the reason why it cannot be read. Only its row and its
 // content stay. It returns false if the worker no longer holds it.
-func (s *Store) FailDocument(ctx context.Context, held HeldDocument, cause domain.DocumentError) (bool, error) {
+func (s *Store) FailDocument(ctx context.Context, held LeasedDocument, cause domain.DocumentError) (bool, error) {
 	kept, err := s.withDocument(ctx, held, removeIndexedStep(ctx, held), failed, cause.Code, cause.Message)
 	if err != nil {
 		return false, fmt.Errorf("failing document: %w", err)
@@ -239,14 +239,14 @@ func (s *Store) FailDocument(ctx context.Context, held HeldDocument, cause domai
 const failed = `status = 'failed', lease_until = NULL, error_code = $4, error_message = $5, chunks = 0, updated_at = clock_timestamp()`
 
 // removeIndexedStep returns a transaction step that removes the index entries of a document.
-func removeIndexedStep(ctx context.Context, held HeldDocument) func(*sqlx.Tx) error {
+func removeIndexedStep(ctx context.Context, held LeasedDocument) func(*sqlx.Tx) error {
 	return func(tx *sqlx.Tx) error { return removeIndexed(ctx, tx, held.OrganizationID, []string{held.ID}) }
 }
 
 // PostponeDocument requeues a document to be read again after delay. It fails the document with
 // cause if its deadline is earlier, or if this was attempt MaxDocumentAttempts. It returns
 // false if the worker no longer holds it.
-func (s *Store) PostponeDocument(ctx context.Context, held HeldDocument, cause domain.DocumentError, delay time.Duration) (bool, error) {
+func (s *Store) PostponeDocument(ctx context.Context, held LeasedDocument, cause domain.DocumentError, delay time.Duration) (bool, error) {
 	kept, err := s.withDocument(ctx, held, removeIndexedStep(ctx, held),
 		`status = CASE WHEN clock_timestamp() + $6::interval < deadline AND attempts < $7 THEN 'queued' ELSE 'failed' END,
 		lease_until = NULL, error_code = $4, error_message = $5, not_before = clock_timestamp() + $6::interval, chunks = 0,
@@ -260,7 +260,7 @@ func (s *Store) PostponeDocument(ctx context.Context, held HeldDocument, cause d
 
 // ReleaseDocument requeues a document for another worker immediately. The attempt does not
 // count, and the document keeps its position in the queue.
-func (s *Store) ReleaseDocument(ctx context.Context, held HeldDocument) error {
+func (s *Store) ReleaseDocument(ctx context.Context, held LeasedDocument) error {
 	_, err := s.withDocument(ctx, held, removeIndexedStep(ctx, held),
 		`status = 'queued', lease_until = NULL, attempts = attempts - 1, deadline = CASE WHEN attempts > 1 THEN deadline END, chunks = 0,
 		updated_at = clock_timestamp()`)

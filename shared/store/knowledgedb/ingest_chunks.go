@@ -48,7 +48,7 @@ const (
 // is nil if unknown. Searches find the chunks once the document is ready. model is the model
 // that computed the vectors. Adding the same chunks again is harmless. It returns false, and
 // writes nothing, if the worker no longer holds the document.
-func (s *Store) AddChunks(ctx context.Context, held HeldDocument, chunks []NewChunk, model string, pages *int, done int) (bool, error) {
+func (s *Store) AddChunks(ctx context.Context, held LeasedDocument, chunks []NewChunk, model string, pages *int, done int) (bool, error) {
 	rows, err := chunkRows(held.OrganizationID, chunks)
 	if err != nil {
 		return false, fmt.Errorf("adding chunks: %w", err)

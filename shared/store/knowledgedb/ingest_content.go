@@ -16,7 +16,7 @@ import (
 
 // DocumentContent opens the content of a held document, which is read on demand under ctx. The
 // result is false if the worker no longer holds the document or its content is not fetched yet.
-func (s *Store) DocumentContent(ctx context.Context, held HeldDocument) (io.ReadSeekCloser, bool, error) {
+func (s *Store) DocumentContent(ctx context.Context, held LeasedDocument) (io.ReadSeekCloser, bool, error) {
 	var row struct {
 		Hash  []byte `db:"hash"`
 		Bytes int64  `db:"bytes"`
@@ -38,7 +38,7 @@ func (s *Store) DocumentContent(ctx context.Context, held HeldDocument) (io.Read
 // earlier one. It returns ErrDocumentsFull if the organization's quota is exceeded, and false
 // if the worker no longer holds the document. In both cases the content is removed.
 func (s *Store) SetDocumentContent(
-	ctx context.Context, held HeldDocument, content blobdb.Upload, name, mimeType string, limits DocumentLimits,
+	ctx context.Context, held LeasedDocument, content blobdb.Upload, name, mimeType string, limits DocumentLimits,
 ) (kept bool, err error) {
 	err = s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
 		kept, err = linkContent(ctx, tx, held, content, name, mimeType, limits)
@@ -62,7 +62,7 @@ func (s *Store) SetDocumentContent(
 // linkContent takes the lock of the organization's documents before that of the document's row,
 // in the same order as addDocuments.
 func linkContent(
-	ctx context.Context, tx *sqlx.Tx, held HeldDocument, content blobdb.Upload, name, mimeType string, limits DocumentLimits,
+	ctx context.Context, tx *sqlx.Tx, held LeasedDocument, content blobdb.Upload, name, mimeType string, limits DocumentLimits,
 ) (bool, error) {
 	if err := pg.AdvisoryLock(ctx, tx, "documents "+held.OrganizationID); err != nil {
 		return false, err

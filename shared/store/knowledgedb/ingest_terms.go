@@ -114,7 +114,7 @@ func (c *TermCounts) frequent(maximum int) (terms []string, counts []int64, all 
 // countTerms returns a transaction step that adds a finished document's terms to the counts of
 // its organization. The row that all such transactions lock first is locked by a separate
 // statement, so that the next one sees their changes.
-func (s *Store) countTerms(ctx context.Context, held HeldDocument, of *TermCounts) func(*sqlx.Tx) error {
+func (s *Store) countTerms(ctx context.Context, held LeasedDocument, of *TermCounts) func(*sqlx.Tx) error {
 	terms, counts, all := of.frequent(s.countedTerms)
 	return func(tx *sqlx.Tx) error {
 		_, err := tx.ExecContext(ctx, `WITH counted AS (

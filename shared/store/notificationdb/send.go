@@ -28,13 +28,13 @@ const (
 // notificationsKept is how long notifications are kept.
 const notificationsKept = 30 * 24 * time.Hour
 
-// Untold is the error of a notification about a run whose retention ended before it was sent.
+// RunExpiredError is the error of a notification about a run whose retention ended before it was sent.
 // The SQL function unnotify_runs_removed uses the same text.
-const Untold = "The run's retention was over before it could be reported."
+const RunExpiredError = "The run's retention was over before it could be reported."
 
-// HeldNotification is a notification that a worker is sending. Its fence guards the
+// LeasedNotification is a notification that a worker is sending. Its fence guards the
 // writes about it.
-type HeldNotification struct {
+type LeasedNotification struct {
 	OrganizationID string
 	EndpointID     string
 	ID             string
@@ -43,7 +43,7 @@ type HeldNotification struct {
 
 // ClaimedNotification is a notification to be sent now.
 type ClaimedNotification struct {
-	HeldNotification
+	LeasedNotification
 	Event     string
 	Attempts  int // including this one
 	CreatedAt domain.Time
@@ -95,8 +95,8 @@ func (s *Store) ClaimNotifications(ctx context.Context, maximum, maxConcurrent i
 	out := make([]ClaimedNotification, len(rows))
 	for i, row := range rows {
 		out[i] = ClaimedNotification{
-			HeldNotification: HeldNotification{OrganizationID: row.OrganizationID, EndpointID: row.EndpointID, ID: row.ID, Fence: row.Fence},
-			Event:            row.Event, Attempts: row.Attempts, CreatedAt: row.CreatedAt, URL: row.URL, SealedSecrets: []string{row.Secret},
+			LeasedNotification: LeasedNotification{OrganizationID: row.OrganizationID, EndpointID: row.EndpointID, ID: row.ID, Fence: row.Fence},
+			Event:              row.Event, Attempts: row.Attempts, CreatedAt: row.CreatedAt, URL: row.URL, SealedSecrets: []string{row.Secret},
 			subject: row.SubjectID, source: row.Source, data: row.Data,
 		}
 		if row.Previous != nil {
@@ -217,7 +217,7 @@ type Attempt struct {
 // true, if the endpoint asked for no more notifications or has failed for too long. It writes
 // nothing if the worker no longer holds the notification. A notification that would be retried
 // after its run's retention is over fails instead.
-func (s *Store) SettleNotification(ctx context.Context, held HeldNotification, a Attempt) (disabled bool, err error) {
+func (s *Store) SettleNotification(ctx context.Context, held LeasedNotification, a Attempt) (disabled bool, err error) {
 	err = s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
 		disabled = false
 		const over = `$4 = 'pending' AND NOT ` + subjectExists
@@ -228,7 +228,7 @@ func (s *Store) SettleNotification(ctx context.Context, held HeldNotification, a
 			source = CASE WHEN n.data IS NULL THEN n.source END,
 			data = CASE WHEN `+subjectExists+` THEN n.data END
 			WHERE n.id = $1 AND n.org_id = $2 AND n.fence = $3 AND n.status = 'pending'`,
-			held.ID, held.OrganizationID, held.Fence, string(a.Status), a.ResponseStatus, a.Error, pg.Interval(a.Next), Untold))
+			held.ID, held.OrganizationID, held.Fence, string(a.Status), a.ResponseStatus, a.Error, pg.Interval(a.Next), RunExpiredError))
 		if err != nil || !kept {
 			return err
 		}
@@ -251,7 +251,7 @@ func (s *Store) SettleNotification(ctx context.Context, held HeldNotification, a
 
 // noteSuccess writes at most once a second, because all notifications of the endpoint
 // contend for its row.
-func noteSuccess(ctx context.Context, tx *sqlx.Tx, held HeldNotification) error {
+func noteSuccess(ctx context.Context, tx *sqlx.Tx, held LeasedNotification) error {
 	_, err := tx.ExecContext(ctx, `UPDATE notification_endpoints SET failures = 0, failing_since = NULL, last_success_at = clock_timestamp()
 		WHERE id = $1 AND org_id = $2 AND (failures > 0 OR coalesce(last_success_at < clock_timestamp() - interval '1 second', true))`,
 		held.EndpointID, held.OrganizationID)
@@ -260,7 +260,7 @@ func noteSuccess(ctx context.Context, tx *sqlx.Tx, held HeldNotification) error 
 
 // noteFailure counts a failed attempt of an endpoint. It disables the endpoint, and returns
 // true, if it has failed for too long or is gone.
-func noteFailure(ctx context.Context, tx *sqlx.Tx, held HeldNotification, a Attempt) (disabled bool, err error) {
+func noteFailure(ctx context.Context, tx *sqlx.Tx, held LeasedNotification, a Attempt) (disabled bool, err error) {
 	reason := "Every attempt of the last 24 hours failed. The last one: " + a.Error
 	if a.Gone {
 		reason = a.Error
@@ -283,7 +283,7 @@ func noteFailure(ctx context.Context, tx *sqlx.Tx, held HeldNotification, a Atte
 }
 
 // DropNotification removes a notification whose subject no longer exists.
-func (s *Store) DropNotification(ctx context.Context, held HeldNotification) error {
+func (s *Store) DropNotification(ctx context.Context, held LeasedNotification) error {
 	err := s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
 		_, err := tx.ExecContext(ctx, `DELETE FROM notifications WHERE id = $1 AND org_id = $2 AND fence = $3`,
 			held.ID, held.OrganizationID, held.Fence)

@@ -57,9 +57,9 @@ type Accepted struct {
 	Err      error
 }
 
-// FirstRing is how long a dispatched run may stay queued before the sweeper assumes that its
+// FirstRepublish is how long a dispatched run may stay queued before the sweeper assumes that its
 // job message was lost.
-const FirstRing = "5 seconds"
+const FirstRepublish = "5 seconds"
 
 // Accept inserts runs in one transaction. When it returns without an error, every accepted run
 // is on disk. window is the dispatch limit: how many runs of an organization's lane may be
@@ -154,7 +154,7 @@ const (
 func acceptance(rows []NewRun, taken map[Lane]int) (query string, args []any) {
 	slots := pq.Array(pg.Column(rows, func(r *NewRun) int64 { return int64(taken[r.lane()]) }))
 	runs, organizations := newRuns(rows)
-	args = []any{runs, pq.Array(organizations), slots, FirstRing}
+	args = []any{runs, pq.Array(organizations), slots, FirstRepublish}
 	if slices.ContainsFunc(rows, func(r NewRun) bool { return !r.single() }) {
 		return acceptQuery, args
 	}

@@ -267,8 +267,8 @@ func (b *deliveryBatch) accept(ctx context.Context, tx *sqlx.Tx) error {
 // HookWithoutAgent is the reason for rejecting deliveries to a hook whose agent is deleted.
 const HookWithoutAgent = "the hook's agent no longer exists"
 
-// CallerLeftOut is the reason for rejecting runs of a kind of caller.
-func CallerLeftOut(kind domain.CallerKind) string {
+// CallerNotAllowedMessage is the reason for rejecting runs of a kind of caller.
+func CallerNotAllowedMessage(kind domain.CallerKind) string {
 	return fmt.Sprintf("the agent's allowedCallers does not include %q", kind)
 }
 
@@ -294,7 +294,7 @@ func (b *deliveryBatch) refuse(ctx context.Context, tx *sqlx.Tx, refused []NewRu
 		cause := &domain.RunError{Code: string(apierr.NotFound), Message: HookWithoutAgent}
 		if allowed, exists := callers[agentRef{run.OrganizationID, run.AgentID}]; exists && !slices.Contains(allowed, string(run.CallerKind)) {
 			cause.Code = string(apierr.CallerNotAllowed)
-			cause.Message = CallerLeftOut(run.CallerKind)
+			cause.Message = CallerNotAllowedMessage(run.CallerKind)
 		}
 		for _, l := range b.logged {
 			if l.RunID == nil || *l.RunID != run.ID {

@@ -103,14 +103,14 @@ func (s *Store) redispatch(ctx context.Context, again, later []Overdue) ([]domai
 			WHERE o.run_id IN (SELECT run_id FROM open_runs
 			  WHERE run_id = ANY ($1) AND dispatched AND status = 'queued' AND next_dispatch_at <= clock_timestamp()
 			  ORDER BY run_id FOR UPDATE SKIP LOCKED)
-			RETURNING `+jobColumns, pq.Array(pg.Column(again, runID)), FirstRing); err != nil {
+			RETURNING `+jobColumns, pq.Array(pg.Column(again, runID)), FirstRepublish); err != nil {
 			return err
 		}
 
 		_, err := tx.ExecContext(ctx, `UPDATE open_runs SET next_dispatch_at = clock_timestamp() + $2::interval
 			WHERE run_id IN (SELECT run_id FROM open_runs
 			  WHERE run_id = ANY ($1) AND dispatched AND status = 'queued' ORDER BY run_id FOR UPDATE SKIP LOCKED)`,
-			pq.Array(pg.Column(later, runID)), FirstRing)
+			pq.Array(pg.Column(later, runID)), FirstRepublish)
 		return err
 	})
 	if err != nil {
@@ -120,9 +120,9 @@ func (s *Store) redispatch(ctx context.Context, again, later []Overdue) ([]domai
 	return jobs(rows), nil
 }
 
-// RingAll makes every dispatched, unclaimed run due immediately. It is called when the stream
+// RepublishAll makes every dispatched, unclaimed run due immediately. It is called when the stream
 // with their job messages was lost.
-func (s *Store) RingAll(ctx context.Context) error {
+func (s *Store) RepublishAll(ctx context.Context) error {
 	var orgs []string
 	if err := s.db.SelectContext(ctx, &orgs, `SELECT org_id FROM dispatched_organizations()`); err != nil {
 		return fmt.Errorf("looking for dispatched runs: %w", err)

@@ -226,12 +226,12 @@ func laneArrays(lanes []Lane) (orgs, names any) {
 		pq.Array(pg.Column(lanes, func(l *Lane) string { return string(l.Lane) }))
 }
 
-// HandOver passes freed slots to waiting runs of the same lane, dispatches these runs and
+// DispatchNext passes freed slots to waiting runs of the same lane, dispatches these runs and
 // returns their jobs. If a lane has no waiting run, its slots go to the organization's other
 // lanes, within their limits: one of their runs may have waited for an earlier run of its
 // session. limit is the dispatch limit per lane. If the process dies before this call, the
 // sweeper dispatches the runs.
-func (s *Store) HandOver(ctx context.Context, freed map[Lane]int, limit int) ([]domain.Job, error) {
+func (s *Store) DispatchNext(ctx context.Context, freed map[Lane]int, limit int) ([]domain.Job, error) {
 	if len(freed) == 0 {
 		return nil, nil
 	}
@@ -305,7 +305,7 @@ func (s *Store) dispatch(
 
 	var rows []jobRow
 	orgs, names := laneArrays(lanes)
-	err := s.handOvers.SelectInto(ctx, &rows, dispatchQuery, orgs, names, pq.Array(counts), FirstRing)
+	err := s.handOvers.SelectInto(ctx, &rows, dispatchQuery, orgs, names, pq.Array(counts), FirstRepublish)
 	for _, r := range rows {
 		taken[Lane{r.OrganizationID, domain.Lane(r.Lane)}]--
 	}

@@ -18,12 +18,12 @@ const notPlayed = "…"
 
 const blanks = `E' \t\r\n'` // ignored around an answer, because they are not spoken
 
-// SaveHeard records how much of the spoken answer of a run was played, replacing an earlier
+// SavePlayback records how much of the spoken answer of a run was played, replacing an earlier
 // record. Clients report it later and more exactly than the service. From then on the session's
 // history contains the played text instead of the answer. If the whole answer was played, the
 // record is removed, because the answer was not interrupted. It returns not_found if the run
 // does not exist, was erased, has expired or belongs to another organization.
-func (s *Store) SaveHeard(ctx context.Context, org, runID string, heard domain.Heard) error {
+func (s *Store) SavePlayback(ctx context.Context, org, runID string, heard domain.Playback) error {
 	text := strings.ReplaceAll(strings.ToValidUTF8(heard.Text, "\uFFFD"), "\x00", "")
 	var found int64
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {

@@ -103,9 +103,9 @@ type Config struct {
 	Jitter func() float64 // returns a number in [0, 1) that spreads retries
 	Retry  func() bool    // called before each retry of a model call; false forbids it
 	Earn   func()         // called for each answer of a model; refills the retry budget
-	// Panicked receives the name of a tool that panicked and an error for logs only. The call
+	// OnPanic receives the name of a tool that panicked and an error for logs only. The call
 	// fails.
-	Panicked func(name string, err error)
+	OnPanic func(name string, err error)
 }
 
 // Loop runs agents. It has no mutable state and is safe for concurrent use.
@@ -119,7 +119,7 @@ type Loop struct {
 
 // New returns a Loop.
 func New(cfg Config) *Loop {
-	l := &Loop{now: cfg.Now, jitter: cfg.Jitter, retry: cfg.Retry, earn: cfg.Earn, panicked: cfg.Panicked}
+	l := &Loop{now: cfg.Now, jitter: cfg.Jitter, retry: cfg.Retry, earn: cfg.Earn, panicked: cfg.OnPanic}
 	if l.now == nil {
 		l.now = time.Now
 	}

@@ -93,7 +93,7 @@ func TestCallsOfARun(t *testing.T) {
 func TestToolsThatPanic(t *testing.T) {
 	t.Parallel()
 	var logged atomic.Int32
-	loop := agentloop.New(agentloop.Config{Panicked: func(name string, err error) {
+	loop := agentloop.New(agentloop.Config{OnPanic: func(name string, err error) {
 		if name != "read" && name != "pay" || !strings.Contains(err.Error(), "limits_test.go") || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: reported %v", name, err)
 		}

@@ -162,7 +162,7 @@ func (e *Embedder) ask(ctx context.Context, texts []string) ([][]float32, error)
 	}
 
 	if err != nil {
-		return nil, remote.Failure(ctx, callCtx, remote.Ended{
+		return nil, remote.Failure(ctx, callCtx, remote.FailedStream{
 			Err: err, Response: res, Status: openai.StatusError, Event: func(error) *llm.Error { return nil },
 		})
 	}

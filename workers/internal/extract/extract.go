@@ -33,9 +33,9 @@ type Document struct {
 	// limit_exceeded. The reader does not receive this limit, so the events of a document do not
 	// depend on it.
 	Short bool
-	// Spent, if not nil, is called with the processor time that the reader has used so far:
+	// OnCPUTime, if not nil, is called with the processor time that the reader has used so far:
 	// repeatedly, and once after the reader's end.
-	Spent func(cpu time.Duration)
+	OnCPUTime func(cpu time.Duration)
 }
 
 // Extractor reads documents, each in a separate sandbox. It is safe for concurrent use.
@@ -72,8 +72,8 @@ func (e *Extractor) Read(ctx context.Context, d Document, l Limits, each func(do
 		return document.Info{}, e.startFailure(err)
 	}
 
-	if d.Spent != nil {
-		box = meteredBox{Box: box, spent: d.Spent}
+	if d.OnCPUTime != nil {
+		box = meteredBox{Box: box, spent: d.OnCPUTime}
 	}
 
 	r := &readerRun{box: box, limits: l}
@@ -167,7 +167,7 @@ func (e *Extractor) explain(ctx context.Context, r *readerRun, why *readerError)
 	if limit := r.limit(); limit != "" {
 		return limitReached(limitWords[limit])
 	}
-	complaint := strings.TrimSpace(r.box.Complaint())
+	complaint := strings.TrimSpace(r.box.Stderr())
 	if strings.Contains(complaint, "out of memory") || strings.Contains(complaint, "cannot allocate memory") {
 		return limitReached(limitWords[sandbox.LimitMemory])
 	}

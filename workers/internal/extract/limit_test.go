@@ -96,7 +96,7 @@ func TestAReaderGreetsBeforeItParses(t *testing.T) {
 func TestReadersOfShortDocumentsTakeLittle(t *testing.T) {
 	t.Parallel()
 	var spent time.Duration
-	d := Document{Name: "page.html", Content: slowPage(), Short: true, Spent: func(cpu time.Duration) { spent = cpu }}
+	d := Document{Name: "page.html", Content: slowPage(), Short: true, OnCPUTime: func(cpu time.Duration) { spent = cpu }}
 	_, err := open(t, Config{}).Read(t.Context(), d, Limits{}, func(document.Event) error { return nil })
 	failure, is := errors.AsType[*document.Failure](err)
 	if !is || failure.Code != document.LimitReached || spent < shortCPU {
@@ -121,7 +121,7 @@ func (dead) Done() <-chan struct{} {
 	return done
 }
 
-func (dead) Complaint() string { return "" }
+func (dead) Stderr() string { return "" }
 
 type deadBackend struct {
 	sandbox.Backend

@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	// MostBytes is the maximum size of a document.
-	MostBytes = 20 << 20
+	// MaxDocumentBytes is the maximum size of a document.
+	MaxDocumentBytes = 20 << 20
 
 	writeRetryTime  = time.Minute // how long a write is retried while the database is unavailable
 	writeRetryDelay = 250 * time.Millisecond
@@ -54,7 +54,7 @@ type work struct {
 func (i *Ingester) execute(ctx context.Context, w *work) (left bool) {
 	attempt, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	h := &heldDocument{HeldDocument: w.HeldDocument, cancel: cancel, leaseUntil: w.requestedAt.Add(lease.Lease)}
+	h := &heldDocument{LeasedDocument: w.LeasedDocument, cancel: cancel, leaseUntil: w.requestedAt.Add(lease.Lease)}
 	i.held.add(h)
 	defer i.held.remove(h)
 
@@ -107,7 +107,7 @@ func (i *Ingester) process(ctx context.Context, w *work) (document.Info, error) 
 		return document.Info{}, err
 	}
 
-	from.Spent = func(cpu time.Duration) { i.shares.spend(w.turn, cpu) }
+	from.OnCPUTime = func(cpu time.Duration) { i.shares.spend(w.turn, cpu) }
 	info, language, err := i.index(ctx, w, from)
 	if err != nil {
 		return info, err
@@ -122,7 +122,7 @@ func (i *Ingester) process(ctx context.Context, w *work) (document.Info, error) 
 	if info.Pages > 0 {
 		end.Pages = &info.Pages
 	}
-	return info, fenced(ctx, func() (bool, error) { return i.deps.Index.FinishDocument(ctx, w.HeldDocument, end) })
+	return info, fenced(ctx, func() (bool, error) { return i.deps.Index.FinishDocument(ctx, w.LeasedDocument, end) })
 }
 
 func (i *Ingester) model() string {
@@ -139,11 +139,11 @@ func (i *Ingester) source(ctx context.Context, w *work) (Source, error) {
 	}
 	from := Source{Name: w.Document.Name, MIMEType: w.Document.MIMEType, Short: w.short}
 	err := fenced(ctx, func() (bool, error) {
-		content, held, err := i.deps.Contents.DocumentContent(ctx, w.HeldDocument)
+		content, held, err := i.deps.Contents.DocumentContent(ctx, w.LeasedDocument)
 		if err != nil || !held {
 			return held, err
 		}
-		from.Content, err = io.ReadAll(io.LimitReader(content, MostBytes+1))
+		from.Content, err = io.ReadAll(io.LimitReader(content, MaxDocumentBytes+1))
 		return true, errors.Join(err, content.Close())
 	})
 	return from, err
@@ -162,7 +162,7 @@ func (i *Ingester) finalize(ctx context.Context, w *work, info document.Info, er
 		w.log.Debug().Err(err).Msg("document failed")
 	case errors.Is(err, errDraining), errors.Is(err, errYields):
 		i.metrics.end(endReleased)
-		if err := i.deps.Claims.ReleaseDocument(ctx, w.HeldDocument); err != nil {
+		if err := i.deps.Claims.ReleaseDocument(ctx, w.LeasedDocument); err != nil {
 			w.log.Warn().Err(err).Msg("cannot requeue document; its lease will expire")
 		}
 	default:
@@ -190,11 +190,11 @@ func (i *Ingester) fail(ctx context.Context, w *work, err error) {
 	why := domain.DocumentError{Code: string(failure.Code), Message: failure.Message}
 	i.metrics.failed.WithLabelValues(why.Code).Inc()
 
-	how, write := endFailed, func() (bool, error) { return i.deps.Claims.FailDocument(ctx, w.HeldDocument, why) }
+	how, write := endFailed, func() (bool, error) { return i.deps.Claims.FailDocument(ctx, w.LeasedDocument, why) }
 	if failure.Retry {
 		delay := backoff(w.Attempts)
 		how, write = endPostponed, func() (bool, error) {
-			return i.deps.Claims.PostponeDocument(ctx, w.HeldDocument, why, delay)
+			return i.deps.Claims.PostponeDocument(ctx, w.LeasedDocument, why, delay)
 		}
 	}
 

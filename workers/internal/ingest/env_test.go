@@ -107,7 +107,7 @@ func (r *testEnv) organization() string {
 // send adds a document without a doorbell.
 func (r *testEnv) send(org, name, text string) knowledgedb.QueuedDocument {
 	r.Helper()
-	content, err := r.store.Blobs.Upload(r.Context(), org, strings.NewReader(text), MostBytes)
+	content, err := r.store.Blobs.Upload(r.Context(), org, strings.NewReader(text), MaxDocumentBytes)
 	if err != nil {
 		r.Fatal(err)
 	}

@@ -20,7 +20,7 @@ import (
 )
 
 // FetchOptions are the options of the client that fetches documents.
-var FetchOptions = outbound.Options{Timeout: time.Minute, MaxBytes: MostBytes, Redirects: 3}
+var FetchOptions = outbound.Options{Timeout: time.Minute, MaxBytes: MaxDocumentBytes, Redirects: 3}
 
 const maxName = 255 // characters of a document's name
 
@@ -36,7 +36,7 @@ func (i *Ingester) fetchAndStore(ctx context.Context, w *work) (Source, error) {
 
 	var upload blobdb.Upload
 	err = fenced(ctx, func() (_ bool, err error) {
-		upload, err = i.deps.Uploads.Upload(ctx, w.OrganizationID, bytes.NewReader(from.Content), MostBytes)
+		upload, err = i.deps.Uploads.Upload(ctx, w.OrganizationID, bytes.NewReader(from.Content), MaxDocumentBytes)
 		return true, err
 	})
 	if err != nil {
@@ -44,7 +44,7 @@ func (i *Ingester) fetchAndStore(ctx context.Context, w *work) (Source, error) {
 	}
 
 	err = fenced(ctx, func() (bool, error) {
-		return i.deps.Contents.SetDocumentContent(ctx, w.HeldDocument, upload, from.Name, from.MIMEType, i.cfg.Limits)
+		return i.deps.Contents.SetDocumentContent(ctx, w.LeasedDocument, upload, from.Name, from.MIMEType, i.cfg.Limits)
 	})
 	if err == nil {
 		i.changed(w) // its size is known now, and perhaps its name

@@ -52,7 +52,7 @@ func (r *testEnv) bounded(limits extract.Limits) reading {
 		}
 	})
 	return func(ctx context.Context, from Source, each func(document.Event) error) (document.Info, error) {
-		d := extract.Document{Name: from.Name, MIMEType: from.MIMEType, Content: from.Content, Short: from.Short, Spent: from.Spent}
+		d := extract.Document{Name: from.Name, MIMEType: from.MIMEType, Content: from.Content, Short: from.Short, OnCPUTime: from.OnCPUTime}
 		return e.Read(ctx, d, limits, each)
 	}
 }
@@ -64,7 +64,7 @@ func (r *testEnv) ready(what string, documents int) (took []time.Duration) {
 	for n := range documents {
 		began := time.Now()
 		sent := r.send(r.org, fmt.Sprintf("%s-%d.txt", what, n), fmt.Sprintf("Short words %s %d.", what, n))
-		r.bus.Ring(*sent.Job)
+		r.bus.PublishJobs(*sent.Job)
 		r.awaitStatus(sent.Document.ID, domain.DocumentReady)
 		took = append(took, time.Since(began))
 	}
@@ -85,7 +85,7 @@ func TestBombsOfManyOrganizations(t *testing.T) { //nolint:paralleltest // it me
 		flooding := r.organization()
 		for n := range 6 {
 			sent := r.send(flooding, "bomb.html", bomb(10*org+n))
-			r.bus.Ring(*sent.Job)
+			r.bus.PublishJobs(*sent.Job)
 			if org == 0 && n == 0 {
 				first = sent
 				r.await(flooding, first.Document.ID, "in hand", func(d domain.Document) bool { return d.Status != domain.DocumentQueued })

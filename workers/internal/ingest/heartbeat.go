@@ -24,7 +24,7 @@ const heartbeatEvery = 10 * time.Second
 
 // heldDocument is one document that this worker has claimed.
 type heldDocument struct {
-	knowledgedb.HeldDocument
+	knowledgedb.LeasedDocument
 	cancel     context.CancelCauseFunc
 	leaseUntil time.Time // by this process's monotonic clock; guarded by mu of heldDocuments
 }
@@ -123,9 +123,9 @@ func (i *Ingester) extendLeases(ctx context.Context) {
 		return
 	}
 	requestedAt := time.Now()
-	ids := make([]knowledgedb.HeldDocument, len(documents))
+	ids := make([]knowledgedb.LeasedDocument, len(documents))
 	for n, d := range documents {
-		ids[n] = d.HeldDocument
+		ids[n] = d.LeasedDocument
 	}
 
 	ctx, cancel := context.WithTimeout(ctx, heartbeatEvery)
@@ -138,7 +138,7 @@ func (i *Ingester) extendLeases(ctx context.Context) {
 	}
 
 	for _, d := range documents {
-		if slices.Contains(lost, d.HeldDocument) {
+		if slices.Contains(lost, d.LeasedDocument) {
 			d.cancel(errTaken)
 			continue
 		}

@@ -15,22 +15,22 @@ import (
 // extending extends the leases of all documents except some.
 type extending struct {
 	Claims
-	lost []knowledgedb.HeldDocument
+	lost []knowledgedb.LeasedDocument
 	err  error
 }
 
-func (e *extending) ExtendDocuments(context.Context, []knowledgedb.HeldDocument) ([]knowledgedb.HeldDocument, error) {
+func (e *extending) ExtendDocuments(context.Context, []knowledgedb.LeasedDocument) ([]knowledgedb.LeasedDocument, error) {
 	return e.lost, e.err
 }
 
 func TestHeartbeats(t *testing.T) {
 	t.Parallel()
-	claims := &extending{lost: []knowledgedb.HeldDocument{{OrganizationID: "org_a", ID: "doc_2", Fence: 7}}}
+	claims := &extending{lost: []knowledgedb.LeasedDocument{{OrganizationID: "org_a", ID: "doc_2", Fence: 7}}}
 	i := &Ingester{deps: Deps{Claims: claims, Log: zerolog.Nop()}, held: &heldDocuments{documents: map[string]*heldDocument{}}}
 	soon := time.Now().Add(time.Second)
 	hold := func(documentID string) context.Context {
 		ctx, cancel := context.WithCancelCause(t.Context())
-		i.held.add(&heldDocument{HeldDocument: knowledgedb.HeldDocument{OrganizationID: "org_a", ID: documentID, Fence: 7}, cancel: cancel, leaseUntil: soon})
+		i.held.add(&heldDocument{LeasedDocument: knowledgedb.LeasedDocument{OrganizationID: "org_a", ID: documentID, Fence: 7}, cancel: cancel, leaseUntil: soon})
 		return ctx
 	}
 	kept, taken := hold("doc_1"), hold("doc_2")
@@ -52,8 +52,8 @@ func TestAClaimTakesADocumentFromAnEarlierOne(t *testing.T) {
 	t.Parallel()
 	h := &heldDocuments{documents: map[string]*heldDocument{}}
 	ctx, cancel := context.WithCancelCause(t.Context())
-	first := &heldDocument{HeldDocument: knowledgedb.HeldDocument{ID: "doc_1", Fence: 1}, cancel: cancel}
-	second := &heldDocument{HeldDocument: knowledgedb.HeldDocument{ID: "doc_1", Fence: 2}, cancel: func(error) {}}
+	first := &heldDocument{LeasedDocument: knowledgedb.LeasedDocument{ID: "doc_1", Fence: 1}, cancel: cancel}
+	second := &heldDocument{LeasedDocument: knowledgedb.LeasedDocument{ID: "doc_1", Fence: 2}, cancel: func(error) {}}
 	h.add(first)
 	h.add(second)
 	if !errors.Is(context.Cause(ctx), errTaken) {

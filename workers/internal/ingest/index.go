@@ -210,7 +210,7 @@ func (p *pipeline) add(ctx context.Context, b batch) error {
 
 	p.done = max(p.done, b.done)
 	err := fenced(ctx, func() (bool, error) {
-		return p.deps.Index.AddChunks(ctx, p.HeldDocument, b.chunks, p.model(), b.pages, p.done)
+		return p.deps.Index.AddChunks(ctx, p.LeasedDocument, b.chunks, p.model(), b.pages, p.done)
 	})
 	if err == nil {
 		p.chunks += len(b.chunks)

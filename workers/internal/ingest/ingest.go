@@ -38,17 +38,17 @@ const ShortLane = 3
 // Claims claims documents, extends their leases, and records failures and releases.
 type Claims interface {
 	ClaimDocuments(ctx context.Context, claim knowledgedb.DocumentClaim) ([]knowledgedb.ClaimedDocument, error)
-	ExtendDocuments(ctx context.Context, held []knowledgedb.HeldDocument) (lost []knowledgedb.HeldDocument, err error)
-	FailDocument(ctx context.Context, held knowledgedb.HeldDocument, why domain.DocumentError) (bool, error)
-	PostponeDocument(ctx context.Context, held knowledgedb.HeldDocument, cause domain.DocumentError, delay time.Duration) (bool, error)
-	ReleaseDocument(ctx context.Context, held knowledgedb.HeldDocument) error
+	ExtendDocuments(ctx context.Context, held []knowledgedb.LeasedDocument) (lost []knowledgedb.LeasedDocument, err error)
+	FailDocument(ctx context.Context, held knowledgedb.LeasedDocument, why domain.DocumentError) (bool, error)
+	PostponeDocument(ctx context.Context, held knowledgedb.LeasedDocument, cause domain.DocumentError, delay time.Duration) (bool, error)
+	ReleaseDocument(ctx context.Context, held knowledgedb.LeasedDocument) error
 }
 
 // Contents stores the documents' original files.
 type Contents interface {
-	DocumentContent(ctx context.Context, held knowledgedb.HeldDocument) (io.ReadSeekCloser, bool, error)
+	DocumentContent(ctx context.Context, held knowledgedb.LeasedDocument) (io.ReadSeekCloser, bool, error)
 	SetDocumentContent(
-		ctx context.Context, held knowledgedb.HeldDocument, content blobdb.Upload, name, mimeType string, limits knowledgedb.DocumentLimits,
+		ctx context.Context, held knowledgedb.LeasedDocument, content blobdb.Upload, name, mimeType string, limits knowledgedb.DocumentLimits,
 	) (bool, error)
 }
 
@@ -60,9 +60,9 @@ type Uploads interface {
 // Index stores passages of documents.
 type Index interface {
 	AddChunks(
-		ctx context.Context, held knowledgedb.HeldDocument, chunks []knowledgedb.NewChunk, model string, pages *int, done int,
+		ctx context.Context, held knowledgedb.LeasedDocument, chunks []knowledgedb.NewChunk, model string, pages *int, done int,
 	) (bool, error)
-	FinishDocument(ctx context.Context, held knowledgedb.HeldDocument, end knowledgedb.FinishedDocument) (bool, error)
+	FinishDocument(ctx context.Context, held knowledgedb.LeasedDocument, end knowledgedb.FinishedDocument) (bool, error)
 }
 
 // Source is a document in the form that an Extractor reads.
@@ -70,8 +70,8 @@ type Source struct {
 	Name, MIMEType string
 	Content        []byte
 
-	Short bool                    // apply the limits of the short lane
-	Spent func(cpu time.Duration) // called with the processor time used so far, repeatedly and at the end
+	Short     bool                    // apply the limits of the short lane
+	OnCPUTime func(cpu time.Duration) // called with the processor time used so far, repeatedly and at the end
 }
 
 // Extractor reads documents and calls each for one event after another. Several documents are
@@ -179,7 +179,7 @@ func (i *Ingester) Run(ctx context.Context) error {
 func (i *Ingester) listen(ctx context.Context) {
 	from, failed := i.deps.Bus.Lane(domain.LaneIngest), false
 	for i.awaitFree(ctx) {
-		err := from.Fetch(ctx, fetchMax, fetchWait, func(d *bus.Doorbell) {
+		err := from.Fetch(ctx, fetchMax, fetchWait, func(d *bus.JobMessage) {
 			d.Ack() // the database stores which documents wait
 			i.slots.notify()
 			i.short.notify()

@@ -26,7 +26,7 @@ func TestADocumentBecomesReady(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t)
 	sent := r.send(r.org, "keepers-log.txt", pages(300))
-	r.bus.Ring(*sent.Job)
+	r.bus.PublishJobs(*sent.Job)
 	r.start(plain)
 	d := r.awaitStatus(sent.Document.ID, domain.DocumentReady)
 	chunks := r.count(`SELECT count(*) FROM document_chunks WHERE document_id = $1`, d.ID)
@@ -255,7 +255,7 @@ func TestOneOrganizationsSlowDocumentsLeaveRoom(t *testing.T) {
 		}
 		for n := range 3 {
 			quick := r.send(other, fmt.Sprintf("quick-%d.txt", n), fmt.Sprint("quick ", n))
-			r.bus.Ring(*quick.Job)
+			r.bus.PublishJobs(*quick.Job)
 			r.await(other, quick.Document.ID, "ready", func(d domain.Document) bool { return d.Status == domain.DocumentReady })
 		}
 		if n := int(slow.Load()); n != concurrency-1 {
@@ -290,7 +290,7 @@ func TestSlowDocumentsOfManyOrganizationsLeaveRoom(t *testing.T) {
 	}
 	for n := range 10 {
 		quick := r.send(r.org, fmt.Sprintf("quick-%d.txt", n), fmt.Sprint("quick ", n))
-		r.bus.Ring(*quick.Job)
+		r.bus.PublishJobs(*quick.Job)
 		r.awaitStatus(quick.Document.ID, domain.DocumentReady)
 	}
 	if n := r.count(`SELECT count(*) FROM documents WHERE status = 'queued' AND attempts <> 0`); n != 0 {

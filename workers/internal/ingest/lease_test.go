@@ -24,7 +24,7 @@ func TestAttemptsEndWithTheirLeases(t *testing.T) {
 			defer cancelAll()
 			attempt, cancel := context.WithCancelCause(stop)
 			began := time.Now()
-			i.held.add(&heldDocument{HeldDocument: knowledgedb.HeldDocument{ID: "doc_1"}, cancel: cancel, leaseUntil: began.Add(lease.Lease)})
+			i.held.add(&heldDocument{LeasedDocument: knowledgedb.LeasedDocument{ID: "doc_1"}, cancel: cancel, leaseUntil: began.Add(lease.Lease)})
 			go i.held.watch(stop)
 			go i.heartbeat(stop)
 			<-attempt.Done()

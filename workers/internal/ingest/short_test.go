@@ -20,7 +20,7 @@ func TestTheShortLane(t *testing.T) {
 	r.start(func(ctx context.Context, from Source, each func(document.Event) error) (document.Info, error) {
 		switch from.Name {
 		case "long.txt":
-			from.Spent(time.Hour)
+			from.OnCPUTime(time.Hour)
 			inHand <- struct{}{}
 			select {
 			case <-release:
@@ -29,7 +29,7 @@ func TestTheShortLane(t *testing.T) {
 			}
 		case "heavy.txt":
 			if from.Short {
-				from.Spent(time.Second)
+				from.OnCPUTime(time.Second)
 				inHand <- struct{}{}
 				return document.Info{}, &document.Failure{Code: document.LimitReached}
 			}
@@ -38,7 +38,7 @@ func TestTheShortLane(t *testing.T) {
 	}, func(c *Config, _ *Deps) { c.Concurrency, c.Short = 1, ShortLane })
 	send := func(org, name, text string) string {
 		sent := r.send(org, name, text)
-		r.bus.Ring(*sent.Job)
+		r.bus.PublishJobs(*sent.Job)
 		return sent.Document.ID
 	}
 	flooding := r.organization()

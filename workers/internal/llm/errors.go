@@ -47,9 +47,9 @@ type Error struct {
 	Kind       Kind
 	Retryable  bool
 	RetryAfter time.Duration // the provider's minimum delay; 0 if it gave none
-	// Answering reports that the time ran out while the answer was arriving, so the provider
+	// MidAnswer reports that the time ran out while the answer was arriving, so the provider
 	// works.
-	Answering bool
+	MidAnswer bool
 	// Unused reports that the provider did no work for the call. The cost of any other failure is
 	// unknown.
 	Unused  bool

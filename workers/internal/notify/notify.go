@@ -39,8 +39,8 @@ var delays = []time.Duration{
 type Store interface {
 	ClaimNotifications(ctx context.Context, limit, maxPerEndpoint int, lease time.Duration) ([]notificationdb.ClaimedNotification, error)
 	Render(ctx context.Context, n *notificationdb.ClaimedNotification) error
-	SettleNotification(ctx context.Context, held notificationdb.HeldNotification, a notificationdb.Attempt) (disabled bool, err error)
-	DropNotification(ctx context.Context, held notificationdb.HeldNotification) error
+	SettleNotification(ctx context.Context, held notificationdb.LeasedNotification, a notificationdb.Attempt) (disabled bool, err error)
+	DropNotification(ctx context.Context, held notificationdb.LeasedNotification) error
 }
 
 // Secrets decrypts the stored secrets of endpoints, and logs those that no key decrypts.
@@ -150,7 +150,7 @@ func (n *Notifier) deliver(ctx context.Context, c *notificationdb.ClaimedNotific
 	}
 	if apierr.CodeFor(err) == apierr.Erased {
 		n.metrics.attempts.WithLabelValues(endDropped).Inc()
-		n.finalize(ctx, c, notificationdb.Attempt{Status: domain.NotificationFailed, Error: notificationdb.Untold, Unsent: true}, &log)
+		n.finalize(ctx, c, notificationdb.Attempt{Status: domain.NotificationFailed, Error: notificationdb.RunExpiredError, Unsent: true}, &log)
 		return
 	}
 	if err != nil {
@@ -167,7 +167,7 @@ func (n *Notifier) deliver(ctx context.Context, c *notificationdb.ClaimedNotific
 // finalize records the result of an attempt, or that none was made.
 func (n *Notifier) finalize(ctx context.Context, c *notificationdb.ClaimedNotification, a notificationdb.Attempt, log *zerolog.Logger) {
 	n.recorders <- struct{}{}
-	disabled, err := n.store.SettleNotification(ctx, c.HeldNotification, a)
+	disabled, err := n.store.SettleNotification(ctx, c.LeasedNotification, a)
 	<-n.recorders
 	if err != nil {
 		log.Warn().Err(err).Msg("cannot store the outcome of a notification; it will be sent again")
@@ -183,7 +183,7 @@ func (n *Notifier) finalize(ctx context.Context, c *notificationdb.ClaimedNotifi
 // drop deletes a notification whose subject no longer exists. If another worker has claimed it
 // meanwhile, it stays.
 func (n *Notifier) drop(ctx context.Context, c *notificationdb.ClaimedNotification, log *zerolog.Logger) {
-	if err := n.store.DropNotification(ctx, c.HeldNotification); err != nil {
+	if err := n.store.DropNotification(ctx, c.LeasedNotification); err != nil {
 		log.Warn().Err(err).Msg("cannot remove notification, retrying")
 		return
 	}

@@ -139,9 +139,9 @@ func (r *testEnv) fail() (runID string) {
 	must(r.T, err)
 	shown := claims[0].Run.Run()
 	shown.End(domain.RunFailed, &domain.RunError{Code: "x", Message: "m"}, domain.At(time.Now()), 3600)
-	ending, err := executiondb.NewEnding(claims[0].Run.Held(), shown)
+	ending, err := executiondb.NewOutcome(claims[0].Run.Held(), shown)
 	must(r.T, err)
-	_, err = r.store.Executions.Finish(r.Context(), []executiondb.Ending{ending})
+	_, err = r.store.Executions.Finish(r.Context(), []executiondb.Outcome{ending})
 	must(r.T, err)
 	return run.ID
 }
@@ -361,7 +361,7 @@ type dying struct {
 	died chan struct{}
 }
 
-func (d *dying) SettleNotification(context.Context, notificationdb.HeldNotification, notificationdb.Attempt) (bool, error) {
+func (d *dying) SettleNotification(context.Context, notificationdb.LeasedNotification, notificationdb.Attempt) (bool, error) {
 	close(d.died)
 	return false, errors.New("killed")
 }
@@ -407,7 +407,7 @@ func TestWhatThereIsNothingToTellOfIsNotSent(t *testing.T) {
 		var failures int
 		must(t, r.db.QueryRowContext(t.Context(), `SELECT coalesce(max(n.status), ''), coalesce(max(n.error), ''), max(e.failures)
 			FROM notification_endpoints e LEFT JOIN notifications n ON n.endpoint_id = e.id`).Scan(&status, &cause, &failures))
-		if status != left || left != "" && cause != notificationdb.Untold || failures != 0 || len(r.got) > 0 {
+		if status != left || left != "" && cause != notificationdb.RunExpiredError || failures != 0 || len(r.got) > 0 {
 			t.Errorf("%s: %q is left, for %q, with %d failures, and %d were sent", event, status, cause, failures, len(r.got))
 		}
 	}

@@ -125,8 +125,8 @@ func (w *Writer) Put(b document.Block) error {
 // Empty reports whether no block was written.
 func (w *Writer) Empty() bool { return w.blocks == 0 }
 
-// Room returns the number of bytes of text that may still be written.
-func (w *Writer) Room() int64 { return max(w.limits.Text-w.text, 0) }
+// Remaining returns the number of bytes of text that may still be written.
+func (w *Writer) Remaining() int64 { return max(w.limits.Text-w.text, 0) }
 
 // block sends a block if the limits allow it.
 func (w *Writer) block(b document.Block) {

@@ -73,7 +73,7 @@ func (s *realStore) add(org, name, language, model string, metadata map[string]s
 		terms.Add(chunk.Terms)
 		chunks = append(chunks, chunk)
 	}
-	held, total := claimed[0].HeldDocument, len(pages)
+	held, total := claimed[0].LeasedDocument, len(pages)
 	if kept, err := s.Knowledge.AddChunks(ctx, held, chunks, model, &total, total); err != nil || !kept {
 		s.Fatalf("adding chunks: %v, %v", kept, err)
 	}

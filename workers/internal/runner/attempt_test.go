@@ -39,7 +39,7 @@ type testEnv struct {
 
 	mu      sync.Mutex
 	asked   []string // models that were resolved
-	endings []executiondb.Ending
+	endings []executiondb.Outcome
 	actions []domain.RequiredAction
 	written []executiondb.Chunk
 	told    []string
@@ -58,7 +58,7 @@ func (s *testEnv) Extend(context.Context, []lease.Held) (executiondb.Leases, err
 	return executiondb.Leases{}, nil
 }
 
-func (s *testEnv) Finish(_ context.Context, endings []executiondb.Ending) (executiondb.Finished, error) {
+func (s *testEnv) Finish(_ context.Context, endings []executiondb.Outcome) (executiondb.Finished, error) {
 	defer s.lock()()
 	s.endings = append(s.endings, endings...)
 	saved := map[string]bool{}
@@ -68,7 +68,7 @@ func (s *testEnv) Finish(_ context.Context, endings []executiondb.Ending) (execu
 	return executiondb.Finished{Saved: saved}, nil
 }
 
-func (s *testEnv) HandOver(context.Context, map[queuedb.Lane]int, int) ([]domain.Job, error) {
+func (s *testEnv) DispatchNext(context.Context, map[queuedb.Lane]int, int) ([]domain.Job, error) {
 	return nil, nil
 }
 
@@ -127,7 +127,7 @@ func (s *testEnv) For(context.Context, toolset.Run, domain.Tools) (toolset.Set, 
 
 func (s *testEnv) Lane(domain.Lane) *bus.Lane { return nil }
 
-func (s *testEnv) Ring(...domain.Job) {}
+func (s *testEnv) PublishJobs(...domain.Job) {}
 
 func (s *testEnv) Events(_ string, chunk domain.EventChunk) {
 	defer s.lock()()

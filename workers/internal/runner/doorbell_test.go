@@ -28,7 +28,7 @@ func (g grantingEnv) Claim(context.Context, []string) ([]executiondb.Claim, erro
 	return []executiondb.Claim{{Run: &g.claim}}, nil
 }
 
-func (g grantingEnv) Finish(ctx context.Context, endings []executiondb.Ending) (executiondb.Finished, error) {
+func (g grantingEnv) Finish(ctx context.Context, endings []executiondb.Outcome) (executiondb.Finished, error) {
 	g.look()
 	return g.testEnv.Finish(ctx, endings)
 }
@@ -45,9 +45,9 @@ func TestTheJobMessageIsAcknowledgedLast(t *testing.T) {
 	if _, err := b.EnsureStream(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	b.Ring(domain.Job{RunID: "run_1", OrganizationID: "org_1", Lane: domain.LaneChat, Dedupe: "d", DispatchNo: 1, ReplyTo: "inbox"})
-	var doorbell *bus.Doorbell
-	err = b.Lane(domain.LaneChat).Fetch(t.Context(), 1, 10*time.Second, func(d *bus.Doorbell) { doorbell = d })
+	b.PublishJobs(domain.Job{RunID: "run_1", OrganizationID: "org_1", Lane: domain.LaneChat, Dedupe: "d", DispatchNo: 1, ReplyTo: "inbox"})
+	var doorbell *bus.JobMessage
+	err = b.Lane(domain.LaneChat).Fetch(t.Context(), 1, 10*time.Second, func(d *bus.JobMessage) { doorbell = d })
 	if err != nil || doorbell == nil {
 		t.Fatalf("no job message: %v", err)
 	}
@@ -91,7 +91,7 @@ func TestTheJobMessageIsAcknowledgedLast(t *testing.T) {
 }
 
 // executeJob lets a runner process a job message.
-func executeJob(t *testing.T, g grantingEnv, d *bus.Doorbell) {
+func executeJob(t *testing.T, g grantingEnv, d *bus.JobMessage) {
 	t.Helper()
 	models, err := llm.NewRegistry("stage/first", map[string]llm.Provider{"stage": g})
 	if err != nil {

@@ -37,7 +37,7 @@ func (a *attempt) deadline() time.Time { return a.claimed.Add(a.claim.Deadline.S
 
 // execute claims the run of one job message, executes it and settles the message. ctx is cancelled
 // only when the worker stops waiting for its runs.
-func (r *Runner) execute(ctx context.Context, d *bus.Doorbell) {
+func (r *Runner) execute(ctx context.Context, d *bus.JobMessage) {
 	asked := time.Now()
 
 	ctx, span := r.tracer.Root(ctx, tracing.Consumer, "run.execute", d.Traceparent)
@@ -87,7 +87,7 @@ func (r *Runner) changed(a *attempt) { r.changes.Changed(domain.ChangedRuns, a.c
 
 // finalize executes a claimed run. It returns after the outcome has been written: the run finished,
 // parked or was requeued, or it no longer belongs to this worker.
-func (r *Runner) finalize(ctx context.Context, a *attempt, d *bus.Doorbell) {
+func (r *Runner) finalize(ctx context.Context, a *attempt, d *bus.JobMessage) {
 	tryCtx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 
@@ -198,7 +198,7 @@ func (r *Runner) finish(ctx context.Context, a *attempt, out agentloop.Output, s
 	}
 
 	failpoint.Here(failpoint.FinishBefore)
-	e := endedRun{Ending: ending, replyTo: a.replyTo}
+	e := endedRun{Outcome: ending, replyTo: a.replyTo}
 
 	r.persist(ctx, a, "saving result", func(ctx context.Context) error {
 		saved, err := r.finishes.Do(ctx, tracing.For(ctx, e))
@@ -283,7 +283,7 @@ func lockedBackoff(n int) time.Duration { return min(5*time.Millisecond<<min(n-1
 
 // endedRun is a run's result and the inbox on which the caller waits for it.
 type endedRun struct {
-	executiondb.Ending
+	executiondb.Outcome
 
 	replyTo string
 	alone   bool // save in a batch that contains nothing else
@@ -308,9 +308,9 @@ type saveResult struct {
 // saveAll saves one batch of results and publishes each saved one to its waiting caller. The freed
 // slots are refilled by dispatchFreed afterwards, because no caller waits for that.
 func (r *Runner) saveAll(ctx context.Context, batch []endedRun) ([]saveResult, error) {
-	endings := make([]executiondb.Ending, len(batch))
+	endings := make([]executiondb.Outcome, len(batch))
 	for i, e := range batch {
-		endings[i] = e.Ending
+		endings[i] = e.Outcome
 	}
 
 	finished, err := r.runs.Finish(ctx, endings)
@@ -333,7 +333,7 @@ func (r *Runner) saveAll(ctx context.Context, batch []endedRun) ([]saveResult, e
 }
 
 // ending builds the finished run and the rows to save from the loop's output.
-func (a *attempt) ending(out agentloop.Output, status domain.RunStatus, cause *domain.RunError) (executiondb.Ending, error) {
+func (a *attempt) ending(out agentloop.Output, status domain.RunStatus, cause *domain.RunError) (executiondb.Outcome, error) {
 	run := a.claim.Run()
 	run.Usage, run.ToolCalls, run.OmittedTurns = out.Usage, out.ToolCalls, out.OmittedTurns
 	run.CitationsRemoved = out.CitationsRemoved
@@ -341,7 +341,7 @@ func (a *attempt) ending(out agentloop.Output, status domain.RunStatus, cause *d
 		run.Message, run.Output, run.Citations = &out.Text, &domain.Output{Message: out.Text}, out.Citations
 	}
 	run.End(status, cause, domain.At(a.now()), a.claim.RetentionSecs)
-	ending, err := executiondb.NewEnding(a.claim.Held(), run)
+	ending, err := executiondb.NewOutcome(a.claim.Held(), run)
 	ending.Events, ending.EndN = a.events.rest(run)
 	return ending, err
 }

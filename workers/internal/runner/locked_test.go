@@ -48,7 +48,7 @@ func (l *lockingEnv) Extend(_ context.Context, held []lease.Held) (executiondb.L
 	return out, nil
 }
 
-func (l *lockingEnv) Finish(ctx context.Context, endings []executiondb.Ending) (executiondb.Finished, error) {
+func (l *lockingEnv) Finish(ctx context.Context, endings []executiondb.Outcome) (executiondb.Finished, error) {
 	unlock := l.lock()
 	l.tries++
 	l.alone = append(l.alone, len(endings))
@@ -59,7 +59,7 @@ func (l *lockingEnv) Finish(ctx context.Context, endings []executiondb.Ending) (
 		return executiondb.Finished{}, fails
 	}
 	failed := map[string]error{}
-	free := slices.DeleteFunc(slices.Clone(endings), func(e executiondb.Ending) bool {
+	free := slices.DeleteFunc(slices.Clone(endings), func(e executiondb.Outcome) bool {
 		if !time.Now().Before(l.locked[e.Run.ID]) {
 			return false
 		}
@@ -127,7 +127,7 @@ func TestALockedResultIsSavedOnceItsRunIsFree(t *testing.T) {
 		s := &testEnv{model: scripted.New("stage/first", scripted.Call{Deltas: []string{"ok"}})}
 		l := &lockingEnv{testEnv: s, locked: map[string]time.Time{"run_1": time.Now().Add(5 * time.Second)}}
 		r := &Runner{runs: l, bus: s, freeSlots: &freeSlots{wake: make(chan struct{}, 1)}}
-		endingOf := func(id string) endedRun { return endedRun{Ending: executiondb.Ending{Run: domain.Run{ID: id}}} }
+		endingOf := func(id string) endedRun { return endedRun{Outcome: executiondb.Outcome{Run: domain.Run{ID: id}}} }
 		out, err := r.saveAll(t.Context(), []endedRun{endingOf("run_1"), endingOf("run_2")})
 		if err != nil || !errors.Is(out[0].failed, pg.ErrLocked) || out[0].ok || !out[1].ok || len(s.done) != 1 {
 			t.Fatalf("%+v, %v", out, err)
@@ -218,7 +218,7 @@ func TestTheJobMessageOfALockedRunIsDeliveredAgain(t *testing.T) {
 	if _, err := b.EnsureStream(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	b.Ring(domain.Job{RunID: "run_1", OrganizationID: "org_1", Lane: domain.LaneChat, Dedupe: "d", DispatchNo: 1, ReplyTo: "inbox"})
+	b.PublishJobs(domain.Job{RunID: "run_1", OrganizationID: "org_1", Lane: domain.LaneChat, Dedupe: "d", DispatchNo: 1, ReplyTo: "inbox"})
 	s := &testEnv{model: scripted.New("stage/first", scripted.Call{Deltas: []string{"ok"}})}
 	c := &claimsLocked{grantingEnv: grantingEnv{testEnv: s, claim: claimedAttempt("run_1").claim, look: func() {}}, locked: 2}
 	r := newRunnerOn(t, s, c)
@@ -228,8 +228,8 @@ func TestTheJobMessageOfALockedRunIsDeliveredAgain(t *testing.T) {
 		groups.Go(func() { run(ctx) })
 	}
 	for n := range 3 {
-		var doorbell *bus.Doorbell
-		err = b.Lane(domain.LaneChat).Fetch(ctx, 1, 10*time.Second, func(d *bus.Doorbell) { doorbell = d })
+		var doorbell *bus.JobMessage
+		err = b.Lane(domain.LaneChat).Fetch(ctx, 1, 10*time.Second, func(d *bus.JobMessage) { doorbell = d })
 		if err != nil || doorbell == nil {
 			t.Fatalf("the job message was delivered %d times: %v", n, err)
 		}

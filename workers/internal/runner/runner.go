@@ -40,13 +40,13 @@ const (
 type Runs interface {
 	Claim(ctx context.Context, runIDs []string) ([]executiondb.Claim, error)
 	Extend(ctx context.Context, held []lease.Held) (executiondb.Leases, error)
-	Finish(ctx context.Context, endings []executiondb.Ending) (executiondb.Finished, error)
+	Finish(ctx context.Context, endings []executiondb.Outcome) (executiondb.Finished, error)
 	PutBack(ctx context.Context, held lease.Held, backoff time.Duration, cause *domain.RunError) (freed map[queuedb.Lane]int, err error)
 }
 
 // Queue dispatches queued runs into the slots of finished ones.
 type Queue interface {
-	HandOver(ctx context.Context, freed map[queuedb.Lane]int, window int) ([]domain.Job, error)
+	DispatchNext(ctx context.Context, freed map[queuedb.Lane]int, window int) ([]domain.Job, error)
 }
 
 // History reads the earlier turns of a run's session. ShortHistory returns the size of a large history instead of its turns.
@@ -85,7 +85,7 @@ type Toolsets interface {
 // Bus receives job messages and cancellations, and publishes job messages, events and results.
 type Bus interface {
 	Lane(lane domain.Lane) *bus.Lane
-	Ring(jobs ...domain.Job)
+	PublishJobs(jobs ...domain.Job)
 	Events(runID string, chunk domain.EventChunk)
 	Done(runID, replyTo string, result []byte)
 	OnCancelled(f func(runID string)) (stop func(), err error)
@@ -104,7 +104,7 @@ type Config struct {
 	Price       func(model string, used llm.Usage) int64 // in millionths of the currency unit; nil: free
 	SandboxWall time.Duration                            // maximum run time of a call's code
 	Retry       func() bool                              // reports whether one more model call may be made after a failure; nil: always
-	Earn        func()                                   // called after each answer of a model; may be nil
+	OnAnswer    func()                                   // called after each answer of a model; may be nil
 }
 
 // Runner executes runs. Create it with New and start it with Run.
@@ -160,7 +160,7 @@ func New(cfg Config, deps Deps) (*Runner, error) {
 		parking: deps.Parking, tools: deps.Tools, budgets: deps.Budgets, bus: deps.Bus,
 		models:  deps.Models,
 		changes: deps.Changes, tracer: deps.Tracer, log: deps.Log,
-		loop: agentloop.New(agentloop.Config{Retry: cfg.Retry, Earn: cfg.Earn, Panicked: func(name string, err error) {
+		loop: agentloop.New(agentloop.Config{Retry: cfg.Retry, Earn: cfg.OnAnswer, OnPanic: func(name string, err error) {
 			deps.Log.Error().Err(err).Str("tool", name).Msg("a tool panicked")
 		}}),
 		freeSlots: &freeSlots{wake: make(chan struct{}, 1)},
@@ -246,7 +246,7 @@ func (r *Runner) serve(ctx, work context.Context, lane domain.Lane, attempts *sy
 			return
 		}
 
-		err := doorbells.Fetch(ctx, free, fetchWait, func(d *bus.Doorbell) {
+		err := doorbells.Fetch(ctx, free, fetchWait, func(d *bus.JobMessage) {
 			if ctx.Err() != nil { // the pull was open when the worker began to stop
 				d.Nak(0)
 				return

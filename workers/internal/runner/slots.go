@@ -56,12 +56,12 @@ func (r *Runner) dispatchFreed(ctx context.Context) {
 
 		failpoint.Here(failpoint.HandOverBefore)
 
-		next, err := r.queue.HandOver(ctx, r.freeSlots.take(), r.cfg.Window)
+		next, err := r.queue.DispatchNext(ctx, r.freeSlots.take(), r.cfg.Window)
 		if err != nil {
 			r.log.Warn().Err(err).Msg("cannot dispatch queued runs; the sweeper will retry")
 		}
 
 		failpoint.Here(failpoint.HandOverAfter)
-		r.bus.Ring(next...)
+		r.bus.PublishJobs(next...)
 	}
 }

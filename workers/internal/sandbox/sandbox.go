@@ -88,9 +88,9 @@ type Box interface { //nolint:interfacebloat // a running program has this many 
 	Kill()
 	// Done returns a channel that is closed when nothing in the sandbox is alive.
 	Done() <-chan struct{}
-	// Complaint returns the start of standard error, from the command or the backend: at most 16
+	// Stderr returns the start of standard error, from the command or the backend: at most 16
 	// KiB.
-	Complaint() string
+	Stderr() string
 }
 
 // Usage is a sandbox's usage, for all of its processes together.

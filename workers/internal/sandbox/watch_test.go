@@ -20,7 +20,7 @@ func (c *counted) Stdin() io.WriteCloser { return nil }
 func (c *counted) Stdout() io.Reader     { return nil }
 func (c *counted) Kill()                 {}
 func (c *counted) Done() <-chan struct{} { return c.done }
-func (c *counted) Complaint() string     { return "" }
+func (c *counted) Stderr() string        { return "" }
 func (c *counted) Usage() (Usage, error) { return c.usage(time.Since(c.began)) }
 
 func TestWatch(t *testing.T) {

@@ -40,7 +40,7 @@ func TestCoalescedRunsAreDispatched(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := lane.Fetch(t.Context(), 10, 100*time.Millisecond, func(bell *bus.Doorbell) { bells = append(bells, bell.RunID) }); err != nil {
+		if err := lane.Fetch(t.Context(), 10, 100*time.Millisecond, func(bell *bus.JobMessage) { bells = append(bells, bell.RunID) }); err != nil {
 			t.Fatal(err)
 		}
 	}

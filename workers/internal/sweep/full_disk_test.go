@@ -40,7 +40,7 @@ func TestStreamIsRecreatedAfterAFullDisk(t *testing.T) {
 	}
 	var failure error
 	for n, end := 0, time.Now().Add(time.Minute); failure == nil && time.Now().Before(end); n++ { // the current page of a file still has room
-		b.Ring(domain.Job{RunID: "run_1", OrganizationID: "org_a", Lane: domain.LaneChat, Dedupe: "d", DispatchNo: n})
+		b.PublishJobs(domain.Job{RunID: "run_1", OrganizationID: "org_a", Lane: domain.LaneChat, Dedupe: "d", DispatchNo: n})
 		failure = s.checkJobs(t.Context())
 	}
 	if !errors.Is(failure, bus.ErrNotStored) {

@@ -73,8 +73,8 @@ func newMetrics() *metrics {
 	return m
 }
 
-// Show registers the sweeper's metrics.
-func (s *Sweeper) Show(registry prometheus.Registerer) error {
+// Register registers the sweeper's metrics.
+func (s *Sweeper) Register(registry prometheus.Registerer) error {
 	m := s.metrics
 	for _, c := range []prometheus.Collector{m.actions, m.failed, m.queues, m.oldest, m.pending, m.unacked} {
 		if err := registry.Register(c); err != nil {

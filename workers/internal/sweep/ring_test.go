@@ -32,7 +32,7 @@ func TestJobMessagesOfARecreatedStreamArePublished(t *testing.T) {
 		if want > 0 {
 			wait = 20 * time.Second // at most
 		}
-		err := lane.Fetch(t.Context(), 1, wait, func(d *bus.Doorbell) { heard++; d.Ack() })
+		err := lane.Fetch(t.Context(), 1, wait, func(d *bus.JobMessage) { heard++; d.Ack() })
 		if err != nil || heard != want {
 			t.Errorf("%d job messages, want %d, %v", heard, want, err)
 		}
@@ -65,7 +65,7 @@ func TestARunWhoseMessageIDIsKnownIsNotified(t *testing.T) {
 		if len(want) > 0 {
 			wait = 20 * time.Second // at most
 		}
-		err := lane.Fetch(t.Context(), 1, wait, func(d *bus.Doorbell) { heard = append(heard, d.RunID); d.Ack() })
+		err := lane.Fetch(t.Context(), 1, wait, func(d *bus.JobMessage) { heard = append(heard, d.RunID); d.Ack() })
 		if err != nil || !slices.Equal(heard, want) {
 			t.Errorf("job messages of %v, want %v, %v", heard, want, err)
 		}
@@ -75,12 +75,12 @@ func TestARunWhoseMessageIDIsKnownIsNotified(t *testing.T) {
 	}
 	job := domain.Job{RunID: id.New(id.Run), OrganizationID: run.OrganizationID, Lane: run.Lane, Dedupe: run.Dedupe, DispatchNo: 1}
 	before := job.RunID
-	b.Ring(job)
+	b.PublishJobs(job)
 	hears(before)
 	job.RunID = run.ID
-	b.Ring(job)
+	b.PublishJobs(job)
 	hears()
-	if err := st.Queue.RingAll(t.Context()); err != nil { // its dispatch is due
+	if err := st.Queue.RepublishAll(t.Context()); err != nil { // its dispatch is due
 		t.Fatal(err)
 	}
 	if err := s.sweep(t.Context()); err != nil {
@@ -102,9 +102,9 @@ func TestAStreamThatForgotIsRecreated(t *testing.T) {
 	}
 	const before = 50
 	for n := range before {
-		b.Ring(domain.Job{RunID: id.New(id.Run), Lane: domain.LaneAutomation, Dedupe: strconv.Itoa(n), DispatchNo: 1})
+		b.PublishJobs(domain.Job{RunID: id.New(id.Run), Lane: domain.LaneAutomation, Dedupe: strconv.Itoa(n), DispatchNo: 1})
 	}
-	if err := lane.Fetch(t.Context(), before, 5*time.Second, func(d *bus.Doorbell) { d.Ack() }); err != nil {
+	if err := lane.Fetch(t.Context(), before, 5*time.Second, func(d *bus.JobMessage) { d.Ack() }); err != nil {
 		t.Fatal(err)
 	}
 	server.Term() // writes everything
@@ -115,13 +115,13 @@ func TestAStreamThatForgotIsRecreated(t *testing.T) {
 		testkit.CutFiles(t, dir, name, false)
 	}
 	server.Restart()
-	if err := st.Queue.RingAll(t.Context()); err != nil {
+	if err := st.Queue.RepublishAll(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	heard := false
 	for over := time.Now().Add(30 * time.Second); !heard && time.Now().Before(over); {
 		_ = s.sweep(t.Context()) // the server may not be back yet
-		_ = lane.Fetch(t.Context(), 1, time.Second, func(d *bus.Doorbell) { heard = d.RunID == run.ID; d.Ack() })
+		_ = lane.Fetch(t.Context(), 1, time.Second, func(d *bus.JobMessage) { heard = d.RunID == run.ID; d.Ack() })
 	}
 	if !heard {
 		t.Error("the run's job message is no longer published")

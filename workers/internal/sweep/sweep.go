@@ -189,7 +189,7 @@ func (s *Sweeper) dispatchWaiting(ctx context.Context) error {
 	if len(next) > 0 {
 		failpoint.Here(failpoint.DispatchAfter)
 	}
-	s.bus.Ring(next...)
+	s.bus.PublishJobs(next...)
 	return err
 }
 
@@ -205,7 +205,7 @@ func (s *Sweeper) notifyAgain(ctx context.Context) error {
 	if !s.stream.IsZero() && !found.Made.Equal(s.stream) {
 		s.metrics.count(actionStream, 1)
 		s.log.Warn().Msg("the job stream was lost; recreating it and publishing all dispatched runs again")
-		if err := s.store.Queue.RingAll(ctx); err != nil {
+		if err := s.store.Queue.RepublishAll(ctx); err != nil {
 			return err
 		}
 	}
@@ -276,7 +276,7 @@ func (s *Sweeper) notifyOverdue(ctx context.Context) error {
 		failpoint.Here(failpoint.RedispatchAfter)
 		s.log.Warn().Int("runs", len(next)).Msg("job messages were not answered; publishing them again")
 	}
-	s.bus.Ring(next...)
+	s.bus.PublishJobs(next...)
 	return err
 }
 

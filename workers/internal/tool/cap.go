@@ -83,8 +83,8 @@ func capSources(sources []domain.Citation) []domain.Citation {
 		if len(s.URL) > maxSourceAddr { // a truncated address would lead elsewhere
 			continue
 		}
-		s.Title = CutRunes(strings.ToValidUTF8(s.Title, "\uFFFD"), maxTitle)
-		s.CitedText = cutBytes(CutRunes(strings.ToValidUTF8(s.CitedText, "\uFFFD"), maxPassage), room)
+		s.Title = TruncateRunes(strings.ToValidUTF8(s.Title, "\uFFFD"), maxTitle)
+		s.CitedText = cutBytes(TruncateRunes(strings.ToValidUTF8(s.CitedText, "\uFFFD"), maxPassage), room)
 		room -= len(s.CitedText)
 		kept = append(kept, s)
 	}
@@ -104,8 +104,8 @@ func cutBytes(text string, maximum int) string {
 	return text[:maximum]
 }
 
-// CutRunes returns the first maximum characters of a text.
-func CutRunes(text string, maximum int) string {
+// TruncateRunes returns the first maximum characters of a text.
+func TruncateRunes(text string, maximum int) string {
 	for n := range text {
 		if maximum == 0 {
 			return text[:n]

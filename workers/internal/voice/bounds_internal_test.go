@@ -18,7 +18,7 @@ import (
 // newStuckSession returns a session whose backend never responds and whose goroutine is the test's.
 func newStuckSession(t *testing.T) (*session, *fakeEnd) {
 	t.Helper()
-	s, err := New(Config{Places: 1}, Deps{Metrics: prometheus.NewRegistry(), Log: zerolog.Nop()})
+	s, err := New(Config{MaxSessions: 1}, Deps{Metrics: prometheus.NewRegistry(), Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)
 	}

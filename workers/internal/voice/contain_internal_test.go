@@ -35,7 +35,7 @@ func (r *fakeEnd) Audio(contract.VoiceAudio) error { return nil }
 func TestPanicsAreContained(t *testing.T) {
 	t.Parallel()
 	var log strings.Builder
-	s, err := New(Config{Places: 1}, Deps{
+	s, err := New(Config{MaxSessions: 1}, Deps{
 		Metrics: prometheus.NewRegistry(), Log: zerolog.New(&log), Prepare: func() { panic("a secret") },
 	})
 	if err != nil {
@@ -54,7 +54,7 @@ func TestPanicsAreContained(t *testing.T) {
 // TestFramesDecide: a session ends with its frames, with the close command, and with its context.
 func TestFramesDecide(t *testing.T) {
 	t.Parallel()
-	s, err := New(Config{Places: 1}, Deps{Metrics: prometheus.NewRegistry(), Log: zerolog.Nop()})
+	s, err := New(Config{MaxSessions: 1}, Deps{Metrics: prometheus.NewRegistry(), Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,7 +40,7 @@ func TestCausesAreLogged(t *testing.T) {
 		"none":        {nil, ""},
 	} {
 		var log strings.Builder
-		s, err := New(Config{Places: 1}, Deps{Metrics: prometheus.NewRegistry(), Log: zerolog.New(&log)})
+		s, err := New(Config{MaxSessions: 1}, Deps{Metrics: prometheus.NewRegistry(), Log: zerolog.New(&log)})
 		if err != nil {
 			t.Fatal(err)
 		}

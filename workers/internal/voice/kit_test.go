@@ -118,7 +118,7 @@ func start(t *testing.T, s script) *service {
 	t.Cleanup(caller.Close)
 	log, registry := &lockedBuffer{}, prometheus.NewRegistry()
 	served := &ready{Bus: b, ready: make(chan struct{})}
-	server, err := voice.New(voice.Config{Places: 10}, voice.Deps{
+	server, err := voice.New(voice.Config{MaxSessions: 10}, voice.Deps{
 		Bus: served, Transcriber: s, Synthesizer: s, Verifier: signer(t), Metrics: registry, Log: zerolog.New(log),
 	})
 	if err != nil {

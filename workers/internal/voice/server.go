@@ -34,7 +34,7 @@ type Verifier interface {
 
 // Config contains a voice server's settings.
 type Config struct {
-	Places int // maximum number of simultaneous sessions
+	MaxSessions int // maximum number of simultaneous sessions
 }
 
 // Deps are a voice server's dependencies.
@@ -71,12 +71,12 @@ func New(cfg Config, deps Deps) (*Server, error) {
 // Run serves sessions until ctx ends. It then asks their ingresses to move them to other workers,
 // and waits up to drainTime.
 func (s *Server) Run(ctx context.Context) error {
-	stop, err := s.deps.Bus.ServeVoice(bus.VoiceServing{Places: s.cfg.Places, Admit: s.admit, Serve: s.serveEnd})
+	stop, err := s.deps.Bus.ServeVoice(bus.VoiceServing{Places: s.cfg.MaxSessions, Admit: s.admit, Serve: s.serveEnd})
 	if err != nil {
 		return fmt.Errorf("serving voice lines: %w", err)
 	}
 
-	s.log.Info().Int("places", s.cfg.Places).Msg("voice worker ready")
+	s.log.Info().Int("places", s.cfg.MaxSessions).Msg("voice worker ready")
 	<-ctx.Done()
 
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
@@ -92,7 +92,7 @@ type end interface {
 	Audio(audio contract.VoiceAudio) error
 }
 
-func (s *Server) serveEnd(ctx context.Context, body []byte, wire *bus.VoiceEnd) {
+func (s *Server) serveEnd(ctx context.Context, body []byte, wire *bus.WorkerVoiceLine) {
 	s.serve(ctx, body, wire)
 }
 

@@ -22,7 +22,7 @@ type Result struct {
 	Seed       uint64         `json:"seed"`
 	Workers    int            `json:"workers"`
 	Killed     map[string]int `json:"killed"`   // by kind
-	Kills      []Struck       `json:"kills"`    // in order
+	Kills      []KillRecord   `json:"kills"`    // in order
 	Requests   int            `json:"requests"` // trigger requests, retries included
 	Retries    map[string]int `json:"retries"`  // number of retries by reason
 	Repeated   int            `json:"repeated"` // repeated bookings with a known key, not counted as effects
@@ -82,7 +82,7 @@ func (t *reporter) ready(workers int) {
 }
 
 // killed prints a kill and the work it interrupted.
-func (t *reporter) killed(s Struck) {
+func (t *reporter) killed(s KillRecord) {
 	t.sayf("kill -9 %-9s after %4d answers, with %3d triggers in progress, %2d of them booking; down for %d ms",
 		s.Part, s.Answered, s.UnderWay, s.Booking, s.DownMS)
 }

@@ -14,7 +14,7 @@ func TestTable(t *testing.T) {
 	t.Parallel()
 	r := Result{
 		Verdict: judge(proved(1000)), OK: true, Seed: 7, Workers: 2, Requests: 1503, DurationMS: 41_530, Repeated: 12,
-		Killed: map[string]int{kindWorker: 4, kindNATS: 2}, Kills: make([]Struck, 6), Retries: map[string]int{"503": 3, "connection lost": 500},
+		Killed: map[string]int{kindWorker: 4, kindNATS: 2}, Kills: make([]KillRecord, 6), Retries: map[string]int{"503": 3, "connection lost": 500},
 	}
 
 	want := `
@@ -55,7 +55,7 @@ func TestJSONIsOneObjectAndNothingElse(t *testing.T) {
 	report := p.reporter(&console.Console{Out: &out})
 	report.begin(p, 1, "/tmp/x")
 	report.ready(1)
-	report.killed(Struck{Part: "worker 1"})
+	report.killed(KillRecord{Part: "worker 1"})
 	report.answered(2, "x")
 	report.done()
 	if err := report.result(Result{Verdict: judge(proved(3)), OK: true, Seed: 1}); err != nil {
@@ -77,7 +77,7 @@ func TestJSONIsOneObjectAndNothingElse(t *testing.T) {
 	report.began = time.Now().Add(-1500 * time.Millisecond)
 	report.begin(p, 1, "/tmp/x")
 	report.answered(2, "x")
-	report.killed(Struck{Part: "worker 1", Answered: 57, UnderWay: 192, Booking: 16, DownMS: 125})
+	report.killed(KillRecord{Part: "worker 1", Answered: 57, UnderWay: 192, Booking: 16, DownMS: 125})
 	report.done()
 	report.answered(3, "x")
 	if want := "  1.5 s  kill -9 worker 1  after   57 answers, with 192 triggers in progress, 16 of them booking; down for 125 ms\n"; !strings.Contains(out.String(), want) {

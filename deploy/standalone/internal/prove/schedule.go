@@ -25,8 +25,8 @@ var times = []struct {
 // maxDown is the longest delay before a killed part is restarted.
 const maxDown = 800 * time.Millisecond
 
-// Strike is one planned kill -9.
-type Strike struct {
+// Kill is one planned kill -9.
+type Kill struct {
 	// Part is the name of the killed part, such as "worker 2".
 	Part string
 	// Kind is the part's kind: worker, nats, ingress or postgres.
@@ -40,16 +40,16 @@ type Strike struct {
 // schedule draws the kills as a pure function of its arguments. They are due within the first half
 // of the answers, because the runs of a killed worker wait for their leases to expire, and new
 // answers must keep coming until the last kill.
-func schedule(seed uint64, triggers, workers int, kinds []string) []Strike {
+func schedule(seed uint64, triggers, workers int, kinds []string) []Kill {
 	random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // G404: the seed must reproduce the kills
-	var kills []Strike
+	var kills []Kill
 	for _, t := range times {
 		if !slices.Contains(kinds, t.kind) {
 			continue
 		}
 		for _, part := range partsFor(t.kind, workers) {
 			for range t.times {
-				kills = append(kills, Strike{Part: part, Kind: t.kind})
+				kills = append(kills, Kill{Part: part, Kind: t.kind})
 			}
 		}
 	}

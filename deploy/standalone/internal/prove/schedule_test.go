@@ -19,9 +19,9 @@ func TestScheduleOfASeed(t *testing.T) {
 		seed              uint64
 		triggers, workers int
 		kinds             []string
-		want              []Strike
+		want              []Kill
 	}{
-		"all": {1, 1000, 2, allKinds, []Strike{
+		"all": {1, 1000, 2, allKinds, []Kill{
 			{"worker 1", kindWorker, 53, 125 * ms},
 			{"nats", kindNATS, 106, 288 * ms},
 			{"ingress", kindIngress, 183, 201 * ms},
@@ -32,10 +32,10 @@ func TestScheduleOfASeed(t *testing.T) {
 			{"worker 2", kindWorker, 435, 280 * ms},
 			{"postgres", kindPostgres, 493, 561 * ms},
 		}},
-		"two kinds, in any order": {1, 100, 2, []string{kindPostgres, kindNATS}, []Strike{
+		"two kinds, in any order": {1, 100, 2, []string{kindPostgres, kindNATS}, []Kill{
 			{"nats", kindNATS, 17, 747 * ms}, {"nats", kindNATS, 43, 650 * ms}, {"postgres", kindPostgres, 46, 85 * ms},
 		}},
-		"the largest seed, one trigger": {math.MaxUint64, 1, 1, []string{kindPostgres}, []Strike{{"postgres", kindPostgres, 0, 463 * ms}}},
+		"the largest seed, one trigger": {math.MaxUint64, 1, 1, []string{kindPostgres}, []Kill{{"postgres", kindPostgres, 0, 463 * ms}}},
 		"none":                          {1, 1000, 2, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -15,13 +15,13 @@ type trial struct {
 	ledger  *ledger
 	report  *reporter
 
-	killed  []Struck
+	killed  []KillRecord
 	listed  []Listed
 	elapsed time.Duration
 }
 
-// Struck describes an executed kill.
-type Struck struct {
+// KillRecord describes an executed kill.
+type KillRecord struct {
 	Part     string `json:"part"`
 	Kind     string `json:"kind"`
 	Answered int    `json:"answered"` // triggers answered before it
@@ -38,7 +38,7 @@ const watchPause = 5 * time.Millisecond
 
 // run sends the triggers while it kills parts, then sends every trigger again. Triggers without an
 // answer at the end of the time are faults in the verdict, not errors.
-func (t *trial) run(ctx context.Context, kills []Strike, within time.Duration) error {
+func (t *trial) run(ctx context.Context, kills []Kill, within time.Duration) error {
 	began := time.Now()
 	loading, over := context.WithTimeoutCause(ctx, within, errLate)
 	defer over()
@@ -64,7 +64,7 @@ func (t *trial) run(ctx context.Context, kills []Strike, within time.Duration) e
 }
 
 // killAll executes the kills, each when enough triggers are answered.
-func (t *trial) killAll(ctx context.Context, kills []Strike, sent <-chan struct{}) error {
+func (t *trial) killAll(ctx context.Context, kills []Kill, sent <-chan struct{}) error {
 	tick := time.NewTicker(watchPause)
 	defer tick.Stop()
 
@@ -114,8 +114,8 @@ func (t *trial) awaitBooking(ctx context.Context) {
 
 // kill kills a part. It does not wait for the restart, so several parts can be down
 // simultaneously.
-func (t *trial) kill(ctx context.Context, s Strike, p *part) error {
-	now := Struck{Part: s.Part, Kind: s.Kind, DownMS: s.Down.Milliseconds()}
+func (t *trial) kill(ctx context.Context, s Kill, p *part) error {
+	now := KillRecord{Part: s.Part, Kind: s.Kind, DownMS: s.Down.Milliseconds()}
 	err := p.kill(ctx, s.Down, func() {
 		now.Answered, now.UnderWay, now.Booking = int(t.load.answered.Load()), t.load.underWay(), t.ledger.underWay()
 	})
@@ -130,7 +130,7 @@ func (t *trial) kill(ctx context.Context, s Strike, p *part) error {
 // await waits until all triggers are answered or the time is over.
 func (t *trial) await(ctx context.Context, sent <-chan struct{}) {
 	after := "waiting for the last answers"
-	if slices.ContainsFunc(t.killed, func(s Struck) bool { return s.Kind == kindWorker }) {
+	if slices.ContainsFunc(t.killed, func(s KillRecord) bool { return s.Kind == kindWorker }) {
 		after = "runs of killed workers are taken over when their leases expire, within 30 s"
 	}
 

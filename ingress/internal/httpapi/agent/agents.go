@@ -70,7 +70,7 @@ func (h *Handler) getAgents(c *gin.Context) {
 
 // getAgent responds with one agent and its version as entity tag.
 func (h *Handler) getAgent(c *gin.Context, agentID string) {
-	httpx.About(c, agentID, "", "")
+	httpx.SetLogIDs(c, agentID, "", "")
 	agent, err := h.AgentsDB.Agent(c.Request.Context(), httpx.Caller(c).OrganizationID, agentID)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -98,7 +98,7 @@ func (h *Handler) createAgent(c *gin.Context) {
 		return
 	}
 
-	httpx.About(c, agent.ID, "", "")
+	httpx.SetLogIDs(c, agent.ID, "", "")
 	httpx.WriteVersion(c, http.StatusCreated, agent.Version, h.shown(agent))
 }
 
@@ -141,7 +141,7 @@ func (h *Handler) updateAgent(c *gin.Context) {
 		return
 	}
 
-	httpx.About(c, agentID, "", "")
+	httpx.SetLogIDs(c, agentID, "", "")
 	body, err := httpx.Bind[updateAgentBody](c)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -210,7 +210,7 @@ func (h *Handler) deleteAgent(c *gin.Context) {
 		return
 	}
 
-	httpx.About(c, agentID, "", "")
+	httpx.SetLogIDs(c, agentID, "", "")
 	condition, err := httpx.ReadPrecondition(c.Request.Header)
 	if err != nil {
 		httpx.Fail(c, err)

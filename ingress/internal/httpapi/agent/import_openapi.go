@@ -110,7 +110,7 @@ func (h *Handler) importOpenAPI(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	httpx.About(c, agentID, "", "")
+	httpx.SetLogIDs(c, agentID, "", "")
 	body, err := httpx.BindUpTo[importBody](c, MaxImport)
 	if err != nil {
 		httpx.Fail(c, err)

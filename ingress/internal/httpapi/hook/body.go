@@ -70,8 +70,8 @@ type hookChangeBody struct {
 	Source         httpx.ReadOnly         `json:"source"`
 	ID             httpx.ReadOnly         `json:"id"`
 	URL            httpx.ReadOnly         `json:"url"`
-	PreviousUntil  httpx.Moving[string]   `json:"previousSecretUntil"`
-	LastDeliveryAt httpx.Moving[string]   `json:"lastDeliveryAt"`
+	PreviousUntil  httpx.Volatile[string] `json:"previousSecretUntil"`
+	LastDeliveryAt httpx.Volatile[string] `json:"lastDeliveryAt"`
 	CreatedAt      httpx.ReadOnly         `json:"createdAt"`
 	UpdatedAt      httpx.ReadOnly         `json:"updatedAt"`
 }

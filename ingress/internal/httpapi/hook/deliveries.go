@@ -223,21 +223,21 @@ func (h *Handler) openHook(c *gin.Context, hookID string) (*intake.Hook, error) 
 
 // redeliver processes a stored delivery again under a new id. Ids are numbered; it uses the first
 // number that is free, also if another request redelivers the same delivery concurrently.
-func (h *Handler) redeliver(c *gin.Context, hook *intake.Hook, deliveryID string) (intake.Taken, error) {
+func (h *Handler) redeliver(c *gin.Context, hook *intake.Hook, deliveryID string) (intake.Receipt, error) {
 	ctx, org := c.Request.Context(), hook.OrganizationID
 	known, err := h.HooksDB.Delivery(ctx, org, hook.ID, deliveryID)
 	if err != nil {
-		return intake.Taken{}, err
+		return intake.Receipt{}, err
 	}
 	if !known.Kept {
-		return intake.Taken{}, apierr.Invalid("id", httpx.CodeInvalidValue,
+		return intake.Receipt{}, apierr.Invalid("id", httpx.CodeInvalidValue,
 			"the body of this delivery is not kept: it was filtered, its run was "+
 				"erased or has expired, or it has more than %d bytes", hookdb.DeliveryBodyMax)
 	}
 
 	body, contentType, err := h.HooksDB.DeliveryBody(ctx, org, hook.ID, deliveryID)
 	if err != nil {
-		return intake.Taken{}, err
+		return intake.Receipt{}, err
 	}
 
 	event := webhookin.Read(hook.Source, "", http.Header{"Content-Type": {contentType}}, body)
@@ -247,7 +247,7 @@ func (h *Handler) redeliver(c *gin.Context, hook *intake.Hook, deliveryID string
 		event.ID = redeliveredID(known.ID, n)
 		free, err := h.isNew(ctx, hook, event.ID)
 		if err != nil {
-			return intake.Taken{}, err
+			return intake.Receipt{}, err
 		}
 		if !free {
 			continue
@@ -258,7 +258,7 @@ func (h *Handler) redeliver(c *gin.Context, hook *intake.Hook, deliveryID string
 		}
 	}
 
-	return intake.Taken{}, apierr.Invalid("id", httpx.CodeInvalidValue, "was already redelivered %d times", maxRedelivered)
+	return intake.Receipt{}, apierr.Invalid("id", httpx.CodeInvalidValue, "was already redelivered %d times", maxRedelivered)
 }
 
 // redeliveredID returns the id of a delivery's nth redelivery. A redelivery of a redelivery counts

@@ -74,7 +74,7 @@ var (
 			PerCredential: deliveriesPerHook, PerOrganization: DeliveriesPerOrganization,
 			PerAddress: deliveriesAtOnce / transfer.AddressShare, AtOnce: deliveriesAtOnce,
 		},
-		Strangers: transfer.Bounds{
+		Unverified: transfer.Bounds{
 			PerCredential: strangersPerHook, PerOrganization: strangersPerOrganization, PerAddress: strangersPerAddress, AtOnce: strangersAtOnce,
 		}, Pace: deliveryPace, Patience: transfer.PaceTime, Queue: transfer.QueueTime, QueueOwn: true,
 		Doing: "receiving too many large deliveries simultaneously", TooMany: "too many simultaneous large deliveries",
@@ -85,7 +85,7 @@ var (
 			PerCredential: mediumPerHook, PerOrganization: mediumPerOrganization,
 			PerAddress: mediumAtOnce / transfer.AddressShare, AtOnce: mediumAtOnce,
 		},
-		Strangers: transfer.Bounds{
+		Unverified: transfer.Bounds{
 			PerCredential: mediumStrangersPerHook, PerOrganization: mediumStrangersPerHook, PerAddress: strangersPerAddress,
 			AtOnce: mediumStrangersAtOnce,
 		}, Pace: deliveryPace, Patience: transfer.PaceTime, Queue: transfer.QueueTime, QueueOwn: true,
@@ -124,11 +124,11 @@ func (h *Handler) ReceiveDelivery(c *gin.Context) {
 		httpx.Fail(c, apierr.New(apierr.Unauthenticated, "%s", err))
 		return
 	}
-	who := transfer.Owner{Organization: hook.OrganizationID, Credential: hook.ID, Client: client, Stranger: !verified}
-	httpx.StateFor(c).Stranger = who.Stranger
+	who := transfer.Owner{Organization: hook.OrganizationID, Credential: hook.ID, Client: client, Unverified: !verified}
+	httpx.StateFor(c).Unverified = who.Unverified
 	body, leave, err := h.deliveryBody(c, who)
 	if err != nil {
-		if who.Stranger { // counts in any case: rejected, cut or incomplete
+		if who.Unverified { // counts in any case: rejected, cut or incomplete
 			h.Unsigned.Begin(sender)
 		}
 		httpx.Fail(c, err)
@@ -157,7 +157,7 @@ func (h *Handler) ReceiveDelivery(c *gin.Context) {
 	}
 	httpx.StateFor(c).Delivery = result.Status
 	if result.RunID != nil {
-		httpx.About(c, hook.AgentID, *result.RunID, "")
+		httpx.SetLogIDs(c, hook.AgentID, *result.RunID, "")
 	}
 	if event.Answer != nil {
 		httpx.WriteJSON(c, http.StatusOK, event.Answer)
@@ -200,7 +200,7 @@ func (h *Handler) deliveryBody(c *gin.Context, who transfer.Owner) (body []byte,
 		return nil, func() {}, nil
 	}
 
-	in, err := transfer.Receive(c, who, httpx.Permit{}, transfer.Step{All: &h.Small, Max: transfer.SmallBody},
+	in, err := transfer.Receive(c, who, httpx.SessionCheck{}, transfer.Step{All: &h.Small, Max: transfer.SmallBody},
 		transfer.Step{All: &h.Medium, Max: transfer.MediumBody}, transfer.Step{All: &h.Large, Max: MaxDelivery})
 	if err != nil {
 		return nil, nil, err

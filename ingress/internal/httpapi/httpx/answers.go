@@ -24,8 +24,8 @@ const (
 	// AnswersPerOrganization limits the bytes of large responses that one ingress process writes
 	// simultaneously for one organization. A response stays in memory until its client has read it.
 	AnswersPerOrganization = 32 << 20
-	// AnswersAtOnce is the same limit for all organizations together.
-	AnswersAtOnce = 256 << 20
+	// LargeAnswersInTotal is the same limit for all organizations together.
+	LargeAnswersInTotal = 256 << 20
 
 	// A response is slow if its client has read fewer than minPace bytes per second for at least
 	// slowAfter. A slow response may lose its connection to a response of another organization.
@@ -76,14 +76,14 @@ func (a *LargeAnswers) Enter(owner string, bytes int64, conn *http.ResponseContr
 	}
 
 	if own > 0 && own+bytes > a.PerOrganization {
-		return nil, RateLimited(SeatWait, "this organization is reading too many large answers simultaneously")
+		return nil, RateLimited(SlotRetryAfter, "this organization is reading too many large answers simultaneously")
 	}
 
 	now := time.Now()
 	for a.total > 0 && a.total+bytes > a.AtOnce {
 		if !a.closeSlowest(owner, now) {
 			busy := apierr.New(apierr.Overloaded, "too many large answers are being read simultaneously; try again shortly")
-			busy.RetryAfter = SeatWait
+			busy.RetryAfter = SlotRetryAfter
 			return nil, busy
 		}
 	}
@@ -236,11 +236,11 @@ func ReserveAnswer(c *gin.Context, bytes int) error {
 	return nil
 }
 
-// Reserving returns ReserveAnswer for a request that no longer needs its body, because its run was
+// ReserveFunc returns ReserveAnswer for a request that no longer needs its body, because its run was
 // found or accepted. The body's slot is released first.
-func Reserving(c *gin.Context) func(bytes int) error {
+func ReserveFunc(c *gin.Context) func(bytes int) error {
 	return func(bytes int) error {
-		BodyDone(c)
+		ReleaseBody(c)
 		return ReserveAnswer(c, bytes)
 	}
 }

@@ -21,9 +21,9 @@ type Encoder interface {
 
 // SendEncoded streams a run's events through an encoder until the last event or until the permit
 // expires.
-func SendEncoded(c *gin.Context, events Source[domain.Event], to Encoder, permit Permit, log zerolog.Logger) {
+func SendEncoded(c *gin.Context, events Source[domain.Event], to Encoder, permit SessionCheck, log zerolog.Logger) {
 	source := &encodedEvents{events: events, to: to, permit: permit, log: log}
-	SendStream(c, source, appendBytes, Permit{}) // source checks the permit, because the protocol has its own message for that end
+	SendStream(c, source, appendBytes, SessionCheck{}) // source checks the permit, because the protocol has its own message for that end
 }
 
 func appendBytes(b, more []byte) []byte { return append(b, more...) }
@@ -32,7 +32,7 @@ func appendBytes(b, more []byte) []byte { return append(b, more...) }
 type encodedEvents struct {
 	events Source[domain.Event]
 	to     Encoder
-	permit Permit
+	permit SessionCheck
 	log    zerolog.Logger
 	ended  bool
 }

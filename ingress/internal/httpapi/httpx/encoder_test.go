@@ -82,15 +82,15 @@ func TestAnEncodedStreamHasAFinalEvent(t *testing.T) {
 	for name, tt := range map[string]struct {
 		events scriptedSource
 		to     upperEncoder
-		permit Permit
+		permit SessionCheck
 		want   string
 	}{
-		"ended by the encoder":  {scriptedSource{calls: [][]string{{"a"}, {"b", "c"}, {"d"}}, end: io.EOF}, upperEncoder{ends: "b"}, Permit{}, "A B"},
-		"ended in between":      {scriptedSource{calls: [][]string{{"a"}}, end: errors.New("stopping")}, upperEncoder{}, Permit{}, "A CUT"},
-		"never began":           {scriptedSource{end: io.EOF}, upperEncoder{}, Permit{}, "CUT"},
-		"what cannot be told":   {scriptedSource{calls: [][]string{{"a", "b", "c"}}, end: io.EOF}, upperEncoder{fails: "b"}, Permit{}, "A CUT"},
-		"a credential is over":  {scriptedSource{calls: [][]string{{"a"}, {"b"}}, wait: time.Hour, end: io.EOF}, upperEncoder{}, Permit{Resolve: refused, Next: time.Now()}, "A CUT"},
-		"it lives while others": {scriptedSource{calls: [][]string{{"a"}, {"b"}}, wait: 15 * time.Second, end: io.EOF}, upperEncoder{ends: "b"}, Permit{}, "A : ping B"},
+		"ended by the encoder":  {scriptedSource{calls: [][]string{{"a"}, {"b", "c"}, {"d"}}, end: io.EOF}, upperEncoder{ends: "b"}, SessionCheck{}, "A B"},
+		"ended in between":      {scriptedSource{calls: [][]string{{"a"}}, end: errors.New("stopping")}, upperEncoder{}, SessionCheck{}, "A CUT"},
+		"never began":           {scriptedSource{end: io.EOF}, upperEncoder{}, SessionCheck{}, "CUT"},
+		"what cannot be told":   {scriptedSource{calls: [][]string{{"a", "b", "c"}}, end: io.EOF}, upperEncoder{fails: "b"}, SessionCheck{}, "A CUT"},
+		"a credential is over":  {scriptedSource{calls: [][]string{{"a"}, {"b"}}, wait: time.Hour, end: io.EOF}, upperEncoder{}, SessionCheck{Resolve: refused, Next: time.Now()}, "A CUT"},
+		"it lives while others": {scriptedSource{calls: [][]string{{"a"}, {"b"}}, wait: 15 * time.Second, end: io.EOF}, upperEncoder{ends: "b"}, SessionCheck{}, "A : ping B"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -102,7 +102,7 @@ func TestAnEncodedStreamHasAFinalEvent(t *testing.T) {
 				c, _ := gin.CreateTestContext(rec)
 				c.Request = httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/chat/completions", nil)
 				translated := &encodedEvents{events: &tt.events, to: tt.to, permit: tt.permit, log: zerolog.Nop()}
-				SendStream(c, translated, appendBytes, Permit{})
+				SendStream(c, translated, appendBytes, SessionCheck{})
 				got := strings.Join(strings.Split(strings.TrimSuffix(rec.Body.String(), "\n\n"), "\n\n"), " ")
 				if got != tt.want || rec.Header().Get("Content-Type") != ContentEvents {
 					t.Errorf("told %q, want %q", got, tt.want)

@@ -35,8 +35,8 @@ func CollectMessage[T any](c *gin.Context) (T, *Problems, error) {
 	return collectUpTo[T](c, MessageBody(Caller(c)))
 }
 
-// BodyDone releases the slot of a large body. Call it when nothing of the body is needed any more.
-func BodyDone(c *gin.Context) {
+// ReleaseBody releases the slot of a large body. Call it when nothing of the body is needed any more.
+func ReleaseBody(c *gin.Context) {
 	st := StateFor(c)
 	if st.leaveBody != nil {
 		st.leaveBody()

@@ -19,9 +19,9 @@ const (
 	demoStreams    = 10  // limit of open streams of a demo client on one ingress process,
 	visitorStreams = 10  // of a widget's visitor,
 	addressStreams = 100 // and of all widget visitors of one client address
-	// SeatWait is the Retry-After of a request that found no slot. Slots become free when runs
+	// SlotRetryAfter is the Retry-After of a request that found no slot. Slots become free when runs
 	// finish.
-	SeatWait = 5 * time.Second
+	SlotRetryAfter = 5 * time.Second
 )
 
 // StreamLimits contains the maximum numbers of open streams on one ingress process.
@@ -40,14 +40,14 @@ type Limiter struct {
 	limits *ratelimit.Limits
 	auth   *auth.Resolver // determines client addresses
 	demo   demoBudget
-	seats  stream.Seats
+	seats  stream.StreamCounter
 }
 
-// TakeSeat takes one slot in addition to those of TakeSeats. It returns false if there is none.
-func (l *Limiter) TakeSeat(seat stream.Seat) bool { return l.seats.Take(seat) == nil }
+// TakeStream takes one slot in addition to those of TakeStreams. It returns false if there is none.
+func (l *Limiter) TakeStream(seat stream.StreamLimit) bool { return l.seats.Take(seat) == nil }
 
-// LeaveSeats releases the slots that TakeSeats took.
-func (l *Limiter) LeaveSeats(seats []stream.Seat) { l.seats.Leave(seats...) }
+// LeaveStreams releases the slots that TakeStreams took.
+func (l *Limiter) LeaveStreams(seats []stream.StreamLimit) { l.seats.Leave(seats...) }
 
 // NewLimiter returns a limiter. demoTokens is the daily budget of all demo visitors together; spent
 // returns the tokens they have spent today.
@@ -59,33 +59,33 @@ func NewLimiter(
 	}
 }
 
-// TakeSeats takes the slots that the caller's stream needs, or returns rate_limited. The caller
-// must release them with LeaveSeats.
-func (l *Limiter) TakeSeats(who domain.Caller) ([]stream.Seat, error) {
-	credential := stream.Seat{Name: "credential:" + who.Credential, Max: l.StreamsPerCredential}
+// TakeStreams takes the slots that the caller's stream needs, or returns rate_limited. The caller
+// must release them with LeaveStreams.
+func (l *Limiter) TakeStreams(who domain.Caller) ([]stream.StreamLimit, error) {
+	credential := stream.StreamLimit{Name: "credential:" + who.Credential, Max: l.StreamsPerCredential}
 	if who.Kind == domain.CallerDemo {
-		credential = stream.Seat{Name: "demo:" + who.DemoClient, Max: demoStreams}
+		credential = stream.StreamLimit{Name: "demo:" + who.DemoClient, Max: demoStreams}
 	}
 
-	organization := stream.Seat{Name: "organization:" + who.OrganizationID, Max: l.StreamsPerOrganization}
-	seats := []stream.Seat{credential, organization}
+	organization := stream.StreamLimit{Name: "organization:" + who.OrganizationID, Max: l.StreamsPerOrganization}
+	seats := []stream.StreamLimit{credential, organization}
 	if l.ConnectionsPerAddress > 0 && who.Client != "" {
-		seats = append(seats, stream.Seat{Name: "address:" + who.Client, Max: l.ConnectionsPerAddress})
+		seats = append(seats, stream.StreamLimit{Name: "address:" + who.Client, Max: l.ConnectionsPerAddress})
 	}
 	if who.Visitor.ID != "" {
 		seats[0].Max = visitorStreams
-		seats = append(seats, stream.Seat{Name: "widget:" + who.Visitor.Client, Max: addressStreams})
+		seats = append(seats, stream.StreamLimit{Name: "widget:" + who.Visitor.Client, Max: addressStreams})
 	}
 
 	switch full := l.seats.Take(seats...); {
 	case full == nil:
 		return seats, nil
 	case full.Name == credential.Name:
-		return nil, RateLimited(SeatWait, "too many open streams and waiting requests of this credential; close some")
+		return nil, RateLimited(SlotRetryAfter, "too many open streams and waiting requests of this credential; close some")
 	case full.Name == organization.Name:
-		return nil, RateLimited(SeatWait, "too many open streams and waiting requests of this organization; close some")
+		return nil, RateLimited(SlotRetryAfter, "too many open streams and waiting requests of this organization; close some")
 	default:
-		return nil, RateLimited(SeatWait, "too many open streams from this client address; close some")
+		return nil, RateLimited(SlotRetryAfter, "too many open streams from this client address; close some")
 	}
 }
 

@@ -27,9 +27,9 @@ func NewSessionChecks(resolver *auth.Resolver, runDeadline time.Duration) Sessio
 	return SessionChecks{auth: resolver, runDeadline: runDeadline}
 }
 
-// Permit is a stream's authorization to continue. It checks the credential again when the cached
+// SessionCheck is a stream's authorization to continue. It checks the credential again when the cached
 // identity expires, so that a revocation ends open streams, too.
-type Permit struct {
+type SessionCheck struct {
 	Resolve func(*http.Request, auth.Need) (auth.Identity, error)
 	Request *http.Request
 	Org     string
@@ -39,11 +39,11 @@ type Permit struct {
 	Last    time.Time // time when the stream ends in any case; zero: never
 }
 
-// Permit returns the permit of the request's caller. Demo visitors have no credential that could be
+// SessionCheck returns the permit of the request's caller. Demo visitors have no credential that could be
 // revoked.
-func (s *SessionChecks) Permit(c *gin.Context) Permit {
+func (s *SessionChecks) SessionCheck(c *gin.Context) SessionCheck {
 	ident := StateFor(c).Ident
-	p := Permit{
+	p := SessionCheck{
 		Resolve: s.auth.Resolve, Request: c.Request, Org: ident.Caller.OrganizationID, Reads: ident.Caller.Readable(),
 		Next: ident.Until, Seen: time.Now(),
 	}
@@ -59,7 +59,7 @@ func (s *SessionChecks) Permit(c *gin.Context) Permit {
 }
 
 // Earlier returns the time of the next check if it is before until, else until.
-func (p *Permit) Earlier(until time.Time) time.Time {
+func (p *SessionCheck) Earlier(until time.Time) time.Time {
 	if p.Next.IsZero() || until.Before(p.Next) {
 		return until
 	}
@@ -68,7 +68,7 @@ func (p *Permit) Earlier(until time.Time) time.Time {
 
 // Holds reports whether the stream may continue. While credentials cannot be checked, it may
 // continue for permitGrace.
-func (p *Permit) Holds(now time.Time) bool {
+func (p *SessionCheck) Holds(now time.Time) bool {
 	if !p.Last.IsZero() && !now.Before(p.Last) {
 		return false
 	}
@@ -93,7 +93,7 @@ func (p *Permit) Holds(now time.Time) bool {
 
 // includedIn reports whether a caller with the given readable principals may still read everything
 // that the permit covers.
-func (p *Permit) includedIn(reads []string) bool {
+func (p *SessionCheck) includedIn(reads []string) bool {
 	if reads == nil || p.Reads == nil {
 		return reads == nil
 	}

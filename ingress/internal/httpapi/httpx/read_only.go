@@ -14,9 +14,9 @@ import (
 // unchanged: see [Unchanged].
 type ReadOnly = Optional[json.RawMessage]
 
-// Moving is a field of a PUT body that the service sets and changes on its own, such as a count.
+// Volatile is a field of a PUT body that the service sets and changes on its own, such as a count.
 // Any value of its type is accepted, because the field may have changed since the caller read it.
-type Moving[T any] = Removable[T]
+type Volatile[T any] = Removable[T]
 
 // Removable is a field of a body that may be missing or null. Null removes the value: Set and Null
 // are true, and Value is the zero value.

@@ -29,7 +29,7 @@ type State struct {
 	Panicked    bool
 	Render      func(c *gin.Context, status int, retryable bool, coded *apierr.Error) // writes errors in another protocol's format
 	Source      domain.HookSource                                                     // source of a webhook delivery, once its hook is found
-	Stranger    bool                                                                  // the sender of the delivery is not verified yet
+	Unverified  bool                                                                  // the sender of the delivery is not verified yet
 	Delivery    domain.DeliveryStatus                                                 // outcome of the delivery
 }
 
@@ -61,8 +61,8 @@ func Caller(c *gin.Context) domain.Caller { return StateFor(c).Ident.Caller }
 // Query returns the query's parameters. After the gate, all of them are UTF-8 without U+0000.
 func Query(c *gin.Context) url.Values { return StateFor(c).Query }
 
-// About sets the ids for the request's log line. Empty ids change nothing.
-func About(c *gin.Context, agentID, runID, sessionID string) {
+// SetLogIDs sets the ids for the request's log line. Empty ids change nothing.
+func SetLogIDs(c *gin.Context, agentID, runID, sessionID string) {
 	st := StateFor(c)
 	for _, id := range []struct {
 		to   *string

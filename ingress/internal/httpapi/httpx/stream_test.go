@@ -81,10 +81,10 @@ func (w *timedRecorder) SetWriteDeadline(at time.Time) error {
 
 func send(t *testing.T, q *timedSource, w *timedRecorder, ctx context.Context) { //nolint:revive // t comes before ctx
 	t.Helper()
-	sendAs(t, q, w, ctx, Permit{})
+	sendAs(t, q, w, ctx, SessionCheck{})
 }
 
-func sendAs(t *testing.T, q *timedSource, w *timedRecorder, ctx context.Context, permit Permit) { //nolint:revive // t comes before ctx
+func sendAs(t *testing.T, q *timedSource, w *timedRecorder, ctx context.Context, permit SessionCheck) { //nolint:revive // t comes before ctx
 	t.Helper()
 	c, _ := gin.CreateTestContext(w)
 	c.Request = httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil)
@@ -172,7 +172,7 @@ func TestAStreamEndsWithItsPermit(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			began, looks := time.Now(), 0
-			permit := Permit{
+			permit := SessionCheck{
 				Request: httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil), Org: "org_1", Reads: tc.before.Readable(),
 				Next: began.Add(4 * time.Second), Seen: began,
 				Resolve: func(*http.Request, auth.Need) (auth.Identity, error) {
@@ -220,28 +220,28 @@ func TestOpenStreamsAreCounted(t *testing.T) {
 		says    string
 	}{{key, 12, "credential"}, {other, 2, "organization"}, {visitor, demoStreams, "credential"}, {guest("ada"), visitorStreams, "credential"}} {
 		for range tc.maximum {
-			if _, err := a.TakeSeats(tc.who); err != nil {
+			if _, err := a.TakeStreams(tc.who); err != nil {
 				t.Fatal(err)
 			}
 		}
-		_, err := a.TakeSeats(tc.who)
+		_, err := a.TakeStreams(tc.who)
 		var coded *apierr.Error
 		if !errors.As(err, &coded) || coded.Code != apierr.RateLimited || coded.RetryAfter <= 0 || !strings.Contains(coded.Error(), tc.says) {
 			t.Errorf("%+v: one more stream gave %v", tc.who, err)
 		}
 	}
 	for n := range addressStreams - visitorStreams {
-		if _, err := a.TakeSeats(guest(strconv.Itoa(n))); err != nil {
+		if _, err := a.TakeStreams(guest(strconv.Itoa(n))); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := a.TakeSeats(guest("bob")); err == nil || !strings.Contains(err.Error(), "address") {
+	if _, err := a.TakeStreams(guest("bob")); err == nil || !strings.Contains(err.Error(), "address") {
 		t.Errorf("one more visitor of an address gave %v", err)
 	}
 	a.ConnectionsPerAddress = 3
 	for n := range 4 {
 		who := domain.Caller{Kind: domain.CallerUser, OrganizationID: "org_" + strconv.Itoa(10+n), Credential: "key_" + strconv.Itoa(10+n), Client: "192.0.2.2"}
-		if _, err := a.TakeSeats(who); (err == nil) != (n < 3) || err != nil && !strings.Contains(err.Error(), "address") {
+		if _, err := a.TakeStreams(who); (err == nil) != (n < 3) || err != nil && !strings.Contains(err.Error(), "address") {
 			t.Errorf("stream %d of an address gave %v", n, err)
 		}
 	}

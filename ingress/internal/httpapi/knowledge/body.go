@@ -42,19 +42,19 @@ type newDocumentBody struct {
 // changed since, because workers update them.
 type documentChangeBody struct {
 	documentFields
-	URL       httpx.Optional[*string]            `json:"url"`
-	ID        httpx.ReadOnly                     `json:"id"`
-	Bytes     httpx.Moving[int64]                `json:"bytes"`
-	SHA256    httpx.Moving[string]               `json:"sha256"`
-	Status    httpx.Moving[string]               `json:"status"`
-	Error     httpx.Moving[domain.DocumentError] `json:"error"`
-	Pages     httpx.Moving[int]                  `json:"pages"`
-	PagesDone httpx.Moving[int]                  `json:"pagesDone"`
-	Chunks    httpx.Moving[int]                  `json:"chunks"`
-	Language  httpx.Moving[string]               `json:"language"`
-	Notes     httpx.Moving[[]string]             `json:"notes"`
-	CreatedAt httpx.ReadOnly                     `json:"createdAt"`
-	UpdatedAt httpx.Moving[string]               `json:"updatedAt"`
+	URL       httpx.Optional[*string]              `json:"url"`
+	ID        httpx.ReadOnly                       `json:"id"`
+	Bytes     httpx.Volatile[int64]                `json:"bytes"`
+	SHA256    httpx.Volatile[string]               `json:"sha256"`
+	Status    httpx.Volatile[string]               `json:"status"`
+	Error     httpx.Volatile[domain.DocumentError] `json:"error"`
+	Pages     httpx.Volatile[int]                  `json:"pages"`
+	PagesDone httpx.Volatile[int]                  `json:"pagesDone"`
+	Chunks    httpx.Volatile[int]                  `json:"chunks"`
+	Language  httpx.Volatile[string]               `json:"language"`
+	Notes     httpx.Volatile[[]string]             `json:"notes"`
+	CreatedAt httpx.ReadOnly                       `json:"createdAt"`
+	UpdatedAt httpx.Volatile[string]               `json:"updatedAt"`
 }
 
 // Check checks the fields. A content or an address is required, and a name unless there is an
@@ -187,7 +187,7 @@ func bindDocument[T any](h *Handler, c *gin.Context) (body T, leave func(), err 
 		return body, func() {}, err
 	}
 
-	in, err := transfer.Receive(c, transfer.OwnerFor(c), h.Permit(c), transfer.Step{All: &h.Small, Max: transfer.SmallBody},
+	in, err := transfer.Receive(c, transfer.OwnerFor(c), h.SessionCheck(c), transfer.Step{All: &h.Small, Max: transfer.SmallBody},
 		transfer.Step{All: &h.MediumTexts, Max: transfer.MediumBody}, transfer.Step{All: &h.Texts, Max: MaxDocumentBody})
 	if err != nil {
 		return body, nil, err

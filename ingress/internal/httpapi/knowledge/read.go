@@ -133,7 +133,7 @@ func (h *Handler) sendDocument(c *gin.Context, documentID string) {
 		file.SHA256 = *doc.SHA256
 	}
 
-	transfer.SendFile(c, file, documentCaching, content, slot, h.Permit(c))
+	transfer.SendFile(c, file, documentCaching, content, slot, h.SessionCheck(c))
 }
 
 // showPage responds with the text of a page, or the beginning of a long page. A page can be as

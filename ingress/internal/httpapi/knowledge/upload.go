@@ -25,9 +25,9 @@ const documentsFullWait = time.Minute
 
 const dropTimeout = 5 * time.Second
 
-// Doorbells notifies workers of new jobs and watchers of changes.
-type Doorbells interface {
-	Ring(jobs ...domain.Job)
+// JobNotifier notifies workers of new jobs and watchers of changes.
+type JobNotifier interface {
+	PublishJobs(jobs ...domain.Job)
 	Changed(kind domain.ChangeKind, org string)
 }
 
@@ -98,7 +98,7 @@ func (h *Handler) readDocumentForm(c *gin.Context, limit int) (form *documentFor
 		return nil, nil, apierr.Invalid(httpx.BodyPath, httpx.CodeRequired, "a form is required")
 	}
 
-	in, err := transfer.Receive(c, transfer.OwnerFor(c), h.Permit(c),
+	in, err := transfer.Receive(c, transfer.OwnerFor(c), h.SessionCheck(c),
 		transfer.Step{All: &h.Small, Max: transfer.SmallBody}, transfer.Step{All: &h.Uploads, Max: MaxForm})
 	if err != nil {
 		return nil, nil, err
@@ -333,7 +333,7 @@ func (h *Handler) notify(c *gin.Context, queued ...knowledgedb.QueuedDocument) {
 			jobs = append(jobs, job)
 		}
 	}
-	h.Bells.Ring(jobs...)
+	h.Bells.PublishJobs(jobs...)
 	h.Bells.Changed(domain.ChangedDocuments, httpx.Caller(c).OrganizationID)
 }
 

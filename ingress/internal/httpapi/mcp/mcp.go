@@ -200,15 +200,15 @@ func (t *agentTools) submission(call agenttools.Call) (*dispatch.Submission, err
 
 // run submits a tool call's run and waits for it. The run continues if the wait ends early.
 func (t *agentTools) run(s *dispatch.Submission, progress func(string)) (*domain.Run, error) {
-	seats, err := t.h.TakeSeats(s.Caller)
+	seats, err := t.h.TakeStreams(s.Caller)
 	if err != nil {
 		return nil, err
 	}
-	defer t.h.LeaveSeats(seats)
+	defer t.h.LeaveStreams(seats)
 
-	reader, run, err := t.h.Follow(t.c.Request.Context(), s, dispatch.Consumed{}, httpx.Reserving(t.c)) // the message has already been counted
+	reader, run, err := t.h.Follow(t.c.Request.Context(), s, dispatch.Consumed{}, httpx.ReserveFunc(t.c)) // the message has already been counted
 	if run != nil {
-		httpx.About(t.c, run.Target(), run.Run.ID, run.Run.SessionID)
+		httpx.SetLogIDs(t.c, run.Target(), run.Run.ID, run.Run.SessionID)
 	}
 	if err != nil {
 		return nil, capacityError(err, run)
@@ -222,7 +222,7 @@ func (t *agentTools) run(s *dispatch.Submission, progress func(string)) (*domain
 
 // await follows a run until it finishes or waits for a person.
 func (t *agentTools) await(reader *stream.Reader, run *rundb.StoredRun, progress func(string)) (*domain.Run, error) {
-	permit := t.h.Permit(t.c)
+	permit := t.h.SessionCheck(t.c)
 	for ping := time.Now().Add(httpx.PingEvery); ; {
 		events, err := reader.Next(t.c.Request.Context(), permit.Earlier(ping))
 		if err != nil {

@@ -104,11 +104,11 @@ type endpointChangeBody struct {
 	endpointFields
 	Secret         httpx.Optional[string] `json:"secret"`
 	ID             httpx.ReadOnly         `json:"id"`
-	DisabledReason httpx.Moving[string]   `json:"disabledReason"`
-	DisabledAt     httpx.Moving[string]   `json:"disabledAt"`
-	PreviousUntil  httpx.Moving[string]   `json:"previousSecretUntil"`
-	Failures       httpx.Moving[int64]    `json:"failures"`
-	LastSuccessAt  httpx.Moving[string]   `json:"lastSuccessAt"`
+	DisabledReason httpx.Volatile[string] `json:"disabledReason"`
+	DisabledAt     httpx.Volatile[string] `json:"disabledAt"`
+	PreviousUntil  httpx.Volatile[string] `json:"previousSecretUntil"`
+	Failures       httpx.Volatile[int64]  `json:"failures"`
+	LastSuccessAt  httpx.Volatile[string] `json:"lastSuccessAt"`
 	CreatedAt      httpx.ReadOnly         `json:"createdAt"`
 	UpdatedAt      httpx.ReadOnly         `json:"updatedAt"`
 }

@@ -60,7 +60,7 @@ func (h *Handler) findModel(c *gin.Context, modelID string) (openaiapi.Model, er
 		return openaiapi.Model{}, openaiapi.ModelNotFound() // listModels omits it, too
 	}
 
-	httpx.About(c, agent.ID, "", "")
+	httpx.SetLogIDs(c, agent.ID, "", "")
 	return openaiapi.NewModel(agent.ID, agent.Name, org, agent.CreatedAt.Time), nil
 }
 

@@ -101,7 +101,7 @@ func (h *Handler) accept(c *gin.Context, s *dispatch.Submission) (*dispatch.Subm
 	if err != nil {
 		return nil, openaiapi.AsModelError(err)
 	}
-	httpx.About(c, sub.Run.Target(), sub.Run.Run.ID, sub.Run.Run.SessionID)
+	httpx.SetLogIDs(c, sub.Run.Target(), sub.Run.Run.ID, sub.Run.Run.SessionID)
 	c.Header(HeaderRunID, sub.Run.Run.ID)
 	if sub.Existing && sub.Run.Ended() {
 		c.Header("Idempotency-Replayed", "true")
@@ -121,11 +121,11 @@ func (h *Handler) refuse(c *gin.Context, err error) {
 // submitAndWait accepts a submission and returns its run once it has finished or waits for a
 // person. It takes the same slots as a stream, because it keeps a connection open as long.
 func (h *Handler) submitAndWait(c *gin.Context, s *dispatch.Submission) (*domain.Run, error) {
-	seats, err := h.TakeSeats(s.Caller)
+	seats, err := h.TakeStreams(s.Caller)
 	if err != nil {
 		return nil, err
 	}
-	defer h.LeaveSeats(seats)
+	defer h.LeaveStreams(seats)
 
 	sub, err := h.accept(c, s)
 	if err != nil {
@@ -161,7 +161,7 @@ func (h *Handler) awaitEnd(c *gin.Context, sub *dispatch.Submitted) (*domain.Run
 		ended = now
 	}
 
-	body, err := h.Runs.ReadResult(ctx, &ended, httpx.Reserving(c))
+	body, err := h.Runs.ReadResult(ctx, &ended, httpx.ReserveFunc(c))
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +176,7 @@ func (h *Handler) awaitEnd(c *gin.Context, sub *dispatch.Submitted) (*domain.Run
 // awaitResult waits for a run to finish or to wait for a person, while the caller's credential is
 // valid.
 func (h *Handler) awaitResult(c *gin.Context, sub *dispatch.Submitted) (dispatch.Result, error) {
-	permit, deadline := h.Permit(c), time.Now().Add(h.RunDeadline+resultMargin)
+	permit, deadline := h.SessionCheck(c), time.Now().Add(h.RunDeadline+resultMargin)
 	for {
 		until := permit.Earlier(deadline)
 		result, err := h.Dispatch.Await(c.Request.Context(), sub, time.Until(until))

@@ -95,7 +95,7 @@ func (h *Handler) beginResponse(c *gin.Context, s *dispatch.Submission, echo ope
 	}
 
 	h.Dispatch.Release(sub)
-	if err := h.Runs.ReadBegun(c, &sub.Run); err != nil {
+	if err := h.Runs.ReadAccepted(c, &sub.Run); err != nil {
 		httpx.RefuseAnswer(c, err)
 		return
 	}
@@ -135,7 +135,7 @@ func (h *Handler) getResponse(c *gin.Context) {
 		return
 	}
 
-	httpx.About(c, run.Target(), runID, run.Run.SessionID)
+	httpx.SetLogIDs(c, run.Target(), runID, run.Run.SessionID)
 	if err := h.Runs.ReadDeferred(c, &run); err != nil {
 		httpx.Fail(c, err)
 		return

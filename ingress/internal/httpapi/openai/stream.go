@@ -11,12 +11,12 @@ import (
 // streamAs responds with the run's events in another protocol's format. The encoder gets all events
 // of the run from the first.
 func (h *Handler) streamAs(c *gin.Context, s *dispatch.Submission, newEncoder func(runID string) httpx.Encoder) {
-	seats, err := h.TakeSeats(s.Caller)
+	seats, err := h.TakeStreams(s.Caller)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	defer h.LeaveSeats(seats)
+	defer h.LeaveStreams(seats)
 
 	reader, err := h.Runs.OpenSubmitted(c, s)
 	if err != nil {
@@ -26,5 +26,5 @@ func (h *Handler) streamAs(c *gin.Context, s *dispatch.Submission, newEncoder fu
 	defer reader.Close()
 
 	c.Header(HeaderRunID, reader.RunID())
-	httpx.SendEncoded(c, reader, newEncoder(reader.RunID()), h.Permit(c), h.Log)
+	httpx.SendEncoded(c, reader, newEncoder(reader.RunID()), h.SessionCheck(c), h.Log)
 }

@@ -14,15 +14,15 @@ import (
 // streamChanges handles GET /api/events: a stream of notifications that something in the
 // organization has changed. The events contain no ids, because members may not see everything.
 func (h *Handler) streamChanges(c *gin.Context) {
-	seats, err := h.TakeSeats(httpx.Caller(c))
+	seats, err := h.TakeStreams(httpx.Caller(c))
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	defer h.LeaveSeats(seats)
+	defer h.LeaveStreams(seats)
 	watcher := h.Changes.Watch(c.Request.Context(), httpx.Caller(c).OrganizationID)
 	defer watcher.Close()
-	httpx.SendStream(c, &changeEvents{Watcher: watcher}, appendChange, h.Permit(c))
+	httpx.SendStream(c, &changeEvents{Watcher: watcher}, appendChange, h.SessionCheck(c))
 }
 
 // changeReady is the event from which on changes are reported. Data that the client read before may

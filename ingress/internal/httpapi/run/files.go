@@ -43,7 +43,7 @@ func (h *Handler) getFile(c *gin.Context) {
 	}
 	defer func() { _ = content.Close() }() // read only: nothing can be lost
 
-	transfer.SendFile(c, file, FileCaching, content, slot, h.Permit(c))
+	transfer.SendFile(c, file, FileCaching, content, slot, h.SessionCheck(c))
 }
 
 // openFile opens a file. It returns not_found if the caller may not read the file's run or the run

@@ -82,7 +82,7 @@ func (h *Handler) sendFormatted(c *gin.Context, runID string, events httpx.Sourc
 	if httpx.Caller(c).Visitor.ID != "" {
 		events = visitorEvents{events}
 	}
-	httpx.SendEncoded(c, events, uistream.New(runID, reader), h.Permit(c), h.Log)
+	httpx.SendEncoded(c, events, uistream.New(runID, reader), h.SessionCheck(c), h.Log)
 }
 
 // conversation is a chat's body in the format of user interface libraries, which send the whole

@@ -184,7 +184,7 @@ func (h *Handler) longPoll(found *httpx.Problems, c *gin.Context) time.Duration 
 func (h *Handler) findRun(c *gin.Context, runID string) (rundb.StoredRun, error) {
 	run, err := h.ReadRun(c, runID)
 	if err == nil {
-		httpx.About(c, run.Target(), run.Run.ID, run.Run.SessionID)
+		httpx.SetLogIDs(c, run.Target(), run.Run.ID, run.Run.SessionID)
 	}
 	return run, err
 }
@@ -239,9 +239,9 @@ func (h *Handler) ReadDeferred(c *gin.Context, run *rundb.StoredRun) error {
 	return nil
 }
 
-// ReadBegun is ReadDeferred for a run that the request created or found by its idempotency key. If
+// ReadAccepted is ReadDeferred for a run that the request created or found by its idempotency key. If
 // the run has expired, the error says that the request may be repeated.
-func (h *Handler) ReadBegun(c *gin.Context, run *rundb.StoredRun) error {
+func (h *Handler) ReadAccepted(c *gin.Context, run *rundb.StoredRun) error {
 	err := h.ReadDeferred(c, run)
 	if apierr.CodeFor(err) == apierr.NotFound {
 		return dispatch.ExpiredKey()
@@ -283,7 +283,7 @@ func (h *Handler) postRuns(c *gin.Context) {
 		return
 	}
 
-	httpx.About(c, run.Target(), run.Run.ID, run.Run.SessionID)
+	httpx.SetLogIDs(c, run.Target(), run.Run.ID, run.Run.SessionID)
 	h.writeRun(c, run)
 }
 

@@ -308,7 +308,7 @@ func (h *Handler) requestedSession(c *gin.Context, found *httpx.Problems) (name 
 
 	name.Key = sessionKey(name, principal)
 	if exists {
-		httpx.About(c, name.TargetID, "", name.SessionID)
+		httpx.SetLogIDs(c, name.TargetID, "", name.SessionID)
 	}
 	return name, exists, nil
 }

@@ -14,12 +14,12 @@ import (
 
 // submitStream is submit for callers that request the run's events instead of its result.
 func (h *Handler) submitStream(c *gin.Context, s *dispatch.Submission, to uistream.Reader) {
-	seats, err := h.TakeSeats(s.Caller) // before the run is accepted, because its events could not be sent without a slot
+	seats, err := h.TakeStreams(s.Caller) // before the run is accepted, because its events could not be sent without a slot
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	defer h.LeaveSeats(seats)
+	defer h.LeaveStreams(seats)
 
 	reader, err := h.OpenSubmitted(c, s)
 	if err != nil {
@@ -33,17 +33,17 @@ func (h *Handler) submitStream(c *gin.Context, s *dispatch.Submission, to uistre
 		return
 	}
 
-	sendEvents(c, reader.RunID(), reader, h.Permit(c))
+	sendEvents(c, reader.RunID(), reader, h.SessionCheck(c))
 }
 
 // OpenSubmitted accepts a submission and returns a reader of its run's events. The caller must
 // close the reader.
 func (h *Handler) OpenSubmitted(c *gin.Context, s *dispatch.Submission) (*stream.Reader, error) {
 	s.Traceparent = httpx.Traceparent(c)
-	defer httpx.BodyDone(c)
-	reader, run, err := h.Follow(c.Request.Context(), s, h.Charge(c), httpx.Reserving(c))
+	defer httpx.ReleaseBody(c)
+	reader, run, err := h.Follow(c.Request.Context(), s, h.Charge(c), httpx.ReserveFunc(c))
 	if run != nil {
-		httpx.About(c, run.Target(), run.Run.ID, run.Run.SessionID)
+		httpx.SetLogIDs(c, run.Target(), run.Run.ID, run.Run.SessionID)
 	}
 	if run != nil && !run.Erased {
 		c.Header("Location", "/api/runs?id="+run.Run.ID)
@@ -60,12 +60,12 @@ func (h *Handler) OpenSubmitted(c *gin.Context, s *dispatch.Submission) (*stream
 // streamRun responds with the events of a run that the caller may read, after the last event that
 // the client already has.
 func (h *Handler) streamRun(c *gin.Context, runID string, asked uistream.Reader) {
-	seats, err := h.TakeSeats(httpx.Caller(c))
+	seats, err := h.TakeStreams(httpx.Caller(c))
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	defer h.LeaveSeats(seats)
+	defer h.LeaveStreams(seats)
 
 	from := asked.Last
 	if asked.Format != "" {
@@ -84,7 +84,7 @@ func (h *Handler) streamRun(c *gin.Context, runID string, asked uistream.Reader)
 		return
 	}
 	if asked.Format == "" {
-		sendEvents(c, runID, reader, h.Permit(c))
+		sendEvents(c, runID, reader, h.SessionCheck(c))
 		return
 	}
 
@@ -100,10 +100,10 @@ func (h *Handler) openRun(c *gin.Context, runID string, last domain.EventID) (*s
 	if run.Erased {
 		return nil, dispatch.ErasedRun()
 	}
-	return h.Streams.Open(c.Request.Context(), run.OrganizationID, runID, last, httpx.Reserving(c))
+	return h.Streams.Open(c.Request.Context(), run.OrganizationID, runID, last, httpx.ReserveFunc(c))
 }
 
 // sendEvents writes a run's events until its end, restricted to the data that the caller may see.
-func sendEvents(c *gin.Context, runID string, events httpx.Source[domain.Event], permit httpx.Permit) {
+func sendEvents(c *gin.Context, runID string, events httpx.Source[domain.Event], permit httpx.SessionCheck) {
 	httpx.SendStream(c, events, frameFor(httpx.Caller(c), runID), permit)
 }

@@ -28,7 +28,7 @@ func (h *Handler) submit(c *gin.Context, s *dispatch.Submission) {
 	}
 	defer h.Dispatch.Release(sub)
 
-	httpx.About(c, sub.Run.Target(), sub.Run.Run.ID, sub.Run.Run.SessionID)
+	httpx.SetLogIDs(c, sub.Run.Target(), sub.Run.Run.ID, sub.Run.Run.SessionID)
 	replayed := sub.Existing && sub.Run.Ended()
 	if !replayed && (wait == 0 || sub.Run.Run.Status == domain.RunRequiresAction) {
 		h.sendAccepted(c, &sub.Run) // the caller itself may have to make the decision
@@ -45,7 +45,7 @@ func (h *Handler) submit(c *gin.Context, s *dispatch.Submission) {
 		return
 	}
 
-	body, err := h.ReadResult(c.Request.Context(), &result.Run, httpx.Reserving(c))
+	body, err := h.ReadResult(c.Request.Context(), &result.Run, httpx.ReserveFunc(c))
 	if err != nil {
 		httpx.RefuseAnswer(c, err)
 		return
@@ -60,7 +60,7 @@ func (h *Handler) submit(c *gin.Context, s *dispatch.Submission) {
 // FindOrAccept returns the run of the submission's key or creates one. It calls accepting with the
 // new run's id before the run exists.
 func (h *Handler) FindOrAccept(c *gin.Context, s *dispatch.Submission, accepting func(runID string)) (*dispatch.Submitted, error) {
-	defer httpx.BodyDone(c)
+	defer httpx.ReleaseBody(c)
 	s.Traceparent = httpx.Traceparent(c)
 	return h.Begin(c.Request.Context(), s, h.Charge(c), accepting)
 }
@@ -87,7 +87,7 @@ func (h *Handler) sendUnfinished(c *gin.Context, run *rundb.StoredRun) {
 		now = *run
 	}
 
-	if err := h.ReadBegun(c, &now); err != nil {
+	if err := h.ReadAccepted(c, &now); err != nil {
 		httpx.RefuseAnswer(c, err)
 		return
 	}
@@ -96,7 +96,7 @@ func (h *Handler) sendUnfinished(c *gin.Context, run *rundb.StoredRun) {
 		return
 	}
 
-	body, err := h.ReadResult(ctx, &now, httpx.Reserving(c))
+	body, err := h.ReadResult(ctx, &now, httpx.ReserveFunc(c))
 	if err != nil {
 		httpx.Fail(c, err)
 		return

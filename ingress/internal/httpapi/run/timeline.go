@@ -32,7 +32,7 @@ func requestedTimeline(found *httpx.Problems, c *gin.Context) bool {
 // showTimeline responds with the timeline of a run that the caller may read.
 func (h *Handler) showTimeline(c *gin.Context, runID string) {
 	who := httpx.Caller(c)
-	httpx.About(c, "", runID, "")
+	httpx.SetLogIDs(c, "", runID, "")
 	var timeline domain.Timeline
 	var erased bool
 	err := findReadable(who, func(principal string) error {

@@ -27,7 +27,7 @@ var Messages = &Policy{
 type Bodies struct {
 	Limiter
 
-	Permit func(c *gin.Context) httpx.Permit
+	Permit func(c *gin.Context) httpx.SessionCheck
 }
 
 // Receive takes a slot and returns a reader for the rest of the request's body.

@@ -40,7 +40,7 @@ func (p *pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
 
 // serveFile serves a content as the ingress does. It returns the connection of a client that has
 // sent the request, and a channel with the duration of the response.
-func serveFile(t *testing.T, all *Limiter, content []byte, permit httpx.Permit) (client net.Conn, took chan time.Duration) {
+func serveFile(t *testing.T, all *Limiter, content []byte, permit httpx.SessionCheck) (client net.Conn, took chan time.Duration) {
 	t.Helper()
 	gin.SetMode(gin.ReleaseMode)
 	began := time.Now()
@@ -86,7 +86,7 @@ func TestDownloadsEndWithTheirProgress(t *testing.T) {
 		"nothing":               {0, time.Hour, false, time.Minute, time.Minute},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			client, took := serveFile(t, &Limiter{Policy: Files}, content, httpx.Permit{})
+			client, took := serveFile(t, &Limiter{Policy: Files}, content, httpx.SessionCheck{})
 			var got bytes.Buffer
 			for piece := make([]byte, tc.piece); len(took) == 0; <-time.After(tc.every) {
 				n, _ := io.ReadFull(client, piece)
@@ -118,7 +118,7 @@ func TestDownloadsEndWithTheirPermit(t *testing.T) {
 	content := numbers(1 << 20)
 	synctest.Test(t, func(t *testing.T) {
 		began, looks := time.Now(), 0
-		client, took := serveFile(t, &Limiter{Policy: Files}, content, httpx.Permit{
+		client, took := serveFile(t, &Limiter{Policy: Files}, content, httpx.SessionCheck{
 			Request: httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil), Org: "org_1", Reads: []string{"usr_1"}, Next: began.Add(5 * time.Second), Seen: began,
 			Resolve: func(*http.Request, auth.Need) (auth.Identity, error) {
 				looks++

@@ -27,7 +27,7 @@ const FileVaries = "Cookie, Authorization, X-Api-Key, X-Organization-Id"
 
 // SendFile responds with a file or the requested range of it. The file's slot must be released by
 // the caller.
-func SendFile(c *gin.Context, file domain.File, caching string, content io.ReadSeeker, from *Slot, permit httpx.Permit) {
+func SendFile(c *gin.Context, file domain.File, caching string, content io.ReadSeeker, from *Slot, permit httpx.SessionCheck) {
 	header := c.Writer.Header()
 	before := header.Clone()
 	describe(header, file, caching)

@@ -68,9 +68,9 @@ const (
 type Policy struct {
 	Bounds
 
-	// Strangers limits the transfers of unverified senders. They are counted separately, so that
+	// Unverified limits the transfers of unverified senders. They are counted separately, so that
 	// they take no slots from verified senders of the same credential or organization.
-	Strangers Bounds
+	Unverified Bounds
 
 	Pace           int64         // bytes per second: a slower transfer may be cut to make room
 	Patience       time.Duration // time of waiting for the client before the pace is judged
@@ -97,9 +97,9 @@ var Files = &Policy{
 // SmallBodies is the policy of bodies of up to SmallBody bytes and of the beginnings of larger
 // ones. Strangers get half of the slots.
 var SmallBodies = &Policy{
-	Bounds:    Bounds{smallAtOnce / 8, smallAtOnce / 4, smallAtOnce / AddressShare, smallAtOnce},
-	Strangers: Bounds{smallAtOnce / 8, smallAtOnce / 4, smallAtOnce / 16, smallAtOnce / 2},
-	Pace:      httpx.SlowestRate, Patience: smallPaceTime, Time: smallTime, Queue: QueueTime, UntilWhole: true,
+	Bounds:     Bounds{smallAtOnce / 8, smallAtOnce / 4, smallAtOnce / AddressShare, smallAtOnce},
+	Unverified: Bounds{smallAtOnce / 8, smallAtOnce / 4, smallAtOnce / 16, smallAtOnce / 2},
+	Pace:       httpx.SlowestRate, Patience: smallPaceTime, Time: smallTime, Queue: QueueTime, UntilWhole: true,
 	Doing: "sending too many large bodies simultaneously", TooMany: "too many large bodies are being sent simultaneously", Limit: LimitArrival,
 }
 

@@ -30,7 +30,7 @@ type Limiter struct {
 type Owner struct {
 	Organization, Credential string
 	Client                   string // the client's address, or the /64 prefix for IPv6
-	Stranger                 bool   // not verified yet
+	Unverified               bool   // not verified yet
 }
 
 // network returns the /24 prefix of the client's address, or the /48 prefix for IPv6. A single
@@ -90,24 +90,24 @@ func (d *Limiter) Enter(who Owner, conn *http.ResponseController) (*Slot, error)
 	d.Mu.Lock()
 	defer d.Mu.Unlock()
 	p, limit := &Slot{Owner: who, network: who.network(), all: d, conn: conn, began: time.Now()}, d.Bounds
-	if who.Stranger {
-		limit = d.Strangers
+	if who.Unverified {
+		limit = d.Unverified
 	}
 
 	has, newcomer := d.holdings(p)
 	if has.PerAddress >= limit.PerAddress {
-		return nil, httpx.RateLimited(httpx.SeatWait, "this client address is "+d.Doing)
+		return nil, httpx.RateLimited(httpx.SlotRetryAfter, "this client address is "+d.Doing)
 	}
 	if has.PerCredential >= limit.PerCredential {
 		if !d.displaceStranger(p, byCredential) {
-			return nil, httpx.RateLimited(httpx.SeatWait, "this credential is "+d.Doing)
+			return nil, httpx.RateLimited(httpx.SlotRetryAfter, "this credential is "+d.Doing)
 		}
 		has, newcomer = d.holdings(p)
 	}
 
 	if has.PerOrganization >= limit.PerOrganization {
 		if !d.displaceStranger(p, byOrganization) {
-			return nil, httpx.RateLimited(httpx.SeatWait, "this organization is "+d.Doing)
+			return nil, httpx.RateLimited(httpx.SlotRetryAfter, "this organization is "+d.Doing)
 		}
 		has, newcomer = d.holdings(p)
 	}
@@ -130,10 +130,10 @@ func (d *Limiter) holdings(who *Slot) (has Bounds, newcomer bool) {
 		if p.Organization == who.Organization || p.network == who.network {
 			newcomer = false
 		}
-		if p.Client == who.Client && (p.Stranger || !who.Stranger) {
+		if p.Client == who.Client && (p.Unverified || !who.Unverified) {
 			has.PerAddress++ // slots of strangers count for their address in any case
 		}
-		if p.Stranger != who.Stranger {
+		if p.Unverified != who.Unverified {
 			continue
 		}
 		has.AtOnce++
@@ -148,8 +148,8 @@ func (d *Limiter) holdings(who *Slot) (has Bounds, newcomer bool) {
 	return has, newcomer
 }
 
-// EnterSoon is Enter, but waits for a slot up to the policy's Queue time.
-func (d *Limiter) EnterSoon(ctx context.Context, who Owner, conn *http.ResponseController) (*Slot, error) {
+// EnterOrWait is Enter, but waits for a slot up to the policy's Queue time.
+func (d *Limiter) EnterOrWait(ctx context.Context, who Owner, conn *http.ResponseController) (*Slot, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.Queue)
 	defer cancel()
 	ticker := time.NewTicker(queueInterval)
@@ -170,7 +170,7 @@ func (d *Limiter) EnterSoon(ctx context.Context, who Owner, conn *http.ResponseC
 // busy returns the error for a limiter without a free slot.
 func (t *Policy) busy() *apierr.Error {
 	busy := apierr.New(apierr.Overloaded, "%s", t.TooMany)
-	busy.RetryAfter = httpx.SeatWait
+	busy.RetryAfter = httpx.SlotRetryAfter
 	return busy
 }
 
@@ -178,7 +178,7 @@ func (t *Policy) busy() *apierr.Error {
 func (p *Slot) cutError() *apierr.Error {
 	cut := apierr.Wrap(apierr.Overloaded, ErrCut,
 		"%s, and this transfer was slower than %d KiB a second; try again", p.all.TooMany, max(p.needed, p.all.Pace)>>10)
-	cut.RetryAfter = httpx.SeatWait
+	cut.RetryAfter = httpx.SlotRetryAfter
 	return cut
 }
 
@@ -199,7 +199,7 @@ func byOrganization(p *Slot) string { return p.Organization }
 // new one, if both senders are unverified. Strangers who know a hook's address take slots that
 // count for the hook's organization. Networks share these slots as organizations share all slots.
 func (d *Limiter) displaceStranger(who *Slot, group func(*Slot) string) bool {
-	return who.Stranger && d.makeRoom(who, d.paceAt(1), group, byNetwork)
+	return who.Unverified && d.makeRoom(who, d.paceAt(1), group, byNetwork)
 }
 
 // makeRoom cuts a transfer of the same group that is slower than pace and returns true, or returns
@@ -225,9 +225,9 @@ func (d *Limiter) makeRoom(who *Slot, pace int64, group, party func(*Slot) strin
 	has, now := parties[party(who)], time.Now()
 	before := func(p, q *Slot) int {
 		strangers := 0
-		if p.Stranger != q.Stranger {
+		if p.Unverified != q.Unverified {
 			strangers = 1
-			if p.Stranger {
+			if p.Unverified {
 				strangers = -1
 			}
 		}
@@ -237,7 +237,7 @@ func (d *Limiter) makeRoom(who *Slot, pace int64, group, party func(*Slot) strin
 	}
 	at := -1
 	for i, p := range d.Open {
-		eligible := group(p) == group(who) && (has == 0 || has+1 < parties[party(p)]) && (p.Stranger || !who.Stranger)
+		eligible := group(p) == group(who) && (has == 0 || has+1 < parties[party(p)]) && (p.Unverified || !who.Unverified)
 		if eligible && p.slow(now, pace) && (at < 0 || before(p, d.Open[at]) < 0) {
 			at = i
 		}
@@ -339,7 +339,7 @@ func (p *Slot) setDeadline(d time.Duration) {
 type download struct {
 	http.ResponseWriter
 	from   *Slot
-	permit httpx.Permit
+	permit httpx.SessionCheck
 	sent   int64
 	status int
 	err    error

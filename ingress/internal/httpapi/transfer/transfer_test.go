@@ -103,7 +103,7 @@ func TestNobodyIsShutOutBySlowReaders(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		all := Limiter{Policy: Files}
-		client, took := serveFile(t, &all, numbers(1<<20), httpx.Permit{})
+		client, took := serveFile(t, &all, numbers(1<<20), httpx.SessionCheck{})
 		_, err := io.ReadFull(client, make([]byte, 100<<10))
 		must(t, err)
 		newcomer := fill(t, &all, filesPerOrganization-1)
@@ -183,7 +183,7 @@ func TestTricklersGiveWay(t *testing.T) {
 				t.Errorf("before any pace is known: %v", err)
 			}
 			for n := range 10 {
-				if _, err := all.EnterSoon(ctx, reader(newcomer+n, 0), http.NewResponseController(httptest.NewRecorder())); err != nil {
+				if _, err := all.EnterOrWait(ctx, reader(newcomer+n, 0), http.NewResponseController(httptest.NewRecorder())); err != nil {
 					t.Errorf("newcomer %d: %v", n, err)
 				}
 			}

@@ -45,7 +45,7 @@ type Upload struct {
 	ctx             context.Context //nolint:containedctx // of the body's request
 	steps           []Step          // the steps after the current one
 	edge            int64           // the number of bytes above which the upload moves to the next step
-	permit          httpx.Permit
+	permit          httpx.SessionCheck
 	received, until int64 // bytes received, and the number at which the deadline is extended next
 	Allowed         int64 // bytes that may be read now, or AnyBytes
 	Err             error // why reading ended, as an API error
@@ -54,7 +54,7 @@ type Upload struct {
 // Receive takes a slot for the request's body. Reading fails when the permit expires. A body of
 // known length begins at the step that it fits into, other bodies at the first step. A body may not
 // exceed the last step's Max. The caller must call Leave.
-func Receive(c *gin.Context, who Owner, permit httpx.Permit, steps ...Step) (*Upload, error) {
+func Receive(c *gin.Context, who Owner, permit httpx.SessionCheck, steps ...Step) (*Upload, error) {
 	length, limit := c.Request.ContentLength, steps[len(steps)-1].Max
 	if length > limit {
 		return nil, httpx.TooLarge(limit)
@@ -68,7 +68,7 @@ func Receive(c *gin.Context, who Owner, permit httpx.Permit, steps ...Step) (*Up
 		steps = steps[:1]
 	}
 
-	from, err := steps[0].All.EnterSoon(c.Request.Context(), who, http.NewResponseController(c.Writer))
+	from, err := steps[0].All.EnterOrWait(c.Request.Context(), who, http.NewResponseController(c.Writer))
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (r *Upload) advance() error {
 	}
 
 	next := r.steps[0]
-	from, err := next.All.EnterSoon(r.ctx, r.From.Owner, r.From.conn)
+	from, err := next.All.EnterOrWait(r.ctx, r.From.Owner, r.From.conn)
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ import (
 
 // serveUpload runs a handler that reads a body of any size, as the ingress does. It returns a
 // client's connection, and a channel with the duration of the request.
-func serveUpload(t *testing.T, all *Limiter, permit httpx.Permit) (client net.Conn, took chan time.Duration) {
+func serveUpload(t *testing.T, all *Limiter, permit httpx.SessionCheck) (client net.Conn, took chan time.Duration) {
 	t.Helper()
 	gin.SetMode(gin.ReleaseMode)
 	began := time.Now()
@@ -77,7 +77,7 @@ func TestUploadsEndWithTheirProgress(t *testing.T) {
 		"nothing but a little": {100 << 10, time.Hour, 400, time.Minute, 70 * time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			client, took := serveUpload(t, &Limiter{Policy: Documents}, httpx.Permit{})
+			client, took := serveUpload(t, &Limiter{Policy: Documents}, httpx.SessionCheck{})
 			const size = 4 << 20
 			answered := make(chan *http.Response, 1)
 			go func() {
@@ -116,7 +116,7 @@ func TestUploadsEndWithTheirPermit(t *testing.T) {
 	in := &Upload{
 		Body: iotest.OneByteReader(bytes.NewReader(numbers(200 << 10))), Allowed: AnyBytes,
 		From: takeSlot(t, &Limiter{Policy: Documents}, httptest.NewRecorder(), reader(1, 1)),
-		permit: httpx.Permit{
+		permit: httpx.SessionCheck{
 			Request: httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", nil), Org: "org_1", Next: began, Seen: began.Add(-time.Hour),
 			Resolve: func(*http.Request, auth.Need) (auth.Identity, error) {
 				looks++

@@ -101,17 +101,17 @@ func (h *Handler) createBudget(c *gin.Context) {
 
 // budgetChange accepts a budget in the form in which it was read. Only the limit can change.
 type budgetChange struct {
-	Limit     httpx.Optional[int64] `json:"limit"`
-	ID        httpx.ReadOnly        `json:"id"`
-	Scope     httpx.ReadOnly        `json:"scope"`
-	SubjectID httpx.ReadOnly        `json:"subjectId"`
-	Metric    httpx.ReadOnly        `json:"metric"`
-	Period    httpx.ReadOnly        `json:"period"`
-	Used      httpx.Moving[int64]   `json:"used"`
-	Reserved  httpx.Moving[int64]   `json:"reserved"`
-	ResetsAt  httpx.Moving[string]  `json:"resetsAt"`
-	CreatedAt httpx.ReadOnly        `json:"createdAt"`
-	UpdatedAt httpx.ReadOnly        `json:"updatedAt"`
+	Limit     httpx.Optional[int64]  `json:"limit"`
+	ID        httpx.ReadOnly         `json:"id"`
+	Scope     httpx.ReadOnly         `json:"scope"`
+	SubjectID httpx.ReadOnly         `json:"subjectId"`
+	Metric    httpx.ReadOnly         `json:"metric"`
+	Period    httpx.ReadOnly         `json:"period"`
+	Used      httpx.Volatile[int64]  `json:"used"`
+	Reserved  httpx.Volatile[int64]  `json:"reserved"`
+	ResetsAt  httpx.Volatile[string] `json:"resetsAt"`
+	CreatedAt httpx.ReadOnly         `json:"createdAt"`
+	UpdatedAt httpx.ReadOnly         `json:"updatedAt"`
 }
 
 func (b *budgetChange) Check(p *httpx.Problems) {

@@ -88,7 +88,7 @@ func (h *Handler) newClientSecret(c *gin.Context) (clientSecretView, error) {
 		return clientSecretView{}, err
 	}
 
-	httpx.About(c, call.model, "", call.sessionID)
+	httpx.SetLogIDs(c, call.model, "", call.sessionID)
 	settings := call.settings()
 	settings.Session = body.Session
 	shown, err := sessionView(settings)

@@ -105,11 +105,11 @@ func (r *runs) Cancel(ctx context.Context, runID string) error {
 	return err
 }
 
-// SaveHeard stores the part of a run's answer that was played.
-func (r *runs) SaveHeard(ctx context.Context, runID string, played domain.Heard) error {
+// SavePlayback stores the part of a run's answer that was played.
+func (r *runs) SavePlayback(ctx context.Context, runID string, played domain.Playback) error {
 	org, _, err := r.owner(runID)
 	if err == nil {
-		err = r.h.SessionsDB.SaveHeard(ctx, org, runID, played)
+		err = r.h.SessionsDB.SavePlayback(ctx, org, runID, played)
 	}
 	return err
 }

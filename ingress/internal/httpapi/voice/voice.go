@@ -109,9 +109,9 @@ func (h *Handler) realtime(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	defer h.LeaveSeats(seats)
+	defer h.LeaveStreams(seats)
 
-	httpx.About(c, call.model, "", call.sessionID)
+	httpx.SetLogIDs(c, call.model, "", call.sessionID)
 	if err := h.Voice.Serve(c.Writer, c.Request, h.admission(c, call)); err != nil {
 		httpx.Fail(c, err)
 	}
@@ -140,8 +140,8 @@ func (k *voiceCall) settings() realtime.Settings {
 
 // voicePermit returns the permit of a connection. It requires only that the caller may use its own
 // session, because each turn checks the caller's current permissions.
-func (h *Handler) voicePermit(c *gin.Context) *httpx.Permit {
-	permit := h.Permit(c)
+func (h *Handler) voicePermit(c *gin.Context) *httpx.SessionCheck {
+	permit := h.SessionCheck(c)
 	permit.Reads = []string{httpx.Caller(c).Principal()}
 	permit.Resolve = func(req *http.Request, _ auth.Need) (auth.Identity, error) { return h.Auth.VoiceAgain(req) }
 	return &permit
@@ -322,24 +322,24 @@ func checkSocketKey(found *httpx.Problems, keys []string) {
 	}
 }
 
-// takeVoiceSeats is TakeSeats for a voice connection, which takes one of its organization's voice
+// takeVoiceSeats is TakeStreams for a voice connection, which takes one of its organization's voice
 // slots in addition.
-func (h *Handler) takeVoiceSeats(who domain.Caller) ([]stream.Seat, error) {
+func (h *Handler) takeVoiceSeats(who domain.Caller) ([]stream.StreamLimit, error) {
 	if h.Stopping() {
 		stopping := apierr.New(apierr.Unavailable, "the service is stopping; try again")
 		stopping.RetryAfter = time.Second
 		return nil, stopping
 	}
 
-	seats, err := h.TakeSeats(who)
+	seats, err := h.TakeStreams(who)
 	if err != nil {
 		return nil, err
 	}
 
-	voice := stream.Seat{Name: "voice:" + who.OrganizationID, Max: h.VoicePerOrganization}
-	if !h.TakeSeat(voice) {
-		h.LeaveSeats(seats)
-		return nil, httpx.RateLimited(httpx.SeatWait, "too many open voice connections of this organization; close some")
+	voice := stream.StreamLimit{Name: "voice:" + who.OrganizationID, Max: h.VoicePerOrganization}
+	if !h.TakeStream(voice) {
+		h.LeaveStreams(seats)
+		return nil, httpx.RateLimited(httpx.SlotRetryAfter, "too many open voice connections of this organization; close some")
 	}
 	return append(seats, voice), nil
 }

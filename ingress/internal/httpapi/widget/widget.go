@@ -141,7 +141,7 @@ func (h *Handler) newWidgetSession(c *gin.Context) (widgetSessionView, error) {
 		return widgetSessionView{}, err
 	}
 
-	httpx.About(c, widget.AgentID, "", "")
+	httpx.SetLogIDs(c, widget.AgentID, "", "")
 	visitorID, name, err := h.visitor(widget, &body)
 	if err != nil {
 		return widgetSessionView{}, err

@@ -46,8 +46,8 @@ type Delivered struct {
 	Again       bool // a user redelivers it, so the filter does not apply
 }
 
-// Taken is the outcome of a delivery as the response to its source shows it.
-type Taken struct {
+// Receipt is the outcome of a delivery as the response to its source shows it.
+type Receipt struct {
 	DeliveryID string                `json:"deliveryId"`
 	Status     domain.DeliveryStatus `json:"status"`
 	RunID      *string               `json:"runId"`
@@ -59,18 +59,18 @@ type Taken struct {
 // delivery returns its first outcome. A delivery that cannot start a run is not an error, because
 // sources disable hooks that answer errors. A delivery above the rate limit that starts no run is
 // not logged.
-func (i *Intake) Take(ctx context.Context, hook *Hook, e *webhookin.Event, of Delivered) (Taken, error) {
+func (i *Intake) Take(ctx context.Context, hook *Hook, e *webhookin.Event, of Delivered) (Receipt, error) {
 	limit, err := i.Limits.Check(ctx, hook.Caller())
 	if err != nil {
-		return Taken{}, fmt.Errorf("checking limit: %w", err)
+		return Receipt{}, fmt.Errorf("checking limit: %w", err)
 	}
 	d, err := i.decide(ctx, hook, e, of)
 	if err != nil {
-		return Taken{}, err
+		return Receipt{}, err
 	}
 	if !limit.Allowed {
 		if err := i.delay(ctx, hook, &d, limit.RetryAfter); err != nil {
-			return Taken{}, err
+			return Receipt{}, err
 		}
 	}
 	deliver := i.deliver
@@ -79,13 +79,13 @@ func (i *Intake) Take(ctx context.Context, hook *Hook, e *webhookin.Event, of De
 	}
 	accepted, err := deliver(ctx, d)
 	if err != nil {
-		return Taken{}, err
+		return Receipt{}, err
 	}
 	was := accepted.Delivery
 	if limit.Allowed && !charged(&d, &accepted) {
 		i.Limits.Refund(hook.Caller())
 	}
-	return Taken{DeliveryID: was.ID, Status: was.Status, RunID: was.RunID, Duplicate: accepted.Existing, Error: was.Error}, nil
+	return Receipt{DeliveryID: was.ID, Status: was.Status, RunID: was.RunID, Duplicate: accepted.Existing, Error: was.Error}, nil
 }
 
 // delay delays the run of a delivery above the rate limit, because the source may not send it
@@ -102,7 +102,7 @@ func (i *Intake) delay(ctx context.Context, hook *Hook, d *queuedb.NewDelivery, 
 	case err != nil:
 		return err
 	case !slices.Contains(agent.AllowedCallers, domain.CallerSystem):
-		refuse(d, apierr.CallerNotAllowed, queuedb.CallerLeftOut(domain.CallerSystem))
+		refuse(d, apierr.CallerNotAllowed, queuedb.CallerNotAllowedMessage(domain.CallerSystem))
 		d.Run = nil
 	default:
 		d.Run.Hold = wait

@@ -103,7 +103,7 @@ func newCircuit(name string) *circuit {
 // isFault reports a transient failure of the provider.
 func isFault(err error) bool {
 	var e *llm.Error
-	if !errors.As(err, &e) || !e.Retryable || e.Answering {
+	if !errors.As(err, &e) || !e.Retryable || e.MidAnswer {
 		return false
 	}
 	switch e.Kind {

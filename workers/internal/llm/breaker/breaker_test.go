@@ -158,7 +158,7 @@ func TestWhatIsNoFault(t *testing.T) {
 	lasting := llm.NewError(llm.KindBadResponse, nil)
 	lasting.Retryable = false
 	long := llm.NewError(llm.KindTimeout, nil)
-	long.Answering = true
+	long.MidAnswer = true
 	for i, err := range []error{
 		llm.NewError(llm.KindRateLimited, nil), llm.NewError(llm.KindInvalid, nil), llm.NewError(llm.KindAuth, nil),
 		llm.NewError(llm.KindQuota, nil), llm.NewError(llm.KindContextLength, nil), llm.NewError(llm.KindFiltered, nil),

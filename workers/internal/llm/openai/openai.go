@@ -111,7 +111,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 		}
 	}
 	if acc.finish == "" {
-		return llm.Response{}, remote.Failure(ctx, callCtx, remote.Ended{
+		return llm.Response{}, remote.Failure(ctx, callCtx, remote.FailedStream{
 			Err: stream.Err(), Response: res, Unsent: watch.Unsent(), Status: fromStatus, Event: fromEvent,
 		})
 	}

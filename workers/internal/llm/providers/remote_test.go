@@ -274,7 +274,7 @@ func TestLimits(t *testing.T) {
 						took := time.Since(began)
 						var e *llm.Error
 						if errors.As(err, &e) != (tt.kind != "") || took != tt.took ||
-							(e != nil && (e.Kind != tt.kind || !e.Retryable || e.Answering != (tt.name == "total"))) {
+							(e != nil && (e.Kind != tt.kind || !e.Retryable || e.MidAnswer != (tt.name == "total"))) {
 							t.Errorf("got %v after %v", err, took)
 						}
 					})
@@ -352,7 +352,7 @@ func TestLongAnswersOpenNoBreaker(t *testing.T) {
 							began := time.Now()
 							_, err := m.Stream(t.Context(), say("a b c d e f g h"), func(llm.Delta) { <-time.After(tt.read) })
 							var e *llm.Error
-							if !errors.As(err, &e) || e.Kind != llm.KindTimeout || !e.Answering || time.Since(began) < 2*time.Minute {
+							if !errors.As(err, &e) || e.Kind != llm.KindTimeout || !e.MidAnswer || time.Since(began) < 2*time.Minute {
 								t.Errorf("call %d: got %+v after %v", n+1, e, time.Since(began))
 							}
 						}

@@ -24,8 +24,8 @@ const maxErrorBody = 64 << 10
 // statusOverloaded is sent by some providers instead of 503.
 const statusOverloaded = 529
 
-// Ended describes a stream that ended without an answer.
-type Ended struct {
+// FailedStream describes a stream that ended without an answer.
+type FailedStream struct {
 	Err      error          // the stream's error; may be nil
 	Response *http.Response // nil if there was no response
 	Unsent   bool           // no part of the request was sent
@@ -37,7 +37,7 @@ type Ended struct {
 
 // Failure returns the error of a stream that ended without an answer. It examines, in this order,
 // the caller's context, the time limits in callCtx, the response, and the stream's error.
-func Failure(ctx, callCtx context.Context, ended Ended) error {
+func Failure(ctx, callCtx context.Context, ended FailedStream) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("streaming from model: %w", ctx.Err())
 	}
@@ -47,10 +47,10 @@ func Failure(ctx, callCtx context.Context, ended Ended) error {
 }
 
 // failure classifies a failure that the caller's context did not cause.
-func failure(callCtx context.Context, ended Ended) *llm.Error {
+func failure(callCtx context.Context, ended FailedStream) *llm.Error {
 	if limit := limitFor(callCtx); limit != nil {
 		e := llm.NewError(llm.KindTimeout, limit)
-		e.Answering = errors.Is(limit, errLong)
+		e.MidAnswer = errors.Is(limit, errLong)
 		return e
 	}
 

@@ -69,7 +69,7 @@ func EPUB(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 		if !isTextPage(it) {
 			continue
 		}
-		if err := markup.Part(content, titles[it.part], out); err != nil {
+		if err := markup.BookPage(content, titles[it.part], out); err != nil {
 			return b.info, err
 		}
 	}

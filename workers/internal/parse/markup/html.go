@@ -44,10 +44,10 @@ func XHTML(content []byte, out *parse.Writer) (document.Info, error) {
 // text.
 func writePage(doc *html.Node, out *parse.Writer) (skipped bool, err error) {
 	w := walk{out: out, hidden: hiddenByStyle(doc)}
-	before := out.Room()
+	before := out.Remaining()
 	w.node(doc)
 	w.flush()
-	if w.err == nil && w.skipped && out.Room() == before {
+	if w.err == nil && w.skipped && out.Remaining() == before {
 		w = walk{out: out, menus: true, hidden: w.hidden}
 		w.node(doc)
 		w.flush()

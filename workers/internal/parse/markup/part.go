@@ -6,8 +6,8 @@ import (
 	"parley/workers/internal/parse"
 )
 
-// Part reads a page of a book. If the page has no heading, title becomes its heading.
-func Part(content []byte, title string, out *parse.Writer) error {
+// BookPage reads a page of a book. If the page has no heading, title becomes its heading.
+func BookPage(content []byte, title string, out *parse.Writer) error {
 	doc, err := page(content, "")
 	if err != nil {
 		return err

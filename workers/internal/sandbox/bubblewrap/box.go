@@ -54,7 +54,7 @@ func (x *box) prepare(c sandbox.Command) error {
 	}
 
 	var files []int
-	for _, data := range slices.Concat(c.Data, host.MadeUp) {
+	for _, data := range slices.Concat(c.Data, host.GeneratedFiles) {
 		number, err := x.passContent("data", data.Content)
 		if err != nil {
 			return err
@@ -207,8 +207,8 @@ func (x *box) Stdout() io.Reader { return x.stdout }
 // Done returns a channel that is closed when nothing in the sandbox is alive.
 func (x *box) Done() <-chan struct{} { return x.done }
 
-// Complaint returns the first part of standard error.
-func (x *box) Complaint() string { return x.stderr.String() }
+// Stderr returns the first part of standard error.
+func (x *box) Stderr() string { return x.stderr.String() }
 
 // Kill kills everything in the sandbox. It kills the first process, and the kernel kills the others
 // of its namespace.

@@ -50,7 +50,7 @@ print(json.dumps({
 		text := said(t, x)
 		var got map[string]any
 		if err := json.Unmarshal([]byte(text), &got); err != nil {
-			t.Fatalf("%v: %s%s", err, text, x.Complaint())
+			t.Fatalf("%v: %s%s", err, text, x.Stderr())
 		}
 		delete(got["environment"].(map[string]any), "LC_CTYPE") // Python sets it
 		devices := "[full null random shm urandom zero]"
@@ -118,7 +118,7 @@ for change in (lambda: os.chmod("/etc/passwd", 0o777), lambda: os.unlink("/etc/p
         pass
 print("tried")`))
 	if text := said(t, x); text != "tried\n" {
-		t.Errorf("%s%s", text, x.Complaint())
+		t.Errorf("%s%s", text, x.Stderr())
 	}
 }
 
@@ -148,7 +148,7 @@ raise SystemExit`)
 		c.Limits.Memory = 200 << 20 // shared memory is counted once if the sum exceeds the limit
 		x := start(t, b, c)
 		if line := make([]byte, 6); !readsFull(x.Stdout(), line) || string(line) != "ready\n" {
-			t.Fatalf("%q %s", line, x.Complaint())
+			t.Fatalf("%q %s", line, x.Stderr())
 		}
 		u, err := x.Usage()
 		if err != nil {
@@ -203,7 +203,7 @@ for folder in "/work", "/tmp", "/dev/shm":
 	want := "/work 1048576 No space left on device\n/tmp 1048576 No space left on device\n/dev/shm 1048576 No space left on device\n"
 	x := start(t, b, c)
 	if text := said(t, x); text != want {
-		t.Errorf("%s%s", text, x.Complaint())
+		t.Errorf("%s%s", text, x.Stderr())
 	}
 	if u, err := x.Usage(); err != nil || u.Exceeds(c.Limits, sandbox.Usage{}) != "" && u.Exceeds(c.Limits, sandbox.Usage{}) != sandbox.LimitFiles {
 		t.Errorf("%+v, %v", u, err)
@@ -249,7 +249,7 @@ func TestTheHostsFoldersAreNotTakenForASandboxs(t *testing.T) {
 	b := opened(t, nil, errors.New("the test wants none"))
 	x := start(t, b, code(`import os; os.symlink("/", "/work/link"); print("ready", flush=True); input()`))
 	if line := make([]byte, 6); !readsFull(x.Stdout(), line) {
-		t.Fatal(x.Complaint())
+		t.Fatal(x.Stderr())
 	}
 	bwrap, size := x.cmd.Process.Pid, folderSize(x.limits)
 	right := openFolders(bwrap, x.owner, size)
@@ -270,14 +270,14 @@ func TestTheHostsFoldersAreNotTakenForASandboxs(t *testing.T) {
 	}
 }
 
-func TestComplaintIsTheBeginning(t *testing.T) {
+func TestStderrIsTheBeginning(t *testing.T) {
 	t.Parallel()
 	b := opened(t, nil, errors.New("the test wants none"))
 	x := start(t, b, code(`import os; os.write(2, b"\xffbegin"); [os.write(2, b"y" * 65536) for _ in range(50)]; print("written")`))
 	if text := said(t, x); text != "written\n" {
 		t.Errorf("%q", text)
 	}
-	if got := x.Complaint(); !strings.HasPrefix(got, "\uFFFDbeginyyy") || len(got) != 16<<10+2 {
+	if got := x.Stderr(); !strings.HasPrefix(got, "\uFFFDbeginyyy") || len(got) != 16<<10+2 {
 		t.Errorf("%d bytes: %.20q", len(got), got)
 	}
 }
@@ -354,7 +354,7 @@ func TestACommandThatIsNotThereComplains(t *testing.T) {
 	t.Parallel()
 	b := opened(t, nil, errors.New("the test wants none"))
 	x := start(t, b, sandbox.Command{Args: []string{"/usr/bin/nothing-of-the-kind"}})
-	if text := said(t, x); text != "" || !strings.Contains(x.Complaint(), "nothing-of-the-kind") {
-		t.Errorf("%q, %q", text, x.Complaint())
+	if text := said(t, x); text != "" || !strings.Contains(x.Stderr(), "nothing-of-the-kind") {
+		t.Errorf("%q, %q", text, x.Stderr())
 	}
 }

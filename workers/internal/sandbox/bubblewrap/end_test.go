@@ -94,7 +94,7 @@ func TestKillEndsEverything(t *testing.T) {
 		name := word()
 		x := start(t, b, code(hostile, name))
 		if line := make([]byte, 6); !readsFull(x.Stdout(), line) {
-			t.Fatal(x.Complaint())
+			t.Fatal(x.Stderr())
 		}
 		tree, err := proctree.Of(x.cmd.Process.Pid)
 		if err != nil {
@@ -134,7 +134,7 @@ func TestTheEndOfTheCommandEndsEverything(t *testing.T) {
 		name := word()
 		x := start(t, b, code(strings.Replace(hostile, "while True:\n    time.sleep(1000)", "os._exit(0)", 1), name))
 		if text := said(t, x); text != "ready\n" {
-			t.Errorf("%q %s", text, x.Complaint())
+			t.Errorf("%q %s", text, x.Stderr())
 		}
 		if left := marked(t, name); len(left) > 0 {
 			t.Errorf("%d processes live", len(left))
@@ -159,7 +159,7 @@ if pid == 0:
     os._exit(8)
 print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))`))
 	if text := said(t, x); text != "7\n" {
-		t.Errorf("%q %s", text, x.Complaint())
+		t.Errorf("%q %s", text, x.Stderr())
 	}
 }
 
@@ -269,8 +269,8 @@ func TestNothingRunsOfAWorkerThatDiedWhileStarting(t *testing.T) {
 		t.Fatal(err)
 	}
 	go x.wait()
-	if text := said(t, x); text != "" || !strings.Contains(x.Complaint(), "execvp "+python3) {
-		t.Errorf("%q, %q", text, x.Complaint())
+	if text := said(t, x); text != "" || !strings.Contains(x.Stderr(), "execvp "+python3) {
+		t.Errorf("%q, %q", text, x.Stderr())
 	}
 }
 
@@ -292,7 +292,7 @@ func TestEverythingAsAnotherUser(t *testing.T) { //nolint:paralleltest // it run
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "tests"), "-test.v", "-test.timeout=120s",
-		"-test.run=^Test(Honest|Only|Nothing|Usage|Folders|TheHosts|Kill|TheEnd|AProgram|Close|Complaint|SandboxesStart)")
+		"-test.run=^Test(Honest|Only|Nothing|Usage|Folders|TheHosts|Kill|TheEnd|AProgram|Close|Stderr|SandboxesStart)")
 	cmd.Dir = "/"
 	cmd.Env = []string{"PATH=/usr/bin:/bin", "HOME=/", "TMPDIR=/tmp"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}, Pdeathsig: syscall.SIGKILL}

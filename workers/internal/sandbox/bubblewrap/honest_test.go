@@ -30,7 +30,7 @@ func TestHonestProgramsRun(t *testing.T) {
 			}
 		}
 		if t.Failed() {
-			t.Logf("%s\n%s", text, x.Complaint())
+			t.Logf("%s\n%s", text, x.Stderr())
 		}
 	})
 }

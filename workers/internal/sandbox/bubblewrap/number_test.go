@@ -44,7 +44,7 @@ func TestSandboxesStartWithoutAProcessOfPID2(t *testing.T) {
 	name := word()
 	x := start(t, b, code(hostile, name))
 	if line := make([]byte, 6); !readsFull(x.Stdout(), line) {
-		t.Fatal(x.Complaint())
+		t.Fatal(x.Stderr())
 	}
 	began := time.Now()
 	x.Kill()
@@ -61,7 +61,7 @@ func TestBwrapNeedsAProcessWithItsChildsPID(t *testing.T) {
 	t.Parallel()
 	free := number(t, false)
 	x := start(t, numbered(t, free), code(`print("started")`))
-	if text := said(t, x); text != "" || !strings.Contains(x.Complaint(), fmt.Sprintf("/proc/%d/ns", free)) {
-		t.Errorf("%q, %q: number %d need not be there any more", text, x.Complaint(), free)
+	if text := said(t, x); text != "" || !strings.Contains(x.Stderr(), fmt.Sprintf("/proc/%d/ns", free)) {
+		t.Errorf("%q, %q: number %d need not be there any more", text, x.Stderr(), free)
 	}
 }

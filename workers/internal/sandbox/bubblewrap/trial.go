@@ -37,7 +37,7 @@ func (b *Backend) try(python string) error {
 		return nil
 	}
 
-	why, _, _ := strings.Cut(strings.TrimSpace(x.Complaint()), "\n")
+	why, _, _ := strings.Cut(strings.TrimSpace(x.Stderr()), "\n")
 	if why == "" {
 		why = fmt.Sprintf("%s prints nothing (%s)", python, x.cmd.ProcessState)
 	}

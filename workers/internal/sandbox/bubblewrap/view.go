@@ -70,7 +70,7 @@ func arguments(c sandbox.Command, filter int, files []int) []string {
 	for _, dir := range folders {
 		args = append(args, "--size", strconv.FormatInt(folderSize(c.Limits), 10), "--tmpfs", dir)
 	}
-	for i, data := range slices.Concat(c.Data, host.MadeUp) {
+	for i, data := range slices.Concat(c.Data, host.GeneratedFiles) {
 		args = append(args, "--perms", "0444", "--file", strconv.Itoa(files[i]), data.Path)
 	}
 	for _, file := range c.Shown {

@@ -152,8 +152,8 @@ func (x *box) Stdout() io.Reader { return x.stdout }
 // Done returns a channel that is closed when nothing in the sandbox is alive.
 func (x *box) Done() <-chan struct{} { return x.done }
 
-// Complaint returns the first part of standard error.
-func (x *box) Complaint() string { return x.said.String() }
+// Stderr returns the first part of standard error.
+func (x *box) Stderr() string { return x.said.String() }
 
 // Kill kills everything in the sandbox and returns when nothing is alive. It kills only runsc: the
 // kernel ends runsc's namespace before runsc itself, and unshare waits for that. If unshare were

@@ -49,7 +49,7 @@ func (b *Backend) writeBundle(dir string, c sandbox.Command) error {
 		return err
 	}
 
-	for _, d := range slices.Concat(hostFiles(), host.MadeUp, c.Data, placeholders(c.Shown)) {
+	for _, d := range slices.Concat(hostFiles(), host.GeneratedFiles, c.Data, placeholders(c.Shown)) {
 		if err := put(root, d, mounts); err != nil {
 			return err
 		}

@@ -129,12 +129,12 @@ print(os.getuid(), os.uname().nodename, os.getcwd(), *sorted(os.listdir("/proc")
 	}
 
 	if ctx.Err() != nil {
-		return fmt.Errorf("%s did not start a sandbox within %s%s", b.tool.path, trialTime, lastLine(begun.Complaint()))
+		return fmt.Errorf("%s did not start a sandbox within %s%s", b.tool.path, trialTime, lastLine(begun.Stderr()))
 	}
 	if err != nil {
 		return fmt.Errorf("reading from the first sandbox: %w", err)
 	}
-	return fmt.Errorf("%s cannot start a sandbox on this machine%s", b.tool.path, lastLine(begun.Complaint()))
+	return fmt.Errorf("%s cannot start a sandbox on this machine%s", b.tool.path, lastLine(begun.Stderr()))
 }
 
 // lastLine returns the last line of the standard error, which states the cause.

@@ -84,7 +84,7 @@ time.sleep(600)`
 	said := make([]byte, 16)
 	n, err := started.Stdout().Read(said)
 	if err != nil {
-		t.Fatalf("reading what the program says: %v; it complained: %s", err, started.Complaint())
+		t.Fatalf("reading what the program says: %v; it complained: %s", err, started.Stderr())
 	}
 	if got := strings.TrimSpace(string(said[:n])); got != "23" { // Processes and the reserve, without the first process
 		t.Errorf("a program with 16 processes starts %s children", got)
@@ -146,7 +146,7 @@ func TestShownFilesAreTheHostsAndCannotBeWritten(t *testing.T) {
 	}
 	defer x.Kill()
 	if said, err := io.ReadAll(x.Stdout()); err != nil || string(said) != "shown\n/parley/program\n" {
-		t.Errorf("it says %q, %v: %s", said, err, x.Complaint())
+		t.Errorf("it says %q, %v: %s", said, err, x.Stderr())
 	}
 	if content, err := os.ReadFile(path); err != nil || !strings.HasSuffix(string(content), "shown\n") {
 		t.Errorf("the host's file is %q, %v", content, err)

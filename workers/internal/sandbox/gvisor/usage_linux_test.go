@@ -44,7 +44,7 @@ func limited(t *testing.T, runsc string) *box {
 		t.Fatal(err)
 	}
 	if ready := make([]byte, 6); !readsFull(started.Stdout(), ready) {
-		t.Fatalf("it does not start: %s", started.Complaint())
+		t.Fatalf("it does not start: %s", started.Stderr())
 	}
 	x, ok := started.(*box)
 	if !ok {

@@ -115,7 +115,7 @@ func TestWhatIsShown(t *testing.T) {
 		t.Errorf("for one of /usr/local: %v", local)
 	}
 	all := slices.Concat(local, OuterLinks, Files)
-	for _, d := range MadeUp {
+	for _, d := range GeneratedFiles {
 		all = append(all, d.Path)
 	}
 	for i, path := range all {
@@ -128,7 +128,7 @@ func TestWhatIsShown(t *testing.T) {
 			}
 		}
 	}
-	if got, want := string(MadeUp[0].Content), fmt.Sprintf("sandbox:x:%d:%d::/work:/bin/sh\n", User, User); got != want {
+	if got, want := string(GeneratedFiles[0].Content), fmt.Sprintf("sandbox:x:%d:%d::/work:/bin/sh\n", User, User); got != want {
 		t.Errorf("the user is %q", got)
 	}
 }

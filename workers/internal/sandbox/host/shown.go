@@ -30,8 +30,8 @@ var OuterLinks = []string{"/bin", "/lib", "/lib32", "/lib64", "/libx32"}
 // Files are the host's files that a sandbox shows if they exist.
 var Files = []string{"/etc/ld.so.cache", "/etc/localtime", "/etc/matplotlibrc", "/etc/mime.types"}
 
-// MadeUp are files that programs expect and whose host version must not be visible.
-var MadeUp = []sandbox.Data{
+// GeneratedFiles are files that programs expect and whose host version must not be visible.
+var GeneratedFiles = []sandbox.Data{
 	{Path: "/etc/passwd", Content: []byte("sandbox:x:" + userText + ":" + userText + "::" + sandbox.WorkDir + ":/bin/sh\n")},
 	{Path: "/etc/group", Content: []byte("sandbox:x:" + userText + ":\n")},
 	{Path: "/etc/hosts", Content: []byte("127.0.0.1 localhost\n::1 localhost\n")},

@@ -124,7 +124,7 @@ func (x *bareBox) Kill() {
 	}
 }
 
-func (x *bareBox) Complaint() string {
+func (x *bareBox) Stderr() string {
 	<-x.done
 	return x.errors.String()
 }

@@ -57,7 +57,7 @@ func (i *Interpreter) start(ctx context.Context, ready bool) (*box, error) {
 }
 
 func complaint(b sandbox.Box) string {
-	if said := strings.TrimSpace(b.Complaint()); said != "" {
+	if said := strings.TrimSpace(b.Stderr()); said != "" {
 		return ": " + said
 	}
 	return ""

@@ -60,7 +60,7 @@ func line(t *testing.T, from *bufio.Reader, box sandbox.Box) string {
 	t.Helper()
 	text, err := from.ReadString('\n')
 	if err != nil {
-		t.Fatalf("reading what the program prints: %v, after %q; it complained %q", err, text, box.Complaint())
+		t.Fatalf("reading what the program prints: %v, after %q; it complained %q", err, text, box.Stderr())
 	}
 	return strings.TrimSpace(text)
 }
@@ -73,7 +73,7 @@ func ended(t *testing.T, box sandbox.Box) {
 	select {
 	case <-box.Done():
 	case <-ctx.Done():
-		t.Fatalf("the sandbox has not ended; it complained %q", box.Complaint())
+		t.Fatalf("the sandbox has not ended; it complained %q", box.Stderr())
 	}
 }
 
@@ -301,7 +301,7 @@ print("through", flush=True)`)
 		t.Errorf("the program says %q", said)
 	}
 	ended(t, box)
-	if n := len(box.Complaint()); n == 0 || n > 16<<10 {
+	if n := len(box.Stderr()); n == 0 || n > 16<<10 {
 		t.Errorf("of its complaint %d bytes are kept", n)
 	}
 }

@@ -47,7 +47,7 @@ type Config struct {
 type Synthesizer struct {
 	path   string
 	voice  string
-	places *process.Places
+	places *process.Slots
 
 	mu     sync.Mutex
 	voices *voices // nil until they have been read
@@ -59,7 +59,7 @@ func New(cfg Config) (*Synthesizer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("speech: espeak-ng is not installed (%s)", Install)
 	}
-	return &Synthesizer{path: path, voice: cfg.Voice, places: process.NewPlaces(cfg.Processes, queue, maxQueue)}, nil
+	return &Synthesizer{path: path, voice: cfg.Voice, places: process.NewSlots(cfg.Processes, queue, maxQueue)}, nil
 }
 
 func (s *Synthesizer) command(args ...string) process.Command {

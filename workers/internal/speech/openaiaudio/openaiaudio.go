@@ -84,7 +84,7 @@ func newService(cfg Config, code string) (*service, error) {
 // cancelled counts as a success.
 func isFault(err error) bool {
 	e, is := errors.AsType[*llm.Error](err)
-	if !is || !e.Retryable || e.Answering {
+	if !is || !e.Retryable || e.MidAnswer {
 		return false
 	}
 	switch e.Kind {
@@ -113,7 +113,7 @@ func (s *service) guarded(ctx context.Context, call func() error) error {
 
 // failure classifies a failed call. The result is an *llm.Error or ctx's error.
 func (s *service) failure(ctx, callCtx context.Context, err error, res *http.Response) error {
-	return remote.Failure(ctx, callCtx, remote.Ended{
+	return remote.Failure(ctx, callCtx, remote.FailedStream{
 		Err: err, Response: res, Status: openai.StatusError, Event: func(error) *llm.Error { return nil },
 	})
 }

@@ -45,7 +45,7 @@ type Transcriber struct {
 	path      string
 	model     string
 	processes int
-	places    *process.Places
+	places    *process.Slots
 	spares    spares
 }
 
@@ -65,7 +65,7 @@ func open(model string, processes int) (*Transcriber, error) {
 	if err != nil {
 		return nil, fmt.Errorf("speech: pocketsphinx is not installed (%s)", Install)
 	}
-	return &Transcriber{path: path, model: model, processes: processes, places: process.NewPlaces(processes, queue, maxQueue)}, nil
+	return &Transcriber{path: path, model: model, processes: processes, places: process.NewSlots(processes, queue, maxQueue)}, nil
 }
 
 // Transcribe returns the words in lower case without punctuation; see [speech.Transcriber]. Prompts

@@ -9,11 +9,11 @@ import (
 	"parley/workers/internal/speech"
 )
 
-// Places limits the number of programs that run simultaneously. Calls without a free slot wait:
+// Slots limits the number of programs that run simultaneously. Calls without a free slot wait:
 // organizations take turns, and each organization's calls are served in the order of arrival. A
 // call is rejected if too many calls wait, of its organization or in total. If there is more than
 // one slot, long calls leave one free, so that a short call never waits for a long one.
-type Places struct {
+type Slots struct {
 	share, queue, maxLong int
 
 	mu      sync.Mutex
@@ -41,14 +41,14 @@ type waiter struct {
 	has  chan struct{} // closed when it has a slot
 }
 
-// NewPlaces creates places slots. share calls of an organization and queue calls in total may wait.
-func NewPlaces(places, share, queue int) *Places {
-	return &Places{free: places, share: share, queue: queue, maxLong: max(1, places-1)}
+// NewSlots creates places slots. share calls of an organization and queue calls in total may wait.
+func NewSlots(places, share, queue int) *Slots {
+	return &Slots{free: places, share: share, queue: queue, maxLong: max(1, places-1)}
 }
 
 // Take waits for a slot. The caller returns it with release. Take fails with speech.ErrOverloaded,
 // or when ctx ends.
-func (p *Places) Take(ctx context.Context, turn Turn) (release func(), err error) {
+func (p *Slots) Take(ctx context.Context, turn Turn) (release func(), err error) {
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("waiting for a place: %w", ctx.Err())
 	}
@@ -69,7 +69,7 @@ func (p *Places) Take(ctx context.Context, turn Turn) (release func(), err error
 }
 
 // enter queues w unless there is a free slot.
-func (p *Places) enter(w *waiter) error {
+func (p *Slots) enter(w *waiter) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	at := p.queueFor(w.turn.Organization)
@@ -102,15 +102,15 @@ func refused(waiting int) error {
 	}
 }
 
-func (p *Places) queueFor(organization string) int {
+func (p *Slots) queueFor(organization string) int {
 	return slices.IndexFunc(p.turns, func(l *orgQueue) bool { return l.organization == organization })
 }
 
 // fits reports whether there is a slot for t.
-func (p *Places) fits(t Turn) bool { return p.free > 0 && (!t.Long || p.long < p.maxLong) }
+func (p *Slots) fits(t Turn) bool { return p.free > 0 && (!t.Long || p.long < p.maxLong) }
 
 // give assigns free slots to waiting calls. The caller holds the lock.
-func (p *Places) give() {
+func (p *Slots) give() {
 	for p.free > 0 {
 		at, n := p.next()
 		if at < 0 {
@@ -133,7 +133,7 @@ func (p *Places) give() {
 }
 
 // next returns the next call. A call for which no slot is suitable keeps its turn.
-func (p *Places) next() (at, n int) {
+func (p *Slots) next() (at, n int) {
 	for at, l := range p.turns {
 		if n := slices.IndexFunc(l.waiting, func(w *waiter) bool { return p.fits(w.turn) }); n >= 0 {
 			return at, n
@@ -142,7 +142,7 @@ func (p *Places) next() (at, n int) {
 	return -1, -1
 }
 
-func (p *Places) release(turn Turn) {
+func (p *Slots) release(turn Turn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.free++
@@ -153,7 +153,7 @@ func (p *Places) release(turn Turn) {
 }
 
 // leave removes w from its queue. It returns false if w has a slot.
-func (p *Places) leave(w *waiter) bool {
+func (p *Slots) leave(w *waiter) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	at := p.queueFor(w.turn.Organization)

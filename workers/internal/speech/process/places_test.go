@@ -43,7 +43,7 @@ func TestOrganizationsTakeTurns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				places := process.NewPlaces(c.places, 100, 100)
+				places := process.NewSlots(c.places, 100, 100)
 				var order strings.Builder
 				var releases []func()
 				for _, who := range c.come {
@@ -81,7 +81,7 @@ func TestAnOrganizationDoesNotFillTheQueue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		places := process.NewPlaces(1, 2, 4)
+		places := process.NewSlots(1, 2, 4)
 		release, err := places.Take(ctx, turn('a'))
 		if err != nil {
 			t.Fatal(err)
@@ -126,7 +126,7 @@ func TestPlacesAreTakenInOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const queue = 3
-		places := process.NewPlaces(1, queue, queue)
+		places := process.NewSlots(1, queue, queue)
 		release, err := places.Take(t.Context(), process.Turn{})
 		if err != nil {
 			t.Fatal(err)

@@ -35,7 +35,7 @@ func lookUp(ctx context.Context, documents tool.Documents, ids []string) ([]doma
 }
 
 func noDocument(id string) error {
-	return mistake("No document %s that this agent may read.", strconv.Quote(tool.CutRunes(id, shownName)))
+	return mistake("No document %s that this agent may read.", strconv.Quote(tool.TruncateRunes(id, shownName)))
 }
 
 // placeDocuments returns the files as which documents appear in the folder. A document keeps its name, or is

@@ -213,10 +213,10 @@ func (s *outputBuilder) result() (tool.Result, error) {
 
 // truncateMessage truncates a message and marks the truncation.
 func truncateMessage(message string) string {
-	if tool.CutRunes(message, maxMessage) == message {
+	if tool.TruncateRunes(message, maxMessage) == message {
 		return message
 	}
-	return tool.CutRunes(message, maxMessage-1) + "…"
+	return tool.TruncateRunes(message, maxMessage-1) + "…"
 }
 
 // failure returns why a program failed: in full, and in one line.
@@ -250,7 +250,7 @@ func (s *outputBuilder) list(out *output) {
 	}
 	room := maxLeftOut
 	for _, name := range s.leftOut {
-		name = tool.CutRunes(strings.ToValidUTF8(name, "\uFFFD"), shownName)
+		name = tool.TruncateRunes(strings.ToValidUTF8(name, "\uFFFD"), shownName)
 		if room -= weight(name); room < 0 || len(out.LeftOut) == maxNamed {
 			s.notes = append(s.notes, s.uncounted()+fmt.Sprintf("%d more files were omitted.", len(s.leftOut)-len(out.LeftOut)))
 			return

@@ -67,7 +67,7 @@ func answer(found []domain.Found, without []string) (tool.Result, error) {
 // shown returns the start of a passage in one line.
 func shown(text string) string {
 	line := strings.Join(strings.Fields(text), " ")
-	if short := tool.CutRunes(line, shownText); short != line {
+	if short := tool.TruncateRunes(line, shownText); short != line {
 		return short + "…"
 	}
 	return line

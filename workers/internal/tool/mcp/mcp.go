@@ -151,7 +151,7 @@ func (d *delivery) explain(ctx context.Context, err error) (tool.Result, error) 
 	case ctx.Err() != nil:
 		return tool.Result{}, fmt.Errorf("calling tool: %w", context.Cause(ctx))
 	case errors.As(err, &rpcErr) && !slices.Contains(ownCodes, rpcErr.Code):
-		return failed("The server rejected the call: " + tool.CutRunes(d.redactor.Text(clean(rpcErr.Message)), maxDescription))
+		return failed("The server rejected the call: " + tool.TruncateRunes(d.redactor.Text(clean(rpcErr.Message)), maxDescription))
 	case refused(d.status):
 		return failed("The server " + statusError(d.status).words() + ".")
 	case d.err == nil && d.status >= http.StatusMultipleChoices:
