@@ -164,7 +164,8 @@ func finish(s shape) (any, error) {
 		return nil, errTooLarge
 	}
 	if _, err := schema.Compile(raw); err != nil {
-		return nil, skip(truncate.Ellipsis("The schema of its arguments cannot be used: "+strings.TrimPrefix(err.Error(), "reading schema: ")+".", 300))
+		reason := strings.TrimPrefix(err.Error(), "reading schema: ")
+		return nil, skip(truncate.Ellipsis("The schema of its arguments cannot be used: "+reason+".", 300))
 	}
 	var plain map[string]any
 	if err := json.Unmarshal(raw, &plain); err != nil {
