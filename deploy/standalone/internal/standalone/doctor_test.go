@@ -88,12 +88,12 @@ func TestDoctorReportsFoundAndMissing(t *testing.T) {
 			[]string{
 				"missing|postgresql|no PostgreSQL", "missing|bubblewrap|apt-get install", "off|runsc|needed for SANDBOX=gvisor", "off|cgroups|none are mounted",
 				"missing|sandbox|unavailable: there is no program bwrap", "off|python|not checked", "off|numpy|not checked",
-				"missing|documents|documents stay queued until they can be read: there is no sandbox", "missing|poppler|poppler-utils", "missing|tesseract|tesseract-ocr", "missing|voice|no speech program", "missing|espeak|apt-get install -y --no-install-recommends espeak-ng", "missing|pocketsphinx|pocketsphinx pocketsphinx-en-us",
+				"missing|documents|documents stay queued until they can be read: no sandbox is available", "missing|poppler|poppler-utils", "missing|tesseract|tesseract-ocr", "missing|voice|no speech program", "missing|espeak|apt-get install -y --no-install-recommends espeak-ng", "missing|pocketsphinx|pocketsphinx pocketsphinx-en-us",
 			},
 			"required and missing: postgresql",
 		},
 		"no poppler": {instead(healthy(), workers.Capability{Name: "model", State: "offline", Ok: true}, workers.Capability{Name: "documents", State: "all except PDF: poppler is missing"}), nil, []string{
-			"missing|documents|all but PDF", "missing|poppler|apt-get install",
+			"missing|documents|all except PDF", "missing|poppler|apt-get install",
 		}, ""},
 		"embeddings":    {healthy(), func(d *Doctor) { d.EmbeddingsModel = "openai/text-embedding-3-small" }, []string{"ok|embeddings|openai/text-embedding-3-small"}, ""},
 		"no embeddings": {healthy("embeddings"), func(d *Doctor) { d.EmbeddingsModel = "openai/x" }, []string{"missing|embeddings|"}, "required and missing: embeddings"},
