@@ -182,7 +182,8 @@ func (b *Bus) EnsureStream(ctx context.Context) (found Stream, err error) {
 func (b *Bus) openStream(ctx context.Context) (jetstream.Stream, error) {
 	stream, err := b.js.Stream(ctx, contract.StreamJobs)
 	switch {
-	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
+	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrJetStreamNotEnabled),
+		errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
 		return nil, fmt.Errorf("opening stream: NATS has no JetStream; start it with nats-server -js: %w", err)
 	case err != nil:
 		return nil, fmt.Errorf("opening stream: %w", err)
