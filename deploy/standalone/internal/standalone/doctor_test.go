@@ -128,7 +128,7 @@ func TestDoctorReportsFoundAndMissing(t *testing.T) {
 		"settings":             {instead(healthy(), workers.Capability{Name: "settings", State: "SANDBOX must be"}), nil, []string{"missing|settings|SANDBOX must be"}, "invalid settings: SANDBOX must be"},
 		"settings of the ingress": {healthy(), func(d *Doctor) { d.Port, d.SecretsKey = -1, "hunter2" }, []string{
 			"missing|settings|PORT", "missing|settings|SECRETS_KEY", "ok|postgresql|15.18",
-		}, "invalid settings: PORT must be between 0 and 65535, not -1; SECRETS_KEY is missing or invalid (create one with openssl rand -base64 32): reading secrets key 1: "},
+		}, "invalid settings: PORT must be between 0 and 65535, not -1; SECRETS_KEY is invalid; create a key with openssl rand -base64 32: reading secrets key 1: "},
 		"settings and more": {healthy("postgres"), func(d *Doctor) { d.Port = -1 }, []string{"missing|settings|PORT", "missing|postgresql|no PostgreSQL"}, "invalid settings: PORT must be between 0 and 65535, not -1\nrequired and missing: postgresql"},
 	} {
 		t.Run(name, func(t *testing.T) {
