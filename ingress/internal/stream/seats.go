@@ -14,8 +14,8 @@ type StreamLimit struct {
 	Max  int
 }
 
-// Take counts a stream for each seat, or for none if a seat is full, which it returns. The caller
-// passes the same seats to Leave when the stream has ended.
+// Take counts a stream for each seat. If a seat is full, Take counts nothing and returns that seat.
+// The caller passes the same seats to Leave when the stream has ended.
 func (s *StreamCounter) Take(seats ...StreamLimit) (full *StreamLimit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
