@@ -34,7 +34,7 @@ type inputs struct {
 type inputTurn struct {
 	org         string
 	bytes       int
-	grantingEnv chan struct{}
+	granted chan struct{}
 }
 
 func newInputs() *inputs { return &inputs{byOrg: map[string]int{}} }
@@ -48,7 +48,7 @@ func (in *inputs) enter(ctx context.Context, org string, bytes int) (*inputTurn,
 	in.mu.Unlock()
 
 	select {
-	case <-turn.grantingEnv:
+	case <-turn.granted:
 		return turn, nil
 	case <-ctx.Done():
 		in.leave(turn)
@@ -99,7 +99,7 @@ func (in *inputs) grant() {
 		}
 		in.used += turn.bytes
 		in.add(turn.org, turn.bytes)
-		close(turn.grantingEnv)
+		close(turn.granted)
 	}
 	clear(in.waiting[len(kept):])
 	in.waiting = kept

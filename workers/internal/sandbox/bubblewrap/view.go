@@ -61,7 +61,7 @@ func (o *owners) checkDevices(paths []string) error {
 }
 
 // arguments returns bwrap's arguments for one sandbox, without the command and without the shared
-// view, which comes first. files are the descriptors of c.Data, followed by those of host.MadeUp.
+// view, which comes first. files are the descriptors of c.Data, followed by those of host.GeneratedFiles.
 func arguments(c sandbox.Command, filter int, files []int) []string {
 	args := []string{
 		"--unshare-all", "--unshare-user", "--uid", strconv.Itoa(host.User), "--gid", strconv.Itoa(host.User), "--hostname", host.Hostname,
