@@ -42,15 +42,15 @@ type waiter struct {
 }
 
 // NewSlots creates places slots. share calls of an organization and queue calls in total may wait.
-func NewSlots(places, share, queue int) *Slots {
-	return &Slots{free: places, share: share, queue: queue, maxLong: max(1, places-1)}
+func NewSlots(n, share, queue int) *Slots {
+	return &Slots{free: n, share: share, queue: queue, maxLong: max(1, n-1)}
 }
 
 // Take waits for a slot. The caller returns it with release. Take fails with speech.ErrOverloaded,
 // or when ctx ends.
 func (p *Slots) Take(ctx context.Context, turn Turn) (release func(), err error) {
 	if ctx.Err() != nil {
-		return nil, fmt.Errorf("waiting for a place: %w", ctx.Err())
+		return nil, fmt.Errorf("waiting for a slot: %w", ctx.Err())
 	}
 	w := &waiter{turn: turn, has: make(chan struct{})}
 	if err := p.enter(w); err != nil {

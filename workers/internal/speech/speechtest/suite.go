@@ -33,19 +33,19 @@ func Run(t *testing.T, open func(t *testing.T) Pair) {
 		name string
 		run  func(t *testing.T, p Pair)
 	}{
-		{"what is said is understood", understood},
-		{"sound is whole samples and comes in pieces", pieces},
+		{"synthesized speech is understood", understood},
+		{"sound consists of whole samples and arrives in pieces", pieces},
 		{"speed", speed},
 		{"nothing to say", nothingToSay},
-		{"nothing that was said", nothingSaid},
-		{"text that is no speech", hostile},
+		{"audio without speech", nothingSaid},
+		{"text that looks like commands", hostile},
 		{"too much", tooMuch},
 		{"voices", voices},
-		{"who listens fails", listenerFails},
-		{"who listens is slow", listenerIsSlow},
-		{"speaking is called off", speakingCalledOff},
-		{"listening is called off", listeningCalledOff},
-		{"many at once", manyAtOnce},
+		{"the listener fails", listenerFails},
+		{"a listener is slow", listenerIsSlow},
+		{"synthesis is cancelled", speakingCalledOff},
+		{"transcription is cancelled", listeningCalledOff},
+		{"many simultaneous calls", manyAtOnce},
 	} {
 		t.Run(part.name, func(t *testing.T) {
 			p := open(t)
