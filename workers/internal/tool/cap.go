@@ -9,9 +9,9 @@ import (
 	"parley/shared/domain"
 )
 
-// Limits of a result. A larger one would crowd everything else out of the prompt.
+// Limits of a tool's result. A larger result would leave too little room in the prompt.
 const (
-	maxOutput     = 64 << 10 // bytes of JSON
+	maxOutput     = 64 << 10 // bytes as JSON
 	maxSources    = 20
 	maxPassage    = 4_000    // characters
 	maxPassages   = 48 << 10 // bytes of all passages
@@ -33,7 +33,7 @@ func Cap(r Result) Result {
 	return Result{Output: capOutput(r.Output), Sources: capSources(r.Sources)}
 }
 
-// capOutput truncates an output to maxOutput bytes, and replaces an empty one by null.
+// capOutput truncates an output to maxOutput bytes. It replaces an empty output by null.
 func capOutput(output json.RawMessage) json.RawMessage {
 	if len(output) == 0 {
 		return json.RawMessage("null")
@@ -47,7 +47,7 @@ func capOutput(output json.RawMessage) json.RawMessage {
 
 	text := string(output)
 	if output[0] == '"' { // a string is shown unquoted
-		_ = json.Unmarshal(output, &text) // on failure, the quoted text stays
+		_ = json.Unmarshal(output, &text) // if this fails, the text with quotes stays
 	}
 
 	cut := truncatedOutput{Truncated: true, TotalBytes: len(output)}
@@ -57,7 +57,7 @@ func capOutput(output json.RawMessage) json.RawMessage {
 		if len(short) <= maxOutput {
 			return short
 		}
-		limit = limit*maxOutput/len(short) - 64 // shrinks by the factor by which encoding expands the text
+		limit = limit*maxOutput/len(short) - 64 // reduce the text by the factor by which JSON enlarges it
 	}
 }
 
@@ -66,13 +66,13 @@ func encode(v truncatedOutput) json.RawMessage {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil { // it only contains types that JSON can encode
+	if err := e.Encode(v); err != nil { // all values can be encoded as JSON
 		return json.RawMessage(`{"truncated":true}`)
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// capSources drops sources beyond the limits and truncates their passages.
+// capSources drops sources and truncates passages beyond the limits.
 func capSources(sources []domain.Citation) []domain.Citation {
 	var kept []domain.Citation
 	room := maxPassages
@@ -80,7 +80,7 @@ func capSources(sources []domain.Citation) []domain.Citation {
 		if len(kept) == maxSources || room <= 0 {
 			break
 		}
-		if len(s.URL) > maxSourceAddr { // a truncated address would lead elsewhere
+		if len(s.URL) > maxSourceAddr { // drop long addresses, because a truncated address leads to another page
 			continue
 		}
 		s.Title = TruncateRunes(strings.ToValidUTF8(s.Title, "\uFFFD"), maxTitle)
@@ -91,8 +91,7 @@ func capSources(sources []domain.Citation) []domain.Citation {
 	return kept
 }
 
-// cutBytes returns the longest prefix of text with at most maximum bytes that ends between
-// characters.
+// cutBytes truncates a text to at most maximum bytes, without splitting a character.
 func cutBytes(text string, maximum int) string {
 	if len(text) <= maximum {
 		return text
@@ -104,7 +103,7 @@ func cutBytes(text string, maximum int) string {
 	return text[:maximum]
 }
 
-// TruncateRunes returns the first maximum characters of a text.
+// TruncateRunes truncates a text to at most maximum characters.
 func TruncateRunes(text string, maximum int) string {
 	for n := range text {
 		if maximum == 0 {
