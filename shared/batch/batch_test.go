@@ -40,11 +40,11 @@ func TestGroupSharesWhileBusyAndWaitsForNobody(t *testing.T) {
 			})
 		}
 		ask(1)
-		synctest.Wait() // the first call goes alone
+		synctest.Wait() // the first call is executed alone
 		for v := 2; v <= 7; v++ {
 			ask(v)
 		}
-		synctest.Wait() // six collect after it
+		synctest.Wait() // six calls collect after it
 		close(release)
 		wg.Wait()
 		cancel()
@@ -58,8 +58,8 @@ func TestGroupSharesWhileBusyAndWaitsForNobody(t *testing.T) {
 	})
 }
 
-// Ten callers that call again some time after each answer come to share batches. A single
-// caller never waits.
+// Ten callers that call again some time after each result end up sharing batches. A single caller
+// never waits.
 func TestGroupWaitsForCompany(t *testing.T) {
 	t.Parallel()
 	const call, between = 2 * time.Millisecond, 100 * time.Microsecond
@@ -117,7 +117,7 @@ func TestGroupsPatienceEnds(t *testing.T) {
 			for n := range 3 {
 				all.Go(func() { _, _ = g.Do(ctx, n) })
 				if n == 0 {
-					synctest.Wait() // the first goes alone, and the next two together
+					synctest.Wait() // the first call is executed alone, and the next two together
 				}
 			}
 			all.Wait()

@@ -79,12 +79,12 @@ func (c *changes) markDue(of change) {
 
 	c.mu.Unlock()
 	if known {
-		return // published when the pace is over
+		return // run publishes it when changeInterval has passed
 	}
 
 	select {
 	case c.wake <- struct{}{}:
-	default: // run is about to look anyway
+	default: // run is about to check the due changes anyway
 	}
 }
 
@@ -185,8 +185,9 @@ func (b *Bus) startChanges() (stop func()) {
 	})
 }
 
-// Change is a received change of an organization's resources of a kind. An empty organization
-// means all organizations, and an empty kind means all kinds; then messages may have been missed.
+// Change reports that an organization's resources of a kind have changed. An empty organization
+// means all organizations. An empty kind means all kinds. In both cases messages may have been
+// missed.
 type Change struct {
 	OrganizationID string
 	Kind           domain.ChangeKind

@@ -201,7 +201,7 @@ func TestTheLastChangesArePublishedAtTheEnd(t *testing.T) {
 	})
 }
 
-// The cost of a change for a run whose organization has many.
+// BenchmarkChanged measures a change of a run whose organization has many runs.
 func BenchmarkChanged(b *testing.B) {
 	c := newChanges(func(string) error { return nil })
 	go c.run(b.Context().Done(), nil)

@@ -90,14 +90,14 @@ func TestClosedPlacesTellOnceTheyAreIdle(t *testing.T) {
 		p.release(turn)
 	}
 	<-idle
-	<-p.close() // again
+	<-p.close() // closing the pool again has no effect
 	<-newSlotPool(pool(1, 1)).close()
 }
 
-// TestNobodyHoldsMoreThanAShare has owners that always want more calls than there are slots, with
-// calls of equal duration. For every number of slots, a new owner's call starts by the end of the
-// calls that were running when it came. From then on no owner has more than an equal share.
-func TestNobodyHoldsMoreThanAShare(t *testing.T) {
+// TestNoOwnerHoldsMoreThanAShare has owners that always have more calls than there are slots, and
+// calls of equal duration. For every number of slots, a new owner's call starts when the calls that
+// were running at its arrival have ended. From then on no owner has more than an equal share.
+func TestNoOwnerHoldsMoreThanAShare(t *testing.T) {
 	t.Parallel()
 	for _, slots := range []int{1, 2, 3, 4, 5, 8, 16} {
 		for owners := 2; owners <= 3; owners++ {

@@ -233,7 +233,8 @@ func TestAWorkerThatTakesAnOldOfferIsNotified(t *testing.T) {
 	nextReport(t, line)
 }
 
-// accept answers an opening with the subject own for frames.
+// accept accepts an opened session on behalf of a worker. The worker receives frames on the subject
+// own.
 func accept(t *testing.T, nc *nats.Conn, to, own string) {
 	t.Helper()
 	msg := &nats.Msg{Subject: to, Reply: own, Header: nats.Header{contract.HeaderStage: {string(contract.StageAccepted)}}}

@@ -317,7 +317,7 @@ func TestLinesAreSharedAmongWorkers(t *testing.T) {
 		serveVoice(t, url, 3, echoes)
 	}
 	c := voiceCaller(t, url)
-	for n := range 9 { // as many as all workers have slots
+	for n := range 9 { // the total number of slots of all workers
 		open(t, c, fmt.Sprint(n))
 	}
 }

@@ -167,8 +167,8 @@ func DeltaData(text string) ([]byte, error) {
 	}{text})
 }
 
-// RestartedData is the data of the first event of a later attempt, which continues after
-// that many steps.
+// RestartedData is the data of the first event of a later attempt. The attempt continues after the
+// number of steps in afterStep.
 func RestartedData(afterStep int) []byte {
 	return append(strconv.AppendInt([]byte(`{"afterStep":`), int64(afterStep), 10), '}')
 }

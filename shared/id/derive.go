@@ -6,9 +6,10 @@ import (
 	"go.jetify.com/typeid/v2"
 )
 
-// Derived returns the id, with the prefix, of a resource that belongs to another one in a role,
-// for example the message of a run. It is deterministic and has the time of the other id. It
-// panics if the prefix is not lower-case letters.
+// Derived returns the id of a resource that belongs to another resource, for example the id of a
+// run's message. of is the other resource's id, and role says what the new resource is to it. The
+// result is deterministic and contains the time of the other id. Derived panics if the prefix is
+// not lower-case letters.
 func Derived(prefix, of, role string) string {
 	sum := sha256.Sum256([]byte(of + "\x00" + role))
 	raw := sum[:16]

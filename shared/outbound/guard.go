@@ -11,7 +11,7 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// metadata are public addresses at which cloud providers serve a machine's secrets.
+// metadata contains public addresses at which cloud providers serve a machine's secrets.
 var metadata = []netip.Prefix{netip.MustParsePrefix("168.63.129.16/32")}
 
 // errForbidden is the error for hosts written as addresses.
@@ -66,10 +66,10 @@ func newGuard(allow []string, own []int) (*guard, error) {
 	return g, nil
 }
 
-// permit is what one use of the client may reach in addition.
+// permit lists the destinations that one use of the client may reach in addition to the guard's.
 type permit struct {
-	port    uint16 // port of the origin; 0: none
-	trusted string // host:port; "": none
+	port    uint16 // port of the origin; 0: no origin
+	trusted string // host:port; "": no trusted host
 }
 
 // checkPort checks a port before the host's name is resolved. A port in the allow list passes

@@ -31,7 +31,7 @@ type State string
 
 // States of keys.
 const (
-	Current State = "current" // the first one, with which values are sealed
+	Current State = "current" // the first key, with which new values are sealed
 	Old     State = "old"     // opens values that it sealed earlier
 	Missing State = "missing" // values need it, and SECRETS_KEY does not contain it
 )

@@ -21,7 +21,7 @@ const (
 	keySize = 32 // AES-256
 )
 
-// Box seals values with its first key and opens values sealed with any of its keys.
+// Box seals values with its first key and opens values that were sealed with any of its keys.
 type Box struct {
 	sealing string   // id of the first key
 	ids     []string // of all keys, in order

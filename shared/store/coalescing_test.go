@@ -197,7 +197,7 @@ func TestBurstsBecomeFewRunsThatKnowAllDeliveries(t *testing.T) {
 				t.Errorf("delivering: %v", err)
 			}
 		})
-		if burst == bursts/2 { // in the middle of them
+		if burst == bursts/2 { // in the middle of the bursts
 			m.due()
 			for range 2 {
 				all.Go(func() { m.release() })
@@ -242,7 +242,7 @@ func TestBurstsBecomeFewRunsThatKnowAllDeliveries(t *testing.T) {
 	}
 }
 
-// However a collecting run ends, the next delivery begins another one.
+// Whatever ends a run that collects deliveries, the next delivery begins another run.
 func TestARunThatEndsCollectsNoMore(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*hookEnv, queuedb.NewRun) error{
@@ -307,8 +307,8 @@ func TestWhatCannotBeCollectedIsRefused(t *testing.T) {
 	}
 }
 
-// A try without an answer may commit between the lookup and the next try, which then
-// leaves its rows alone.
+// An acceptance whose reply was lost may commit between the lookup and the second try. The second
+// try then leaves its rows alone.
 func TestASecondTryLeavesTheFirstAlone(t *testing.T) {
 	t.Parallel()
 	m := newMailbox(t)
@@ -340,8 +340,8 @@ func TestASecondTryLeavesTheFirstAlone(t *testing.T) {
 	}
 }
 
-// breakConnection breaks, once, the connection of the first transaction that changes a table, immediately
-// or at its commit.
+// breakConnection breaks the connection of the first transaction that changes a table, once. The
+// connection breaks immediately or at the commit.
 func (m *hookEnv) breakConnection(what, table string) (died func() bool) {
 	m.Helper()
 	m.exec(`CREATE SEQUENCE IF NOT EXISTS deaths`)
@@ -361,7 +361,7 @@ func (m *hookEnv) breakConnection(what, table string) (died func() bool) {
 
 // The releasing process may die at any point: the run either keeps collecting with all its
 // deliveries, or is released.
-func TestAReleaseThatDiesIsMadeAnew(t *testing.T) {
+func TestAnInterruptedReleaseIsRepeated(t *testing.T) {
 	t.Parallel()
 	m := newMailbox(t)
 	for n, c := range []struct{ what, table string }{

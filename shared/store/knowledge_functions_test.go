@@ -30,8 +30,8 @@ func (b *testEnv) called(orgs []string, call string, args ...any) string {
 	return strings.Join(found, " / ")
 }
 
-// shared is the common data of two organizations' documents: words, vectors, and rows that
-// claim to belong to one organization but are of a document of the other.
+// shared is the test data of two organizations: documents with common words and vectors, and rows
+// that claim to belong to one organization but belong to a document of the other.
 type shared struct {
 	own, other        *testEnv
 	ownDoc, otherDoc  string
@@ -95,7 +95,7 @@ func TestSearchFunctionsLookAtOneOrganization(t *testing.T) {
 	}
 }
 
-// The documents of other organizations change neither how rare a word is, nor which words are
+// The documents of other organizations influence neither how rare a word is nor which words are
 // known or similar.
 func TestOthersWordsCountForNothing(t *testing.T) {
 	t.Parallel()
@@ -132,7 +132,7 @@ func TestOthersWordsCountForNothing(t *testing.T) {
 	}
 }
 
-// Chunks of documents that are not ready are no hits and displace no hit.
+// Chunks of documents that are not ready are not hits and do not displace hits.
 func TestUnreadDocumentsAreNoHits(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

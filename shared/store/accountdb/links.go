@@ -121,7 +121,7 @@ func (s *Organizations) CreateMemberReset(ctx context.Context, actor Actor, user
 
 // reset is a password reset link and its restrictions. A link created by an admin becomes
 // void in three cases:
-//   - The user gains something in another organization, or a higher role than the admin had.
+//   - The user gains a membership or data in another organization, or a higher role than the admin had.
 //   - The admin loses that role.
 //   - The API key with which the link was created ends.
 type reset struct {

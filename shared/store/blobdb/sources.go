@@ -84,8 +84,8 @@ func (s *Store) SourceBytes(ctx context.Context, org, id string) (bytes int, err
 	return bytes, pg.OneRow(err, "reading the size of a source")
 }
 
-// SourceByID returns a text that an organization's runs have read. It returns not_found if
-// there is none of this id.
+// SourceByID returns a text that an organization's runs have read. It returns not_found if no text
+// has this id.
 func (s *Store) SourceByID(ctx context.Context, org, id string) (domain.Source, error) {
 	hash, ok := hashFor(id)
 	if !ok {

@@ -19,8 +19,8 @@ import (
 // has no ExpiresAt.
 const ActionTimeout = 24 * time.Hour
 
-// MaxParked is the maximum number of runs of an organization that may wait for a person. Each
-// blocks its session for up to ActionTimeout.
+// MaxParked is the maximum number of runs of an organization that may wait for a person. Each of
+// these runs blocks its session for up to ActionTimeout.
 const MaxParked = 1000
 
 // Parked is the result of parking a run. If none of the booleans is set, the worker no longer
