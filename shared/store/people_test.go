@@ -12,8 +12,8 @@ import (
 	"parley/shared/store/accountdb"
 )
 
-// TestAccountRowsNeedAName sends statements without conditions as the service: rows of users
-// that are not named are invisible.
+// TestAccountRowsNeedAName sends statements without conditions as the service: rows of users that
+// the transaction does not name are invisible.
 func TestAccountRowsNeedAName(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
@@ -152,7 +152,8 @@ func TestLoginsNeedWhatWasShown(t *testing.T) {
 	}
 }
 
-// TestKeysAreMadeBeforeTheirMakerEnds: revoking a key covers everything that was created with it.
+// TestKeysAreMadeBeforeTheirMakerEnds: revoking a key also invalidates everything that was created
+// with it.
 func TestKeysAreMadeBeforeTheirMakerEnds(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()

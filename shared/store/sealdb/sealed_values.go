@@ -47,12 +47,12 @@ func (v Value) String() string {
 	}
 }
 
-// afterKeys is a position after the last value with exactly these keys: no organization's id is
-// greater than "~".
+// afterKeys returns a position after the last value that needs exactly these keys: no
+// organization's id is greater than "~".
 func afterKeys(keys string) Value { return Value{Keys: keys, OrganizationID: "~"} }
 
-// SealedValues lists up to limit sealed values of a kind after the given one, of all
-// organizations and ordered by their keys. The zero value starts at the beginning.
+// SealedValues lists up to limit sealed values of a kind of all organizations, ordered by their
+// keys and starting after the given value. The zero value starts at the beginning.
 func (s *Store) SealedValues(ctx context.Context, kind Kind, after Value, limit int) ([]Value, error) {
 	var values []Value
 	err := s.db.SelectContext(ctx, &values, `SELECT keys, org_id, id, part FROM sealed_values($1, $2, $3, $4, $5, $6)`,
@@ -66,8 +66,8 @@ func (s *Store) SealedValues(ctx context.Context, kind Kind, after Value, limit 
 	return values, nil
 }
 
-// SealedKeys returns the distinct Value.Keys of a kind. It reads one index entry for each,
-// regardless of the number of values.
+// SealedKeys returns the distinct Value.Keys of a kind. It reads one index entry for each distinct
+// entry, regardless of the number of values.
 func (s *Store) SealedKeys(ctx context.Context, kind Kind) ([]string, error) {
 	var keys []string
 	for at := (Value{}); ; {
