@@ -128,8 +128,8 @@ func (b *bombing) remove(ctx context.Context, p *person, id string) {
 	delete(b.waiting, id)
 }
 
-// begun waits until a bomb is being processed. The service has no history of the five organizations
-// then, and may use all of its slots for bombs.
+// begun waits until a bomb is being processed. The service then has no history of the five
+// organizations, and may use all of its slots for bombs.
 func (b *bombing) begun(ctx context.Context) {
 	for ctx.Err() == nil {
 		for _, p := range b.people {

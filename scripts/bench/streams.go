@@ -81,7 +81,8 @@ func (f *streams) Measure(ctx context.Context, s *loadEnv) error {
 	return nil
 }
 
-// firstPiece is the position of a run's first delta in its log, after the event of its start.
+// firstPiece is the position of a run's first delta in its log, after the event that the run has
+// started.
 const firstPiece = 2
 
 // piece is the message of a run's nth piece, as a worker publishes it.

@@ -153,7 +153,8 @@ func (a answer) wantTurnedAway(t *testing.T) {
 	}
 }
 
-// within fails the test if so much time has passed that the first request is no longer counted.
+// within fails the test if the first request may no longer be counted, because too much time has
+// passed.
 func within(t *testing.T, began time.Time) {
 	t.Helper()
 	if took := time.Since(began); took >= demoWindow {

@@ -13,8 +13,8 @@ import (
 )
 
 // ingestGateSQL blocks an ingest worker at the points named in its document's metadata: while it
-// claims, while it writes its first passages, after it reported the last ones, and while it marks
-// the document as ready or failed.
+// claims the document, while it writes the first passages, after it reported the last ones, and
+// while it marks the document as ready or failed.
 const ingestGateSQL = `
 CREATE FUNCTION e2e_documents() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE

@@ -185,7 +185,7 @@ func TestChaosWorkerKilledMidAnswerNotifiesItsReaders(t *testing.T) {
 	victim := c.worker(t)
 	owner := signUp(t, here.url)
 	// The first model call stops in the middle of its answer, like that of a dead worker. The
-	// second one does not.
+	// second call completes.
 	const text = "one two three four five six seven eight nine ten"
 	message := "fault stall*1: " + text
 	header := map[string]string{"x-api-key": owner.key, "Idempotency-Key": "k"}
@@ -248,7 +248,8 @@ func checkFinalLog(t *testing.T, owner account, there *edge, runID string, endin
 	send(t.Context(), http.MethodGet, there.url+"/api/runs?stream=1&id="+runID, last, nil).want(t, http.StatusNoContent)
 }
 
-// Live events arrive through the bus. Without it they come from checkpoints, and no stream breaks.
+// Live events arrive through the bus. While it is down, they come from checkpoints, and no stream
+// breaks.
 func TestChaosNATSKilledMidStream(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)

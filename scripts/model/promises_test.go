@@ -98,7 +98,8 @@ func (s *sim) acks(a *attempt) {
 	}
 }
 
-// slowest bounds a statement that began before the calm. A poll may be waiting for one.
+// slowest bounds a statement that began before the end of the faults. A poll may be waiting for
+// such a statement.
 const slowest = 3 * time.Second
 
 // waited is called when a wait has ended.
@@ -187,7 +188,7 @@ func (s *sim) watchPlaces(t *task) {
 	}
 }
 
-// atTheEnd is called when all work is done or the time is over.
+// atTheEnd is called when all work is done or the time limit is reached.
 func (s *sim) atTheEnd() {
 	for _, r := range s.db.runs {
 		if r.open != nil {

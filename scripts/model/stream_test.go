@@ -71,7 +71,7 @@ func (b *bus) delay() time.Duration {
 	return b.sim.rng.between(100*time.Microsecond, 4*time.Millisecond)
 }
 
-// ring models Bus.Ring. It does not wait for the PubAck, so a lost one has no effect.
+// ring models Bus.Ring. It does not wait for the PubAck, so a lost PubAck has no effect.
 func (b *bus) ring(jobs ...*job) {
 	for _, j := range jobs {
 		if b.loses() {
@@ -108,7 +108,7 @@ func (b *bus) wakeFetchers() {
 	b.fetching = b.fetching[:0]
 }
 
-// ensure models EnsureStream. It returns the identity of the stream, which stands for its creation
+// ensure models EnsureStream. It returns the number of the stream, which represents its creation
 // time.
 func (b *bus) ensure() (made int, ok bool) {
 	if b.down() {
@@ -121,7 +121,8 @@ func (b *bus) ensure() (made int, ok bool) {
 	return b.made, true
 }
 
-// fetch models Lane.Fetch: up to maximum job messages, or none within a second.
+// fetch models Lane.Fetch. It returns up to the maximum number of job messages, or none if no
+// message arrives within a second.
 func (b *bus) fetch(t *task, maximum int) (got []*message, ok bool) {
 	if _, ok := b.ensure(); !ok {
 		return nil, false

@@ -57,7 +57,7 @@ type worker struct {
 	places   []int // organizations with free slots, once for each slot
 	wake     *box[struct{}]
 	draining bool
-	stream   int // the last one seen by its sweeper
+	stream   int // the last stream that its sweeper has seen
 	claiming *group[runID, claimAnswer]
 	ending   *group[ending, finished]
 }
@@ -158,7 +158,7 @@ type attempt struct {
 	turns   int // recorded steps
 }
 
-// carry handles one job message to its end.
+// carry handles one job message until the end of its attempt.
 func (w *worker) carry(t *task, m *message) {
 	s := w.sim
 	asked := s.now
@@ -328,7 +328,7 @@ func (a *attempt) try(t *task) error {
 			return err
 		}
 		a.sim.calls++
-		call = a.sim.calls // when a model is asked again, its call has a new name
+		call = a.sim.calls // if a model is called again, its call gets a new ID
 		if a.sim.mutant.callBeforeTurn {
 			if err := a.makeCall(t, turn, call, calls[turn]); err != nil {
 				return a.cause(err)
@@ -365,7 +365,7 @@ func (a *attempt) think(t *task) error {
 		return err
 	}
 
-	t.step() // a worker frozen here misses its heartbeats
+	t.step() // a worker that freezes here misses its heartbeats
 	switch {
 	case s.now >= a.claim.deadline:
 		return a.cause(errDeadline)

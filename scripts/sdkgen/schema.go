@@ -183,7 +183,7 @@ func (r *reader) bare(schema object, name string) shape {
 	return r.plain(schema.Text("type"), schema, name)
 }
 
-// refer resolves a $ref to a schema or to a member of one.
+// refer resolves a $ref to a schema or to a member of a schema.
 func (r *reader) refer(schema object, name string) shape {
 	target, isSchema := strings.CutPrefix(schema.Text("$ref"), "#/components/schemas/")
 	if !isSchema {
