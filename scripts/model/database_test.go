@@ -130,7 +130,7 @@ func ask[T any](t *task, what string, statement func() T) (answer T, err error) 
 			return answer, errLost
 		default:
 			statement()
-			s.tracef("%s: %s; the answer is lost", t.proc.name, what)
+			s.tracef("%s: %s; the reply is lost", t.proc.name, what)
 			t.sleep(s.rng.between(0, 2*time.Second))
 			return answer, errLost
 		}
@@ -653,7 +653,7 @@ func (db *database) redispatch(again, later []*run) (jobs []*job) {
 			continue
 		}
 		if s.quiet() {
-			s.brokenf("a doorbell is heard", "run %d is rung for again, and nothing was wrong", r.id)
+			s.brokenf("job messages are delivered", "the job of run %d is published again without a fault", r.id)
 		}
 		o := r.open
 		wait := firstRing << min(o.dispatchNo, 10)

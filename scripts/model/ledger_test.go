@@ -214,7 +214,7 @@ func (w *receiver) receive(s *sim, r *run, turn int, kind kind, key string) {
 	}
 
 	if e := r.effects[turnCall(r, turn)]; e != nil && e.state == denied {
-		s.brokenf("a refused call is not made", "turn %d of run %d", turn, r.id)
+		s.brokenf("a denied call is not made", "turn %d of run %d", turn, r.id)
 	}
 }
 

@@ -114,7 +114,7 @@ var faultKinds = []func(*sim){
 	func(s *sim) { // a worker is terminated
 		w := s.workers[s.rng.n(len(s.workers))]
 		w.draining = true
-		s.tracef("%s is told to stop", w.proc.name)
+		s.tracef("%s is terminated", w.proc.name)
 	},
 	func(s *sim) { // PostgreSQL restarts
 		if s.now >= s.db.downUntil {
@@ -127,7 +127,7 @@ var faultKinds = []func(*sim){
 	},
 	func(s *sim) { // or is cut off
 		s.db.downUntil = max(s.db.downUntil, s.now+s.upTo(45*time.Second))
-		s.tracef("the database is out of reach until %v", s.db.downUntil)
+		s.tracef("the database is unreachable until %v", s.db.downUntil)
 	},
 	func(s *sim) {
 		s.bus.downUntil = max(s.bus.downUntil, s.now+s.upTo(30*time.Second))

@@ -75,7 +75,7 @@ func (b *bus) delay() time.Duration {
 func (b *bus) ring(jobs ...*job) {
 	for _, j := range jobs {
 		if b.loses() {
-			b.sim.tracef("the doorbell %d of run %d is lost", j.dispatchNo, j.id)
+			b.sim.tracef("job message %d of run %d is lost", j.dispatchNo, j.id)
 			continue
 		}
 		b.sim.after(b.delay(), func() { b.store(j) })
@@ -91,13 +91,13 @@ func (b *bus) store(j *job) {
 
 	id := s.msgID(j)
 	if at, known := b.known[id]; known && s.now-at < b.window {
-		s.tracef("the doorbell %s is a duplicate", id)
+		s.tracef("job message %s is a duplicate", id)
 		return
 	}
 
 	b.known[id] = s.now
 	b.messages = append(b.messages, &message{job: j, at: s.now})
-	s.tracef("the doorbell %s is on the stream", id)
+	s.tracef("job message %s is in the stream", id)
 	b.wakeFetchers()
 }
 
@@ -211,18 +211,18 @@ func (b *bus) loseStore() {
 // window.
 func (b *bus) truncate() {
 	n := b.sim.rng.n(len(b.messages) + 1)
-	b.sim.tracef("the last %d of %d doorbells are lost", len(b.messages)-n, len(b.messages))
+	b.sim.tracef("the last %d of %d job messages are lost", len(b.messages)-n, len(b.messages))
 	b.messages = b.messages[:n]
 }
 
 func (b *bus) forgetDuplicates() {
-	b.sim.tracef("the stream forgets what it has seen")
+	b.sim.tracef("the stream loses its duplicate window")
 	b.known = map[string]time.Duration{}
 }
 
 // repeat redelivers messages in progress.
 func (b *bus) repeat() {
-	b.sim.tracef("all doorbells in hand are delivered again")
+	b.sim.tracef("all delivered job messages are delivered again")
 	for _, m := range b.messages {
 		m.due = b.sim.now
 	}

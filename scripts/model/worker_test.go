@@ -311,7 +311,7 @@ func (a *attempt) try(t *task) error {
 		case st.tool && call == st.call:
 			call = 0
 		default:
-			a.sim.brokenf("the journal follows", "step %d of run %d", n+1, a.hold.run)
+			a.sim.brokenf("journal steps are consecutive", "step %d of run %d", n+1, a.hold.run)
 			return errJournal
 		}
 	}
@@ -356,7 +356,7 @@ func (a *attempt) think(t *task) error {
 	if r.work.deadly {
 		s.deadly[r.id]++
 		if s.deadly[r.id] > maxDeaths {
-			s.brokenf("poison ends", "run %d has killed %d workers", r.id, s.deadly[r.id]-1)
+			s.brokenf("poison runs end", "run %d has killed %d workers", r.id, s.deadly[r.id]-1)
 		}
 		t.step()
 		s.kill(a.proc, t)

@@ -38,7 +38,7 @@ func fetch(t *testing.T, lane *bus.Lane, limit int) []*bus.JobMessage {
 	return got
 }
 
-func TestADispatchRingsOnceAndARedispatchRingsAgain(t *testing.T) {
+func TestADispatchPublishesOnceAndARedispatchAgain(t *testing.T) {
 	t.Parallel()
 	b := dial(t, testkit.NATS(t))
 	made, err := b.EnsureStream(t.Context())
@@ -82,7 +82,7 @@ func TestDocumentsHaveALaneOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestOldestUndeliveredIsWhatNoWorkerHasSeen(t *testing.T) {
+func TestOldestUndeliveredIgnoresDeliveredMessages(t *testing.T) {
 	t.Parallel()
 	b := dial(t, testkit.NATS(t))
 	if _, err := b.EnsureStream(t.Context()); err != nil {
@@ -132,7 +132,7 @@ func TestFetchFindsAStreamThatWasDeleted(t *testing.T) {
 	}
 }
 
-func TestNoticesReachWhoeverWaits(t *testing.T) {
+func TestNoticesReachTheirSubscribers(t *testing.T) {
 	t.Parallel()
 	url := testkit.NATS(t)
 	worker, ingress := dial(t, url), dial(t, url)

@@ -77,7 +77,7 @@ func runChanges(t *testing.T, limit int, test func(c *changes, w *wire, connecte
 
 func pass(d time.Duration) { <-time.After(d) }
 
-func TestChangesArePublishedAtOnceAndThenInPace(t *testing.T) {
+func TestChangesArePublishedImmediatelyAndThenCoalesced(t *testing.T) {
 	t.Parallel()
 	runChanges(t, maxChanges, func(c *changes, w *wire, _ chan nats.Status) {
 		a, other := change{domain.ChangedRuns, "org_a"}, change{domain.ChangedDocuments, "org_a"}
@@ -119,7 +119,7 @@ func TestChangesWithoutEndArePublishedFourTimesASecond(t *testing.T) {
 
 // A change that is marked while the previous one is being published is published too,
 // after the interval.
-func TestNoChangeIsLostBehindAnother(t *testing.T) {
+func TestAChangeDuringPublicationIsNotLost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{began: time.Now(), stuck: make(chan struct{})}

@@ -13,7 +13,7 @@ func pool(slots, queue int) ToolServing {
 }
 
 //nolint:dupword // a step that comes twice is meant twice
-func TestPlacesAreShared(t *testing.T) {
+func TestSlotsAreShared(t *testing.T) {
 	t.Parallel()
 	// The step "a" is a call of the owner a, and "-a" ends its oldest call. After "=" come the
 	// owners whose calls start.
@@ -73,7 +73,7 @@ func TestPlacesAreShared(t *testing.T) {
 	}
 }
 
-func TestClosedPlacesTellOnceTheyAreIdle(t *testing.T) {
+func TestAClosedPoolReportsWhenItIsIdle(t *testing.T) {
 	t.Parallel()
 	p := newSlotPool(pool(1, 1))
 	running, waiting := p.acquire("a"), p.acquire("b")
@@ -140,7 +140,7 @@ func TestNoOwnerHoldsMoreThanAShare(t *testing.T) {
 	}
 }
 
-func TestPlacesAreObserved(t *testing.T) {
+func TestSlotsAreObserved(t *testing.T) {
 	t.Parallel()
 	var seen []string
 	p := newSlotPool(ToolServing{Slots: 1, Queue: 1, Observe: func(running, waiting int) { seen = append(seen, fmt.Sprint(running, "+", waiting)) }})

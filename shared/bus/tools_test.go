@@ -290,7 +290,7 @@ func TestACallEndsWithItsContextAndItsDeadline(t *testing.T) {
 	}
 }
 
-func TestAnotherWorkerGetsWhatOneRefuses(t *testing.T) {
+func TestARefusedCallIsOfferedToAnotherWorker(t *testing.T) {
 	t.Parallel()
 	url := testkit.NATS(t)
 	// Two workers with different keys, as during a key rotation.

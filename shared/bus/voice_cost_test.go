@@ -18,7 +18,7 @@ import (
 )
 
 //nolint:paralleltest // it counts goroutines and bytes of the whole process
-func TestLinesLeaveNothingBehind(t *testing.T) {
+func TestLinesReleaseTheirResources(t *testing.T) {
 	server := testkit.NATS(t)
 	served := make(chan struct{}, 8)
 	serveVoice(t, server, 4, func(ctx context.Context, name string, line *bus.WorkerVoiceLine) {

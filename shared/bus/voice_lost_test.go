@@ -96,7 +96,7 @@ func TestAWorkerThatDiesIsLostWithTheNextFrame(t *testing.T) {
 	lost(t, line.Frames())
 }
 
-func TestAnIngressThatDiesFreesThePlace(t *testing.T) {
+func TestAnIngressThatDiesFreesTheSlot(t *testing.T) {
 	t.Parallel()
 	server := testkit.NATS(t)
 	ended := make(chan struct{}, 1)
@@ -298,7 +298,7 @@ func TestALineWithAGapIsLost(t *testing.T) {
 	}
 }
 
-func TestManyUseALineAtOnce(t *testing.T) {
+func TestALineIsSafeForConcurrentUse(t *testing.T) {
 	t.Parallel()
 	server := testkit.NATS(t)
 	ends := make(chan error, 64)

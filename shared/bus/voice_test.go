@@ -218,7 +218,7 @@ func TestAudioIsCutIntoFrames(t *testing.T) {
 	}
 }
 
-func TestAClosedLineGivesItsPlaceBack(t *testing.T) {
+func TestAClosedLineReleasesItsSlot(t *testing.T) {
 	t.Parallel()
 	url := testkit.NATS(t)
 	last := make(chan toWorker, 1)
@@ -265,7 +265,7 @@ func TestALineThatTheWorkerEndsIsClosedAfterItsFrames(t *testing.T) {
 	}
 }
 
-func TestOpeningWithoutAPlace(t *testing.T) {
+func TestOpeningWithoutAFreeSlot(t *testing.T) {
 	t.Parallel()
 	url := testkit.NATS(t)
 	c := voiceCaller(t, url)
@@ -377,7 +377,7 @@ func TestAWorkerThatLagsLosesItsLine(t *testing.T) {
 	lost(t, line.Frames())
 }
 
-func TestALineOpenedAgainTakesThePlaceOfTheFirst(t *testing.T) {
+func TestAReopenedLineReplacesTheFirst(t *testing.T) {
 	t.Parallel()
 	url := testkit.NATS(t)
 	ends := make(chan struct{}, 8)
@@ -411,7 +411,7 @@ func TestALineOpenedAgainTakesThePlaceOfTheFirst(t *testing.T) {
 	}
 }
 
-func TestAFormerLineThatEndsLateTakesNothingWithIt(t *testing.T) {
+func TestAReplacedLineThatEndsLateAffectsNothing(t *testing.T) {
 	t.Parallel()
 	url := testkit.NATS(t)
 	ends, release := make(chan struct{}, 4), make(chan struct{})

@@ -31,7 +31,7 @@ func compile(t *testing.T, raw string) *schema.Schema {
 	return s
 }
 
-func TestCheckNamesThePlace(t *testing.T) {
+func TestCheckNamesTheLocation(t *testing.T) {
 	t.Parallel()
 	s := compile(t, order)
 	for arguments, want := range map[string]string{

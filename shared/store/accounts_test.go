@@ -95,7 +95,7 @@ func TestSignUpGivesAnOrganization(t *testing.T) {
 	}
 }
 
-func TestFirstLoginsAtOnceMakeOneOrganization(t *testing.T) {
+func TestConcurrentFirstLoginsCreateOneOrganization(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	user, err := s.Accounts.CreateUser(ctx, accountdb.NewUser{Email: "a@b.c", Name: "A"})

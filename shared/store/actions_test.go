@@ -97,7 +97,7 @@ func wantField(t *testing.T, err error, field string) { //nolint:unparam // what
 	}
 }
 
-func TestDecisionsThatNobodyWaitsFor(t *testing.T) {
+func TestDecisionsWithoutAWaitingRun(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	ctx := t.Context()
@@ -287,7 +287,7 @@ func TestADeadlineWaitsForTheDecision(t *testing.T) {
 
 // All operations run concurrently and repeatedly. There must be no deadlock, which would be retried
 // in production and fails here by the lock timeout, and no dangling link.
-func TestNobodyWaitsInACircle(t *testing.T) {
+func TestOperationsDoNotDeadlock(t *testing.T) {
 	t.Parallel()
 	s, raw := openAt(t, testkit.Postgres(t)+"&deadlock_timeout=1h")
 	b := newBenchOn(t, s, raw, "ada@example.com")

@@ -31,7 +31,7 @@ func newStoredEnv(t *testing.T) *storedEnv {
 
 // A content is removed together with the last file that refers to it, by erasure or by retention,
 // and not earlier.
-func TestAContentGoesWithItsLastFile(t *testing.T) {
+func TestAContentIsRemovedWithItsLastFile(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)
 	ctx := t.Context()
@@ -173,7 +173,7 @@ func TestWritingHoldsNoRun(t *testing.T) {
 
 // A worker that dies while it writes leaves chunks. The next writer of the same content uses these
 // chunks; otherwise the sweeper removes them.
-func TestWhatADeadWorkerWroteIsUsedOrSwept(t *testing.T) {
+func TestChunksOfADeadWorkerAreUsedOrSwept(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	content := randomBytes(3*mib, 1)
@@ -207,7 +207,7 @@ func TestWhatADeadWorkerWroteIsUsedOrSwept(t *testing.T) {
 
 // A content that is swept, or removed with another file, before it is linked is written again.
 // Storing it again restarts the hour in which it must be linked.
-func TestAContentThatGoesMeanwhileIsWrittenAgain(t *testing.T) {
+func TestAContentRemovedMeanwhileIsWrittenAgain(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	content := randomBytes(3*mib, 1)

@@ -115,7 +115,7 @@ func TestReservationsNeverExceedABudget(t *testing.T) {
 }
 
 // A new budget counts the usage of earlier runs in the period: finished, removed and open runs.
-func TestABudgetBeginsWithWhatWasUsed(t *testing.T) {
+func TestABudgetCountsEarlierUsage(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	use := func(c *executiondb.Claimed) {

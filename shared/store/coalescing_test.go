@@ -289,7 +289,7 @@ func TestARunThatEndsCollectsNoMore(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeCollectedIsRefused(t *testing.T) {
+func TestUncollectableDeliveriesAreRefused(t *testing.T) {
 	t.Parallel()
 	m := newMailbox(t)
 	a, b := m.collected("a", "k", time.Hour, time.Hour), m.collected("b", "k", time.Hour, time.Hour)
@@ -394,7 +394,7 @@ func TestAnInterruptedReleaseIsRepeated(t *testing.T) {
 }
 
 // The accepting process may die at any point: either everything is stored, or nothing.
-func TestDeliveriesWhoseTransactionDiesAreThereOnce(t *testing.T) {
+func TestDeliveriesOfALostTransactionAreStoredOnce(t *testing.T) {
 	t.Parallel()
 	m := newMailbox(t)
 	m.deliver(m.collected("first", "k", time.Hour, time.Hour))

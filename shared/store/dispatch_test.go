@@ -245,7 +245,7 @@ func TestWaitingLanesRepairThemselves(t *testing.T) {
 }
 
 // Runs that acceptance left waiting are dispatched once a count has found free slots.
-func TestTopUpDispatchesWhatHasFreeSlots(t *testing.T) {
+func TestTopUpFillsFreeSlots(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	accepted := b.accept(2, b.many(6, b.automation)...)

@@ -157,7 +157,7 @@ func (r *storedEnv) wantLivingSession(first string) {
 }
 
 // Slots of cancelled runs are passed to waiting runs, and the next run of a session is dispatched.
-func TestDeletingADocumentLeavesPlaces(t *testing.T) {
+func TestDeletingADocumentFreesSlots(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)
 	doc := r.ready("")
@@ -212,7 +212,7 @@ func TestGivingDocuments(t *testing.T) {
 }
 
 // A worker that is reading a document writes nothing during or after the document's deletion.
-func TestDeletingWhatIsBeingRead(t *testing.T) {
+func TestDeletingADocumentBeingRead(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)
 	doc := r.ready("")
@@ -266,7 +266,7 @@ func TestDeletingThatWasInterrupted(t *testing.T) {
 }
 
 // Deleting a document that very many runs have read takes many short transactions.
-func TestDeletingWhatThousandsHaveRead(t *testing.T) {
+func TestDeletingADocumentThousandsHaveRead(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)
 	doc, other := r.ready(""), r.ready("other")

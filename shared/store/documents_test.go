@@ -184,7 +184,7 @@ func TestTheSameURLAgain(t *testing.T) {
 	}
 }
 
-func TestTheSameSentAtOnceIsOneDocument(t *testing.T) {
+func TestTheSameContentSentConcurrentlyIsOneDocument(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	content := b.upload([]byte("same"))

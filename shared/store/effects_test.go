@@ -113,7 +113,7 @@ func (b *testEnv) wantEffect(runID, want string) {
 }
 
 // Later attempts find the state of a call's effect, and may run the call only if it is safe.
-func TestAnEffectGoesOnWhereItWas(t *testing.T) {
+func TestAnEffectContinuesInItsState(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	const none, idempotent, unsafe = domain.SideEffectNone, domain.SideEffectIdempotent, domain.SideEffectUnsafe
@@ -257,7 +257,7 @@ func race(t *testing.T, things ...func() (bool, error)) (done []bool) {
 	return done
 }
 
-func TestOfManyWhoWouldSendOneMay(t *testing.T) {
+func TestOnlyOneOfManySendersMaySend(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	for range 20 {

@@ -442,7 +442,7 @@ func TestSmallContentsAreWrittenTogether(t *testing.T) {
 
 // Concurrent additions to the contents of an organization are counted one after the other, so that
 // each counts the bytes of the previous ones.
-func TestBoundsAreKeptAmongThoseWhoAdd(t *testing.T) {
+func TestQuotasAreExactUnderConcurrency(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	held := b.claimedRun()

@@ -65,7 +65,7 @@ func TestWordsThatAreNotCounted(t *testing.T) {
 
 // Once the deletion of a document begins, searches do not find it, even if the deletion fails, and
 // it is not restored.
-func TestWhatIsBeingDeletedDoesNotComeBack(t *testing.T) {
+func TestDocumentsBeingDeletedDoNotComeBack(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	content := b.upload([]byte("going"))

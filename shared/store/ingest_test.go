@@ -66,7 +66,7 @@ const longAgo = `'-infinity'::timestamptz`
 
 // A document may wait for any time while workers are running. From its first claim on, it has an
 // hour.
-func TestWaitingFailsNoDocument(t *testing.T) {
+func TestWaitingDoesNotFailDocuments(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	other := newBenchOn(t, b.s, b.raw, "bob@example.com")
@@ -429,7 +429,7 @@ func TestNoDocumentsAreSkippedForever(t *testing.T) {
 	}
 }
 
-func TestClaimsAtOnceTakeEachOnce(t *testing.T) {
+func TestConcurrentClaimsTakeEachRunOnce(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	const documents = 40

@@ -97,7 +97,7 @@ func TestSearchFunctionsLookAtOneOrganization(t *testing.T) {
 
 // The documents of other organizations influence neither how rare a word is nor which words are
 // known or similar.
-func TestOthersWordsCountForNothing(t *testing.T) {
+func TestOtherOrganizationsWordsDoNotCount(t *testing.T) {
 	t.Parallel()
 	s, raw := openRaw(t)
 	b, other := newBenchOn(t, s, raw, "ada@example.com"), newBenchOn(t, s, raw, "bob@example.com")
@@ -133,7 +133,7 @@ func TestOthersWordsCountForNothing(t *testing.T) {
 }
 
 // Chunks of documents that are not ready are not hits and do not displace hits.
-func TestUnreadDocumentsAreNoHits(t *testing.T) {
+func TestUnreadyDocumentsAreNotFound(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	far := chunkFor(0, "word", "among", "many", "others", "that", "say", "less")

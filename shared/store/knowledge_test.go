@@ -179,7 +179,7 @@ func TestChunksBeyondWhatPostgreSQLTakes(t *testing.T) {
 	}
 }
 
-func TestSearchingASpellingThatNobodyHas(t *testing.T) {
+func TestSearchingAnUnknownSpelling(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	b.readyDocument(nil, chunkFor(0, "zylinder", "interface"), chunkFor(1, "zylinder", "card"), chunkFor(2, "postgresql"), chunkFor(3, "interface"))

@@ -218,7 +218,7 @@ func TestAVoidClaimWaitsForNoLock(t *testing.T) {
 	(<-locking)()
 }
 
-func TestALockedLeaseIsNoLostLease(t *testing.T) {
+func TestALockedLeaseIsNotLost(t *testing.T) {
 	t.Parallel()
 	one, other := twoOrganizations(t)
 	stuck, free, taken := one.running(1)[0], other.running(1)[0], other.running(1)[0]
@@ -340,7 +340,7 @@ func TestAnErasedSessionDelaysNoOtherSession(t *testing.T) {
 
 // Two processes race to replace a key whose run has expired, while the sweeper removes such
 // runs. Each caller gets the single new run.
-func TestAnExpiredKeyIsReplacedWhoeverFreesIt(t *testing.T) {
+func TestAnExpiredKeyIsReplacedOnce(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
 	s, raw := openAt(t, dsn)

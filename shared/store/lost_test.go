@@ -50,7 +50,7 @@ func TestOnlyALeaseThatIsOverIsTaken(t *testing.T) {
 
 // The job message of a run that must wait is about to be acknowledged, so the run gives up its slot
 // until its turn comes.
-func TestAVoidClaimGivesItsPlaceBack(t *testing.T) {
+func TestAVoidClaimReleasesItsSlot(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	out := b.accept(wideWindow, b.run("", "s"), b.run("", "s"))

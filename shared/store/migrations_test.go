@@ -115,7 +115,7 @@ func written(t *testing.T, db *sql.DB) (rows []string) {
 }
 
 // The next start applies only changed files, and a trigger only if the trigger has changed.
-func TestOnlyWhatChangedIsApplied(t *testing.T) {
+func TestOnlyChangedFilesAreApplied(t *testing.T) {
 	t.Parallel()
 	_, db := emptyDatabase(t)
 	files := releaseFiles(t)

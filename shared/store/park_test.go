@@ -129,7 +129,7 @@ func one[T any](found []T, err error) (only T, _ error) {
 }
 
 // The ledger decides whether a person has to decide anything.
-func TestParkingAsksWhatTheLedgerDoesNotKnow(t *testing.T) {
+func TestParkingFollowsTheLedger(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	for left, want := range map[string]domain.ActionKind{

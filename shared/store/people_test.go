@@ -72,7 +72,7 @@ func count(t *testing.T, tx *sql.Tx, table string) (n int) {
 	return n
 }
 
-func TestIdentitiesAtOnceMakeOnePerson(t *testing.T) {
+func TestConcurrentIdentitiesCreateOneUser(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	who := accountdb.Identity{Issuer: "https://id.example", Subject: "1", Email: "a@b.c", Verified: true, Name: "A"}
@@ -99,8 +99,8 @@ func TestIdentitiesAtOnceMakeOnePerson(t *testing.T) {
 	wantCode(t, err, apierr.EmailTaken)
 }
 
-// TestLoginsNeedWhatWasShown: the proof of a login must still be valid when the session is created.
-func TestLoginsNeedWhatWasShown(t *testing.T) {
+// TestLoginsNeedAValidProof: the proof of a login must still be valid when the session is created.
+func TestLoginsNeedAValidProof(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	ada, _ := signUp(t, s, "a@b.c")

@@ -136,7 +136,7 @@ func TestPlaybackIsOfLivingRunsOnly(t *testing.T) {
 
 // The playback record is removed together with the run's answer, by any release, and whether or not
 // the run has steps.
-func TestPlaybackGoesWithItsRun(t *testing.T) {
+func TestPlaybackIsRemovedWithItsRun(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)
 	ctx := t.Context()

@@ -152,7 +152,7 @@ func wantIDs(t *testing.T, what string, got []domain.Job, want ...string) {
 	}
 }
 
-func TestAcceptGivesOneRunPerKeyHoweverManyAskAtOnce(t *testing.T) {
+func TestAcceptGivesOneRunPerKeyUnderConcurrency(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	askAtOnce(b, func() queuedb.NewRun { return b.run("the-key", "") })
@@ -269,7 +269,7 @@ func TestAcceptAnswersEachRowForItself(t *testing.T) {
 	}
 }
 
-func TestWindowLimitsDispatchedRunsAndFinishHandsPlacesOver(t *testing.T) {
+func TestLimitBoundsDispatchedRunsAndFinishPassesSlotsOn(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	const window = 2
@@ -372,7 +372,7 @@ func TestFenceKeepsATakenRunFromItsOldWorker(t *testing.T) {
 	}
 }
 
-func TestSweepingEndsOrRequeuesWhatIsLost(t *testing.T) {
+func TestSweepingEndsOrRequeuesLostRuns(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	ctx := t.Context()

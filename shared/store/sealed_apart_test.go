@@ -11,7 +11,7 @@ import (
 
 // Equal bytes are sealed differently for each organization, content and piece. If a person with
 // write access to the database copies a piece to another location, it is not readable there.
-func TestSealedContentsStayInTheirPlaces(t *testing.T) {
+func TestSealedContentsOpenOnlyAtTheirLocation(t *testing.T) {
 	t.Parallel()
 	const piece = 128 << 10 // the unit of sealing
 	dsn := testkit.Postgres(t)

@@ -93,7 +93,7 @@ func TestSourcesOfOrganizationsNeverMeet(t *testing.T) {
 }
 
 // A text is removed with the last run that has read it, by erasure or by retention.
-func TestATextGoesWithItsLastReader(t *testing.T) {
+func TestATextIsRemovedWithItsLastReader(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnvFor(t)
 	ctx := t.Context()

@@ -102,7 +102,7 @@ func (b *testEnv) wantOriginal(id string, want []byte) {
 	}
 }
 
-func TestUploadsAreWhatWasRead(t *testing.T) {
+func TestUploadsStoreTheBytesRead(t *testing.T) {
 	t.Parallel()
 	for _, sealed := range []bool{false, true} {
 		b := newTestEnv(t)
@@ -213,7 +213,7 @@ func TestUploadsWithoutDocumentsAreSwept(t *testing.T) {
 	b.wantOriginal(kept.ID, randomBytes(2*mib, 3))
 }
 
-func TestTheSameUploadedAtOnceIsStoredOnce(t *testing.T) {
+func TestTheSameContentUploadedConcurrentlyIsStoredOnce(t *testing.T) {
 	t.Parallel()
 	for _, sealed := range []bool{false, true} {
 		b := newTestEnv(t)
