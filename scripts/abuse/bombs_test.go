@@ -16,9 +16,10 @@ const (
 	bombsAhead = 4
 )
 
-// bomb returns the n-th bomb and its name. Odd bombs are HTML pages of 160 KB with 450 open elements
-// that are recreated for each paragraph. They use all the CPU time that a document may have. Even
-// bombs are Markdown texts of 440 KB whose delimiters each could close all earlier ones.
+// bomb returns the n-th bomb and its name. Odd bombs are HTML pages of 160 KB with 450 open
+// elements that are recreated for each paragraph. They use all the CPU time that a document may
+// have. Even bombs are Markdown texts of 440 KB in which each delimiter could close all earlier
+// delimiters.
 func bomb(n int) (name, content string) {
 	if n%2 == 0 {
 		return fmt.Sprintf("bomb-%d.md", n), fmt.Sprintf("Bomb %d\n\n", n) + strings.Repeat("*a_ ", 110_000)

@@ -54,7 +54,8 @@ func newClusterFor(t *testing.T, postgres *testkit.PostgresServer, bus *testkit.
 	return c
 }
 
-// newGivenCluster is newCluster on servers that the test does not kill: given ones, or containers.
+// newGivenCluster is newCluster on servers that the test does not kill: configured servers, or
+// containers.
 func newGivenCluster(t *testing.T) *cluster {
 	t.Helper()
 	return newClusterAt(t, testkit.Postgres(t), testkit.NATS(t))

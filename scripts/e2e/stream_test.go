@@ -184,8 +184,8 @@ func TestChaosWorkerKilledMidAnswerNotifiesItsReaders(t *testing.T) {
 	here, there := c.ingress(t), c.ingress(t)
 	victim := c.worker(t)
 	owner := signUp(t, here.url)
-	// The first model call stops in the middle of its answer, like that of a dead worker. The
-	// second call completes.
+	// The first model call stops in the middle of its answer, as if its worker had died. The second
+	// call completes.
 	const text = "one two three four five six seven eight nine ten"
 	message := "fault stall*1: " + text
 	header := map[string]string{"x-api-key": owner.key, "Idempotency-Key": "k"}

@@ -82,8 +82,8 @@ func newSim(seed uint64, m mutant) *sim {
 	return s
 }
 
-// drawFaultRates gives each schedule different fault rates, because faults that are frequent everywhere
-// hide rare ones.
+// drawFaultRates gives each schedule different fault rates, because faults that are frequent
+// everywhere hide rare faults.
 func (s *sim) drawFaultRates() {
 	if s.rng.n(3) == 0 {
 		return

@@ -290,8 +290,8 @@ func named(s string) string {
 	})
 }
 
-// addParameters adds the parameters that the request does not use: required ones with a value,
-// others disabled.
+// addParameters adds the parameters that the request does not use: required parameters with a
+// value, the others disabled.
 func addParameters(doc object, o operation, req *request) error {
 	r := reader{doc: doc}
 	for _, parameter := range r.parameters(o) {

@@ -120,7 +120,7 @@ func TestAStreamThatForgot(t *testing.T) {
 	}
 	deliversAgain(t, b, lane)
 	if again, err := b.EnsureStream(t.Context()); err != nil || again.Forgot || again.Made.Equal(found.Made) {
-		t.Errorf("made anew: %+v, %v", again, err)
+		t.Errorf("recreated: %+v, %v", again, err)
 	}
 }
 

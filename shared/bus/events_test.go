@@ -94,8 +94,8 @@ func TestEventsTooLargeForAMessageAreAnnounced(t *testing.T) {
 	}
 }
 
-// A watch that does not keep up reports missed messages: those that did not fit, and
-// those of an outage.
+// A watch that does not keep up reports missed messages: messages that did not fit into its buffer,
+// and messages sent during an outage.
 func TestAWatchReportsMissedMessages(t *testing.T) {
 	t.Parallel()
 	b := dial(t, testkit.NATS(t))

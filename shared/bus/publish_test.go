@@ -38,7 +38,7 @@ func jobStream(t *testing.T, url string, change func(*jetstream.StreamConfig)) j
 }
 
 // A server that does not acknowledge messages does not delay publishers: unacknowledged messages
-// are limited, and further ones are dropped immediately.
+// are limited, and further messages are dropped immediately.
 func TestPublishingDoesNotWaitForAServerThatAcknowledgesNothing(t *testing.T) {
 	t.Parallel()
 	url := testkit.NATS(t)

@@ -133,7 +133,7 @@ func (s *voiceServer) closeIfIdle() {
 	}
 }
 
-// startLeaving stops accepting sessions and returns the existing ones.
+// startLeaving stops accepting sessions and returns the open sessions.
 func (s *voiceServer) startLeaving() []*WorkerVoiceLine {
 	s.mu.Lock()
 	defer s.mu.Unlock()

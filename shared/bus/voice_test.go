@@ -289,7 +289,7 @@ func TestOpeningWithoutAFreeSlot(t *testing.T) {
 	}
 	first := open(t, c, "a")
 	if err := try("yes", 300*time.Millisecond); !errors.Is(err, bus.ErrNoVoiceWorker) {
-		t.Errorf("no place: %v", err)
+		t.Errorf("no free slot: %v", err)
 	}
 	if err := try("no", 20*time.Second); !errors.Is(err, bus.ErrVoiceRefused) || errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("refused: %v", err)

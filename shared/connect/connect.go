@@ -56,9 +56,9 @@ func Store(dsn string, keys config.Secrets, conns int, tracer *tracing.Tracer) (
 	return store.On(traced, conns), nil
 }
 
-// Metrics creates the registry of the process's metrics, including those of the process itself and
-// of these connections. If jobs is true, it also checks whether the job stream works; on a bus with
-// accounts, only ingresses and sweepers are permitted to do so.
+// Metrics creates the registry of the process's metrics, including metrics of the process itself
+// and of these connections. If jobs is true, it also checks whether the job stream works; on a bus
+// with accounts, only ingresses and sweepers are permitted to do so.
 func (s *Servers) Metrics(jobs bool) *prometheus.Registry {
 	checks := metrics.Checks{"postgres": s.Store.Ping, "nats": s.Bus.Ping}
 	if jobs {

@@ -89,9 +89,9 @@ type Event struct {
 	Data []byte
 }
 
-// EventChunk contains consecutive events of one attempt as they are stored and sent. Each line
-// is an event: its type, a space and its data. The first line has the number First, and the
-// following ones count up.
+// EventChunk contains consecutive events of one attempt as they are stored and sent. Each line is
+// an event: its type, a space and its data. The first line has the number First, and the following
+// lines count up.
 type EventChunk struct {
 	Fence int64
 	First int

@@ -3,8 +3,8 @@ package domain
 // SpanKind is the kind of a span of a timeline.
 type SpanKind string
 
-// The kinds of spans: waiting for a worker, an attempt of a worker, a model call in it, a tool
-// call in it, and waiting for a person between two attempts.
+// The kinds of spans: waiting for a worker, an attempt by a worker, a model call within an attempt,
+// a tool call within an attempt, and waiting for a person between two attempts.
 const (
 	SpanQueue   SpanKind = "queue"
 	SpanAttempt SpanKind = "attempt"

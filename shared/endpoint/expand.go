@@ -127,8 +127,8 @@ func withoutSlashes(literal string) string {
 	return strings.NewReplacer("/", "", `\`, "").Replace(readings(literal)[2])
 }
 
-// unescape decodes escapes and keeps a % that is not one. Strict servers reject such a path,
-// but lenient ones decode the rest of it.
+// unescape decodes escapes and keeps a % that is not one. Strict servers reject such a path, but
+// lenient servers decode the other escapes.
 func unescape(value string) string {
 	var b strings.Builder
 	for {

@@ -199,7 +199,7 @@ func (s *stopped) Reseal(ctx context.Context, org string, values []sealdb.Value,
 	return s.Store.Reseal(ctx, org, values, by)
 }
 
-// An interrupted run is continued by the next one, at whatever point it was interrupted.
+// An interrupted run is continued by the next one, regardless of the point of the interruption.
 func TestResealIsResumed(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)

@@ -69,7 +69,7 @@ func TestHeldRunsStartNeitherByThemselvesNorTooEarly(t *testing.T) {
 	later.Hold, never.Hold = time.Hour, queuedb.HoldUntilReleased
 	out := b.accept(window, later, never, now, b.run("", ""))
 	if out[0].Job != nil || out[1].Job != nil || out[2].Job == nil || out[3].Job == nil {
-		t.Errorf("dispatched %v %v %v %v: held runs take no place", out[0].Job, out[1].Job, out[2].Job, out[3].Job)
+		t.Errorf("dispatched %v %v %v %v: delayed runs take no slot", out[0].Job, out[1].Job, out[2].Job, out[3].Job)
 	}
 	for _, held := range []queuedb.NewRun{later, never} {
 		if c := b.claim(held.ID); c.Run != nil || c.Ended {

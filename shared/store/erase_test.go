@@ -105,7 +105,7 @@ func TestErasingLeavesNothing(t *testing.T) {
 		t.Errorf("list: %+v, %v", runs, err)
 	}
 	if ended, err := r.s.Runs.EndedRuns(ctx, []rundb.RunRef{{OrganizationID: r.org, RunID: queued}}); err != nil || len(ended) != 1 || !ended[0].Erased {
-		t.Errorf("whoever waits reads %+v, %v", ended, err)
+		t.Errorf("a waiting request reads %+v, %v", ended, err)
 	}
 
 	// A worker of an erased run writes nothing.

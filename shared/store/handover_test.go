@@ -85,7 +85,7 @@ func TestDispatchSkipsRunsThatWaitForAnother(t *testing.T) {
 	for _, stats := range []string{"none", "up to date"} {
 		for _, places := range []int{1, 100} {
 			if n := b.pages("dispatch_runs", places); n > 5000 {
-				t.Errorf("statistics %s, %d places: it reads %d pages", stats, places, n)
+				t.Errorf("statistics %s, %d slots: it reads %d pages", stats, places, n)
 			}
 		}
 		b.exec(`ANALYZE open_runs`)

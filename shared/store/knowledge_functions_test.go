@@ -90,7 +90,7 @@ func TestSearchFunctionsLookAtOneOrganization(t *testing.T) {
 			return b.number(`SELECT cardinality(search_places($1, $2::tsquery, NULL, $3, 10))`, org, "'"+x.otherOne+"secret'", chosen)
 		}
 		if n, others := places(b.org), places(x.other.org); n != 0 || others == 0 {
-			t.Errorf("%d places of another's words, %d for the other", n, others)
+			t.Errorf("%d positions of the other organization's words, %d for the other organization", n, others)
 		}
 	}
 }

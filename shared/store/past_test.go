@@ -64,7 +64,7 @@ func (b *testEnv) sweep(sweepers, limit int) {
 	all.Wait()
 }
 
-// latencies returns durations from a wide range of magnitudes, like those of answers.
+// latencies returns durations from a wide range of magnitudes, similar to the durations of runs.
 func latencies(n int, seed uint64) []int64 {
 	r := rand.New(rand.NewPCG(seed, 1))
 	out := make([]int64, n)

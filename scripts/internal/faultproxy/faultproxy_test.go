@@ -189,7 +189,7 @@ func TestCutStreams(t *testing.T) {
 	}
 
 	if len(places) < 5 {
-		t.Errorf("streams are cut at the same few places: %v", places)
+		t.Errorf("streams are cut at the same few positions: %v", places)
 	}
 }
 

@@ -171,9 +171,9 @@ func (s *Store) prune(
 	return len(locked), nil
 }
 
-// removeUnlinkedSources removes those of the texts that no run links to. An earlier statement has
-// locked the texts: a new link to one is either visible here, or waits for the lock and then
-// finds the text gone.
+// removeUnlinkedSources removes the given texts that no run links to. An earlier statement has
+// locked the texts: a new link to one is either visible here, or waits for the lock and then finds
+// the text gone.
 func removeUnlinkedSources(ctx context.Context, tx *sqlx.Tx, texts []Content) error {
 	orgs, hashes := columns(texts)
 	_, err := tx.ExecContext(ctx, `DELETE FROM sources s USING unnest($1::text[], $2::bytea[]) AS u (org_id, hash)

@@ -167,7 +167,7 @@ func (s *Store) storeBlob(ctx context.Context, org string, b Blob) error {
 	})
 }
 
-// DropUnlinked removes those of the blobs that nothing links to.
+// DropUnlinked removes the given blobs that nothing links to.
 func (s *Store) DropUnlinked(ctx context.Context, org string, hashes ...[]byte) error {
 	return s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error { return RemoveUnlinkedBlobs(ctx, tx, Contents(org, hashes)) })
 }

@@ -145,8 +145,8 @@ func parkRun(ctx context.Context, tx *sqlx.Tx, held lease.Held, action domain.Re
 	return nil
 }
 
-// ParkedRuns returns those of the runs that wait for a person, in any order. Waiting requests
-// poll it, because a notification may be lost.
+// ParkedRuns returns the given runs that wait for a person, in any order. Waiting requests poll it,
+// because a notification may be lost.
 func (s *Store) ParkedRuns(ctx context.Context, runs []rundb.RunRef) ([]rundb.StoredRun, error) {
 	return s.runs.Runs(ctx, `SELECT `+rundb.OpenResult+` FROM parked_runs($1, $2)`, "parked", runs)
 }

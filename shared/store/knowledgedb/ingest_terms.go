@@ -28,7 +28,7 @@ const (
 )
 
 // TermCounts counts in how many chunks of a document each term occurs. Rare terms of a document
-// with very many terms may be missing. The zero value is that of a document without chunks.
+// with very many terms may be missing. The zero value is the count for a document without chunks.
 type TermCounts struct {
 	noted  map[string]termCount
 	chunks int32

@@ -75,7 +75,7 @@ func desert(dir string) int {
 	return cmd.Process.Pid
 }
 
-// run starts this binary in a role and returns it with the first line of its output.
+// run starts this binary in a role and returns the process with the first line of its output.
 func run(t *testing.T, role, dir string) (cmd *exec.Cmd, pid int, rest string) {
 	t.Helper()
 	cmd = exec.CommandContext(t.Context(), os.Args[0])

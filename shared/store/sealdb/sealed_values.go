@@ -24,9 +24,9 @@ var Kinds = []Kind{
 	KindTool, KindToolVersion, KindWidget, KindHook, KindNotification, KindDelivery, KindContent,
 }
 
-// Value identifies a row that contains sealed values. ID is that of an agent, a hook or an
-// endpoint, or the hash of a blob. Part is the version of an agent, the id of a delivery, or
-// the number of a chunk.
+// Value identifies a row that contains sealed values. ID is the id of an agent, a hook or an
+// endpoint, or the hash of a blob. Part is the version of an agent, the id of a delivery, or the
+// number of a chunk.
 type Value struct {
 	Kind           Kind   `db:"-"`
 	Keys           string `db:"keys"` // ids of the keys that seal it, separated by commas

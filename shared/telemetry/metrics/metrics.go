@@ -1,5 +1,5 @@
 // Package metrics creates the registry of a process's metrics. It includes the metrics that every
-// process has: those of the process itself, of its database connection pool, and of the servers
+// process has: the state of the process itself, of its database connection pool, and of the servers
 // that it depends on.
 package metrics
 

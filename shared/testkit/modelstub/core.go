@@ -58,8 +58,8 @@ func (c *Core) Allows(key string) bool {
 	return c.apiKey == "" || key == c.apiKey
 }
 
-// Count returns how many requests had this prompt as their last user message, including
-// rejected and interrupted ones.
+// Count returns how many requests had this prompt as their last user message, including rejected
+// and interrupted requests.
 func (c *Core) Count(prompt string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
