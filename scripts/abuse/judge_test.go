@@ -255,7 +255,7 @@ func (c *tally) count(what string) {
 	c.by[what]++
 }
 
-// of returns a count.
+// of returns the count of a name.
 func (c *tally) of(what string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -230,7 +230,8 @@ func newAudience(size int, publish func(listener, nth int, text string) error) *
 	return &audience{publish: publish, sent: make([]int, size), arrived: make(chan struct{}, size), delays: load.NewLatencies()}
 }
 
-// send sends a piece to a listener. If at contains a time, the delay counts.
+// send sends a piece to a listener. If at is not empty, it is the send time, and the delay is
+// measured.
 func (a *audience) send(listener int, at string) error {
 	a.sent[listener]++
 	return a.publish(listener, a.sent[listener], at+" ")

@@ -215,7 +215,7 @@ func (b *testEnv) row(id string) (text string) {
 	return text
 }
 
-// eventually polls until done returns true. It fails the test after patience.
+// eventually polls until done returns true. It fails the test if that takes longer than patience.
 func (b *testEnv) eventually(what string, done func() bool) {
 	b.Helper()
 	over := time.NewTimer(patience)

@@ -224,7 +224,7 @@ type memory struct {
 
 var residentLine = regexp.MustCompile(`VmRSS:\s+(\d+) kB`)
 
-// resident returns the resident size, which must stay flat. Later sizes are compared to the first
+// resident returns the resident size, which must not grow. Later sizes are compared to the first
 // one.
 func (m *memory) resident(t *testing.T) (bytes int) {
 	t.Helper()

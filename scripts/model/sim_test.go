@@ -30,7 +30,8 @@ func (r *rng) between(a, b time.Duration) time.Duration { return a + time.Durati
 // in1000 returns true with a probability of n in 1000.
 func (r *rng) in1000(n int) bool { return n > 0 && r.n(1000) < n }
 
-// event is something that happens at a moment of virtual time: a task resumes, or do is called.
+// event is something that happens at a moment of virtual time: a task resumes, or the function do
+// is called.
 type event struct {
 	at   time.Duration
 	no   uint64 // order of events at the same moment

@@ -109,7 +109,7 @@ func areSamples(samples ...int64) bool {
 // Types of commands.
 const (
 	VoiceConfigure = "configure" // Config applies from now on
-	VoiceCommit    = "commit"    // transcribe the samples From to To, all sent before, as Item; detection restarts after them
+	VoiceCommit    = "commit"    // transcribe samples From to To, which were sent before, as Item; detection restarts after them
 	VoiceClear     = "clear"     // discard the input before the sample From
 	VoiceSay       = "say"       // speak Text, which begins at byte Start of Answer and ends it if Last is set; skip the first Skip samples
 	VoiceStop      = "stop"      // stop speaking Answer
@@ -138,7 +138,7 @@ func (c VoiceCommand) inRange() bool {
 const (
 	VoiceAlive      = "alive"      // every 500 ms, and for every 500 ms of processed audio: Heard, Needs
 	VoiceStarted    = "started"    // Item: speech began at the sample From
-	VoiceStopped    = "stopped"    // Item: speech from From to To, which is being transcribed
+	VoiceStopped    = "stopped"    // Item: speech from sample From to sample To, which is being transcribed
 	VoiceTranscript = "transcript" // Item, Text; an empty Text means that nothing was understood
 	VoiceSegment    = "segment"    // Answer: bytes Start to End were synthesized, Samples so far; sent after their audio
 	VoiceSaid       = "said"       // Answer: all of it was synthesized

@@ -31,7 +31,7 @@ type guard struct {
 	seen   func(host string, to netip.AddrPort) error // for tests that count the allowed connections
 }
 
-// newGuard parses the entries of the allow list. own are the ports of this service.
+// newGuard parses the entries of the allow list. own contains the ports of this service.
 func newGuard(allow []string, own []int) (*guard, error) {
 	g := &guard{exact: map[string]bool{}, ports: []uint16{80, 443}, locals: net.InterfaceAddrs}
 	var v4, v6 []netip.Prefix

@@ -39,7 +39,7 @@ type HookChange struct {
 	SignatureHeader, DeliveryIDHeader     *string
 	Enabled                               *bool
 	SealedSecret                          *string
-	KeepPrevious                          time.Duration // how long the old secret stays valid in addition to SealedSecret; 0: it becomes invalid immediately
+	KeepPrevious                          time.Duration // how long the old secret stays valid after SealedSecret replaces it; 0: not at all
 }
 
 // ReceivingHook contains everything needed to check a delivery.

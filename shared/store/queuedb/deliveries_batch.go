@@ -60,7 +60,8 @@ func newDeliveryBatch(rows []NewDelivery) *deliveryBatch {
 	return b
 }
 
-// log logs the deliveries, as if each that has a run began it.
+// log inserts the deliveries into the delivery log. For the time being, it treats every delivery
+// that should have a run as the beginning of that run.
 func (b *deliveryBatch) log(s *Store) error {
 	text := func(f func(*NewDelivery) string) any { return pq.Array(pg.Column(b.unique, f)) }
 	var logged []loggedRow

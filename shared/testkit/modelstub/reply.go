@@ -12,7 +12,7 @@ import (
 type Request struct {
 	Model    string
 	Stream   bool
-	System   string // for providers with a system prompt apart from the messages
+	System   string // for providers whose system prompt is separate from the messages
 	Messages []Message
 	Tools    []string          // the tools' names, in order
 	Body     json.RawMessage   // the complete body
