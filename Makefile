@@ -128,7 +128,7 @@ bench: ## Measure throughput and latency, compared with a floor (ARGS)
 	@exec go run ./scripts/bench $(ARGS)
 
 .PHONY: lint
-lint: ## golangci-lint, gofumpt, sizes of files and packages, shell syntax (FIX=1 fixes what it can)
+lint: ## golangci-lint, gofumpt, sizes of files and packages, shell syntax, banned words (FIX=1 fixes what it can)
 	@$(MAKE) -s bin/golangci-lint bin/gofumpt bin/esbuild
 	@$(if $(filter-out 0 no,$(FIX)),FIX=1) scripts/lint.sh $(CHECKED)
 

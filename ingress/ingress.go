@@ -106,7 +106,7 @@ func New(cfg Config, deps Deps) (*Ingress, error) {
 		return nil, err
 	}
 	deps.Store.Accounts.LimitAccounts(accountLimits(cfg))
-	proxies, outboundClient, err := networks(cfg)
+	proxies, client, err := networks(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +132,7 @@ func New(cfg Config, deps Deps) (*Ingress, error) {
 	if err := i.openVoice(signer); err != nil {
 		return nil, err
 	}
-	i.handler, err = httpapi.New(i.httpDeps(limits, box, signer, outboundClient))
+	i.handler, err = httpapi.New(i.httpDeps(limits, box, signer, client))
 	if err != nil {
 		return nil, err
 	}
@@ -140,11 +140,13 @@ func New(cfg Config, deps Deps) (*Ingress, error) {
 }
 
 // httpDeps returns the dependencies of the HTTP handlers.
-func (i *Ingress) httpDeps(limits *ratelimit.Limits, box *secrets.Box, signer *secrets.Signer, outboundClient *outbound.Client) httpapi.Deps {
+func (i *Ingress) httpDeps(
+	limits *ratelimit.Limits, box *secrets.Box, signer *secrets.Signer, client *outbound.Client,
+) httpapi.Deps {
 	cfg, deps := i.cfg, i.deps
 	return httpapi.Deps{
 		Store: deps.Store, Auth: i.auth, Limits: limits, Secrets: box, Sealed: i.sealed, Runs: i.dispatch, Dispatch: i.dispatch,
-		Streams: i.streams, Changes: i.changes, Bells: deps.Bus, Searches: i.searches, Signer: signer, Voice: i.voice, Outside: outboundClient,
+		Streams: i.streams, Changes: i.changes, Bells: deps.Bus, Searches: i.searches, Signer: signer, Voice: i.voice, Outside: client,
 		Documents: knowledgedb.DocumentLimits{Documents: cfg.DocumentsPerOrganization, Bytes: cfg.DocumentBytesPerOrganization},
 		Log:       deps.Log, Metrics: deps.Metrics, Tracer: deps.Tracer,
 		Checks: map[string]func(context.Context) error{
@@ -213,11 +215,11 @@ func networks(cfg Config) (auth.Proxies, *outbound.Client, error) {
 		}
 		proxies[n] = prefix
 	}
-	outboundClient, err := outbound.New(outbound.Config{Allow: cfg.OutboundAllow})
+	client, err := outbound.New(outbound.Config{Allow: cfg.OutboundAllow})
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading OUTBOUND_ALLOW: %w", err)
 	}
-	return proxies, outboundClient, nil
+	return proxies, client, nil
 }
 
 // openVoice makes the gate of voice connections.

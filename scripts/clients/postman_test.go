@@ -69,7 +69,7 @@ func TestPostman(t *testing.T) {
 // creates (a file, a widget).
 var mainRequests = []string{
 	"Chat / Chat with an agent", "Chat / Stream the answer", "Chat / Demo mode", "Automation / From a scheduler", "Automation / Without waiting",
-	"Runs / Wait for a run", "Runs / Watch a run", "Knowledge / Add a text", "Knowledge / Search", "Sessions / Read one", "Sessions / Erase",
+	"Runs / Wait for a run", "Runs / Stream a run", "Knowledge / Add a text", "Knowledge / Search", "Sessions / Get one", "Sessions / Erase",
 	"Agents / Create an agent", "Agents / One agent", "Agents / Let schedulers run it", "Agents / Delete", "Templates / List", "Keys / Create",
 	"Keys / Rotate", "Keys / Revoke", "Accounts / Sign up", "Accounts / Who am I", "Operations / Alive",
 	"OpenAI / Complete a chat", "OpenAI / Stream a completion", "OpenAI / Ask for a response", "OpenAI / One response", "OpenAI / List models",

@@ -81,7 +81,7 @@ func without[T comparable](all []T, one T) (kept []T) {
 	return kept
 }
 
-// submit models api.submit, findOrAccept and Dispatcher.Await.
+// submit models Submitter.Begin and Dispatcher.Await.
 func (i *ingress) submit(t *task, o order, limit time.Duration) answer {
 	s := i.sim
 	if o.key != "" {
@@ -170,7 +170,7 @@ func (i *ingress) accepts(t *task) {
 				a.accepted = out[n]
 			}
 			if err != nil || a.conflict {
-				a.accepted, a.err = i.afterAll(t, of.order)
+				a.accepted, a.err = i.recoverAccepted(t, of.order)
 			}
 			if a.err == nil && a.lost {
 				a.accepted, a.err = i.explain(t, of.order)
@@ -262,8 +262,8 @@ func (i *ingress) explain(t *task, o *order) (a accepted, err error) {
 	}
 }
 
-// afterAll models acceptedAfterAll.
-func (i *ingress) afterAll(t *task, o *order) (accepted, error) {
+// recoverAccepted models Store.recoverAccepted.
+func (i *ingress) recoverAccepted(t *task, o *order) (accepted, error) {
 	db := i.sim.db
 	exists := func() (accepted, error) {
 		r, err := ask(t, fmt.Sprintf("look run %d up", o.id), func() *run { return db.byID(o.id) })
@@ -437,8 +437,8 @@ func (i *ingress) read(t *task, due []int) {
 	}
 }
 
-// runsEnded models Dispatcher.tell: runs were ended by other parts of the service, and their slots
-// become free.
+// runsEnded models Dispatcher.notifyFinished: runs were ended by other parts of the service, and
+// their slots become free.
 func (i *ingress) runsEnded(t *task, all []ended) {
 	for _, e := range all {
 		i.sim.bus.cancel(e.run.id)

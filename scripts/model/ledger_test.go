@@ -41,7 +41,7 @@ type prepared struct {
 	held bool
 }
 
-// prepareEffect models PrepareEffect: enterEffect, or takeEffect if an earlier attempt's effect
+// prepareEffect models PrepareEffect: insertEffect, or takeEffect if an earlier attempt's effect
 // exists.
 func (db *database) prepareEffect(r *run, fence int, e effect, asks bool) prepared {
 	if !db.holds(r, fence, false, "an effect") {

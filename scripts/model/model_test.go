@@ -9,7 +9,7 @@ import (
 )
 
 var (
-	seedFlag   = flag.Uint64("model.seed", 0, "carry out the schedule of this seed alone, and tell of it")
+	seedFlag   = flag.Uint64("model.seed", 0, "run and print only the schedule of this seed")
 	mutantFlag = flag.String("model.mutant", "", "of this mutant")
 	countFlag  = flag.Int("model.schedules", 0, "how many schedules to look at")
 )

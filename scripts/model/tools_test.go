@@ -48,7 +48,7 @@ type reply struct {
 	note                          string
 }
 
-// callTool models remote.call, and records the result.
+// callTool models remoteTool.call, and records the result.
 func (a *attempt) callTool(t *task, turn, call int, w wanted) error {
 	if err := a.cause(nil); err != nil {
 		return err
@@ -64,7 +64,7 @@ func (a *attempt) callTool(t *task, turn, call int, w wanted) error {
 	return a.record(t, step{turn: turn, call: call, tool: true})
 }
 
-// makeCall models remote.effect, or send for repeatable calls.
+// makeCall models remoteTool.effect, or send for repeatable calls.
 func (a *attempt) makeCall(t *task, turn, call int, w wanted) error {
 	if !w.asks && w.kind == harmless {
 		return a.send(t, turn, call, w.kind, "")
@@ -163,7 +163,7 @@ func (a *attempt) unsent(t *task, q *request) error {
 	return nil
 }
 
-// lostCall models remote.lost.
+// lostCall models remoteTool.lost.
 func (a *attempt) lostCall(q *request) error {
 	if q.kind == unsafe && !a.sim.mutant.unsafeSentAgain {
 		return parkError{q.call}
@@ -180,7 +180,7 @@ func (q *request) offer(s *sim) {
 	s.spawn(w.proc, func(t *task) { w.handle(t, q) })
 }
 
-// handle models Server.handle and call.carryOut.
+// handle models Server.handle and call.execute.
 func (w *toolWorker) handle(t *task, q *request) {
 	s := w.sim
 	if s.now > q.expires {
@@ -244,7 +244,7 @@ func (w *toolWorker) carryOut(t *task, q *request) reply {
 	return reply{ok: true}
 }
 
-// keep models keepOutcome.
+// keep models call.recordOutcome.
 func (w *toolWorker) keep(t *task, q *request, ok bool, answer string) bool {
 	for until := w.sim.now + keepWithin; w.sim.now < until; {
 		kept, err := ask(t, fmt.Sprintf("EndSend of call %d of run %d", q.call, q.run.id), func() bool {

@@ -120,7 +120,7 @@ func (w *worker) serve(t *task) {
 			}
 			w.busy++
 			w.sim.spawn(w.proc, func(t *task) {
-				w.carry(t, m)
+				w.execute(t, m)
 				w.busy--
 				w.freed.put(w.sim, struct{}{})
 			})
@@ -158,8 +158,9 @@ type attempt struct {
 	turns   int // recorded steps
 }
 
-// carry handles one job message until the end of its attempt.
-func (w *worker) carry(t *task, m *message) {
+// execute models Runner.execute: it handles one job message until the
+// end of its attempt.
+func (w *worker) execute(t *task, m *message) {
 	s := w.sim
 	asked := s.now
 	c, err := w.claiming.do(t, runID(m.job.id))
@@ -187,13 +188,14 @@ func (w *worker) carry(t *task, m *message) {
 		s.bus.ack(m)
 	}
 
-	a.settle(t)
+	a.finalize(t)
 	s.acks(a)
 	s.bus.ack(m)
 }
 
-// settle works on a claimed run until its result, its requeuing or its loss is saved.
-func (a *attempt) settle(t *task) {
+// finalize models Runner.finalize: it works on a claimed run until its result, its requeuing or its
+// loss is saved.
+func (a *attempt) finalize(t *task) {
 	a.held = append(a.held, a.hold)
 	err := a.try(t)
 	var park parkError
@@ -221,7 +223,7 @@ func (a *attempt) settle(t *task) {
 	a.held = without(a.held, a.hold)
 }
 
-// backoff models backoff and jitter of execute.go.
+// backoff models backoff and jitter of the runner (execute.go).
 func (s *sim) backoff(attempts int) time.Duration {
 	return s.jitter(min(time.Second<<min(attempts-1, 10), time.Minute))
 }
@@ -390,7 +392,7 @@ func (a *attempt) record(t *task, st step) error {
 	return a.cause(nil)
 }
 
-// free models places.add.
+// free models freeSlots.add.
 func (w *worker) free(org int) {
 	w.places = append(w.places, org)
 	w.wake.put(w.sim, struct{}{})
@@ -482,7 +484,7 @@ func (w *worker) beat(t *task, all []*holding) (locked []*holding) {
 	return locked
 }
 
-// watch models held.watch: it cancels attempts whose lease has expired by the local clock.
+// watch models heldRuns.watch: it cancels attempts whose lease has expired by the local clock.
 func (w *worker) watch(t *task) {
 	for {
 		t.sleep(time.Second)

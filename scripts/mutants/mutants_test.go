@@ -221,9 +221,9 @@ var all = []mutant{
 	{
 		"a job message before the commit",
 		[]edit{{
-			"ingress/internal/dispatch/dispatch.go", "\taccepted, err := d.store.Queue.Accept(ctx, rows, d.cfg.Window)\n",
+			"ingress/internal/dispatch/dispatch.go", "\taccepted, err := d.store.Queue.Accept(ctx, rows, d.cfg.DispatchLimit)\n",
 			"\tfor _, r := range rows {\n\t\td.bus.PublishJobs(domain.Job{RunID: r.ID, OrganizationID: r.OrganizationID, Lane: r.Lane, Dedupe: r.Dedupe, DispatchNo: 1})\n\t}\n" +
-				"\taccepted, err := d.store.Queue.Accept(ctx, rows, d.cfg.Window)\n",
+				"\taccepted, err := d.store.Queue.Accept(ctx, rows, d.cfg.DispatchLimit)\n",
 		}},
 		"ingress/internal/dispatch",
 		[]string{"TestOnlyAcceptedRunsGetJobMessages"},

@@ -147,13 +147,13 @@ type Stream struct {
 // EnsureStream creates the stream and its consumers if they are missing, and returns
 // the stream's state.
 func (b *Bus) EnsureStream(ctx context.Context) (found Stream, err error) {
-	stream, err := b.js.Stream(ctx, contract.StreamJobs)
+	stream, err := b.openStream(ctx)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		stream, err = b.createStream(ctx)
 	}
 
 	if err != nil {
-		return found, fmt.Errorf("opening stream: %w", err)
+		return found, err
 	}
 
 	info := stream.CachedInfo()
@@ -177,6 +177,19 @@ func (b *Bus) EnsureStream(ctx context.Context) (found Stream, err error) {
 
 	found.Forgot = delivered > info.State.LastSeq
 	return found, nil
+}
+
+// openStream opens the stream. Its error says so if the server has no JetStream.
+func (b *Bus) openStream(ctx context.Context) (jetstream.Stream, error) {
+	stream, err := b.js.Stream(ctx, contract.StreamJobs)
+	switch {
+	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrJetStreamNotEnabled),
+		errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
+		return nil, fmt.Errorf("opening stream: NATS has no JetStream; start it with nats-server -js: %w", err)
+	case err != nil:
+		return nil, fmt.Errorf("opening stream: %w", err)
+	}
+	return stream, nil
 }
 
 // RemakeStream deletes the stream and its consumers and creates them again. The messages in it,
@@ -206,15 +219,19 @@ func (b *Bus) createStream(ctx context.Context) (jetstream.Stream, error) {
 	}
 
 	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
-		return b.js.Stream(ctx, contract.StreamJobs)
+		return b.openStream(ctx)
 	}
 
-	if err == nil && config.MaxBytes < maxStreamBytes {
+	if err != nil {
+		return nil, fmt.Errorf("creating stream: %w", err)
+	}
+
+	if config.MaxBytes < maxStreamBytes {
 		b.log.Warn().Int64("bytes", config.MaxBytes).Int64("wanted", maxStreamBytes).
 			Msg("the NATS server has little space, so the job stream is smaller than configured; raise max_file or free disk space")
 	}
 
-	return stream, err
+	return stream, nil
 }
 
 // insufficient reports whether the server has less space than the stream would reserve.
@@ -235,9 +252,9 @@ const (
 // created. A longer window costs only memory of the server. It needs a permission that only the
 // sweeper's user has.
 func (b *Bus) UpdateStream(ctx context.Context) error {
-	stream, err := b.js.Stream(ctx, contract.StreamJobs)
+	stream, err := b.openStream(ctx)
 	if err != nil {
-		return fmt.Errorf("opening stream: %w", err)
+		return err
 	}
 
 	config := stream.CachedInfo().Config

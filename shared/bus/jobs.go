@@ -80,9 +80,9 @@ func (l *Lane) Fetch(ctx context.Context, limit int, wait time.Duration, f func(
 // OldestUndelivered returns when the oldest undelivered job message of a lane was published. It
 // returns false if there is none.
 func (b *Bus) OldestUndelivered(ctx context.Context, lane domain.Lane) (time.Time, bool, error) {
-	stream, err := b.js.Stream(ctx, contract.StreamJobs)
+	stream, err := b.openStream(ctx)
 	if err != nil {
-		return time.Time{}, false, fmt.Errorf("opening stream: %w", err)
+		return time.Time{}, false, err
 	}
 
 	cons, err := stream.Consumer(ctx, string(lane))

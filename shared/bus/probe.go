@@ -30,9 +30,9 @@ var ErrNotStored = errors.New("the server does not store messages")
 func (b *Bus) CheckJobs(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	stream, err := b.js.Stream(ctx, contract.StreamJobs)
+	stream, err := b.openStream(ctx)
 	if err != nil {
-		return fmt.Errorf("probing jobs: opening stream: %w", err)
+		return fmt.Errorf("probing jobs: %w", err)
 	}
 
 	consumer, err := ensureConsumer(ctx, stream, probeName, contract.SubjectProbe+">")

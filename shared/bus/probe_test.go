@@ -2,6 +2,7 @@ package bus_test
 
 import (
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/nats-io/nats.go"
@@ -62,6 +63,22 @@ func TestStreamOfALittleServer(t *testing.T) {
 	}
 	if got := openStream(t, server.URL).CachedInfo().Config.MaxBytes; got != 32<<20 {
 		t.Errorf("the stream may hold %d bytes", got)
+	}
+}
+
+// The error of a server without JetStream says how to start it.
+func TestServerWithoutJetStream(t *testing.T) {
+	t.Parallel()
+	config := t.TempDir() + "/plain.conf"
+	if err := os.WriteFile(config, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b := dial(t, testkit.NATSWith(t, config, nil).URL)
+	_, err := b.EnsureStream(t.Context())
+	for what, err := range map[string]error{"EnsureStream": err, "CheckJobs": b.CheckJobs(t.Context())} {
+		if err == nil || !strings.Contains(err.Error(), "NATS has no JetStream; start it with nats-server -js") {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
 }
 

@@ -109,8 +109,12 @@ type Secrets struct {
 
 // Check returns an error if the key is missing or invalid.
 func (s Secrets) Check() error {
+	if s.SecretsKey == "" {
+		return errors.New("SECRETS_KEY is not set; create a key with openssl rand -base64 32")
+	}
+
 	if _, err := secrets.NewBox(s.SecretsKey); err != nil {
-		return fmt.Errorf("SECRETS_KEY is missing or invalid (create one with openssl rand -base64 32): %w", err)
+		return fmt.Errorf("SECRETS_KEY is invalid; create a key with openssl rand -base64 32: %w", err)
 	}
 	return nil
 }

@@ -170,6 +170,15 @@ func TestSecretsAreNeverShown(t *testing.T) {
 	}
 }
 
+// An unset key and an invalid key have different errors.
+func TestUnsetSecretsKey(t *testing.T) {
+	t.Parallel()
+	const want = "SECRETS_KEY is not set; create a key with openssl rand -base64 32"
+	if err := (config.Secrets{}).Check(); err == nil || err.Error() != want {
+		t.Errorf("%v, not %s", err, want)
+	}
+}
+
 func TestPortsOfServers(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"parley/shared/truncate"
 )
 
 const (
@@ -60,7 +62,7 @@ func object(d *json.Decoder, depth int) (any, error) {
 		}
 		key, _ := token.(string)
 		if _, twice := o[key]; twice {
-			return nil, fmt.Errorf("duplicate key %s", shorten(strconv.Quote(key), maxWord))
+			return nil, fmt.Errorf("duplicate key %s", truncate.Ellipsis(strconv.Quote(key), maxWord))
 		}
 		if o[key], err = value(d, depth); err != nil {
 			return nil, err
@@ -91,7 +93,7 @@ func number(text string) error {
 		exponent, err = strconv.Atoi(strings.TrimPrefix(text[n+1:], "+"))
 	}
 	if err != nil || len(text) > maxNumber || exponent > maxExponent || exponent < -maxExponent {
-		return fmt.Errorf("a number is out of range: %s", shorten(text, maxWord))
+		return fmt.Errorf("a number is out of range: %s", truncate.Ellipsis(text, maxWord))
 	}
 	return nil
 }

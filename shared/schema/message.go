@@ -5,12 +5,13 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
+
+	"parley/shared/truncate"
 )
 
 const (
@@ -42,7 +43,7 @@ func readable(err error) error {
 
 	mismatch, ok := errors.AsType[*jsonschema.ValidationError](err)
 	if !ok {
-		return errors.New(shorten(strings.ReplaceAll(err.Error(), address, ""), maxReason))
+		return errors.New(truncate.Ellipsis(strings.ReplaceAll(err.Error(), address, ""), maxReason))
 	}
 
 	found := problems(mismatch)
@@ -90,7 +91,7 @@ func problems(e *jsonschema.ValidationError) []problem {
 			return cmp.Or(cmp.Compare(a.depth, b.depth), strings.Compare(b.place, a.place), strings.Compare(b.reason, a.reason))
 		})
 		if !strings.HasPrefix(closest.reason, noForm) {
-			closest.reason = shorten(noForm+closest.reason, maxReason)
+			closest.reason = truncate.Ellipsis(noForm+closest.reason, maxReason)
 		}
 		return []problem{closest}
 	default:
@@ -106,7 +107,7 @@ func pointer(location []string) string {
 	var place strings.Builder
 	for _, key := range location[max(0, len(location)-6):] {
 		key = strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
-		_, _ = place.WriteString("/" + shorten(key, maxWord)) // never fails
+		_, _ = place.WriteString("/" + truncate.Ellipsis(key, maxWord)) // never fails
 	}
 	if len(location) > 6 {
 		return "…" + place.String()
@@ -118,26 +119,17 @@ func pointer(location []string) string {
 func reason(k jsonschema.ErrorKind) string {
 	switch k := k.(type) {
 	case *kind.Pattern:
-		return "does not match the pattern " + shorten(k.Want, maxWord)
+		return "does not match the pattern " + truncate.Ellipsis(k.Want, maxWord)
 	case *kind.Format:
 		if errors.Is(k.Err, errPattern) {
 			return errPattern.Error()
 		}
-		return "is not a valid " + shorten(k.Want, maxWord)
+		return "is not a valid " + truncate.Ellipsis(k.Want, maxWord)
 	case *kind.FalseSchema, *kind.Not:
 		return "is not allowed"
 	case *kind.RefCycle:
 		return "the schema refers to itself endlessly"
 	default:
-		return shorten(k.LocalizedString(message.NewPrinter(language.English)), maxReason)
+		return truncate.Ellipsis(k.LocalizedString(message.NewPrinter(language.English)), maxReason)
 	}
-}
-
-// shorten truncates a text to the maximum number of characters and adds an ellipsis.
-func shorten(text string, maximum int) string {
-	if utf8.RuneCountInString(text) <= maximum {
-		return text
-	}
-	runes := []rune(text)
-	return string(runes[:maximum-1]) + "…"
 }

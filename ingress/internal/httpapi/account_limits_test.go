@@ -115,7 +115,7 @@ func TestStreamsAreBoundedByForwardedAddress(t *testing.T) {
 	a.api.ConnectionsPerAddress = 2
 	const attacker, victim = "198.51.100.1", "203.0.113.1"
 	for range 2 {
-		if !a.api.TakeStream(stream.StreamLimit{Name: "address:" + attacker, Max: 2}) {
+		if !a.api.TakeStream(stream.Limit{Name: "address:" + attacker, Max: 2}) {
 			t.Fatal("no seat")
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"parley/shared/domain"
 	"parley/shared/endpoint"
 	"parley/shared/schema"
+	"parley/shared/truncate"
 )
 
 const (
@@ -61,7 +62,7 @@ func description(operation map[string]any) string {
 	default:
 		text = summary + "\n\n" + text
 	}
-	return shorten(text, maxDescription-1) // and the ellipsis
+	return truncate.Ellipsis(text, maxDescription)
 }
 
 // permits reports whether headers are sufficient credentials for an operation.
@@ -163,7 +164,8 @@ func finish(s shape) (any, error) {
 		return nil, errTooLarge
 	}
 	if _, err := schema.Compile(raw); err != nil {
-		return nil, skip(shorten("The schema of its arguments cannot be used: "+strings.TrimPrefix(err.Error(), "reading schema: ")+".", 300))
+		reason := strings.TrimPrefix(err.Error(), "reading schema: ")
+		return nil, skip(truncate.Ellipsis("The schema of its arguments cannot be used: "+reason+".", 300))
 	}
 	var plain map[string]any
 	if err := json.Unmarshal(raw, &plain); err != nil {

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"parley/shared/truncate"
 )
 
 // verbs are the methods of a path item, in the order of their endpoints.
@@ -26,9 +28,9 @@ type operation struct {
 // label is the name of an operation in messages.
 func (o operation) label() string {
 	if o.id != "" {
-		return shorten(clean(o.id), maxLabel)
+		return truncate.Ellipsis(clean(o.id), maxLabel)
 	}
-	return shorten(clean(o.method+" "+o.path), maxLabel)
+	return truncate.Ellipsis(clean(o.method+" "+o.path), maxLabel)
 }
 
 const maxLabel = 200

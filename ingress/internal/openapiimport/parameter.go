@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"parley/shared/truncate"
 )
 
 // parameter is a parameter of an operation, which a call fills.
@@ -93,7 +95,7 @@ func (d *document) parameter(object map[string]any) (parameter, error) {
 		return p, nil
 	}
 	if p.required {
-		return p, skip("Its parameter " + shorten(clean(p.name), 64) + " " + reason + ".")
+		return p, skip("Its parameter " + truncate.Ellipsis(clean(p.name), 64) + " " + reason + ".")
 	}
 	p.in = "left out, in " + p.in
 	return p, nil
@@ -208,7 +210,7 @@ func name(parameters []parameter, body shape) error {
 			parameters[i].argument = ""
 		}
 		if parameters[i].argument == "" {
-			return skip("Its parameter " + shorten(clean(param.name), 64) + " has a name that models cannot use, or that is taken.")
+			return skip("Its parameter " + truncate.Ellipsis(clean(param.name), 64) + " has a name that models cannot use, or that is taken.")
 		}
 	}
 	return nil

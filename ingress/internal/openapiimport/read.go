@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	yaml "github.com/oasdiff/yaml3"
+
+	"parley/shared/truncate"
 )
 
 const (
@@ -35,7 +37,7 @@ func open(raw []byte) (*document, error) {
 	case errors.As(err, &known):
 		return nil, known
 	case err != nil:
-		return nil, invalid("document", CodeInvalid, "is neither JSON nor YAML: %s", shorten(err.Error(), 200))
+		return nil, invalid("document", CodeInvalid, "is neither JSON nor YAML: %s", truncate.Ellipsis(err.Error(), 200))
 	}
 	root, ok := value.(map[string]any)
 	if !ok {
@@ -183,7 +185,7 @@ func (r *reader) mapping(n *yaml.Node, depth int) (any, error) {
 			continue
 		}
 		if _, twice := object[name.Value]; twice {
-			return nil, fmt.Errorf("line %d: duplicate key %s", name.Line, shorten(name.Value, 60))
+			return nil, fmt.Errorf("line %d: duplicate key %s", name.Line, truncate.Ellipsis(name.Value, 60))
 		}
 		object[name.Value] = v
 	}
@@ -231,12 +233,4 @@ func scalar(n *yaml.Node) (any, error) {
 	default: // dates are texts in JSON, too
 		return n.Value, nil
 	}
-}
-
-func shorten(text string, maximum int) string {
-	runes := []rune(text)
-	if len(runes) <= maximum {
-		return text
-	}
-	return string(runes[:maximum]) + "…"
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"parley/shared/truncate"
 )
 
 // The keywords of a schema by how they are copied. Other keywords are dropped: documentation, and
@@ -293,7 +295,7 @@ func (p *pass) text(text string, maximum int) string {
 	if maximum == 0 {
 		return ""
 	}
-	return shorten(clean(text), maximum)
+	return truncate.Ellipsis(clean(text), maximum)
 }
 
 // clean removes invisible characters from a text.

@@ -51,7 +51,9 @@ func (d agui) chunks(piece any) []any {
 		return d.asked(p)
 	case toolEnded:
 		output := string(p.call.Output)
-		return []any{aguiEvent{Type: "TOOL_CALL_RESULT", MessageID: "msg_" + d.call(p.id), ToolCallID: d.call(p.id), Content: &output, Role: "tool"}}
+		return []any{aguiEvent{
+			Type: "TOOL_CALL_RESULT", MessageID: "msg_" + d.call(p.id), ToolCallID: d.call(p.id), Content: &output, Role: "tool",
+		}}
 	case cited:
 		return []any{aguiEvent{Type: "CUSTOM", Name: "citation", Value: p.citation}}
 	case awaited:

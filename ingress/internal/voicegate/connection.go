@@ -76,7 +76,7 @@ func (c *connection) serve(ctx context.Context) {
 		late.Stop()
 		c.report()
 	}()
-	// reading and writing end with the socket
+	//nolint:contextcheck // reading and writing end with the socket
 	group.Go(func() { c.out.write(c.socket, c.conn, c.gate.times.write) })
 	group.Go(func() { c.reader.read(c.in, c.over) }) //nolint:contextcheck // as above
 	group.Go(func() { c.turns.work(ctx) })

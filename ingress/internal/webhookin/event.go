@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"parley/shared/domain"
+	"parley/shared/truncate"
 )
 
 const (
@@ -93,7 +94,7 @@ func shortName(name string) string {
 		}
 		return r
 	}, name)
-	return truncate(name, maxEvent)
+	return truncate.Ellipsis(name, maxEvent)
 }
 
 // Payload is the content of a delivery as JSON. A text becomes a JSON string.

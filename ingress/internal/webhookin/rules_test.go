@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"parley/shared/domain"
+	"parley/shared/truncate"
 )
 
 // issueOpened is an event from GitHub's documentation, shortened to the fields that tests use.
@@ -265,7 +266,7 @@ func TestValuesAreTruncatedAtCharacters(t *testing.T) {
 		n := utf8.RuneCountInString(one)
 		for _, limit := range []int{maxValue, maxValue + n, 60_000} {
 			got := rules(t, "{{a}}").Apply(event(`{"a":"` + strings.Repeat(unit, limit/n) + `"}`)).Message
-			want := truncate(strings.Repeat(one, limit/n), maxValue)
+			want := truncate.Ellipsis(strings.Repeat(one, limit/n), maxValue)
 			if got != Opening+want+Closing {
 				t.Errorf("%d of %s: %d characters, want %d: …%s", limit/n, unit, utf8.RuneCountInString(got), utf8.RuneCountInString(want)+2, got[len(got)-12:])
 			}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"parley/shared/truncate"
 )
 
 // Limits of templates and messages, in characters.
@@ -89,7 +91,7 @@ func parsePlace(name string) (piece, error) {
 
 // parsePath parses names and numbers separated by dots.
 func parsePath(text string) ([]string, error) {
-	shown := truncate(text, 64)
+	shown := truncate.Ellipsis(text, 64)
 	if text == "" {
 		return nil, fmt.Errorf("a path is empty")
 	}
@@ -158,7 +160,7 @@ func once(made map[int]string, at int, text func() string) string {
 // value is missing.
 func (f *placeholderValues) shown(p *piece) string {
 	if text, is := f.named(p); is {
-		return truncate(unmarked.Replace(text), maxValue)
+		return truncate.Ellipsis(unmarked.Replace(text), maxValue)
 	}
 	raw, at := f.found(p)
 	return once(f.texts, at, func() string {
@@ -174,9 +176,9 @@ func short(raw []byte, limit int) string {
 	text, whole := plain(raw, limit)
 	text = unmarked.Replace(text)
 	if whole {
-		return truncate(text, limit)
+		return truncate.Ellipsis(text, limit)
 	}
-	return first(text, limit-1) + more
+	return truncate.Runes(text, limit-1) + more
 }
 
 // plain returns a value as text: a string unquoted, an object or list as compact JSON, null as
@@ -323,25 +325,7 @@ func (w *writer) value(s string) {
 // end writes the part of the last piece that still fits. Later pieces are ignored.
 func (w *writer) end(s, closing string) {
 	if room := w.left - 2 - utf8.RuneCountInString(closing); room >= 0 {
-		w.buf.WriteString(first(s, room) + more + closing)
+		w.buf.WriteString(truncate.Runes(s, room) + more + closing)
 	}
 	w.left = 0
-}
-
-// truncate truncates a text to a number of characters and marks the truncation.
-func truncate(s string, limit int) string {
-	if len(s) <= limit || utf8.RuneCountInString(s) <= limit {
-		return s
-	}
-	return first(s, limit-1) + more
-}
-
-// first returns the first n characters.
-func first(s string, n int) string {
-	for i := range s {
-		if n--; n < 0 {
-			return s[:i]
-		}
-	}
-	return s
 }

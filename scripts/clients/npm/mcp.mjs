@@ -27,7 +27,7 @@ const first = await client.callTool(
   { onprogress: ({ message }) => progress.push(message), resetTimeoutOnProgress: true });
 assert.match(first.content[0].text, /144/);
 assert.equal(first.structuredContent.status, "completed");
-assert.match(progress.join("|"), /was accepted.*has begun.*codeExecution: running.*codeExecution: completed/);
+assert.match(progress.join("|"), /was accepted.*has started.*codeExecution: running.*codeExecution: completed/);
 
 const again = await client.callTool({ name: tool.name, arguments: { message: "What is 12 * 12?" }, _meta: { "parley/idempotencyKey": "mcp-1" } });
 assert.equal(again.structuredContent.runId, first.structuredContent.runId);

@@ -86,7 +86,8 @@ type cutStreams struct {
 }
 
 func newCutStreams(n, least int, seed uint64) *cutStreams {
-	return &cutStreams{left: n, least: max(1, least), random: rand.New(rand.NewPCG(seed, seed))} //nolint:gosec // G404: intentionally repeatable
+	random := rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // G404: repeatable
+	return &cutStreams{left: n, least: max(1, least), random: random}
 }
 
 func (f *cutStreams) after(_ *http.Request, answer *http.Response) cut {

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"parley/shared/truncate"
 	"parley/workers/internal/document"
 	"parley/workers/internal/sandbox"
 )
@@ -172,7 +173,7 @@ func (e *Extractor) explain(ctx context.Context, r *readerRun, why *readerError)
 		return limitReached(limitWords[sandbox.LimitMemory])
 	}
 
-	e.config.Detail(why.why, truncate(why.detail)+"; "+truncate(complaint))
+	e.config.Detail(why.why, truncate.Bytes(why.detail, maxDetail)+"; "+truncate.Bytes(complaint, maxDetail))
 	if !why.begun {
 		return e.startFailure(why.why)
 	}
@@ -182,8 +183,6 @@ func (e *Extractor) explain(ctx context.Context, r *readerRun, why *readerError)
 
 // maxDetail is the number of bytes of a reader's output that are reported.
 const maxDetail = 2000
-
-func truncate(said string) string { return said[:min(len(said), maxDetail)] }
 
 // limitWords name the limits in messages.
 var limitWords = map[sandbox.Limit]string{

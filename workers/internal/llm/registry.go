@@ -3,6 +3,8 @@ package llm
 import (
 	"fmt"
 	"strings"
+
+	"parley/shared/truncate"
 )
 
 // maxModelName bounds the length of model names in bytes.
@@ -92,6 +94,6 @@ func (r *Registry) ResolveAll(model string, fallbacks []string, wrap ...func(Mod
 // UnknownModel returns the error for an unknown model name.
 func UnknownModel(model string) *Error {
 	e := NewUnused(KindUnknownModel, nil)
-	e.Message = fmt.Sprintf("The model %q does not exist.", cut(model, maxModelName))
+	e.Message = fmt.Sprintf("The model %q does not exist.", truncate.Bytes(model, maxModelName))
 	return e
 }

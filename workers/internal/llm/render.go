@@ -5,7 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
-	"unicode/utf8"
+
+	"parley/shared/truncate"
 )
 
 // malformedKept is the number of bytes of malformed arguments that are kept.
@@ -33,7 +34,7 @@ func NewToolCall(id, name, arguments string) ToolCall {
 	call := ToolCall{ID: id, Name: name}
 	args, err := ParseArguments(arguments)
 	if err != nil {
-		call.Malformed = CleanText(cut(arguments, malformedKept))
+		call.Malformed = CleanText(truncate.Bytes(arguments, malformedKept))
 		return call
 	}
 	call.Arguments = args
@@ -104,15 +105,4 @@ func (m Message) Size() int {
 		n += len(s.Title) + len(s.URL) + len(s.CitedText)
 	}
 	return n
-}
-
-// cut truncates s to at most n bytes without splitting a character.
-func cut(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
 }

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"parley/shared/domain"
+	"parley/shared/truncate"
 )
 
 // Limits of a result. A larger one would crowd everything else out of the prompt.
@@ -52,7 +53,7 @@ func capOutput(output json.RawMessage) json.RawMessage {
 
 	cut := truncatedOutput{Truncated: true, TotalBytes: len(output)}
 	for limit := maxOutput; ; {
-		cut.Text = cutBytes(text, limit)
+		cut.Text = truncate.Bytes(text, limit)
 		short := encode(cut)
 		if len(short) <= maxOutput {
 			return short
@@ -83,34 +84,10 @@ func capSources(sources []domain.Citation) []domain.Citation {
 		if len(s.URL) > maxSourceAddr { // a truncated address would lead elsewhere
 			continue
 		}
-		s.Title = TruncateRunes(strings.ToValidUTF8(s.Title, "\uFFFD"), maxTitle)
-		s.CitedText = cutBytes(TruncateRunes(strings.ToValidUTF8(s.CitedText, "\uFFFD"), maxPassage), room)
+		s.Title = truncate.Runes(strings.ToValidUTF8(s.Title, "\uFFFD"), maxTitle)
+		s.CitedText = truncate.Bytes(truncate.Runes(strings.ToValidUTF8(s.CitedText, "\uFFFD"), maxPassage), room)
 		room -= len(s.CitedText)
 		kept = append(kept, s)
 	}
 	return kept
-}
-
-// cutBytes returns the longest prefix of text with at most maximum bytes that ends between
-// characters.
-func cutBytes(text string, maximum int) string {
-	if len(text) <= maximum {
-		return text
-	}
-	maximum = max(maximum, 0)
-	for maximum > 0 && !utf8.RuneStart(text[maximum]) {
-		maximum--
-	}
-	return text[:maximum]
-}
-
-// TruncateRunes returns the first maximum characters of a text.
-func TruncateRunes(text string, maximum int) string {
-	for n := range text {
-		if maximum == 0 {
-			return text[:n]
-		}
-		maximum--
-	}
-	return text
 }

@@ -193,8 +193,17 @@ func (p *page) commands(node *kong.Node) {
 	}
 	p.section("COMMANDS")
 	for _, child := range node.Leaves(true) {
-		p.item(path(child), child.Help)
+		p.item(names(child), child.Help)
 	}
+}
+
+// names returns a command's path and those of its aliases: "runs tail, runs list".
+func names(node *kong.Node) string {
+	all := []string{path(node)}
+	for _, alias := range node.Aliases {
+		all = append(all, strings.TrimSpace(path(node.Parent)+" "+alias))
+	}
+	return strings.Join(all, ", ")
 }
 
 func (p *page) arguments(node *kong.Node) {

@@ -7,6 +7,7 @@ import (
 
 	"parley/deploy/standalone/internal/console"
 	"parley/shared/domain"
+	"parley/shared/truncate"
 )
 
 const (
@@ -40,7 +41,7 @@ func foldRow(row []string, widths []int, room int) string {
 	flush := func() {
 		line = strings.TrimRight(line, " ")
 		if room > 0 {
-			line = console.Clip(line, room)
+			line = truncate.Ellipsis(line, room)
 		}
 		if line != "" {
 			out.WriteString(line + "\n")
@@ -60,7 +61,7 @@ func foldRow(row []string, widths []int, room int) string {
 			line += columnGap
 			used += len(columnGap)
 		}
-		cell = console.Clip(cell, widths[i])
+		cell = truncate.Ellipsis(cell, widths[i])
 		line += cell + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
 		used += widths[i]
 	}

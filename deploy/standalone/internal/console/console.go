@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	"golang.org/x/term"
+
+	"parley/shared/truncate"
 )
 
 // widthWithout is the assumed width of a terminal that does not report its width.
@@ -85,7 +87,7 @@ func (c *Console) Cut(line string) string {
 	if !c.outTerminal {
 		return line
 	}
-	return Clip(line, c.width())
+	return truncate.Ellipsis(line, c.width())
 }
 
 // Width returns the terminal's width in characters, or 0 without a terminal.
@@ -106,15 +108,6 @@ func (c *Console) width() int {
 		return widthWithout
 	}
 	return width
-}
-
-// Clip truncates a line to width characters and marks the truncation with an ellipsis.
-func Clip(line string, width int) string {
-	runes := []rune(line)
-	if len(runes) <= width {
-		return line
-	}
-	return string(runes[:width-1]) + "…"
 }
 
 // OneLine joins a foreign text into one line and removes control characters.

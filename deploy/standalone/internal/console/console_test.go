@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"parley/shared/truncate"
 )
 
 func TestSafeText(t *testing.T) {
@@ -25,7 +27,7 @@ func TestSafeText(t *testing.T) {
 	}
 
 	for width, want := range map[int]string{3: "üb…", 5: "über…", 6: "überal", 9: "überal"} {
-		if got := Clip("überal", width); got != want {
+		if got := truncate.Ellipsis("überal", width); got != want {
 			t.Errorf("cut to %d: %q, want %q", width, got, want)
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"parley/shared/truncate"
 )
 
 const clearLine = "\r\x1b[K"
@@ -52,7 +54,7 @@ func (p *Progress) tick() {
 		p.mu.Lock()
 		line := fmt.Sprintf("%s  %s", p.text, time.Since(p.began).Round(time.Second))
 		p.mu.Unlock()
-		p.console.showProgress(Clip(line, p.console.width()-1))
+		p.console.showProgress(truncate.Ellipsis(line, p.console.width()-1))
 		select {
 		case <-ticker.C:
 		case <-p.done:

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"parley/shared/truncate"
 )
 
 // requestTime bounds a request. It is longer than any wait that the service grants.
@@ -77,7 +79,7 @@ func (a *api) want(ctx context.Context, method, path string, header map[string]s
 		return fmt.Errorf("calling %s: %w", path, err)
 	}
 	if got.status >= http.StatusBadRequest {
-		return fmt.Errorf("calling %s: %d: %s", path, got.status, cut(got.body))
+		return fmt.Errorf("calling %s: %d: %s", path, got.status, truncate.Ellipsis(string(got.body), maxQuoted))
 	}
 	if err := json.Unmarshal(got.body, into); err != nil {
 		return fmt.Errorf("decoding answer of %s: %w", path, err)

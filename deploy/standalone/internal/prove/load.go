@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"parley/shared/lifecycle"
+	"parley/shared/truncate"
 )
 
 // load sends the triggers. It retries each with the same key until it is answered.
@@ -71,7 +72,7 @@ func (s *load) ask(ctx context.Context, n int) Answer {
 		}
 		why, final := reason(got, err)
 		s.count(why)
-		problem = fmt.Sprintf("%s: %s", why, cut(got.body))
+		problem = fmt.Sprintf("%s: %s", why, truncate.Ellipsis(string(got.body), maxQuoted))
 		if err != nil {
 			problem = err.Error()
 		}

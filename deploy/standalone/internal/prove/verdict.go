@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"parley/shared/truncate"
 )
 
 // Answer is a client's record of one trigger.
@@ -101,7 +103,7 @@ func (v *Verdict) judgeAnswer(n int, a Answer) {
 		v.faultf(&v.Failed, 1, "trigger %d was answered by run %s with status %s, effect booked: %t", n, a.Run, a.Status, a.Effect)
 	}
 	if !bytes.Equal(a.Body, a.Replay) {
-		v.faultf(&v.ChangedAnswers, 1, "trigger %d: the replay's answer differs: %s", n, cut(a.Replay))
+		v.faultf(&v.ChangedAnswers, 1, "trigger %d: the replay's answer differs: %s", n, truncate.Ellipsis(string(a.Replay), maxQuoted))
 	}
 }
 
@@ -156,11 +158,5 @@ func (v *Verdict) judgeRuns(e Evidence) {
 // keyFor returns the idempotency key of trigger n.
 func keyFor(n int) string { return fmt.Sprintf("prove-%d", n) }
 
-// cut truncates an answer for use in a message.
-func cut(text []byte) string {
-	const limit = 80 // long enough for a run's ID
-	if len(text) > limit {
-		return string(text[:limit]) + "…"
-	}
-	return string(text)
-}
+// maxQuoted bounds the characters of a response in a message. A run's ID fits.
+const maxQuoted = 80

@@ -88,12 +88,12 @@ func TestDoctorReportsFoundAndMissing(t *testing.T) {
 			[]string{
 				"missing|postgresql|no PostgreSQL", "missing|bubblewrap|apt-get install", "off|runsc|needed for SANDBOX=gvisor", "off|cgroups|none are mounted",
 				"missing|sandbox|unavailable: there is no program bwrap", "off|python|not checked", "off|numpy|not checked",
-				"missing|documents|documents stay queued until they can be read: there is no sandbox", "missing|poppler|poppler-utils", "missing|tesseract|tesseract-ocr", "missing|voice|no speech program", "missing|espeak|apt-get install -y --no-install-recommends espeak-ng", "missing|pocketsphinx|pocketsphinx pocketsphinx-en-us",
+				"missing|documents|documents stay queued until they can be read: no sandbox is available", "missing|poppler|poppler-utils", "missing|tesseract|tesseract-ocr", "missing|voice|no speech program", "missing|espeak|apt-get install -y --no-install-recommends espeak-ng", "missing|pocketsphinx|pocketsphinx pocketsphinx-en-us",
 			},
 			"required and missing: postgresql",
 		},
 		"no poppler": {instead(healthy(), workers.Capability{Name: "model", State: "offline", Ok: true}, workers.Capability{Name: "documents", State: "all except PDF: poppler is missing"}), nil, []string{
-			"missing|documents|all but PDF", "missing|poppler|apt-get install",
+			"missing|documents|all except PDF", "missing|poppler|apt-get install",
 		}, ""},
 		"embeddings":    {healthy(), func(d *Doctor) { d.EmbeddingsModel = "openai/text-embedding-3-small" }, []string{"ok|embeddings|openai/text-embedding-3-small"}, ""},
 		"no embeddings": {healthy("embeddings"), func(d *Doctor) { d.EmbeddingsModel = "openai/x" }, []string{"missing|embeddings|"}, "required and missing: embeddings"},
@@ -128,7 +128,7 @@ func TestDoctorReportsFoundAndMissing(t *testing.T) {
 		"settings":             {instead(healthy(), workers.Capability{Name: "settings", State: "SANDBOX must be"}), nil, []string{"missing|settings|SANDBOX must be"}, "invalid settings: SANDBOX must be"},
 		"settings of the ingress": {healthy(), func(d *Doctor) { d.Port, d.SecretsKey = -1, "hunter2" }, []string{
 			"missing|settings|PORT", "missing|settings|SECRETS_KEY", "ok|postgresql|15.18",
-		}, "invalid settings: PORT must be between 0 and 65535, not -1; SECRETS_KEY is missing or invalid (create one with openssl rand -base64 32): reading secrets key 1: "},
+		}, "invalid settings: PORT must be between 0 and 65535, not -1; SECRETS_KEY is invalid; create a key with openssl rand -base64 32: reading secrets key 1: "},
 		"settings and more": {healthy("postgres"), func(d *Doctor) { d.Port = -1 }, []string{"missing|settings|PORT", "missing|postgresql|no PostgreSQL"}, "invalid settings: PORT must be between 0 and 65535, not -1\nrequired and missing: postgresql"},
 	} {
 		t.Run(name, func(t *testing.T) {

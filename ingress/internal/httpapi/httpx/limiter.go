@@ -40,14 +40,14 @@ type Limiter struct {
 	limits *ratelimit.Limits
 	auth   *auth.Resolver // determines client addresses
 	demo   demoBudget
-	seats  stream.StreamCounter
+	seats  stream.Counter
 }
 
 // TakeStream takes one slot in addition to those of TakeStreams. It returns false if there is none.
-func (l *Limiter) TakeStream(seat stream.StreamLimit) bool { return l.seats.Take(seat) == nil }
+func (l *Limiter) TakeStream(seat stream.Limit) bool { return l.seats.Take(seat) == nil }
 
 // LeaveStreams releases the slots that TakeStreams took.
-func (l *Limiter) LeaveStreams(seats []stream.StreamLimit) { l.seats.Leave(seats...) }
+func (l *Limiter) LeaveStreams(seats []stream.Limit) { l.seats.Leave(seats...) }
 
 // NewLimiter returns a limiter. demoTokens is the daily budget of all demo visitors together; spent
 // returns the tokens they have spent today.
@@ -61,20 +61,20 @@ func NewLimiter(
 
 // TakeStreams takes the slots that the caller's stream needs, or returns rate_limited. The caller
 // must release them with LeaveStreams.
-func (l *Limiter) TakeStreams(who domain.Caller) ([]stream.StreamLimit, error) {
-	credential := stream.StreamLimit{Name: "credential:" + who.Credential, Max: l.StreamsPerCredential}
+func (l *Limiter) TakeStreams(who domain.Caller) ([]stream.Limit, error) {
+	credential := stream.Limit{Name: "credential:" + who.Credential, Max: l.StreamsPerCredential}
 	if who.Kind == domain.CallerDemo {
-		credential = stream.StreamLimit{Name: "demo:" + who.DemoClient, Max: demoStreams}
+		credential = stream.Limit{Name: "demo:" + who.DemoClient, Max: demoStreams}
 	}
 
-	organization := stream.StreamLimit{Name: "organization:" + who.OrganizationID, Max: l.StreamsPerOrganization}
-	seats := []stream.StreamLimit{credential, organization}
+	organization := stream.Limit{Name: "organization:" + who.OrganizationID, Max: l.StreamsPerOrganization}
+	seats := []stream.Limit{credential, organization}
 	if l.ConnectionsPerAddress > 0 && who.Client != "" {
-		seats = append(seats, stream.StreamLimit{Name: "address:" + who.Client, Max: l.ConnectionsPerAddress})
+		seats = append(seats, stream.Limit{Name: "address:" + who.Client, Max: l.ConnectionsPerAddress})
 	}
 	if who.Visitor.ID != "" {
 		seats[0].Max = visitorStreams
-		seats = append(seats, stream.StreamLimit{Name: "widget:" + who.Visitor.Client, Max: addressStreams})
+		seats = append(seats, stream.Limit{Name: "widget:" + who.Visitor.Client, Max: addressStreams})
 	}
 
 	switch full := l.seats.Take(seats...); {

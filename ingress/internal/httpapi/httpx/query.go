@@ -9,6 +9,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"parley/shared/apierr"
+	"parley/shared/truncate"
 )
 
 // Repeatable lists the parameters that may occur more than once in a query.
@@ -66,7 +67,7 @@ func (r *Route) CheckQuery(c *gin.Context) error { //nolint:cyclop // a list of 
 		case r.Other != "" && (name == "id" || name == "template"): // the action is missing
 			found.Add("action", CodeRequired, "is required with %s, for example %s", name, r.Other)
 		default:
-			found.Add(truncateName(name), CodeUnknown, "is not a parameter of this operation")
+			found.Add(truncate.Ellipsis(name, maxName), CodeUnknown, "is not a parameter of this operation")
 		}
 	}
 
@@ -93,11 +94,5 @@ func sortedNames(values url.Values) []string {
 	return names
 }
 
-// truncateName truncates a caller's name for a message.
-func truncateName(name string) string {
-	const maximum = 64
-	if len(name) > maximum {
-		return strings.ToValidUTF8(name[:maximum], "") + "…"
-	}
-	return name
-}
+// maxName bounds the characters of a caller's name in a message.
+const maxName = 64

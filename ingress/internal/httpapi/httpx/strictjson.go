@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"parley/shared/apierr"
+	"parley/shared/truncate"
 )
 
 const (
@@ -82,7 +83,7 @@ func (d *Decoder) enter(name string) (back int) {
 	if back > 0 {
 		d.Path = append(d.Path, '.')
 	}
-	d.Path = append(d.Path, truncateName(name)...)
+	d.Path = append(d.Path, truncate.Ellipsis(name, maxName)...)
 	return back
 }
 

@@ -206,7 +206,7 @@ func (t *agentTools) run(s *dispatch.Submission, progress func(string)) (*domain
 	}
 	defer t.h.LeaveStreams(seats)
 
-	reader, run, err := t.h.Follow(t.c.Request.Context(), s, dispatch.Consumed{}, httpx.ReserveFunc(t.c)) // the message has already been counted
+	reader, run, err := t.h.Follow(t.c.Request.Context(), s, dispatch.Consumed{}, httpx.ReserveFunc(t.c)) // the message was charged
 	if run != nil {
 		httpx.SetLogIDs(t.c, run.Target(), run.Run.ID, run.Run.SessionID)
 	}

@@ -324,7 +324,7 @@ func checkSocketKey(found *httpx.Problems, keys []string) {
 
 // takeVoiceSeats is TakeStreams for a voice connection, which takes one of its organization's voice
 // slots in addition.
-func (h *Handler) takeVoiceSeats(who domain.Caller) ([]stream.StreamLimit, error) {
+func (h *Handler) takeVoiceSeats(who domain.Caller) ([]stream.Limit, error) {
 	if h.Stopping() {
 		stopping := apierr.New(apierr.Unavailable, "the service is stopping; try again")
 		stopping.RetryAfter = time.Second
@@ -336,7 +336,7 @@ func (h *Handler) takeVoiceSeats(who domain.Caller) ([]stream.StreamLimit, error
 		return nil, err
 	}
 
-	voice := stream.StreamLimit{Name: "voice:" + who.OrganizationID, Max: h.VoicePerOrganization}
+	voice := stream.Limit{Name: "voice:" + who.OrganizationID, Max: h.VoicePerOrganization}
 	if !h.TakeStream(voice) {
 		h.LeaveStreams(seats)
 		return nil, httpx.RateLimited(httpx.SlotRetryAfter, "too many open voice connections of this organization; close some")

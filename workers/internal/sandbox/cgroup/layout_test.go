@@ -85,9 +85,9 @@ func TestVersion2SaysWhyNotAndLeavesAllAsItWas(t *testing.T) {
 		files map[string]string
 		wrong string
 	}{
-		"no controllers":      {map[string]string{"cgroup.controllers": "hugetlb\n"}, "controller memory is not given"},
-		"no controllers file": {nil, "controller memory is not given"},
-		"no pids":             {map[string]string{"cgroup.controllers": "cpu memory\n"}, "controller pids is not given"},
+		"no controllers":      {map[string]string{"cgroup.controllers": "hugetlb\n"}, "controller memory is not delegated"},
+		"no controllers file": {nil, "controller memory is not delegated"},
+		"no pids":             {map[string]string{"cgroup.controllers": "cpu memory\n"}, "controller pids is not delegated"},
 		"threads":             {map[string]string{"cgroup.controllers": "memory pids", "cgroup.type": "domain threaded\n"}, "cgroup of threads (domain threaded)"},
 		"somebody else": {
 			map[string]string{"cgroup.controllers": "cpu memory pids", "cgroup.type": "domain\n", "cgroup.procs": parent + "\n", "cgroup.subtree_control": ""},

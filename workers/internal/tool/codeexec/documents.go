@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"parley/shared/domain"
+	"parley/shared/truncate"
 	"parley/workers/internal/sandbox/python"
 	"parley/workers/internal/tool"
 )
@@ -35,7 +36,7 @@ func lookUp(ctx context.Context, documents tool.Documents, ids []string) ([]doma
 }
 
 func noDocument(id string) error {
-	return mistake("No document %s that this agent may read.", strconv.Quote(tool.TruncateRunes(id, shownName)))
+	return mistake("No document %s that this agent may read.", strconv.Quote(truncate.Runes(id, shownName)))
 }
 
 // placeDocuments returns the files as which documents appear in the folder. A document keeps its name, or is

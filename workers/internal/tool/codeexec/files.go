@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"parley/shared/domain"
+	"parley/shared/truncate"
 	"parley/workers/internal/sandbox"
 	"parley/workers/internal/sandbox/python"
 	"parley/workers/internal/tool"
@@ -89,7 +90,7 @@ func choose(all []domain.File, named []string) (chosen []domain.File, ids []stri
 				ids = append(ids, name)
 			}
 		case at < 0:
-			return nil, nil, mistake("No file %s in this session. %s", strconv.Quote(tool.TruncateRunes(name, shownName)), describeFiles(all))
+			return nil, nil, mistake("No file %s in this session. %s", strconv.Quote(truncate.Runes(name, shownName)), describeFiles(all))
 		case !slices.ContainsFunc(chosen, func(f domain.File) bool { return f.ID == all[at].ID }):
 			chosen = append(chosen, all[at])
 		}
@@ -123,7 +124,7 @@ func describeFiles(all []domain.File) string {
 func nameList(names []string) string {
 	var quoted []string
 	for _, name := range names[:min(len(names), maxNamed)] {
-		quoted = append(quoted, strconv.Quote(tool.TruncateRunes(name, shownName)))
+		quoted = append(quoted, strconv.Quote(truncate.Runes(name, shownName)))
 	}
 	text := strings.Join(quoted, ", ")
 	if more := len(names) - maxNamed; more > 0 {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"parley/shared/domain"
+	"parley/shared/truncate"
 	"parley/workers/internal/sandbox"
 	"parley/workers/internal/sandbox/python"
 	"parley/workers/internal/tool"
@@ -208,15 +209,7 @@ func (s *outputBuilder) result() (tool.Result, error) {
 	if err != nil || !failed {
 		return tool.Result{Output: raw}, err
 	}
-	return tool.Result{}, &tool.Error{Message: truncateMessage(message), Output: raw}
-}
-
-// truncateMessage truncates a message and marks the truncation.
-func truncateMessage(message string) string {
-	if tool.TruncateRunes(message, maxMessage) == message {
-		return message
-	}
-	return tool.TruncateRunes(message, maxMessage-1) + "…"
+	return tool.Result{}, &tool.Error{Message: truncate.Ellipsis(message, maxMessage), Output: raw}
 }
 
 // failure returns why a program failed: in full, and in one line.
@@ -250,7 +243,7 @@ func (s *outputBuilder) list(out *output) {
 	}
 	room := maxLeftOut
 	for _, name := range s.leftOut {
-		name = tool.TruncateRunes(strings.ToValidUTF8(name, "\uFFFD"), shownName)
+		name = truncate.Runes(strings.ToValidUTF8(name, "\uFFFD"), shownName)
 		if room -= weight(name); room < 0 || len(out.LeftOut) == maxNamed {
 			s.notes = append(s.notes, s.uncounted()+fmt.Sprintf("%d more files were omitted.", len(s.leftOut)-len(out.LeftOut)))
 			return

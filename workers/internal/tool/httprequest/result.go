@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"parley/shared/outbound"
+	"parley/shared/truncate"
 	"parley/workers/internal/tool"
 	"parley/workers/internal/tool/redact"
 )
@@ -83,7 +84,7 @@ func (a *answer) showJSON(ctx context.Context, v any, redactor *redact.Redactor)
 	case len(shown) <= maxShown:
 		a.Body = json.RawMessage(shown)
 	default:
-		a.Body, a.Truncated = cut(string(shown), maxShown), true
+		a.Body, a.Truncated = truncate.Bytes(string(shown), maxShown), true
 	}
 }
 
@@ -94,7 +95,7 @@ func (a *answer) show(contentType string, body []byte, clean func(string) string
 	case len(body) == 0:
 	case isJSON(kind), isText(kind, body):
 		text := clean(string(body))
-		a.Body, a.Truncated = cut(text, maxShown), len(text) > maxShown
+		a.Body, a.Truncated = truncate.Bytes(text, maxShown), len(text) > maxShown
 	default:
 		a.Note = fmt.Sprintf("The body is not text and is not shown (%d bytes).", len(body))
 	}
@@ -137,14 +138,6 @@ func isText(kind string, body []byte) bool {
 	return strings.HasPrefix(kind, "text/") || strings.HasSuffix(kind, "+xml") || strings.HasSuffix(kind, "+yaml")
 }
 
-// cut returns the first limit bytes of a text, without a partial character.
-func cut(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	return strings.ToValidUTF8(text[:limit], "")
-}
-
 func shortHeader(redactor *redact.Redactor, value string) string {
-	return cut(redactor.Text(value), maxHeader)
+	return truncate.Bytes(redactor.Text(value), maxHeader)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"parley/shared/domain"
+	"parley/shared/truncate"
 	"parley/workers/internal/tool"
 )
 
@@ -67,7 +68,7 @@ func answer(found []domain.Found, without []string) (tool.Result, error) {
 // shown returns the start of a passage in one line.
 func shown(text string) string {
 	line := strings.Join(strings.Fields(text), " ")
-	if short := tool.TruncateRunes(line, shownText); short != line {
+	if short := truncate.Runes(line, shownText); short != line {
 		return short + "…"
 	}
 	return line

@@ -14,6 +14,7 @@ import (
 	"parley/shared/contract"
 	"parley/shared/domain"
 	"parley/shared/outbound"
+	"parley/shared/truncate"
 	"parley/workers/internal/tool"
 )
 
@@ -151,7 +152,7 @@ func (d *delivery) explain(ctx context.Context, err error) (tool.Result, error) 
 	case ctx.Err() != nil:
 		return tool.Result{}, fmt.Errorf("calling tool: %w", context.Cause(ctx))
 	case errors.As(err, &rpcErr) && !slices.Contains(ownCodes, rpcErr.Code):
-		return failed("The server rejected the call: " + tool.TruncateRunes(d.redactor.Text(clean(rpcErr.Message)), maxDescription))
+		return failed("The server rejected the call: " + truncate.Runes(d.redactor.Text(clean(rpcErr.Message)), maxDescription))
 	case refused(d.status):
 		return failed("The server " + statusError(d.status).words() + ".")
 	case d.err == nil && d.status >= http.StatusMultipleChoices:

@@ -3,7 +3,7 @@ package mcp
 import (
 	"regexp"
 
-	"parley/workers/internal/tool"
+	"parley/shared/truncate"
 	"parley/workers/internal/tool/redact"
 )
 
@@ -28,7 +28,7 @@ func (c *cleaner) text(text string) string { return c.redactor.Text(visible(text
 
 // prose sanitizes and truncates a text for readers.
 func (c *cleaner) prose(text string) string {
-	return tool.TruncateRunes(c.redactor.Text(clean(text)), maxDescription)
+	return truncate.Runes(c.redactor.Text(clean(text)), maxDescription)
 }
 
 // schema sanitizes a schema, or a list of schemas.

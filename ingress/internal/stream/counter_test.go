@@ -4,16 +4,16 @@ import "testing"
 
 func TestSeatsAreTakenTogetherOrNotAtAll(t *testing.T) {
 	t.Parallel()
-	key, other, org := StreamLimit{"key", 2}, StreamLimit{"other", 2}, StreamLimit{"org", 3}
-	var s StreamCounter
-	take := func(want string, seats ...StreamLimit) {
+	key, other, org := Limit{"key", 2}, Limit{"other", 2}, Limit{"org", 3}
+	var s Counter
+	take := func(want string, limits ...Limit) {
 		t.Helper()
 		got := ""
-		if full := s.Take(seats...); full != nil {
+		if full := s.Take(limits...); full != nil {
 			got = full.Name
 		}
 		if got != want {
-			t.Errorf("%v: %q is full, want %q", seats, got, want)
+			t.Errorf("%v: %q is full, want %q", limits, got, want)
 		}
 	}
 	take("", key, org)
@@ -24,11 +24,11 @@ func TestSeatsAreTakenTogetherOrNotAtAll(t *testing.T) {
 	s.Leave(key, org)
 	take("", other, org)
 	take("org", key, org)
-	for _, seat := range []StreamLimit{key, other, other} {
-		s.Leave(seat, org)
+	for _, limit := range []Limit{key, other, other} {
+		s.Leave(limit, org)
 	}
 	if len(s.taken) != 0 {
 		t.Errorf("left over: %v", s.taken)
 	}
-	take("none", StreamLimit{"none", 0})
+	take("none", Limit{"none", 0})
 }
