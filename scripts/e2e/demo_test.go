@@ -57,7 +57,7 @@ type visitor struct {
 // behindProxy returns a visitor behind the trusted proxy.
 func behindProxy(address string) visitor { return visitor{from: proxyAddress, forwarded: address} }
 
-// stranger sends from an untrusted address.
+// stranger is a client that sends from an untrusted address.
 var stranger = &http.Client{Timeout: requestTimeout, Transport: &http.Transport{
 	DisableKeepAlives: true,
 	DialContext:       (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(strangerAddress)}}).DialContext,

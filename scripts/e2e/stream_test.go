@@ -113,7 +113,7 @@ func (s *stream) next() (event, error) {
 	}
 }
 
-// until reads up to the event that found selects.
+// until reads events up to the first one for which found returns true.
 func (s *stream) until(t *testing.T, what string, found func(event) bool) (events []event) {
 	t.Helper()
 	for {
@@ -168,7 +168,7 @@ func answerIn(t *testing.T, events []event) string {
 	return out.String()
 }
 
-// eventsAfter returns the events after the first one that found selects.
+// eventsAfter returns the events after the first one for which found returns true.
 func eventsAfter(events []event, found func(event) bool) []event {
 	for i, e := range events {
 		if found(e) {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// The durations of shared/store, except that a person has a minute and a half here instead of a
-// day.
+// The durations have the same values as in shared/store, except that a person has a minute and a
+// half here instead of a day.
 const (
 	lease         = 30 * time.Second
 	firstRing     = 5 * time.Second

@@ -248,9 +248,9 @@ const (
 	codeStoreFailed           jetstream.ErrorCode = 10077
 )
 
-// UpdateStream sets this release's duplicate window on a stream that an earlier release
-// created. A longer window costs only memory of the server. It needs a permission that only the
-// sweeper's user has.
+// UpdateStream sets this release's duplicate window on a stream that an earlier release created. A
+// longer window costs only memory on the server. It needs a permission that only the sweeper's user
+// has.
 func (b *Bus) UpdateStream(ctx context.Context) error {
 	stream, err := b.openStream(ctx)
 	if err != nil {

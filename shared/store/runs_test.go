@@ -342,7 +342,8 @@ func TestFenceKeepsATakenRunFromItsOldWorker(t *testing.T) {
 	if early := b.claim(runID); early.Run != nil {
 		t.Error("a run was taken from its worker within a lease of the server's start")
 	}
-	// The effect of RequeueLost, without waiting until the server has been up long enough.
+	// This statement has the effect of RequeueLost, without a wait until the server has been
+	// running long enough.
 	b.exec(`UPDATE open_runs SET status = 'queued', dispatched = false, lease_until = NULL, fence = fence + 1, deaths = deaths + 1`)
 	taken := b.mustClaim(runID)
 	if taken.Attempts != 2 || taken.Deaths != 1 || taken.Fence <= old.Fence {

@@ -111,7 +111,8 @@ func serverOptions(config Config) (*natsserver.Options, error) {
 		NoSigs:     true, // the process has its own handlers
 		JetStream:  true,
 		StoreDir:   config.Dir,
-		// Without either limit, the server would reserve most of the machine's memory or disk.
+		// Without these two limits, nats-server would reserve most of the machine's memory and
+		// disk.
 		JetStreamMaxStore:      maxStore,
 		JetStreamMaxMemory:     maxMemory,
 		DisableJetStreamBanner: true,

@@ -78,7 +78,7 @@ func (f Found) Parts() iter.Seq[Found] {
 	}
 }
 
-// Pause waits for d. It returns an error if ctx ends earlier.
+// Pause waits for the duration d. It returns an error if ctx ends earlier.
 func Pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

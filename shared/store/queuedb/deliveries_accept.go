@@ -209,8 +209,9 @@ func (s *Store) recoverDelivered(ctx context.Context, rows []NewDelivery, call d
 	return out, nil
 }
 
-// delivered reads the results of deliveries. missing are the indexes of the deliveries that were
-// not logged, or that should have a run but do not. It returns no jobs; the sweeper publishes them.
+// delivered reads the results of deliveries. missing contains the indexes of the deliveries that
+// were not logged, or that should have a run but do not. It returns no jobs; the sweeper publishes
+// them.
 func (s *Store) delivered(ctx context.Context, rows []NewDelivery) (out []AcceptedDelivery, missing []int, err error) {
 	b := newDeliveryBatch(rows)
 	err = s.db.Within(ctx, pg.Column(rows, func(d *NewDelivery) string { return d.OrganizationID }), func(tx *sqlx.Tx) error {

@@ -105,7 +105,7 @@ const shortColumns = `r.id, r.org_id, r.agent_id, r.template_id, r.session_id, r
 	r.status IS NOT NULL AS ended, coalesce(r.attempts, o.attempts, 0) AS attempts, r.created_at,
 	coalesce(o.started_at, r.started_at) AS started_at, r.finished_at, r.expires_at, o.required_action`
 
-// shortResult are shortColumns of a function that returns finished runs.
+// shortResult lists the shortColumns as returned by a function that returns finished runs.
 const shortResult = `id, org_id, agent_id, template_id, session_id, principal, trigger_type, automation_id, idempotency_key,
 	idempotency_hash, fingerprint, status, ended, attempts, created_at, started_at, finished_at, expires_at`
 

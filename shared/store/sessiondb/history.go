@@ -51,9 +51,9 @@ const historyQuery = `SELECT seq, CASE WHEN total <= $7 THEN message ELSE '' END
   WHERE bytes <= $6) fitting
 ORDER BY seq`
 
-// History reads the newest completed turns of a session before seq, oldest first, up to limit turns
-// and 8 MiB in total. An interrupted spoken answer is shortened to the part that was played, and is
-// included even if the interruption cancelled the run.
+// History reads the newest completed turns of a session before the run with the number seq, oldest
+// first, up to limit turns and 8 MiB in total. An interrupted spoken answer is shortened to the
+// part that was played, and is included even if the interruption cancelled the run.
 func (s *Store) History(ctx context.Context, org string, sessionRef int64, seq, limit int) ([]Turn, error) {
 	turns, _, err := s.history(ctx, org, sessionRef, seq, limit, historyBytes)
 	return turns, err

@@ -45,7 +45,8 @@ func newRandom(seed uint64) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 11)) //nolint:gosec // intentionally the same questions each time
 }
 
-// sections is the key of the number of sections in the map of frequencies. It cannot be a word.
+// sections is the key under which the map of frequencies contains the number of sections. It cannot
+// be a word.
 const sections = "§"
 
 // frequencies counts the sections that contain each word.
