@@ -271,7 +271,7 @@ func TestADeadlineWaitsForTheDecision(t *testing.T) {
 	b := newTestEnv(t)
 	held := b.claimedRun()
 	b.inState(held, "awaiting", domain.SideEffectUnsafe)
-	b.exec(`UPDATE open_runs SET deadline = clock_timestamp() - interval '1 minute', last_error = '{"code":"rate_limited"}'`) // error of an earlier attempt
+	b.exec(`UPDATE open_runs SET deadline = clock_timestamp() - interval '1 minute', last_error = '{"code":"rate_limited"}'`) // earlier attempt
 	b.park(held, domain.ActionApproval, executiondb.Chunk{})
 	if ended, err := b.s.Executions.EndOverdue(t.Context(), 9); err != nil || len(ended) > 0 {
 		t.Errorf("ended %+v, %v", ended, err)
