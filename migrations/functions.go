@@ -15,14 +15,14 @@ import (
 	"github.com/pressly/goose/v3/lock"
 )
 
-// functionFile is a file of functions/. Its triggers, which may be empty, are separate:
-// creating a trigger locks its table, so it is applied only if it has changed itself.
+// functionFile is a file of functions/. Its triggers, possibly none, are stored separately:
+// creating a trigger locks its table, so triggers are applied only if their text has changed.
 type functionFile struct {
 	name               string
 	function, triggers string
 }
 
-// triggerStart is the beginning of the triggers in a file.
+// triggerStart is the text with which the first trigger in a file begins.
 const triggerStart = "\nCREATE OR REPLACE TRIGGER "
 
 func readFunctions(files fs.FS) ([]functionFile, error) {
@@ -50,9 +50,9 @@ func readFunctions(files fs.FS) ([]functionFile, error) {
 // appliedFunction is a row of function_files.
 type appliedFunction struct{ function, triggers string }
 
-// applyFunctions creates or replaces the functions that differ from those in the database, all
-// of them or none. It does nothing if the schema is newer than newest, the newest version that
-// this release has: binaries of a later release may be running and need their own functions.
+// applyFunctions creates or replaces the functions that differ from those in the database, all of
+// them or none. It does nothing if the schema is newer than the newest version in this release:
+// binaries of a later release may be running and need their own functions.
 func applyFunctions(ctx context.Context, db *sql.DB, functions []functionFile, newest int64) (err error) {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {

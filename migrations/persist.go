@@ -10,7 +10,8 @@ import (
 // after each, they take three minutes, more than an autovacuum needs to give way.
 const tries = 60
 
-// persist calls step until it succeeds, fails permanently or has been called tries times.
+// persist calls step until it succeeds, fails permanently or has been called the maximum number of
+// times.
 func persist(ctx context.Context, tries int, pause func(context.Context) error, step func() error) error {
 	for n := 1; ; n++ {
 		err := step()
@@ -23,8 +24,8 @@ func persist(ctx context.Context, tries int, pause func(context.Context) error, 
 	}
 }
 
-// busy are the SQLSTATEs of a migration that could not lock a table: lock timeout, deadlock,
-// and the statement timeout while waiting for several locks.
+// busy lists the SQLSTATEs of statements that could not lock a table: lock timeout, deadlock, and
+// the statement timeout while waiting for several locks.
 var busy = []string{"55P03", "40P01", "57014"}
 
 func isBusy(err error) bool {

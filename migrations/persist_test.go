@@ -16,7 +16,7 @@ func TestPersist(t *testing.T) {
 	t.Parallel()
 	other := errors.New("other")
 	for name, c := range map[string]struct {
-		fails  []error // of the first tries
+		fails  []error // errors of the first calls
 		tries  int
 		want   error
 		pauses int
@@ -46,7 +46,7 @@ func TestPersist(t *testing.T) {
 	}
 }
 
-// When the context ends, persist returns immediately, with the error that it was waiting for.
+// When the context ends, persist returns immediately, with the error that caused the last wait.
 func TestPersistEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

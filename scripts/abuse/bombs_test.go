@@ -16,9 +16,10 @@ const (
 	bombsAhead = 4
 )
 
-// bomb returns the n-th bomb and its name. Odd bombs are HTML pages of 160 KB with 450 open elements
-// that are recreated for each paragraph. They use all the CPU time that a document may have. Even
-// bombs are Markdown texts of 440 KB whose delimiters each could close all earlier ones.
+// bomb returns the n-th bomb and its name. Odd bombs are HTML pages of 160 KB with 450 open
+// elements that are recreated for each paragraph. They use all the CPU time that a document may
+// have. Even bombs are Markdown texts of 440 KB in which each delimiter could close all earlier
+// delimiters.
 func bomb(n int) (name, content string) {
 	if n%2 == 0 {
 		return fmt.Sprintf("bomb-%d.md", n), fmt.Sprintf("Bomb %d\n\n", n) + strings.Repeat("*a_ ", 110_000)
@@ -128,8 +129,8 @@ func (b *bombing) remove(ctx context.Context, p *person, id string) {
 	delete(b.waiting, id)
 }
 
-// begun waits until a bomb is being processed. The service has no history of the five organizations
-// then, and may use all of its slots for bombs.
+// begun waits until a bomb is being processed. The service then has no history of the five
+// organizations, and may use all of its slots for bombs.
 func (b *bombing) begun(ctx context.Context) {
 	for ctx.Err() == nil {
 		for _, p := range b.people {

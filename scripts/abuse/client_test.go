@@ -90,7 +90,7 @@ func (c *client) get(ctx context.Context, path string, by header) answer {
 	return c.do(ctx, http.MethodGet, path, by, nil)
 }
 
-// want fails the test unless the answer has the status.
+// want fails the test unless the response has the status.
 func (a answer) want(t *testing.T, status int) answer {
 	t.Helper()
 	if a.err != nil {

@@ -204,8 +204,8 @@ func (v *victim) above(m *measured) map[string]string {
 	return found
 }
 
-// above reports whether a percentile during the attack exceeds that alone by the factor timesMax
-// and by floor.
+// above reports whether a percentile during the attack exceeds the percentile without the attack
+// both by the factor timesMax and by the duration floor.
 func (m *measured) above(name string, p float64, floor time.Duration) bool {
 	alone, during := percentile(m.alone[name], p), percentile(m.during[name], p)
 	return during > max(timesMax*alone, alone+floor)
@@ -255,7 +255,7 @@ func (c *tally) count(what string) {
 	c.by[what]++
 }
 
-// of returns a count.
+// of returns the count of a name.
 func (c *tally) of(what string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -273,7 +273,7 @@ func (c *tally) String() string {
 }
 
 // paced calls f at a steady rate until ctx ends, with a limited number of concurrent calls. It
-// returns when all calls have returned. A call that finds no free caller is skipped, because
+// returns when all calls have returned. A call is skipped if all callers are busy, because
 // attackers have a limited number of connections.
 func paced(ctx context.Context, every time.Duration, callers int, f func(ctx context.Context, n int)) {
 	var all sync.WaitGroup

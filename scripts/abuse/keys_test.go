@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	// maxKeys is the default limit of keys per user and per organization, maxOrganizations of
-	// organizations per user.
+	// maxKeys is the default limit of keys per user and per organization. maxOrganizations is the
+	// default limit of organizations per user.
 	maxKeys          = 100
 	maxOrganizations = 20
-	// userTotal is the limit of requests per minute for all credentials of a user together, and for
-	// all keys of an organization.
+	// userTotal is the limit of requests per minute for all credentials of a user together. The
+	// keys of an organization together have the same limit.
 	userTotal = 600
 	// chatsEach is the number of requests per chat, because only chats would cost the machine more
 	// than the limit allows.

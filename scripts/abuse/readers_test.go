@@ -172,7 +172,8 @@ func (r *slowReading) held(more int) {
 	r.reading += more
 }
 
-// begun waits until responses are being read and there have been as many responses as readers.
+// begun waits until responses are being read and at least as many responses have begun as there are
+// readers.
 func (r *slowReading) begun(ctx context.Context) {
 	for ctx.Err() == nil {
 		r.mu.Lock()

@@ -127,7 +127,7 @@ func (s *service) stranger() string {
 
 const victimAddress = "127.0.0.1"
 
-// wait waits for d or until ctx ends.
+// wait waits for the duration d, or until ctx ends.
 func wait(ctx context.Context, d time.Duration) {
 	over := time.NewTimer(d)
 	defer over.Stop()

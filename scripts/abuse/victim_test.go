@@ -48,9 +48,9 @@ func (l latencies) add(more latencies) {
 	}
 }
 
-// live makes requests for some time and returns when all are answered. Each request has a scheduled
-// time, independent of earlier responses, and its latency is measured from then. A stalled service
-// therefore does not slow the victim's clock.
+// live makes requests for the duration d and returns when all are answered. Each request has a
+// scheduled time, independent of earlier responses, and its latency is measured from that time. A
+// stalled service therefore cannot delay later requests of the victim.
 func (v *victim) live(ctx context.Context, d time.Duration) latencies {
 	found := latencies{}
 	var all sync.WaitGroup

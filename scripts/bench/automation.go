@@ -47,7 +47,8 @@ func (a *automation) Measure(ctx context.Context, s *loadEnv) error {
 	return s.inspect(ctx, p, "parley")
 }
 
-// The goals count from a number of clients on: fewer leave less to group.
+// The goals apply from this number of clients on. With fewer clients, there are too few requests to
+// group.
 const (
 	someClients = 16
 	manyClients = 128

@@ -44,7 +44,7 @@ func (o *options) Validate() error {
 	return nil
 }
 
-// Load is one thing that is measured.
+// Load is one measurement of the bench.
 type Load interface {
 	// Name is the name of the command and of the report's rows.
 	Name() string
@@ -63,17 +63,18 @@ type bench struct {
 	report report
 }
 
-// loadEnv is the servers of one load.
+// loadEnv contains the servers and processes of one load.
 type loadEnv struct {
 	*bench
 
 	load    string
 	dir     string
 	servers *process.Servers
-	stops   []func() error // of all that the load has started
+	stops   []func() error // stop functions of everything that the load has started
 }
 
-// measure measures loads and writes the report. It writes what it has measured when a later load fails.
+// measure measures the loads and writes the report. If a load fails, the report contains the loads
+// before it.
 func (o *options) measure(ctx context.Context, loads ...Load) (err error) {
 	unlock, err := o.prepare()
 	if err != nil {
@@ -102,7 +103,8 @@ func (o *options) measure(ctx context.Context, loads ...Load) (err error) {
 	return err
 }
 
-// prepare locks and empties the directory: two benches at a time would measure each other.
+// prepare locks and empties the directory. Two concurrent benches would distort each other's
+// measurements.
 func (o *options) prepare() (unlock func() error, err error) {
 	if err := os.MkdirAll(filepath.Dir(o.Dir), 0o750); err != nil {
 		return nil, fmt.Errorf("creating directory: %w", err)
@@ -243,7 +245,8 @@ func (s *loadEnv) parley(ctx context.Context, database string, c parley.Config) 
 	return p, dsn, err
 }
 
-// inspect adds what --statements and --profile ask for.
+// inspect collects the costs of statements if --statements is set, and the profiles if --profile is
+// set.
 func (s *loadEnv) inspect(ctx context.Context, p *parley.Parley, database string) error {
 	if s.Statements {
 		found, err := s.servers.Statements(ctx, s.load, database)

@@ -48,7 +48,7 @@ type comparison struct {
 	// goal returns the goal of a measure, or nil.
 	goal func(clients int, measure string) *goal
 
-	answered [2]int64 // requests in all
+	answered [2]int64 // total number of answered requests
 }
 
 // values are the figures of a round by measure.
@@ -98,7 +98,7 @@ func (s *loadEnv) compare(ctx context.Context, c *comparison) error {
 	return nil
 }
 
-// processes are those whose CPU time is reported, in order.
+// processes lists the processes whose CPU time is reported, in order.
 var processes = []string{"ingress", "worker", "nats", "postgres", "client"}
 
 func (c *comparison) measures() []string {

@@ -17,7 +17,8 @@ const (
 	patience       = 2 * time.Minute // the ingress lets a request wait for 55 s
 )
 
-// gather calls do for each of size clients, ten at a time, and returns when all have begun. The group waits for them.
+// gather starts clients, ten at a time, and returns when all have begun; size is their number. Each
+// client is a call of do. The group waits for their ends.
 func gather(ctx context.Context, group *errgroup.Group, size int, do func(n int) error) error {
 	for n := range size {
 		if n%clientsPerTick == 0 {

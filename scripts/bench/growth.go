@@ -12,9 +12,9 @@ import (
 	"parley/scripts/bench/internal/parley"
 )
 
-// growth compares the cost of a run in a database with many runs to the cost in a database with
-// few. Both deployments share one PostgreSQL, but have separate databases, nats-servers and
-// processes. All runs are created through the API.
+// growth compares the cost of a run in a database with many runs to the cost of a run in a database
+// with few runs. Both deployments share one PostgreSQL, but have separate databases, nats-servers
+// and processes. All runs are created through the API.
 type growth struct {
 	closedLoop
 

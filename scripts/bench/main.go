@@ -41,7 +41,7 @@ type commands struct {
 	Floor floorProcess `cmd:"" hidden:""`
 }
 
-// loads are those of the full form, in order.
+// loads returns the loads of the full form, in order.
 func (c *commands) loads() []Load {
 	return []Load{
 		&c.Automation, &c.Streams, &c.Waiting, &c.Hooks, &c.Replay, &c.Scale, &c.Code, &c.Retrieval, &c.Growth, &c.Soak,

@@ -68,7 +68,8 @@ func (r *replay) Measure(ctx context.Context, s *loadEnv) error {
 	return s.inspect(ctx, p, "parley")
 }
 
-// fill sends requests until a query counts n rows: the first request with a key makes its run.
+// fill sends requests until a query counts n rows. The first request with a key creates the key's
+// run.
 func fill(ctx context.Context, s *loadEnv, spec load.Spec, dsn, query string, n int) error {
 	for {
 		found, err := count(ctx, dsn, query)

@@ -76,7 +76,7 @@ func (g *goal) String() string {
 	return fmt.Sprintf("%s %s %.3g: %s", g.On, sign, g.Limit, met)
 }
 
-// add adds a row of a load. Without floor values the row has only Parley's.
+// add adds a row of a load. Without floor values, the row contains only Parley's values.
 func (s *loadEnv) add(name, measure string, floor, parley []float64, g *goal) {
 	r := row{Load: s.load, Case: name, Measure: measure, Parley: newFigure(parley), Goal: g}
 	var beside float64

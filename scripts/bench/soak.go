@@ -31,7 +31,7 @@ type soak struct {
 // Name is the name of the load.
 func (*soak) Name() string { return "soak" }
 
-// Measure compares the memory at the end to that after 30 % of the requests.
+// Measure compares the memory at the end with the memory after 30 % of the requests.
 func (k *soak) Measure(ctx context.Context, s *loadEnv) error {
 	p, dsn, err := s.parley(ctx, "parley", parley.Config{})
 	if err != nil {

@@ -81,7 +81,8 @@ func (f *streams) Measure(ctx context.Context, s *loadEnv) error {
 	return nil
 }
 
-// firstPiece is the position of a run's first delta in its log, after the event of its start.
+// firstPiece is the position of a run's first delta in its log, after the event that the run has
+// started.
 const firstPiece = 2
 
 // piece is the message of a run's nth piece, as a worker publishes it.
@@ -229,7 +230,8 @@ func newAudience(size int, publish func(listener, nth int, text string) error) *
 	return &audience{publish: publish, sent: make([]int, size), arrived: make(chan struct{}, size), delays: load.NewLatencies()}
 }
 
-// send sends a piece to a listener. If at contains a time, the delay counts.
+// send sends a piece to a listener. If at is not empty, it is the send time, and the delay is
+// measured.
 func (a *audience) send(listener int, at string) error {
 	a.sent[listener]++
 	return a.publish(listener, a.sent[listener], at+" ")

@@ -205,7 +205,7 @@ func (r *waitingRound) fill(ctx context.Context) error {
 	return nil
 }
 
-// message returns a client's unique message, which is also used for its session and key.
+// message returns a client's message. It is unique and also serves as the client's session and key.
 func (r *waitingRound) message(kind string, n int) string {
 	return fmt.Sprintf("%s %s %d", r.nonce, kind, n)
 }
@@ -283,7 +283,7 @@ func (r *waitingRound) watch(ctx context.Context) error {
 	return until(ctx, "all streams have begun", func() bool { return int(r.watching.Load()) == r.Streams })
 }
 
-// awaitModel waits until the model holds the answers of so many runs.
+// awaitModel waits until the model holds the answers of the given number of runs.
 func (r *waitingRound) awaitModel(ctx context.Context, runs int) error {
 	return until(ctx, "the model is called for all runs", func() bool { return r.model.Active() == runs })
 }
@@ -294,7 +294,7 @@ const (
 	settleTime  = time.Second // after which the last sample is taken
 )
 
-// settledMemory returns a process's memory when it has stopped changing.
+// settledMemory returns a process's memory once it has stopped changing.
 func settledMemory(ctx context.Context, p *process.Process) (int64, error) {
 	var samples []int64
 	for over := time.Now().Add(settleTime); ; {

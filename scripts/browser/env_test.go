@@ -140,8 +140,8 @@ func launch(program, profile string, more ...chromedp.ExecAllocatorOption) (brow
 		chromedp.UserDataDir(profile), chromedp.Flag("hide-scrollbars", true),
 		chromedp.Flag("lang", "en-US"), chromedp.Flag("disable-gpu", true), chromedp.Flag("mute-audio", true),
 		chromedp.Flag("no-proxy-server", true), // loopback ignores proxies of the environment
-		// Some parts of the window around a page are pages, too. Each has a process that costs more
-		// than the tested page.
+		// Some parts of the window around a page are pages, too. Each of them has a process that
+		// needs more resources than the tested page.
 		chromedp.Flag("disable-features", "Translate,BlinkGenPropertyTrees,InitialWebUI,WebUIReloadButton,PreloadTopChromeWebUI,"+
 			"SpareRendererForSitePerProcess,MediaRouter,OptimizationHints"),
 		chromedp.Flag("disable-component-update", true),
@@ -224,7 +224,7 @@ func (s *testEnv) endParley() error {
 	return s.parley.Err()
 }
 
-// complaints returns the lines of a log with warnings and errors, limited to the last ones.
+// complaints returns the lines of a log with warnings and errors, limited to the last lines.
 func complaints(log []byte) string {
 	var lines []string
 	for line := range strings.Lines(string(log)) {

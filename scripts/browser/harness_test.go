@@ -20,7 +20,7 @@ fetch("http://other.invalid/").catch(() => {});
 setTimeout(() => { throw new Error("a mistake"); });
 new Image().src = "data:image/gif;base64,R0lGODlhAQABAAAAACw=";
 const late = () => document.querySelector("main").prepend(Object.assign(document.createElement("div"), { id: "late", innerText: "Late" }));
-requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(late, 50))); // it moves what was seen before
+requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(late, 50))); // shifts content that was already visible
 const style = new CSSStyleSheet();
 style.replaceSync("#late { height: 400px }");
 document.adoptedStyleSheets = [style];`

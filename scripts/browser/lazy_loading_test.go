@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// lossyProxy returns the address of a proxy that loses responses: for each path prefix, so many
-// requests are answered with 503.
+// lossyProxy returns the address of a proxy that loses responses. times contains the number of
+// requests per path prefix that are answered with 503.
 func (s *testEnv) lossyProxy(t *testing.T, times map[string]int) (address string) {
 	t.Helper()
 	at, err := url.Parse(s.url)
@@ -45,8 +45,8 @@ func (s *testEnv) lossyProxy(t *testing.T, times map[string]int) (address string
 	return server.URL
 }
 
-// TestLater opens pages whose code fails to load at first. They report it, the rest of the page
-// works without them, and the next use loads again.
+// TestLater opens pages whose code fails to load at first. They report the failure, the rest of the
+// page works, and the next use loads the code again.
 func TestLater(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)

@@ -31,7 +31,8 @@ func patience() time.Duration { return testkit.Within(15 * time.Second) }
 // patienceOfRequests bounds a request, including its wait for a run.
 const patienceOfRequests = 60 * time.Second
 
-// eventually polls until done returns true. It fails the test after within.
+// eventually polls until done returns true. It fails the test if that takes longer than the
+// duration within.
 func eventually(t *testing.T, within time.Duration, what string, done func() bool) {
 	t.Helper()
 	if !polled(t, within, done) {

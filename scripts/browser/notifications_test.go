@@ -45,7 +45,7 @@ func TestNotifications(t *testing.T) {
 	p.sees("Endpoint enabled. Waiting messages are being sent.")
 }
 
-// TestBudget sets a cap with the keyboard alone, and uses it up.
+// TestBudget sets a cap with the keyboard alone, and exhausts it.
 func TestBudget(t *testing.T) {
 	t.Parallel()
 	a := signUp(t)

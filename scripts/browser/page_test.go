@@ -110,8 +110,8 @@ func call[P, R any](p *page, command cdp.Command[P, R], params P) R {
 	return result
 }
 
-// send sends a command to the tab. If a navigation interrupts it, it may never be answered and must
-// be sent again.
+// send sends a command to the tab. If a navigation interrupts the command, it may never be answered
+// and must be sent again.
 func send[P, R any](p *page, command cdp.Command[P, R], params P) (R, error) {
 	within := 12 * time.Second
 	if command.Method == runtime.CommandCallFunctionOn {

@@ -117,7 +117,7 @@ func (p *page) loud(name string) {
 // heardSeconds matches the played duration of an answer on the page.
 var heardSeconds = regexp.MustCompile(`([0-9.]+) (m?s) played`)
 
-// heard waits until more than so many seconds of a turn's answer were played.
+// heard waits until more than the given number of seconds of a turn's answer were played.
 func (a area) heard(seconds float64) {
 	a.p.t.Helper()
 	a.p.until(fmt.Sprintf("%.1f s are heard in %s", seconds, a), func() error {

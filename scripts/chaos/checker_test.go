@@ -30,7 +30,7 @@ func (v *verdict) violatef(rule, format string, args ...any) {
 
 func (v *verdict) checked(what string) { v.Checked[what]++ }
 
-// rules are independent checks of the evidence.
+// rules contains independent checks of the evidence, by name.
 var rules = map[string]func(*evidence, func(format string, args ...any), func(what string)){
 	"every accepted run ends":       checkEnds,
 	"no run ends late":              checkLate,

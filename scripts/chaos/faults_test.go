@@ -202,7 +202,7 @@ func (s *striker) lasting(ctx context.Context, f fault, do func() bool, undo fun
 	return true
 }
 
-// link injects a fault into a link of a process.
+// link injects a fault into one of a process's links.
 func (s *striker) link(ctx context.Context, f fault, p *cluster.Part) bool {
 	proxy := map[string]*testkit.FaultProxy{"front": p.Front, "db": p.DB, "bus": p.Bus}[f.Link]
 	do := map[string]func(){
@@ -228,8 +228,8 @@ func (s *striker) deleteStore() {
 	}
 }
 
-// blocksCut counts the message files that truncateStream has cut. There are none if no message
-// waits.
+// blocksCut counts the message files that truncateStream has cut. If no message waits, the stream
+// has no such files.
 const blocksCut = "message blocks truncated"
 
 // truncateStream cuts every file of the job stream and its consumers at a random position drawn

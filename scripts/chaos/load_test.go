@@ -57,8 +57,8 @@ func (a asked) full() string {
 	return a.account.name + "/" + endpoint + "/" + a.key
 }
 
-// run starts clients. They begin no new work after until is closed, and wait for begun work until
-// ctx ends.
+// run starts clients. They begin no new work after the channel until is closed, and wait for the
+// results of begun work until ctx ends.
 func (l *load) run(ctx context.Context, clients int, until <-chan struct{}) {
 	for n := range clients {
 		random := rand.New(rand.NewPCG(l.seed, uint64(n)+100))

@@ -289,7 +289,7 @@ func (p *person) look(ctx context.Context, a account, url string) {
 	}
 }
 
-// wait waits for d or until ctx ends.
+// wait waits for the duration d, or until ctx ends.
 func wait(ctx context.Context, d time.Duration) {
 	over := time.NewTimer(d)
 	defer over.Stop()

@@ -27,9 +27,10 @@ var languages = map[string]func(*reader, *testing.T, fenced.Block){
 	"text":   (*reader).shown,
 }
 
-// testedElsewhere lists documents whose blocks other tests run: those of the packages in empty projects;
-// those of the command line, backup and upgrade in scripts/e2e; those of deployment by `make
-// test-compose`, which needs a container engine, and `make manifests`.
+// testedElsewhere lists documents whose blocks other tests run. The blocks of the packages run in
+// empty projects. The blocks about the command line, backup and upgrade run in scripts/e2e. The
+// blocks about deployment run in `make test-compose`, which needs a container engine, and `make
+// manifests`.
 var testedElsewhere = []string{
 	"sdk/typescript/README.md", "sdk/python/README.md", "docs/cli.md", "docs/deploy.md", "docs/operations.md", "docs/upgrade.md",
 }

@@ -170,7 +170,7 @@ func (s *testEnv) endParley() error {
 	return s.parley.Err()
 }
 
-// complaints returns the lines of a log with warnings and errors, limited to the last ones.
+// complaints returns the lines of a log with warnings and errors, limited to the last lines.
 func complaints(log []byte) string {
 	var lines []string
 	for line := range strings.Lines(string(log)) {

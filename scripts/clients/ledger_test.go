@@ -37,7 +37,7 @@ func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, `{"booked":true}`) // the caller may be gone
 }
 
-// of returns the bookings of a bill: the number of requests, and of effects that a receiver with
+// of returns the number of requests to book a bill, and the number of effects that a receiver with
 // idempotency keys would execute.
 func (l *ledger) of(bill string) (requests, effects int) {
 	l.mu.Lock()

@@ -28,7 +28,8 @@ func TestMain(m *testing.M) {
 // patience bounds a client's script.
 func patience() time.Duration { return testkit.Within(2 * time.Minute) }
 
-// eventually polls until done returns true. It fails the test after within.
+// eventually polls until done returns true. It fails the test if that takes longer than the
+// duration within.
 func eventually(t *testing.T, within time.Duration, what string, done func() bool) {
 	t.Helper()
 	if !polled(t, within, done) {

@@ -211,7 +211,7 @@ func (s *testEnv) node(t *testing.T, script string, env ...string) string {
 }
 
 // needsPython returns an interpreter that can build packages and virtual environments. It skips the
-// test if there is none.
+// test if the machine has no such interpreter.
 func needsPython(t *testing.T) (python string) {
 	t.Helper()
 	python, err := findPython()

@@ -19,8 +19,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// pythonWheel is the packaged Python SDK, and pythonInterpreter that of a virtual environment with
-// only the SDK. Both are created once.
+// pythonWheel is the packaged Python SDK, and pythonInterpreter the interpreter of a virtual
+// environment with only the SDK. Both are created once.
 var pythonWheel, pythonInterpreter struct {
 	sync.Mutex
 

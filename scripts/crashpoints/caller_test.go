@@ -15,7 +15,7 @@ import (
 // client opens a connection for each request, like callers in separate processes.
 var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 80 * time.Second}
 
-// answer is the response to a request. A non-nil err means that there was none.
+// answer is the response to a request. A non-nil err means that there was no response.
 type answer struct {
 	status int
 	header http.Header
@@ -198,8 +198,8 @@ func (b *testEnv) await(done <-chan settled) settled {
 }
 
 // check verifies all calls when they are settled: each has one run, one effect and the same JSON on
-// replay. The run's row must be unchanged since it finished; rows contains the fingerprints from
-// then.
+// replay. The run's row must be unchanged since the run finished; rows contains the fingerprints
+// taken at that time.
 func (b *testEnv) check(all []settled, rows map[string]string) {
 	b.Helper()
 	for _, s := range all {
@@ -234,8 +234,8 @@ func (b *testEnv) check(all []settled, rows map[string]string) {
 	}
 }
 
-// settleAll awaits calls, records their rows, runs then, which may return further calls, and checks
-// all.
+// settleAll awaits the calls and records their rows. It then calls the function then, which may
+// return further calls, and checks all calls.
 func (b *testEnv) settleAll(then func() []settled, calls ...<-chan settled) (all []settled) {
 	b.Helper()
 	rows := map[string]string{}

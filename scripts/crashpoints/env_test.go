@@ -23,7 +23,8 @@ import (
 const (
 	// secretsKey is 32 bytes in base64.
 	secretsKey = "Y3Jhc2gtY3Jhc2gtY3Jhc2gtY3Jhc2gtY3Jhc2gtY3I="
-	// patience bounds the time of a run after a fault, with its leases, on a slow machine.
+	// patience bounds the time until a run has finished after a fault, including its leases, on a
+	// slow machine.
 	patience = 4 * time.Minute
 )
 
@@ -214,7 +215,7 @@ func (b *testEnv) row(id string) (text string) {
 	return text
 }
 
-// eventually polls until done returns true. It fails the test after patience.
+// eventually polls until done returns true. It fails the test if that takes longer than patience.
 func (b *testEnv) eventually(what string, done func() bool) {
 	b.Helper()
 	over := time.NewTimer(patience)

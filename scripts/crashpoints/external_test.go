@@ -13,8 +13,8 @@ import (
 	"parley/shared/testkit/openaistub"
 )
 
-// The agent's tools. A call of the first with an unknown outcome needs a person's decision, the
-// second honours idempotency keys.
+// The agent's tools. A call of the first tool with an unknown outcome needs a person's decision.
+// The second tool honours idempotency keys.
 const (
 	once  = "payOnce"
 	byKey = "payByKey"

@@ -208,8 +208,8 @@ func TestIngressDiesWithWaiters(t *testing.T) {
 	b.noneAsked(all)
 }
 
-// TestClientGone has a client disconnect. Its run continues, and a later request with its key gets
-// the answer.
+// TestClientGone disconnects a client. Its run continues, and a later request with its key gets the
+// answer.
 func TestClientGone(t *testing.T) {
 	t.Parallel()
 	testkit.Long(t)
@@ -347,8 +347,8 @@ func (c cut) run(t *testing.T, way func(*testkit.FaultProxy)) {
 	b.settleAll(nil, calls...)
 }
 
-// TestTakenOverDuringAPartition cuts an agent worker off from PostgreSQL until another one has
-// finished its run. Its late statements arrive and change nothing.
+// TestTakenOverDuringAPartition cuts an agent worker off from PostgreSQL until another agent worker
+// has finished its run. Its late statements arrive and change nothing.
 func TestTakenOverDuringAPartition(t *testing.T) {
 	t.Parallel()
 	for name, way := range map[string]func(*testkit.FaultProxy){

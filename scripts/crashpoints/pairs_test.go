@@ -196,8 +196,9 @@ func (p place) arm(n int) string {
 	return fmt.Sprintf("%s=%s@%d", p.at, p.does, n)
 }
 
-// times returns the pass at which the second process dies, if it is not the one that dies first. It
-// passes its point once before the first one dies if its point comes earlier.
+// times returns the number of passes through the second point at which the second process dies, if
+// that is not the first process to die. If the second point comes earlier on the path, the first
+// process has passed it once before.
 func (p pair) times() int {
 	first := slices.Index(path, p.first)
 	if second := slices.Index(path, p.second); second >= 0 && second < first {
@@ -244,8 +245,8 @@ func (b *testEnv) dropJobMessages() {
 	}
 }
 
-// TestPairsAreOfThePath checks that each point of the path is the first of some pair and the second
-// of some pair.
+// TestPairsAreOfThePath checks that each point of the path occurs as the first point of a pair and
+// as the second point of a pair.
 func TestPairsAreOfThePath(t *testing.T) {
 	t.Parallel()
 	all := pairs()

@@ -79,8 +79,8 @@ var rows = []row{
 	{name: "zombie with the outcome of what honours keys", strikes: []strike{{tool, failpoint.OutcomeBefore, "stop"}}, tool: byKey},
 }
 
-// TestRows injects faults into processes, starts replacements, and checks that every call has its
-// one outcome.
+// TestRows injects faults into processes, starts replacements, and checks that every call has
+// exactly one outcome.
 func TestRows(t *testing.T) {
 	t.Parallel()
 	for _, r := range rows {

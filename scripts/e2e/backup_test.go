@@ -24,7 +24,7 @@ import (
 
 // TestBackupUnderLoadIsRestored takes a backup while triggers, messages and documents arrive,
 // restores it to an empty server, and starts the service on it with an empty bus. Everything in the
-// backup is complete and continues; later changes are unknown.
+// backup is complete, its open runs continue, and later changes are missing.
 func TestBackupUnderLoadIsRestored(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()
@@ -238,7 +238,8 @@ func (c *cluster) restored(t *testing.T) inBackup {
 	return b
 }
 
-// wantRuns checks every run of the backup: finished ones are replayed byte for byte, others finish.
+// wantRuns checks every run of the backup: finished runs are replayed byte for byte, and the others
+// finish.
 func (b inBackup) wantRuns(t *testing.T, owner account, u *workload) {
 	t.Helper()
 	for n, id := range u.line {
@@ -407,7 +408,7 @@ func (u *workload) answers() int {
 	return len(u.keyed) + len(u.chats)
 }
 
-// await waits until so many runs are answered and a document can be searched.
+// await waits until the given number of runs is answered and a document can be searched.
 func (u *workload) await(t *testing.T, answers int) {
 	t.Helper()
 	eventually(t, requestTimeout, fmt.Sprintf("%d answers", answers), func() bool {

@@ -183,7 +183,7 @@ func cliChat(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a h
 	}
 }
 
-// cliChatStreams reads the first words of an answer before the model has sent the last ones.
+// cliChatStreams reads the first words of an answer before the model has sent the last words.
 func cliChatStreams(t *testing.T, s *terminal) { //nolint:thelper // a subtest, not a helper
 	ctx, cancel := context.WithTimeout(t.Context(), requestTimeout)
 	defer cancel()

@@ -88,7 +88,8 @@ func (a answer) want(t *testing.T, status int) answer {
 	return a
 }
 
-// refused fails the test unless the response is that error, with Retry-After where it is required.
+// refused fails the test unless the response has that status and code, with Retry-After where it is
+// required.
 func (a answer) refused(t *testing.T, status int, code string) {
 	t.Helper()
 	a.want(t, status)

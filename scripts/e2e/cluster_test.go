@@ -54,7 +54,8 @@ func newClusterFor(t *testing.T, postgres *testkit.PostgresServer, bus *testkit.
 	return c
 }
 
-// newGivenCluster is newCluster on servers that the test does not kill: given ones, or containers.
+// newGivenCluster is newCluster on servers that the test does not kill: configured servers, or
+// containers.
 func newGivenCluster(t *testing.T) *cluster {
 	t.Helper()
 	return newClusterAt(t, testkit.Postgres(t), testkit.NATS(t))
@@ -95,7 +96,7 @@ func (e *edge) awaitReady(t *testing.T) {
 	})
 }
 
-// awaitConnections waits until so many connections to the ingress are open and accepted.
+// awaitConnections waits until n connections to the ingress are open and accepted.
 func (e *edge) awaitConnections(t *testing.T, n int) {
 	t.Helper()
 	suffix := fmt.Sprintf(":%04X", e.port)
@@ -115,7 +116,8 @@ func (e *edge) awaitConnections(t *testing.T, n int) {
 		return open >= n
 	})
 
-	// Connections are accepted in order: after a later one was served, all of these are accepted.
+	// Connections are accepted in order. After this request on a later connection was served, all
+	// of these are accepted.
 	send(t.Context(), http.MethodGet, e.url+"/healthz", nil, nil).want(t, http.StatusOK)
 }
 

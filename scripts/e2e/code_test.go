@@ -130,7 +130,7 @@ func runsCode(req openaistub.Request) (openaistub.Reply, bool) {
 	return openaistub.Reply{ToolCalls: []openaistub.ToolCall{{ID: "call_code", Name: "codeExecution", Arguments: string(arguments)}}}, true
 }
 
-// TestChaosCode kills the tool worker while a program runs. The run is answered, the session's
+// TestChaosCode kills the tool worker while a program runs. The run gets its answer, the session's
 // folder contains the files of one execution, and no program outlives its worker.
 func TestChaosCode(t *testing.T) {
 	t.Parallel()
@@ -138,8 +138,8 @@ func TestChaosCode(t *testing.T) {
 	c.model.follow(runsCode)
 	in := c.ingress(t)
 	c.worker(t, "ROLES=agent,sweep")
-	// Both are ready before one is killed, because the model is told after two seconds that a tool
-	// without workers is missing.
+	// Both workers are ready before one of them is killed, because a call of a tool fails after two
+	// seconds without a worker.
 	tools := []*testkit.Process{c.worker(t, "ROLES=tool"), c.worker(t, "ROLES=tool")}
 	owner := signUp(t, in.url).analyst(t, modelName, true)
 	owner.asks(t, "s", "run: open('n.txt', 'a').write('one\\n'); open('gone.txt', 'w').write('x')")

@@ -57,7 +57,7 @@ type visitor struct {
 // behindProxy returns a visitor behind the trusted proxy.
 func behindProxy(address string) visitor { return visitor{from: proxyAddress, forwarded: address} }
 
-// stranger sends from an untrusted address.
+// stranger is a client that sends from an untrusted address.
 var stranger = &http.Client{Timeout: requestTimeout, Transport: &http.Transport{
 	DisableKeepAlives: true,
 	DialContext:       (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(strangerAddress)}}).DialContext,
@@ -153,7 +153,8 @@ func (a answer) wantTurnedAway(t *testing.T) {
 	}
 }
 
-// within fails the test if so much time has passed that the first request is no longer counted.
+// within fails the test if the first request may no longer be counted, because too much time has
+// passed.
 func within(t *testing.T, began time.Time) {
 	t.Helper()
 	if took := time.Since(began); took >= demoWindow {

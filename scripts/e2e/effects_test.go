@@ -14,9 +14,9 @@ import (
 )
 
 // The points of a side-effecting call at which its processes are killed: before the tool ledger's
-// entry exists, before the entry changes to sending, after the receiver got the request but before
-// it counts it, after it counted but before it answers, before the outcome is stored in the ledger,
-// and before it is in the run's journal.
+// entry exists; before the entry changes to sending; after the receiver has received the request
+// but before it counts the effect; after the receiver has counted the effect but before it answers;
+// before the outcome is stored in the tool ledger; and before the outcome is in the run's journal.
 var points = []string{"entry", "flip", "arrived", "counted", "outcome", "step"}
 
 // paying creates an agent with two endpoints of a till: one that must not be called twice, and one
@@ -94,8 +94,8 @@ func strikeEffects(t *testing.T, role, signal string) {
 	t.Helper()
 	receiver := newTill(t)
 	c := newCluster(t, "OUTBOUND_ALLOW="+receiver.host, "LIMIT_USER=50000", "LIMIT_SYSTEM=60000") // every run is polled
-	// On a slow machine it takes long until every run is at its point and the next worker is ready.
-	// No statement may time out meanwhile.
+	// On a slow machine it takes a long time until every run is at its point and the next worker is
+	// ready. No statement may time out meanwhile.
 	c.settings = append(c.settings, "DATABASE_URL="+c.postgres.DSN()+"&statement_timeout=180000")
 	c.model.follow(pays)
 	in := c.ingress(t)
@@ -221,7 +221,8 @@ func (a account) awaitAction(t *testing.T, id string) waitingRun {
 	return r
 }
 
-// TestApprovals decides approvals: nothing is sent before, once after, and never after a rejection.
+// TestApprovals decides approvals. Nothing is sent before an approval, the request is sent once
+// after it, and nothing is sent after a rejection.
 func TestApprovals(t *testing.T) {
 	t.Parallel()
 	receiver := newTill(t)
@@ -272,8 +273,8 @@ func TestApprovals(t *testing.T) {
 	}
 }
 
-// TestMissingToolWorker has no tool worker. The model is told within two seconds, and the run
-// continues.
+// TestMissingToolWorker has no tool worker. The model gets an error result within two seconds, and
+// the run continues.
 func TestMissingToolWorker(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -289,7 +290,7 @@ func TestMissingToolWorker(t *testing.T) {
 	owner := signUp(t, in.url).paying(t, "http://127.0.0.1:9", nil)
 	bound := 2500 * time.Millisecond
 	if testing.Short() {
-		bound = 10 * time.Second // the machine is shared with other packages' tests
+		bound = 10 * time.Second // other packages' tests use the machine at the same time
 	}
 
 	for _, tool := range []string{"payOnce", "payByKey"} {

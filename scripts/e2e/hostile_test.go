@@ -50,9 +50,9 @@ var attacks = []attack{
 }
 
 const (
-	// seats is the number of concurrent conversations of an organization, enough for all
-	// hostilities. There are 25 in parallel, and a client may reconnect before the service notices
-	// that it is gone.
+	// seats is the number of concurrent conversations of an organization, enough for all attacks.
+	// There are 25 in parallel, and a client may reconnect before the service notices that it is
+	// gone.
 	seats = 32
 	// unread is the number of clients that read nothing.
 	unread = 12
@@ -76,7 +76,7 @@ func TestVoiceHostileClients(t *testing.T) {
 		}
 	}
 
-	const last = "clients that have vanished" // which takes half a minute in which they do nothing
+	const last = "clients that have vanished" // for half a minute these clients do nothing
 	gone := runTogether(t, map[string]func(*testing.T){last: run(attack{last, vanished})})
 	alone, all := beside.turns(t, 6), map[string]func(*testing.T){}
 	beside.memory.resident(t)
@@ -170,7 +170,7 @@ func (b *chatter) talk(ctx context.Context, line *realtimeclient.Client) error {
 	}
 }
 
-// turns waits for so many more turns, and returns the latencies since the last call.
+// turns waits for n more turns, and returns the latencies since the last call.
 func (b *chatter) turns(t *testing.T, n int) (took []time.Duration) {
 	t.Helper()
 	b.mu.Lock()
@@ -191,8 +191,8 @@ func (b *chatter) turns(t *testing.T, n int) (took []time.Duration) {
 	return took
 }
 
-// compare compares disturbed to undisturbed latencies. In short runs the machine is shared with
-// other packages' tests, and the check only finds attacks that block others completely. Without
+// compare compares disturbed to undisturbed latencies. In short runs, other packages' tests use the
+// machine too, so the check only detects attacks that block other organizations completely. Without
 // -short the limits are what listeners would notice.
 func (b *chatter) compare(t *testing.T, alone, disturbed []time.Duration) {
 	t.Helper()
@@ -224,7 +224,7 @@ type memory struct {
 
 var residentLine = regexp.MustCompile(`VmRSS:\s+(\d+) kB`)
 
-// resident returns the resident size, which must stay flat. Later sizes are compared to the first
+// resident returns the resident size, which must not grow. Later sizes are compared to the first
 // one.
 func (m *memory) resident(t *testing.T) (bytes int) {
 	t.Helper()
@@ -252,8 +252,9 @@ func (m *memory) resident(t *testing.T) (bytes int) {
 	return kib << 10
 }
 
-// allSeats opens as many conversations as the organization may have, which shows that ended ones
-// left nothing behind. A slot becomes free when the service notices that a client is gone.
+// allSeats opens as many conversations as the organization may have, which shows that ended
+// conversations have released their slots. A slot becomes free when the service notices that a
+// client is gone.
 func (a account) allSeats(t *testing.T, behind string) (open []*talk) {
 	t.Helper()
 	for range seats {
@@ -445,7 +446,7 @@ func soundFlood(t *testing.T, owner account, _ *edge) {
 	k.alive()
 }
 
-// endlessTurn never commits its audio.
+// endlessTurn sends audio without ever committing it.
 func endlessTurn(t *testing.T, owner account, _ *edge) {
 	t.Helper()
 	k := owner.converse(t, "")
@@ -466,7 +467,7 @@ func endlessTurn(t *testing.T, owner account, _ *edge) {
 	k.alive()
 }
 
-// neverRead requests answers and reads none.
+// neverRead requests answers and never reads from the connection.
 func neverRead(t *testing.T, owner account, in *edge) {
 	t.Helper()
 	long := strings.Repeat(spoken+" ", 8)
@@ -510,8 +511,8 @@ func (s *rawSocket) awaitGone(in *edge, within time.Duration) {
 	})
 }
 
-// vanished answers no ping, like an unplugged machine: one client while nothing happens, one in the
-// middle of a message.
+// vanished leaves pings unanswered, like an unplugged machine. One client vanishes while it is
+// idle, another in the middle of a message.
 func vanished(t *testing.T, owner account, in *edge) {
 	t.Helper()
 	idle, half := owner.rawUpgrade(t, in), owner.rawUpgrade(t, in)

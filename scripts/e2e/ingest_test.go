@@ -13,8 +13,8 @@ import (
 )
 
 // ingestGateSQL blocks an ingest worker at the points named in its document's metadata: while it
-// claims, while it writes its first passages, after it reported the last ones, and while it marks
-// the document as ready or failed.
+// claims the document, while it writes the first passages, after it has reported the last passages,
+// and while it marks the document as ready or failed.
 const ingestGateSQL = `
 CREATE FUNCTION e2e_documents() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
@@ -102,7 +102,7 @@ func strikeIngest(t *testing.T, signal string) {
 	case <-time.After(60 * time.Second):
 		t.Fatal("the document was not fetched")
 	}
-	for _, point := range points { // one after the other, because a blocked claim delays those claimed with it
+	for _, point := range points { // one after the other, because a blocked claim delays the documents claimed together with it
 		content := manual("mark" + point)
 		if point == "failed" {
 			content = []byte("%PDF-1.4\nthis is none\n")
@@ -162,7 +162,8 @@ func storedOnce(t *testing.T, c *cluster, owner account, ids map[string]string) 
 		}
 	}
 
-	// The count of a term equals the number of passages with it, whatever was killed.
+	// The count of a term equals the number of passages that contain the term, whichever processes
+	// were killed.
 	if wrong := c.number(t, `SELECT count(*) FROM knowledge_terms k WHERE k.chunks <= 0`); wrong != 0 {
 		t.Errorf("%d counted terms occur in no passage", wrong)
 	}

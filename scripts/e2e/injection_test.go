@@ -199,7 +199,8 @@ func TestInjections(t *testing.T) {
 	}
 }
 
-// htmlPage contains a text among others, including hidden elements.
+// htmlPage returns a page that contains the injection among other texts, some of them in hidden
+// elements.
 func htmlPage(n int, text injection) []byte {
 	shown := html.EscapeString(text.Text)
 	return []byte(fmt.Sprintf(`<!doctype html><html lang="en"><head><title>Page %d</title><meta name="description" content="%s"></head><body><article>

@@ -166,7 +166,7 @@ func (a account) chats(t *testing.T, session, message string) (r citedPage) {
 }
 
 // TestAnswersCiteTheirPage asks the offline model about page 7 of a document, opens the citation,
-// and then deletes the document. Afterwards nothing of it is found, cited or stored.
+// and then deletes the document. Afterwards no part of the document is found, cited or stored.
 func TestAnswersCiteTheirPage(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)

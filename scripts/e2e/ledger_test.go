@@ -31,7 +31,8 @@ type ledger struct {
 	scripts []func(openaistub.Request) (openaistub.Reply, bool)
 }
 
-// call is one model call. ended is the time at which its answer was complete, or zero.
+// call is one model call. ended is the time at which its answer was complete, or zero if it was
+// not.
 type call struct {
 	prompt       string
 	began, ended time.Time
@@ -102,7 +103,7 @@ func (l *ledger) follow(script func(openaistub.Request) (openaistub.Reply, bool)
 	l.scripts = append(l.scripts, script)
 }
 
-// name records a call's prompt. It leaves the answer to the stub's rules unless one was set.
+// name records a call's prompt. Unless an answer was set, the stub's rules determine the answer.
 func (l *ledger) name(req openaistub.Request) (openaistub.Reply, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -147,13 +148,14 @@ func (l *ledger) of(prompts ...string) []call {
 // count returns the number of calls with a prompt.
 func (l *ledger) count(prompt string) int { return len(l.of(prompt)) }
 
-// awaitCalls waits until there have been so many calls with a prompt.
+// awaitCalls waits until there have been n calls with a prompt.
 func (l *ledger) awaitCalls(t *testing.T, prompt string, n int) {
 	t.Helper()
 	eventually(t, 30*time.Second, strconv.Itoa(n)+" model calls of "+strconv.Quote(prompt), func() bool { return l.count(prompt) >= n })
 }
 
-// countBeyond returns the number of calls that began while at least window others were in progress.
+// countBeyond returns the number of calls that began while the maximum number of calls, window, was
+// already in progress.
 func countBeyond(calls []call, window int) int {
 	over := 0
 	for _, c := range calls {

@@ -23,13 +23,13 @@ func TestWindowKeepsAFloodFromDelayingOthers(t *testing.T) {
 
 	bound := 2500 * time.Millisecond // of a run of 200 ms during a flood that takes at least 25 seconds
 	if testing.Short() {
-		bound = 8 * time.Second // the machine is shared with other packages' tests
+		bound = 8 * time.Second // other packages' tests use the machine at the same time
 	}
 
 	c := newCluster(t, "ORG_DISPATCH_WINDOW="+strconv.Itoa(window))
 	in, second := c.ingress(t), c.ingress(t)
-	// More slots than one organization may use, and far fewer than its runs. Without the dispatch
-	// limit the flood would occupy all of them.
+	// The worker has more slots than one organization may use, and far fewer slots than the
+	// organization has runs. Without the dispatch limit the flood would occupy all of them.
 	c.worker(t, "WORKER_CONCURRENCY="+strconv.Itoa(2*window))
 	flooder, other := signUp(t, in.url), signUp(t, in.url)
 	alone := timeOne(t, other)
@@ -135,7 +135,7 @@ func (w *waits) String() string {
 		len(w.answered), ms(w.answered, 0.5), ms(w.answered, 0.99), ms(w.begun, 0.5), ms(w.begun, 0.99))
 }
 
-// measure runs so many runs with two callers of an account.
+// measure executes runs with two callers of an account; samples is the number of runs.
 func (w *waits) measure(t *testing.T, c *cluster, of account, name string, samples int) {
 	t.Helper()
 	message := func(caller, n int) string { return fmt.Sprintf("sleep 100ms: %s %d-%d", name, caller, n) }

@@ -35,7 +35,7 @@ type posted struct {
 	answer    answer
 }
 
-// start starts callers, numbered from 0, as their calls are.
+// start starts callers, which are numbered from 0.
 func (l *load) start(t *testing.T, callers int) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -100,8 +100,9 @@ func tookFor(calls []posted) (took []time.Duration) {
 	return took
 }
 
-// bound returns the limit of a measured value: promised, or busy if more than two processes wait
-// for each core before the test begins, because then the figures say little.
+// bound returns the limit of a measured value. Usually that is promised. It is busy if more than
+// two processes wait for each core before the test begins, because the measurements are then
+// unreliable.
 func bound(t *testing.T, promised, busy float64) float64 {
 	t.Helper()
 	raw, err := os.ReadFile("/proc/loadavg")

@@ -19,7 +19,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// eventually polls until done returns true. It fails the test after within.
+// eventually polls until done returns true. It fails the test if that takes longer than the
+// duration within.
 func eventually(t *testing.T, within time.Duration, what string, done func() bool) {
 	t.Helper()
 	lookEach(t, 20*time.Millisecond, within, what, done)

@@ -150,8 +150,8 @@ var refusals = map[string]struct{ publish, subscribe []string }{
 	},
 }
 
-// TestBusUsersHaveLeastRights tries, as each user, the actions of other parts of
-// the service, and actions of none.
+// TestBusUsersHaveLeastRights tries, as each user, the actions of other parts of the service, and
+// actions that no part needs.
 func TestBusUsersHaveLeastRights(t *testing.T) {
 	t.Parallel()
 	bus := testkit.NATSWith(t, busConfig(t, "single.conf"), busSecrets())

@@ -65,7 +65,8 @@ func newOverload(t *testing.T) *overload {
 	return o
 }
 
-// peak returns the executed runs per second while enough callers wait that all slots are occupied.
+// peak returns the number of executed runs per second while enough callers wait to occupy all
+// slots.
 func (o *overload) peak(t *testing.T, round int) float64 {
 	t.Helper()
 	l := &load{post: func(ctx context.Context, caller, n int) answer {
@@ -85,7 +86,7 @@ func (o *overload) peak(t *testing.T, round int) float64 {
 	return rate
 }
 
-// carriedOut returns the finished model calls per second between two times.
+// carriedOut returns the number of finished model calls per second between two times.
 func (o *overload) carriedOut(from, to time.Time) float64 {
 	l := o.cluster.model
 	l.mu.Lock()
@@ -108,7 +109,7 @@ type offered struct {
 	waiting int // maximum observed waiting runs
 }
 
-// offer posts new triggers at a rate that does not depend on responses, and sometimes a known one.
+// offer posts new triggers, and sometimes a known one, at a rate that does not depend on responses.
 func (o *overload) offer(t *testing.T, round int, rate float64, d time.Duration) offered {
 	t.Helper()
 	var calls sync.WaitGroup
@@ -236,7 +237,8 @@ func TestOverloadKeepsGoodput(t *testing.T) { //nolint:paralleltest // it measur
 	o.check(t)
 }
 
-// check finds every accepted run executed once, and no data of rejected ones.
+// check verifies that every accepted run was executed once, and that no data of rejected runs is
+// stored.
 func (o *overload) check(t *testing.T) {
 	t.Helper()
 	for _, wrong := range o.wrong[:min(len(o.wrong), 10)] {

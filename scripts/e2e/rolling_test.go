@@ -26,8 +26,8 @@ const (
 	balancerHolds = 30 * time.Second
 )
 
-// balancer sends each request to the next ready ingress, and holds requests while none is ready. It
-// keeps its connections, never retries, and learns of restarts only from /readyz.
+// balancer sends each request to the next ready ingress, and holds requests while no ingress is
+// ready. It keeps its connections, never retries, and learns of restarts only from /readyz.
 type balancer struct {
 	by *http.Client
 
@@ -138,7 +138,7 @@ func newRolling(t *testing.T) *rolling {
 }
 
 // client posts triggers until ctx ends: short runs, every fifth with an unsafe call. The first
-// client's runs are longer than an ingress's grace period and not waited for.
+// client's runs are longer than an ingress's grace period, and the client does not wait for them.
 func (r *rolling) client(ctx context.Context, n int) {
 	for i := 0; ctx.Err() == nil; i++ {
 		text := fmt.Sprintf("%d-%d", n, i)

@@ -20,8 +20,8 @@ func TestChaosNATSKilledMidRun(t *testing.T) {
 	waiting := owner.start(t.Context(), asked)
 	c.model.awaitCalls(t, asked.message, 1)
 	c.nats.Kill9()
-	// PostgreSQL is the truth: without a bus the run finishes, its waiter is answered, and new runs
-	// are accepted.
+	// The database is the source of truth. Without a bus the run finishes, the waiting request is
+	// answered, and new runs are accepted.
 	awaitAnswer(t, waiting, 20*time.Second).completed(t, echoed("without a bus"), 1)
 	later := owner.enqueue(t, trigger{message: "accepted without a bus"})
 	owner.post(t.Context(), asked).replayed(t)
@@ -98,8 +98,8 @@ func TestChaosPostgresDownForLongerThanALease(t *testing.T) {
 }
 
 // TestChaosNATSAwayWhenAToolIsCalled has a run reach its tool call while the bus is down. This does
-// not mean that the tool is missing: the model is not told so, and the call is made when the bus is
-// back.
+// not mean that the tool is missing: the model gets no such error, and the call is made when the
+// bus is back.
 func TestChaosNATSAwayWhenAToolIsCalled(t *testing.T) {
 	t.Parallel()
 	receiver := newTill(t)

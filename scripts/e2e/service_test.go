@@ -73,9 +73,10 @@ func longRun(t *testing.T) time.Duration {
 	return lasts
 }
 
-// lastingMessage makes a run last at least so long. The first word of a model call must arrive
-// within 30 s, so in a longer run the model responds with retry-later errors. The service retries
-// after a pause that doubles from 1 s to a minute, minus up to a quarter.
+// lastingMessage returns a message whose run takes at least the duration lasts. The first word of a
+// model call must arrive within 30 s. In a longer run, the model therefore responds with errors
+// that the service retries. The service retries after a pause that doubles from 1 s to a minute,
+// minus up to a quarter.
 func lastingMessage(lasts time.Duration, text string) string {
 	const call, retryAfter = 20 * time.Second, 5 * time.Second
 	if lasts <= call {
@@ -89,7 +90,7 @@ func lastingMessage(lasts time.Duration, text string) string {
 	return fmt.Sprintf("sleep %s: fault 503=%d*%d: %s", call, int(retryAfter.Seconds()), refusals, text)
 }
 
-// respondAsync waits for nothing: 202 immediately, and a long poll of the Location returns the
+// respondAsync does not wait: it gets 202 immediately, and a long poll of the Location returns the
 // result.
 func respondAsync(t *testing.T, c *cluster, first, second *edge) { //nolint:thelper // a subtest, not a helper
 	owner := signUp(t, first.url)
@@ -110,7 +111,7 @@ func respondAsync(t *testing.T, c *cluster, first, second *edge) { //nolint:thel
 	}
 }
 
-// shortWait waits for less time than the run takes: it gets 202, then waits for the run again.
+// shortWait waits for less time than the run takes. It gets 202, and then waits for the run again.
 func shortWait(t *testing.T, _ *cluster, first, second *edge) { //nolint:thelper // a subtest, not a helper
 	owner := signUp(t, first.url)
 	asked := trigger{message: "sleep 12s: too long", key: "k", prefer: "wait=1"}
@@ -135,7 +136,7 @@ func shortWait(t *testing.T, _ *cluster, first, second *edge) { //nolint:thelper
 }
 
 // sessionOrder sends many triggers to one session. They are executed one by one, in order, and do
-// not delay others.
+// not delay other sessions.
 func sessionOrder(t *testing.T, c *cluster, first, second *edge) { //nolint:thelper // a subtest, not a helper
 	const runs = 20
 	owner := signUp(t, first.url)

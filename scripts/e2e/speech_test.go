@@ -107,7 +107,8 @@ func samplesFor(wav []byte) []byte {
 	return rest[:min(len(rest), int(binary.LittleEndian.Uint32(wav[at+4:])))]
 }
 
-// holdNext never answers the next upload. The channel is closed when it has arrived.
+// holdNext leaves the next upload unanswered. The returned channel is closed when the upload has
+// arrived.
 func (l *listener) holdNext() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -195,7 +196,7 @@ func (k *talk) update(session map[string]any) {
 	k.until("session.updated")
 }
 
-// part reads so much audio of the answer.
+// part reads audio of the answer, at least for the duration d.
 func (k *talk) part(d time.Duration) (a realtimeclient.Answer) {
 	k.t.Helper()
 	k.within(func(ctx context.Context) (err error) {

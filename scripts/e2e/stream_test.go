@@ -113,7 +113,7 @@ func (s *stream) next() (event, error) {
 	}
 }
 
-// until reads up to the event that found selects.
+// until reads events up to the first one for which found returns true.
 func (s *stream) until(t *testing.T, what string, found func(event) bool) (events []event) {
 	t.Helper()
 	for {
@@ -168,7 +168,7 @@ func answerIn(t *testing.T, events []event) string {
 	return out.String()
 }
 
-// eventsAfter returns the events after the first one that found selects.
+// eventsAfter returns the events after the first one for which found returns true.
 func eventsAfter(events []event, found func(event) bool) []event {
 	for i, e := range events {
 		if found(e) {
@@ -184,8 +184,8 @@ func TestChaosWorkerKilledMidAnswerNotifiesItsReaders(t *testing.T) {
 	here, there := c.ingress(t), c.ingress(t)
 	victim := c.worker(t)
 	owner := signUp(t, here.url)
-	// The first model call stops in the middle of its answer, like that of a dead worker. The
-	// second one does not.
+	// The first model call stops in the middle of its answer, as if its worker had died. The second
+	// call completes.
 	const text = "one two three four five six seven eight nine ten"
 	message := "fault stall*1: " + text
 	header := map[string]string{"x-api-key": owner.key, "Idempotency-Key": "k"}
@@ -248,7 +248,8 @@ func checkFinalLog(t *testing.T, owner account, there *edge, runID string, endin
 	send(t.Context(), http.MethodGet, there.url+"/api/runs?stream=1&id="+runID, last, nil).want(t, http.StatusNoContent)
 }
 
-// Live events arrive through the bus. Without it they come from checkpoints, and no stream breaks.
+// Live events arrive through the bus. While it is down, they come from checkpoints, and no stream
+// breaks.
 func TestChaosNATSKilledMidStream(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)

@@ -96,8 +96,8 @@ func TestChaosParleyUpStartsAgainAfterItWasKilled(t *testing.T) {
 	endInOrder(t, parley, dir)
 }
 
-// TestParleyUpNamesWhoHasItsPortAndTakesTheNext also finds the service with the data directory as
-// its only setting.
+// TestParleyUpNamesWhoHasItsPortAndTakesTheNext occupies the port. It also finds the service with
+// the data directory as its only setting.
 func TestParleyUpNamesWhoHasItsPortAndTakesTheNext(t *testing.T) {
 	t.Parallel()
 	port := testkit.FreePort(t)

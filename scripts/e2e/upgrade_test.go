@@ -28,7 +28,7 @@ const (
 
 // TestUpgradeFromTheReleaseBefore upgrades a service under load, and downgrades it again: the
 // schema first, then one process after the other while both releases work. Every request is
-// answered with 200 or 202, every key has one run, and none is lost.
+// answered with 200 or 202, every key has one run, and no run is lost.
 func TestUpgradeFromTheReleaseBefore(t *testing.T) {
 	t.Parallel()
 	tree := treeBefore(t)
@@ -89,8 +89,8 @@ func treeBefore(t *testing.T) (dir string) {
 }
 
 // wantNewerSchema requires a new numbered migration if any function has changed since the previous
-// release, because a binary of that release only leaves
-// the functions alone if it finds a newer number.
+// release, because a binary of that release leaves the functions unchanged only if it finds a newer
+// number.
 func wantNewerSchema(t *testing.T, before string) {
 	t.Helper()
 	now := testkit.Root(t)
@@ -228,7 +228,7 @@ func (r *rollout) keep(key string, got answer) {
 	r.answers[key] = append(r.answers[key], got)
 }
 
-// await waits until so many more keys are answered.
+// await waits until the given number of further keys is answered.
 func (r *rollout) await(t *testing.T, phase string, more int) {
 	t.Helper()
 	count := func() (keys, failed int) {
@@ -244,7 +244,7 @@ func (r *rollout) await(t *testing.T, phase string, more int) {
 	})
 }
 
-// roll replaces each worker and each ingress by one of another release, one after the other.
+// roll replaces each worker and each ingress by a process of another release, one after the other.
 func (r *rollout) roll(t *testing.T, to *cluster, phase string) {
 	t.Helper()
 	for n, leaving := range slices.Clone(r.edges) {

@@ -24,8 +24,9 @@ type workerFault struct {
 	after func(holder *testkit.Process)
 }
 
-// workerFaults are run in these rounds. Those of a round run in parallel, because none makes another one
-// worse: a frozen worker may be asked to take over any conversation and does not refuse.
+// workerFaults are executed in these rounds. The faults of a round run in parallel, because they do
+// not affect each other: a frozen worker may be asked to take over any conversation and does not
+// refuse.
 var workerFaults = [][]workerFault{
 	{
 		{name: undisturbed, pause: time.Second, do: func(*cluster, *testkit.Process) {}},
@@ -57,7 +58,7 @@ var workerFaults = [][]workerFault{
 }
 
 const (
-	// undisturbed is the conversation to which the others' answers are compared.
+	// undisturbed is the conversation to which the answers of the other conversations are compared.
 	undisturbed = "undisturbed"
 	// onePlace limits a worker to one conversation.
 	onePlace = "VOICE_CONCURRENCY=1"
@@ -84,7 +85,7 @@ func TestChaosVoiceWorkerLostMidAnswer(t *testing.T) {
 				checkHistory(t, c, owner, k, s.name)
 			}
 		}
-		for i := range round { // the workers that take over
+		for i := range round { // the workers that take over the conversations
 			startWorkers[2*i+1] = c.voiceWorker(t, l, onePlace)
 		}
 		runTogether(t, all)()
@@ -123,7 +124,7 @@ func (s *workerFault) strike(c *cluster, k *talk, holder *testkit.Process) (d di
 	return d
 }
 
-// more reads so much more audio of an answer.
+// more reads further audio of an answer, at least for the duration d.
 func more(k *talk, a realtimeclient.Answer, d time.Duration) realtimeclient.Answer {
 	k.t.Helper()
 	want := len(a.PCM) + int(d.Seconds()*realtimeclient.BytesPerSecond)
@@ -142,7 +143,7 @@ func checkUndisturbed(t *testing.T, s workerFault, struck disturbed, whole realt
 	t.Helper()
 	got := struck.answer
 	if len(got.Frames) == 0 || len(whole.Frames) == 0 {
-		return // its own test has failed
+		return // the test of that conversation has failed
 	}
 
 	pause, behind := got.Longest()
@@ -235,7 +236,7 @@ func TestChaosVoiceWorkerLostMidSpeech(t *testing.T) {
 		},
 	})()
 
-	heard := l.uploads() // includes uploads for turns that only might have ended
+	heard := l.uploads() // includes uploads for turns whose end was only suspected
 	want := slices.MaxFunc(heard, func(a, b []byte) int { return len(a) - len(b) })
 	if n := alike(heard, want); n < 2 {
 		t.Fatalf("%d of %d uploads are complete: the first of them %s, the last %s", n, len(heard), lasts(heard[0]), lasts(heard[len(heard)-1]))
@@ -264,7 +265,7 @@ func TestChaosVoiceWorkerLostMidSpeech(t *testing.T) {
 
 func lasts(pcm []byte) time.Duration { return realtimeclient.Lasts(len(pcm)) }
 
-// checkTurn reads a spoken turn. Its events must arrive once and in order.
+// checkTurn reads a spoken turn. Each of its events must arrive once, and all in order.
 func checkTurn(t *testing.T, k *talk) {
 	t.Helper()
 	k.until("input_audio_buffer.speech_started")
@@ -295,7 +296,8 @@ func awaitClosed(t *testing.T, what <-chan struct{}, name string) {
 	}
 }
 
-// TestChaosIngressKilledMidConversation loses only the connection.
+// TestChaosIngressKilledMidConversation kills an ingress. Only the connection is lost, not the
+// conversation.
 func TestChaosIngressKilledMidConversation(t *testing.T) {
 	t.Parallel()
 	needsVoice(t)

@@ -16,7 +16,8 @@ func TestChaosWorkerKilledMidRun(t *testing.T) {
 	c := newCluster(t)
 	in := c.ingress(t)
 	owner := signUp(t, in.url)
-	// The first model call is never answered, like that of a dead worker. The second one is.
+	// The first model call is never answered, as if its worker had died. The second call is
+	// answered.
 	asked := trigger{message: "fault hang*1: survived", key: "k"}
 	victim := c.worker(t)
 	waiting := owner.start(t.Context(), asked)
@@ -37,8 +38,8 @@ func TestChaosWorkerKilledMidRun(t *testing.T) {
 	owner.wantLostAttempt(t, got.run(t).ID, killed)
 }
 
-// wantLostAttempt checks the timeline of a completed run whose first worker was killed. All clocks
-// are this machine's.
+// wantLostAttempt checks the timeline of a completed run whose first worker was killed. All
+// processes use this machine's clock.
 func (a account) wantLostAttempt(t *testing.T, id string, killed time.Time) {
 	t.Helper()
 	type span struct {
@@ -80,8 +81,8 @@ func TestChaosZombieWorkerWritesNothing(t *testing.T) {
 	c := newCluster(t)
 	in := c.ingress(t)
 	owner := signUp(t, in.url)
-	// The zombie wakes up with the first answers to both runs: one that another worker has
-	// finished, and one whose other worker still waits for its answer.
+	// The frozen worker continues when the first answers to both of its runs arrive. Another worker
+	// has finished one of the runs, and another worker still waits for the answer of the other run.
 	const ended, open = "ended meanwhile", "open still"
 	c.model.answerAfter(ended, 10*time.Second, 0)
 	c.model.answerAfter(open, 10*time.Second, 20*time.Second)
@@ -151,8 +152,8 @@ func TestChaosPoisonRunFailsAfterFiveDeaths(t *testing.T) {
 	victim := c.worker(t, "ROLES=agent")
 	owner := signUp(t, in.url)
 	const message = "fault hang: poison"
-	// The service counts no deaths until PostgreSQL has been up for a lease, because workers may
-	// have been unable to renew theirs.
+	// The service counts no deaths until PostgreSQL has been running for the duration of a lease,
+	// because workers may have been unable to renew their leases.
 	eventually(t, lease+10*time.Second, "PostgreSQL is up for longer than a lease", func() bool {
 		return c.text(t, "SELECT pg_postmaster_start_time() < clock_timestamp() - interval '30 seconds'") == "true"
 	})
@@ -161,7 +162,7 @@ func TestChaosPoisonRunFailsAfterFiveDeaths(t *testing.T) {
 	for n := 1; n <= deaths; n++ {
 		c.model.awaitCalls(t, message, n)
 		victim.Kill9()
-		// Five leases would be two and a half minutes of waiting, so this one is expired now.
+		// Five leases would take two and a half minutes, so this lease is expired immediately.
 		if _, err := c.db.ExecContext(t.Context(), "UPDATE open_runs SET lease_until = clock_timestamp() WHERE run_id = $1", id); err != nil {
 			t.Fatal(err)
 		}
@@ -207,7 +208,8 @@ func TestStoppingWorkerRequeuesItsRun(t *testing.T) {
 	in := c.ingress(t)
 	leaving := c.worker(t)
 	owner := signUp(t, in.url)
-	// Longer than a draining worker waits for its runs before it requeues them.
+	// The model call takes longer than a draining worker waits for its runs before it requeues
+	// them.
 	const message = "fault hang*1: handed on"
 	waiting := owner.start(t.Context(), trigger{message: message})
 	c.model.awaitCalls(t, message, 1)
@@ -223,11 +225,12 @@ func TestStoppingWorkerRequeuesItsRun(t *testing.T) {
 	if len(calls) != 2 {
 		t.Fatalf("%d model calls, want 2", len(calls))
 	}
-	// The heartbeats of the drain have extended the lease beyond this.
+	// The heartbeats during the drain have extended the lease beyond this time.
 	if took := calls[1].began.Sub(stopped); took > lease-2*time.Second {
 		t.Fatalf("the second attempt began %s after the first worker began to stop: it waited for the lease", took)
 	}
-	// A requeued run is not a death, which the sweepers would have logged on an expired lease.
+	// Requeuing a run does not count as a death. The sweepers would have logged a death when a
+	// lease expired.
 	if strings.Contains(leaving.Output()+staying.Output(), "leases expired") {
 		t.Fatal("the lease expired")
 	}

@@ -6,7 +6,7 @@ import "fmt"
 // are collected.
 type group[Q fmt.Stringer, A any] struct {
 	asked *box[*batchRequest[Q, A]]
-	ask   func(t *task, batch []Q) ([]A, error) // answers are in the order of the batch
+	ask   func(t *task, batch []Q) ([]A, error) // the results are in the order of the batch
 }
 
 // batchRequest is a request in a batch.
@@ -24,7 +24,7 @@ func newGroup[Q fmt.Stringer, A any](ask func(*task, []Q) ([]A, error)) *group[Q
 	return &group[Q, A]{asked: &box[*batchRequest[Q, A]]{}, ask: ask}
 }
 
-// do adds a request to the next batch and waits for its answer.
+// do adds a request to the next batch and waits for its result.
 func (g *group[Q, A]) do(t *task, of Q) (A, error) {
 	one := &batchRequest[Q, A]{of, &box[outcome[A]]{}}
 	g.asked.put(t.sim, one)
@@ -61,7 +61,7 @@ func (g *group[Q, A]) run(t *task) {
 // size.
 const maxCountedBatch = 8
 
-// claimAnswer is the answer of Claim for one run.
+// claimAnswer is the result of Claim for one run.
 type claimAnswer struct {
 	claim
 	voided
@@ -73,7 +73,7 @@ type runID int
 func (r runID) String() string { return fmt.Sprint(int(r)) }
 
 // claims models Store.Claim: claim_runs, and void_claims for runs that cannot be claimed. If the
-// second statement fails, no run gets an answer, although the runs of the first statement are
+// second statement fails, no run gets a result, although the runs of the first statement are
 // claimed.
 func (w *worker) claims(t *task, ids []runID) ([]claimAnswer, error) {
 	s := w.sim

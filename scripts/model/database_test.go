@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// The durations of shared/store, except that a person has a minute and a half here instead of a
-// day.
+// The durations have the same values as in shared/store, except that a person has a minute and a
+// half here instead of a day.
 const (
 	lease         = 30 * time.Second
 	firstRing     = 5 * time.Second
@@ -97,13 +97,13 @@ type database struct {
 	byKey     map[string]*run       // the index runs_idempotency
 	lastSeq   map[int]int           // by session
 	locked    map[int]time.Duration // time until which another transaction locks a session
-	lost      int                   // lost answers
+	lost      int                   // number of lost replies
 
 	lastAccepted time.Duration
 }
 
-// ask executes a statement. Faults may happen before the statement and before its answer arrives.
-// An error does not say whether the statement was executed.
+// ask executes a statement. Faults may happen before the statement and before its reply arrives. An
+// error does not reveal whether the statement was executed.
 func ask[T any](t *task, what string, statement func() T) (answer T, err error) {
 	s := t.sim
 	t.step()
@@ -130,7 +130,7 @@ func ask[T any](t *task, what string, statement func() T) (answer T, err error) 
 			return answer, errLost
 		default:
 			statement()
-			s.tracef("%s: %s; the answer is lost", t.proc.name, what)
+			s.tracef("%s: %s; the reply is lost", t.proc.name, what)
 			t.sleep(s.rng.between(0, 2*time.Second))
 			return answer, errLost
 		}
@@ -199,7 +199,7 @@ func (db *database) look(o *order) view {
 	return v
 }
 
-// accepted is the answer of queuedb.Store.Accept.
+// accepted is the result of queuedb.Store.Accept.
 type accepted struct {
 	run      *run
 	existing bool
@@ -218,7 +218,7 @@ func (a accepted) String() string {
 	return fmt.Sprintf("run %d existing=%v dispatched=%v", a.run.id, a.existing, a.job != nil)
 }
 
-// holder returns the run that holds a key, or nil. A run after its retention holds none.
+// holder returns the run that holds a key, or nil. A run whose retention is over holds no key.
 func (db *database) holder(hash string) *run {
 	if r := db.byKey[hash]; r != nil && (r.status == "" || r.expires > db.sim.now || db.sim.mutant.expiredRunAnswers) {
 		return r
@@ -281,8 +281,8 @@ func (db *database) accept(o *order, seen view) accepted {
 	return out
 }
 
-// oneOf returns an earlier run of the same key within its retention, whether or not it still holds
-// the key.
+// oneOf returns an earlier run of the same key within its retention, even if that run no longer
+// holds the key.
 func (db *database) oneOf(o *order) *run {
 	for _, r := range db.runs[:len(db.runs)-1] {
 		if o.key != "" && r.key == o.key && r.org == o.org && (r.status == "" || r.expires > db.sim.now) {
@@ -316,7 +316,7 @@ func (db *database) dispatch(r *run) {
 
 // isHead models NOT EXISTS (… p.session_ref = o.session_ref AND p.seq < o.seq). Acceptance numbers
 // runs in commit order, so a snapshot with a run contains all earlier ones, and none of them
-// reopens. An older snapshot therefore gives the same answer.
+// reopens. An older snapshot therefore gives the same result.
 func (db *database) isHead(r *run) bool {
 	for _, p := range db.runs {
 		if p.session == r.session && p.seq < r.seq && p.open != nil {
@@ -326,7 +326,7 @@ func (db *database) isHead(r *run) bool {
 	return true
 }
 
-// claim is the answer of claim_runs. A fence above zero means that the run is the worker's.
+// claim is the result of claim_runs. A fence above zero means that the worker holds the run.
 type claim struct {
 	run      *run
 	fence    int
@@ -396,7 +396,7 @@ func (db *database) conflicts(r *run) bool {
 // isLocked reports whether another transaction locks the run's open row.
 func (r *run) isLocked(s *sim) bool { return r.open != nil && r.lockedUntil > s.now }
 
-// voided is the answer of void_claims.
+// voided is the result of void_claims.
 type voided struct {
 	ended  bool
 	result string
@@ -413,7 +413,8 @@ func (db *database) voidClaim(id int) voided {
 	return voided{ended: r.status != "", result: r.result}
 }
 
-// holds checks the fence: whether its holder may still write. lax is set by a mutant.
+// holds checks the fence: whether its holder may still write. A mutant sets lax, which skips the
+// check.
 func (db *database) holds(r *run, fence int, lax bool, what string) bool {
 	o := r.open
 	switch {
@@ -449,7 +450,7 @@ func (db *database) extend(r *run, fence int) leased {
 	return leaseExtended
 }
 
-// kept is the answer of Journal. Its error is a duplicate primary key.
+// kept is the result of Journal. Its error is a duplicate primary key.
 type kept struct {
 	ok       bool
 	conflict bool
@@ -467,7 +468,7 @@ func (db *database) journal(r *run, fence, n int, st step) kept {
 	return kept{ok: true}
 }
 
-// finished is the answer of Finish. place: a slot is free and a run waits for it.
+// finished is the result of Finish. place means that a slot is free and a run waits for it.
 type finished struct{ saved, place, locked bool }
 
 // finish models end_lane_runs, called by a worker with its fence.
@@ -553,7 +554,7 @@ type ended struct {
 
 func (e ended) String() string { return fmt.Sprintf("run %d", e.run.id) }
 
-// cancel models Store.Cancel, which ends a run whichever worker holds it.
+// cancel models Store.Cancel, which ends a run regardless of the worker that holds it.
 func (db *database) cancel(r *run) []ended {
 	if r.open == nil {
 		return nil
@@ -575,8 +576,8 @@ func (db *database) find(which func(*run, *openRow) bool) (found []*run) {
 	return found
 }
 
-// endThose models Store.end: closeRuns of the rows that still match. The unguarded mutant does not
-// check them again.
+// endThose models Store.end: closeRuns of the rows that still match. The mutant "unguarded" omits
+// the second check.
 func (db *database) endThose(by string, rows []*run, which func(*run, *openRow) bool, status func(*openRow) string, unguarded bool) (out []ended) {
 	for _, r := range rows {
 		if r.open == nil || r.isLocked(db.sim) || !which(r, r.open) && !unguarded {
@@ -652,7 +653,7 @@ func (db *database) redispatch(again, later []*run) (jobs []*job) {
 			continue
 		}
 		if s.quiet() {
-			s.brokenf("a doorbell is heard", "run %d is rung for again, and nothing was wrong", r.id)
+			s.brokenf("job messages are delivered", "the job of run %d is published again without a fault", r.id)
 		}
 		o := r.open
 		wait := firstRing << min(o.dispatchNo, 10)

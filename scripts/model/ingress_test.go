@@ -36,7 +36,7 @@ type submission struct {
 	done  *box[acceptance]
 }
 
-// acceptance is the batch's answer to one of its requests.
+// acceptance is the result of one request of a batch.
 type acceptance struct {
 	accepted
 	err error
@@ -96,7 +96,7 @@ func (i *ingress) submit(t *task, o order, limit time.Duration) answer {
 
 	s.ids++
 	o.id, o.replyTo = s.ids, i
-	w := i.add(o.id, 0) // before the run exists, because its reply may arrive before the answer of its acceptance
+	w := i.add(o.id, 0) // before the run exists, because its reply may arrive before the result of its acceptance
 	a, err := i.accept(t, &o)
 	if err != nil || a.locked {
 		i.remove(w)
@@ -145,7 +145,7 @@ func (i *ingress) accept(t *task, o *order) (accepted, error) {
 	return a, nil
 }
 
-// batched adds a run to the next batch and waits for the answer.
+// batched adds a run to the next batch and waits for the result.
 func (i *ingress) batched(t *task, o *order) (accepted, error) {
 	of := &submission{o, &box[acceptance]{}}
 	i.orders.put(i.sim, of)
@@ -180,8 +180,8 @@ func (i *ingress) accepts(t *task) {
 	}
 }
 
-// insert models accept_runs and accept_single_runs. It skips runs whose session is locked. Of
-// several runs with the same key it accepts the first.
+// insert models accept_runs and accept_single_runs. It skips runs whose session is locked. If
+// several runs have the same key, it accepts the first.
 func (i *ingress) insert(t *task, orders []*order) ([]accepted, error) {
 	s, db := i.sim, i.sim.db
 	look := func() []view {
@@ -369,8 +369,8 @@ func (i *ingress) resolve(a answer) {
 
 func (i *ingress) look(id int) { i.due.put(i.sim, id) }
 
-// poll models waiters.poll and read: all due runs, and every two seconds all that have waited for
-// so long.
+// poll models waiters.poll and read: all due runs, and, every two seconds, all runs that have
+// waited for at least two seconds.
 func (i *ingress) poll(t *task) {
 	s := i.sim
 	for tick := s.now + pollEvery; ; {
@@ -395,7 +395,7 @@ func (i *ingress) poll(t *task) {
 	}
 }
 
-// read models readSome: EndedRuns, then ParkedRuns of the others.
+// read models readSome: it calls EndedRuns, and then ParkedRuns for the remaining runs.
 func (i *ingress) read(t *task, due []int) {
 	db := i.sim.db
 	type seen struct {
@@ -437,7 +437,8 @@ func (i *ingress) read(t *task, due []int) {
 	}
 }
 
-// runsEnded models Dispatcher.notifyFinished: runs were ended from outside, and their slots become free.
+// runsEnded models Dispatcher.notifyFinished: runs were ended by other parts of the service, and
+// their slots become free.
 func (i *ingress) runsEnded(t *task, all []ended) {
 	for _, e := range all {
 		i.sim.bus.cancel(e.run.id)

@@ -35,7 +35,7 @@ type effect struct {
 	ruled  string // the last decision
 }
 
-// prepared is the answer of PrepareEffect.
+// prepared is the result of PrepareEffect.
 type prepared struct {
 	effect
 	held bool
@@ -117,7 +117,7 @@ func (db *database) voidEffect(r *run, fence, call int) bool {
 	return true
 }
 
-// wait is the answer of Park.
+// wait is the result of Park.
 type wait struct{ parked, settled bool }
 
 // park models Store.park.
@@ -140,13 +140,13 @@ func (db *database) park(r *run, fence, call int) wait {
 	return wait{parked: true}
 }
 
-// ruling is the answer of Decide.
+// ruling is the result of Decide.
 type ruling struct {
 	ended   []ended
 	resumed bool
 }
 
-// decide models decideOpen. action is the one shown to the person.
+// decide models decideOpen. unknown is the kind of action that was shown to the person.
 func (db *database) decide(r *run, call int, unknown bool, how string) ruling {
 	s, o := db.sim, r.open
 	if o == nil || o.status != parked || o.action != call || o.unknown != unknown || s.now >= o.actionUntil {
@@ -177,7 +177,7 @@ func (db *database) decide(r *run, call int, unknown bool, how string) ruling {
 	return ruling{resumed: true}
 }
 
-// intent is one effect that a run's model intends, however many calls request it.
+// intent is one effect that a run's model intends, regardless of how many calls request it.
 type intent struct{ run, turn int }
 
 // receiver is a real receiver of effects. It executes every request, and deduplicates keys only of
@@ -214,7 +214,7 @@ func (w *receiver) receive(s *sim, r *run, turn int, kind kind, key string) {
 	}
 
 	if e := r.effects[turnCall(r, turn)]; e != nil && e.state == denied {
-		s.brokenf("a refused call is not made", "turn %d of run %d", turn, r.id)
+		s.brokenf("a denied call is not made", "turn %d of run %d", turn, r.id)
 	}
 }
 

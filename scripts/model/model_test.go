@@ -14,11 +14,11 @@ var (
 	countFlag  = flag.Int("model.schedules", 0, "how many schedules to look at")
 )
 
-// With -short the tests run for three seconds of CPU time, otherwise for half a minute.
+// With -short the tests run for three seconds of CPU time, and otherwise for half a minute.
 const (
 	fewSchedules  = 1_000
 	manySchedules = 12_000
-	mutantWithin  = 12_000 // maximum number of schedules to find a mutant
+	mutantWithin  = 12_000 // maximum number of schedules in which a mutant must be found
 )
 
 // core serializes the tests, so that each measures only its own CPU time.

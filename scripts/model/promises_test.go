@@ -13,11 +13,11 @@ import (
 func (s *sim) claimed(r *run) {
 	for _, p := range s.db.runs {
 		if p.session == r.session && p.seq < r.seq && p.open != nil {
-			s.brokenf("a session goes in order", "run %d, number %d of its session, begins before run %d has ended", r.id, r.seq, p.id)
+			s.brokenf("a session is executed in order", "run %d, number %d of its session, begins before run %d has ended", r.id, r.seq, p.id)
 		}
 	}
 	if wait := s.now - r.open.dispatchedAt; s.quiet() && r.open.dispatched && r.open.status == queued && wait > firstRing/2 {
-		s.brokenf("a doorbell is heard", "run %d was claimed %v after it was dispatched, and nothing was wrong", r.id, wait)
+		s.brokenf("job messages are delivered", "run %d was claimed %v after it was dispatched, without a fault", r.id, wait)
 	}
 }
 
@@ -25,7 +25,7 @@ func (s *sim) claimed(r *run) {
 func (s *sim) fenced(r *run, fence int) {
 	of := intent{r.id, fence}
 	if s.fences[of] {
-		s.brokenf("each claim has a fence of its own", "run %d was claimed twice under %d", r.id, fence)
+		s.brokenf("each claim has its own fence", "run %d was claimed twice under %d", r.id, fence)
 	}
 	s.fences[of] = true
 }
@@ -34,30 +34,30 @@ func (s *sim) fenced(r *run, fence int) {
 func (s *sim) taken(r *run, by string) {
 	switch o := r.open; {
 	case o.leaseUntil >= s.now:
-		s.brokenf("a lease that lives is kept", "%s takes run %d from its worker, whose lease lasts for %v", by, r.id, o.leaseUntil-s.now)
+		s.brokenf("an unexpired lease is kept", "%s takes run %d from its worker, whose lease is valid for another %v", by, r.id, o.leaseUntil-s.now)
 	case s.db.startedAt >= s.now-lease && o.leaseUntil >= s.db.stoppedAt:
-		s.brokenf("an outage costs no attempt", "%s takes run %d within a lease of the database's start", by, r.id)
+		s.brokenf("an outage does not cost an attempt", "%s takes run %d less than a lease after the database's start", by, r.id)
 	}
 }
 
 // givesUp is called when a heartbeat reports to a worker that it has lost a run.
 func (s *sim) givesUp(h *holding) {
 	if o := h.row.open; h.row.isLocked(s) && o.fence == h.fence && o.status == running {
-		s.brokenf("a lock takes no run", "run %d is locked, and its worker gives it up", h.run)
+		s.brokenf("a lock does not take a run from its worker", "run %d is locked, and its worker gives it up", h.run)
 	}
 }
 
 // refusedByLock is called when a run is not accepted because a session is locked.
 func (s *sim) refusedByLock(o *order) {
 	if s.db.locked[o.session] == 0 {
-		s.brokenf("a lock is its own run's alone", "run %d is not accepted, and its session %d was never locked", o.id, o.session)
+		s.brokenf("a lock delays only its own run", "run %d is not accepted, and its session %d was never locked", o.id, o.session)
 	}
 }
 
 // lockedOut is called when a claim or a result is rejected because its run is locked.
 func (s *sim) lockedOut(id int, r *run) {
 	if r == nil || !r.isLocked(s) {
-		s.brokenf("a lock is its own run's alone", "run %d is refused as if it was locked", id)
+		s.brokenf("a lock delays only its own run", "run %d is rejected as if it were locked", id)
 	}
 }
 
@@ -65,13 +65,13 @@ func (s *sim) lockedOut(id int, r *run) {
 func (s *sim) ends(r *run, status, by string) {
 	o := r.open
 	if status == timedOut && (s.now < o.deadline || o.status == parked) {
-		s.brokenf("a run has its time", "run %d, %s, times out %v before its deadline", r.id, o.status, o.deadline-s.now)
+		s.brokenf("a run is not ended before its deadline", "run %d, %s, times out %v before its deadline", r.id, o.status, o.deadline-s.now)
 	}
 	if by == "EndUnanswered" && (o.status != parked || o.actionUntil > s.now) {
-		s.brokenf("a person has the time to decide", "run %d, %s, fails as if nobody had decided", r.id, o.status)
+		s.brokenf("a person has the time to decide", "run %d, %s, fails as undecided", r.id, o.status)
 	}
 	if by == "EndPoison" && (o.status != queued || o.deaths < maxDeaths) {
-		s.brokenf("only poison is ended as such", "run %d is in its worker's hands", r.id)
+		s.brokenf("only poison runs are ended as poison", "run %d is held by its worker", r.id)
 	}
 	if status != completed {
 		return
@@ -79,10 +79,10 @@ func (s *sim) ends(r *run, status, by string) {
 
 	for _, e := range r.effects {
 		if (e.sent && !settled(e.state) || e.state == awaiting) && !answered(r, e.call) { // the worker's answer is in the journal
-			s.brokenf("an unknown outcome is said", "run %d completes with call %d %s", r.id, e.call, e.state)
+			s.brokenf("an unknown outcome is reported", "run %d completes with call %d %s", r.id, e.call, e.state)
 		}
 		if sent := s.receiver.sent[intent{r.id, e.turn}]; e.state == done && e.ok && sent == 0 {
-			s.brokenf("what is said to be done was", "call %d of run %d was never sent", e.call, r.id)
+			s.brokenf("a call reported as executed was executed", "call %d of run %d was never sent", e.call, r.id)
 		}
 	}
 }
@@ -94,11 +94,12 @@ func answered(r *run, call int) bool {
 // acks is called before a worker acknowledges the job message of a run that it has claimed.
 func (s *sim) acks(a *attempt) {
 	if o := a.claim.run.open; o != nil && o.status == running && o.fence == a.claim.fence {
-		s.brokenf("a doorbell outlives its attempt", "the doorbell of run %d goes while fence %d is still to write what came of it", a.hold.run, o.fence)
+		s.brokenf("a job message outlives its attempt", "the job message of run %d is acknowledged before the result of fence %d is written", a.hold.run, o.fence)
 	}
 }
 
-// slowest bounds a statement that began before the calm. A poll may be waiting for one.
+// slowest bounds a statement that began before the end of the faults. A poll may be waiting for
+// such a statement.
 const slowest = 3 * time.Second
 
 // waited is called when a wait has ended.
@@ -110,7 +111,7 @@ func (s *sim) waited(w *waiter) {
 	from := max(w.settled, r.ended)
 	switch took := s.now - from; {
 	case s.quiet() && took > time.Second:
-		s.brokenf("a wait ends with its run", "a waiter of run %d was notified %v later, and nothing was wrong", w.id, took)
+		s.brokenf("a wait ends with its run", "a waiter of run %d was notified %v later, without a fault", w.id, took)
 	case s.now-max(from, s.calm+slowest) > 3*pollEvery:
 		s.brokenf("a wait ends with its run", "a waiter of run %d was notified %v later", w.id, took)
 	}
@@ -133,7 +134,7 @@ func (s *sim) learns(o order, a answer, asked time.Duration) {
 	if o.key != "" {
 		known := s.keys[o.hash()]
 		if known != 0 && known != a.run && s.retained(known) && s.retained(a.run) {
-			s.brokenf("one run per key", "key %s is run %d for one and run %d for another", o.hash(), known, a.run)
+			s.brokenf("one run per key", "key %s is run %d for one client and run %d for another", o.hash(), known, a.run)
 		}
 		s.keys[o.hash()] = max(known, a.run)
 	}
@@ -143,7 +144,7 @@ func (s *sim) learns(o order, a answer, asked time.Duration) {
 		a.result = known.result
 	}
 	if known.result != "" && known.result != a.result {
-		s.brokenf("equal answers per key", "run %d: %q for one and %q for another", a.run, known.result, a.result)
+		s.brokenf("equal answers per key", "run %d: %q for one client and %q for another", a.run, known.result, a.result)
 	}
 
 	s.results[a.run] = a
@@ -174,20 +175,20 @@ func (s *sim) watchPlaces(t *task) {
 				continue
 			}
 			if late := s.now - o.deadline; late > overdueBy && o.status != parked {
-				s.brokenf("a run ends by its deadline", "run %d is %s %v behind it", r.id, o.status, late)
+				s.brokenf("a run ends by its deadline", "run %d is %s %v after it", r.id, o.status, late)
 			}
 			if o.status != queued || o.dispatched || o.notBefore > s.now || used[r.org] >= s.window || !s.db.isHead(r) {
 				s.free[r.id] = 0
 				continue
 			}
 			if s.free[r.id]++; s.free[r.id] > 6 {
-				s.brokenf("places come back", "run %d waits, and %d of %d places are taken", r.id, used[r.org], s.window)
+				s.brokenf("free slots are used", "run %d waits, and %d of %d slots are taken", r.id, used[r.org], s.window)
 			}
 		}
 	}
 }
 
-// atTheEnd is called when all work is done or the time is over.
+// atTheEnd is called when all work is done or the time limit is reached.
 func (s *sim) atTheEnd() {
 	for _, r := range s.db.runs {
 		if r.open != nil {
@@ -196,7 +197,7 @@ func (s *sim) atTheEnd() {
 	}
 
 	if s.clients > 0 {
-		s.brokenf("every accepted run ends", "%d clients know no end", s.clients)
+		s.brokenf("every accepted run ends", "%d clients have no final result", s.clients)
 	}
 
 	for id, a := range s.results {
@@ -210,7 +211,7 @@ func (s *sim) atTheEnd() {
 	}
 
 	if n := len(s.bus.messages); n > 0 {
-		s.brokenf("no doorbell is left", "%d, the first of run %d", n, s.bus.messages[0].job.id)
+		s.brokenf("no job message is left", "%d, the first of run %d", n, s.bus.messages[0].job.id)
 	}
 
 	for _, i := range s.ingresses {

@@ -9,7 +9,7 @@ import (
 const (
 	orgs       = 2
 	maxDrain   = 15 * time.Minute // limit after the last fault for all work to be done
-	patience   = time.Hour        // the deadline of runs that must not need it
+	patience   = time.Hour        // the deadline of runs that must finish long before it
 	settleTime = 45 * time.Second // time after the last run has ended, for messages in flight
 	overdueBy  = time.Minute      // promise 1
 )
@@ -17,11 +17,11 @@ const (
 // faultRates are the fault rates of a schedule per 1000.
 type faultRates struct {
 	step int // a process dies, freezes or stalls between two steps
-	lost int // a message, a statement or its answer is lost or late
-	// maxBatchWait bounds the wait of claims and results for others, to share a statement. With a fast
-	// database they do not wait.
+	lost int // a message, a statement or its reply is lost or late
+	// maxBatchWait bounds the time for which claims and results wait to share a statement with
+	// others. With a fast database they do not wait.
 	maxBatchWait time.Duration
-	// every is the mean time between two misfortunes; the other fields select their kinds.
+	// every is the mean time between two faults; the other fields select their kinds.
 	every time.Duration
 	kinds []func(*sim)
 }
@@ -38,7 +38,7 @@ type sim struct {
 	found  *violation
 
 	faultRates faultRates
-	calm       time.Duration // when faults stop; 0: there are none
+	calm       time.Duration // when faults stop; 0: there are no faults
 	window     int
 
 	db        *database
@@ -55,13 +55,13 @@ type sim struct {
 	keys                       map[string]int // the run of each key, as known to clients
 	deadly                     map[int]int
 	fences                     map[intent]bool
-	free                       map[int]int // seconds for which a dispatchable run was not dispatched, by organization
+	free                       map[int]int // seconds in which a dispatchable run was not dispatched, by organization
 	quietSince                 time.Duration
 }
 
 func (s *sim) faulty() bool { return s.now < s.calm }
 
-// quiet reports a schedule without faults, in which everything must be fast.
+// quiet reports whether the schedule has no faults, so that everything must be fast.
 func (s *sim) quiet() bool { return s.calm == 0 }
 
 func newSim(seed uint64, m mutant) *sim {
@@ -82,8 +82,8 @@ func newSim(seed uint64, m mutant) *sim {
 	return s
 }
 
-// drawFaultRates gives each schedule different fault rates, because faults that are frequent everywhere
-// hide rare ones.
+// drawFaultRates gives each schedule different fault rates, because faults that are frequent
+// everywhere hide rare faults.
 func (s *sim) drawFaultRates() {
 	if s.rng.n(3) == 0 {
 		return
@@ -101,7 +101,7 @@ func (s *sim) drawFaultRates() {
 	}
 }
 
-// upTo returns a random duration that ends before the calm.
+// upTo returns a random duration that ends before the faults stop.
 func (s *sim) upTo(maximum time.Duration) time.Duration {
 	return min(s.rng.between(maximum/50, maximum), max(s.calm-s.now, time.Millisecond))
 }
@@ -114,7 +114,7 @@ var faultKinds = []func(*sim){
 	func(s *sim) { // a worker is terminated
 		w := s.workers[s.rng.n(len(s.workers))]
 		w.draining = true
-		s.tracef("%s is told to stop", w.proc.name)
+		s.tracef("%s is terminated", w.proc.name)
 	},
 	func(s *sim) { // PostgreSQL restarts
 		if s.now >= s.db.downUntil {
@@ -127,7 +127,7 @@ var faultKinds = []func(*sim){
 	},
 	func(s *sim) { // or is cut off
 		s.db.downUntil = max(s.db.downUntil, s.now+s.upTo(45*time.Second))
-		s.tracef("the database is out of reach until %v", s.db.downUntil)
+		s.tracef("the database is unreachable until %v", s.db.downUntil)
 	},
 	func(s *sim) {
 		s.bus.downUntil = max(s.bus.downUntil, s.now+s.upTo(30*time.Second))
@@ -169,7 +169,7 @@ func (s *sim) randomProcess() *process {
 	}
 }
 
-// injectFaults injects faults at random times until the calm.
+// injectFaults injects faults at random times until the time calm.
 func (s *sim) injectFaults(t *task) {
 	for len(s.faultRates.kinds) > 0 && s.faulty() {
 		t.sleep(s.rng.between(0, 2*s.faultRates.every))
@@ -315,7 +315,7 @@ func (s *sim) request(t *task, i *ingress, handle func(*task) answer) answer {
 	return a
 }
 
-// person decides about waiting runs, in time or not.
+// person decides about waiting runs, sometimes too late.
 func (s *sim) person(t *task) {
 	for {
 		t.sleep(s.rng.between(0, 2*personThinks))

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// rng is splitmix64, whose numbers do not depend on the Go release.
+// rng is the generator splitmix64. Its numbers do not depend on the Go release.
 type rng struct{ state uint64 }
 
 func (r *rng) next() uint64 {
@@ -18,7 +18,7 @@ func (r *rng) next() uint64 {
 	return z ^ z>>31
 }
 
-// n returns a number below maximum.
+// n returns a number from 0 up to but excluding maximum.
 func (r *rng) n(maximum int) int {
 	high, _ := bits.Mul64(r.next(), uint64(maximum))
 	return int(high)
@@ -30,7 +30,8 @@ func (r *rng) between(a, b time.Duration) time.Duration { return a + time.Durati
 // in1000 returns true with a probability of n in 1000.
 func (r *rng) in1000(n int) bool { return n > 0 && r.n(1000) < n }
 
-// event is something that happens at a moment of virtual time: a task resumes, or do is called.
+// event is something that happens at a moment of virtual time: a task resumes, or the function do
+// is called.
 type event struct {
 	at   time.Duration
 	no   uint64 // order of events at the same moment
@@ -94,7 +95,8 @@ type process struct {
 
 func (p *process) frozen(now time.Duration) bool { return p.until > now }
 
-// task is a goroutine of a process: a coroutine that yields where the real one would wait.
+// task is a goroutine of a process. It is a coroutine that yields where the real goroutine would
+// wait.
 type task struct {
 	sim   *sim
 	proc  *process
@@ -136,7 +138,7 @@ func (s *sim) spawn(p *process, f func(*task)) {
 	s.wake(t, s.now)
 }
 
-// wake resumes a task at a moment unless its wait has ended earlier.
+// wake resumes a task at the given time, unless its wait has ended earlier.
 func (s *sim) wake(t *task, at time.Duration) { s.plan(event{at: at, task: t, turn: t.turn}) }
 
 func (s *sim) after(d time.Duration, do func()) { s.plan(event{at: s.now + d, do: do}) }
@@ -209,7 +211,7 @@ func (s *sim) freeze(p *process, d time.Duration) {
 	}
 }
 
-// step is the time between two actions of a task: some milliseconds, or a fault.
+// step is the time between two actions of a task: some milliseconds, or the duration of a fault.
 func (t *task) step() {
 	s := t.sim
 	if s.faulty() && s.faultRates.step > 0 && s.rng.in1000(s.faultRates.step) && t.proc.start != nil {

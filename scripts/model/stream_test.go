@@ -71,11 +71,11 @@ func (b *bus) delay() time.Duration {
 	return b.sim.rng.between(100*time.Microsecond, 4*time.Millisecond)
 }
 
-// ring models Bus.Ring. It does not wait for the PubAck, so a lost one has no effect.
+// ring models Bus.Ring. It does not wait for the PubAck, so a lost PubAck has no effect.
 func (b *bus) ring(jobs ...*job) {
 	for _, j := range jobs {
 		if b.loses() {
-			b.sim.tracef("the doorbell %d of run %d is lost", j.dispatchNo, j.id)
+			b.sim.tracef("job message %d of run %d is lost", j.dispatchNo, j.id)
 			continue
 		}
 		b.sim.after(b.delay(), func() { b.store(j) })
@@ -91,13 +91,13 @@ func (b *bus) store(j *job) {
 
 	id := s.msgID(j)
 	if at, known := b.known[id]; known && s.now-at < b.window {
-		s.tracef("the doorbell %s is a duplicate", id)
+		s.tracef("job message %s is a duplicate", id)
 		return
 	}
 
 	b.known[id] = s.now
 	b.messages = append(b.messages, &message{job: j, at: s.now})
-	s.tracef("the doorbell %s is on the stream", id)
+	s.tracef("job message %s is in the stream", id)
 	b.wakeFetchers()
 }
 
@@ -108,7 +108,7 @@ func (b *bus) wakeFetchers() {
 	b.fetching = b.fetching[:0]
 }
 
-// ensure models EnsureStream. It returns the identity of the stream, which stands for its creation
+// ensure models EnsureStream. It returns the number of the stream, which represents its creation
 // time.
 func (b *bus) ensure() (made int, ok bool) {
 	if b.down() {
@@ -121,7 +121,8 @@ func (b *bus) ensure() (made int, ok bool) {
 	return b.made, true
 }
 
-// fetch models Lane.Fetch: up to maximum job messages, or none within a second.
+// fetch models Lane.Fetch. It returns up to the maximum number of job messages, or none if no
+// message arrives within a second.
 func (b *bus) fetch(t *task, maximum int) (got []*message, ok bool) {
 	if _, ok := b.ensure(); !ok {
 		return nil, false
@@ -210,18 +211,18 @@ func (b *bus) loseStore() {
 // window.
 func (b *bus) truncate() {
 	n := b.sim.rng.n(len(b.messages) + 1)
-	b.sim.tracef("the last %d of %d doorbells are lost", len(b.messages)-n, len(b.messages))
+	b.sim.tracef("the last %d of %d job messages are lost", len(b.messages)-n, len(b.messages))
 	b.messages = b.messages[:n]
 }
 
 func (b *bus) forgetDuplicates() {
-	b.sim.tracef("the stream forgets what it has seen")
+	b.sim.tracef("the stream loses its duplicate window")
 	b.known = map[string]time.Duration{}
 }
 
 // repeat redelivers messages in progress.
 func (b *bus) repeat() {
-	b.sim.tracef("all doorbells in hand are delivered again")
+	b.sim.tracef("all delivered job messages are delivered again")
 	for _, m := range b.messages {
 		m.due = b.sim.now
 	}

@@ -38,8 +38,8 @@ func (w *worker) deleteExpired(t *task) {
 	}
 }
 
-// endRuns models EndOverdue, EndUnanswered and EndPoison. Each first reads; without rows there is
-// no second transaction.
+// endRuns models EndOverdue, EndUnanswered and EndPoison. Each of them first reads rows; if it
+// finds none, there is no second transaction.
 func (w *worker) endRuns(t *task) {
 	db, m := w.sim.db, &w.sim.mutant
 	for _, part := range []struct {

@@ -230,13 +230,13 @@ func (w *toolWorker) carryOut(t *task, q *request) reply {
 		return reply{stale: true}
 	}
 
-	t.step() // if frozen here, it sends late, which docs/reliability.md excludes from the promises
+	t.step() // if the worker freezes here, it sends late, which docs/reliability.md excludes from the promises
 	if !s.mutant.sendBeforeLedger {
 		receive()
 	}
 
 	t.sleep(s.rng.between(time.Millisecond, 3*time.Second))
-	if s.faulty() && s.rng.in1000(20*s.faultRates.lost) { // the receiver's answer is lost
+	if s.faulty() && s.rng.in1000(20*s.faultRates.lost) { // the receiver's response is lost
 		return reply{unknown: true}
 	}
 

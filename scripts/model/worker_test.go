@@ -57,7 +57,7 @@ type worker struct {
 	places   []int // organizations with free slots, once for each slot
 	wake     *box[struct{}]
 	draining bool
-	stream   int // the last one seen by its sweeper
+	stream   int // the last stream that its sweeper has seen
 	claiming *group[runID, claimAnswer]
 	ending   *group[ending, finished]
 }
@@ -158,7 +158,8 @@ type attempt struct {
 	turns   int // recorded steps
 }
 
-// execute models Runner.execute: it handles one job message to its end.
+// execute models Runner.execute: it handles one job message until the
+// end of its attempt.
 func (w *worker) execute(t *task, m *message) {
 	s := w.sim
 	asked := s.now
@@ -312,7 +313,7 @@ func (a *attempt) try(t *task) error {
 		case st.tool && call == st.call:
 			call = 0
 		default:
-			a.sim.brokenf("the journal follows", "step %d of run %d", n+1, a.hold.run)
+			a.sim.brokenf("journal steps are consecutive", "step %d of run %d", n+1, a.hold.run)
 			return errJournal
 		}
 	}
@@ -329,7 +330,7 @@ func (a *attempt) try(t *task) error {
 			return err
 		}
 		a.sim.calls++
-		call = a.sim.calls // when a model is asked again, its call has a new name
+		call = a.sim.calls // if a model is called again, its call gets a new ID
 		if a.sim.mutant.callBeforeTurn {
 			if err := a.makeCall(t, turn, call, calls[turn]); err != nil {
 				return a.cause(err)
@@ -357,7 +358,7 @@ func (a *attempt) think(t *task) error {
 	if r.work.deadly {
 		s.deadly[r.id]++
 		if s.deadly[r.id] > maxDeaths {
-			s.brokenf("poison ends", "run %d has killed %d workers", r.id, s.deadly[r.id]-1)
+			s.brokenf("poison runs end", "run %d has killed %d workers", r.id, s.deadly[r.id]-1)
 		}
 		t.step()
 		s.kill(a.proc, t)
@@ -366,7 +367,7 @@ func (a *attempt) think(t *task) error {
 		return err
 	}
 
-	t.step() // a worker frozen here misses its heartbeats
+	t.step() // a worker that freezes here misses its heartbeats
 	switch {
 	case s.now >= a.claim.deadline:
 		return a.cause(errDeadline)

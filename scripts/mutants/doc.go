@@ -3,7 +3,7 @@
 //
 // A mutant replaces a text in a file by means of `go test -overlay`, so the working tree stays unchanged. Embedded files such as
 // migrations are replaced in the same way. The text must occur exactly once in the file. A mutant whose text has disappeared
-// fails, which tells the author of the change that the line contained a rule.
+// fails, which reminds the author of the change that the line contained a rule.
 //
 //	go test ./scripts/mutants                     all mutants: a build and a PostgreSQL for each, some minutes
 //	go test ./scripts/mutants -run 'Caught/fence' mutants whose name contains fence

@@ -45,7 +45,7 @@ var all = []mutant{
 		[]string{"TestFenceKeepsATakenRunFromItsOldWorker"},
 	},
 	{
-		"a return to the queue without its fence",
+		"a requeue without its fence",
 		[]edit{{"shared/store/executiondb/finish.go", "WHERE run_id = $1 AND fence = $2 AND status = 'running' RETURNING", "WHERE run_id = $1 AND $2::bigint > 0 AND status = 'running' RETURNING"}},
 		"shared/store",
 		[]string{"TestFenceKeepsATakenRunFromItsOldWorker"},
@@ -60,22 +60,22 @@ var all = []mutant{
 		"an effect without its fence",
 		[]edit{{"shared/store/lease/lease.go", "WHERE run_id = $1 AND org_id = $2 AND fence = $3 AND status = 'running' FOR SHARE", "WHERE run_id = $1 AND org_id = $2 AND $3::bigint > 0 AND status = 'running' FOR SHARE"}},
 		"shared/store",
-		[]string{"TestAnEffectGoesOnWhereItWas"},
+		[]string{"TestAnEffectContinuesInItsState"},
 	},
 	{
 		"a wait for a person without its fence",
 		[]edit{{"shared/store/executiondb/park.go", "WHERE run_id = $1 AND org_id = $2 AND fence = $3 AND status = 'running' FOR UPDATE", "WHERE run_id = $1 AND org_id = $2 AND $3::bigint > 0 AND status = 'running' FOR UPDATE"}},
 		"shared/store",
-		[]string{"TestAnEffectGoesOnWhereItWas"},
+		[]string{"TestAnEffectContinuesInItsState"},
 	},
 	{
 		"an outcome without its fence",
 		[]edit{{"shared/store/executiondb/effects.go", "AND fence = $4 AND state = 'sending'`", "AND $4::bigint > 0 AND state = 'sending'`"}},
 		"shared/store",
-		[]string{"TestAnEffectGoesOnWhereItWas"},
+		[]string{"TestAnEffectContinuesInItsState"},
 	},
 	{
-		"a send past the lease",
+		"a send after the lease has expired",
 		[]edit{{"shared/store/executiondb/effects.go", "AND state = 'ready' AND $5 > clock_timestamp()", "AND state = 'ready' AND $5::timestamptz IS NOT NULL"}},
 		"shared/store",
 		[]string{"TestNothingIsSentPastTheLease"},
@@ -84,13 +84,13 @@ var all = []mutant{
 		"a second send",
 		[]edit{{"shared/store/executiondb/effects.go", "AND state = 'ready' AND $5", "AND state IN ('ready', 'sending') AND $5"}},
 		"shared/store",
-		[]string{"TestOfManyWhoWouldSendOneMay", "TestAnEffectGoesOnWhereItWas"},
+		[]string{"TestOnlyOneOfManySendersMaySend", "TestAnEffectContinuesInItsState"},
 	},
 	{
 		"unsafe effects are sent again by the next attempt",
 		[]edit{{"shared/store/executiondb/effects.go", "e.State == domain.EffectSending && e.SideEffect != domain.SideEffectUnsafe:", "e.State == domain.EffectSending:"}},
 		"shared/store",
-		[]string{"TestAnEffectGoesOnWhereItWas", "TestALateSenderAndTheNextAttemptAgree"},
+		[]string{"TestAnEffectContinuesInItsState", "TestALateSenderAndTheNextAttemptAgree"},
 	},
 	{
 		"a claim keeps the fence",
@@ -99,13 +99,13 @@ var all = []mutant{
 		[]string{"TestOnlyALeaseThatIsOverIsTaken"},
 	},
 	{
-		"a claim of what another holds",
+		"a claim of a run that another worker holds",
 		[]edit{{sql("claim_runs"), "OR o.status = 'running' AND o.lease_until < clock_timestamp()\n          AND pg_postmaster_start_time()", "OR o.status = 'running'\n          AND pg_postmaster_start_time()"}},
 		"shared/store",
 		[]string{"TestOnlyALeaseThatIsOverIsTaken"},
 	},
 	{
-		"an outage of the database takes runs from their workers",
+		"a database outage takes runs from their workers",
 		[]edit{{sql("claim_runs"), "AND o.lease_until < clock_timestamp()\n          AND pg_postmaster_start_time() < clock_timestamp() - $2::interval)", "AND o.lease_until < clock_timestamp())"}},
 		"shared/store",
 		[]string{"TestFenceKeepsATakenRunFromItsOldWorker"},
@@ -117,13 +117,13 @@ var all = []mutant{
 		[]string{"TestRunsOfASessionGoOneAfterTheOther"},
 	},
 	{
-		"a void claim keeps its place",
+		"a void claim keeps its slot",
 		[]edit{{sql("void_claims"), "UPDATE open_runs SET dispatched = false, next_dispatch_at = NULL\n", "UPDATE open_runs SET next_dispatch_at = NULL\n"}},
 		"shared/store",
-		[]string{"TestAVoidClaimGivesItsPlaceBack"},
+		[]string{"TestAVoidClaimReleasesItsSlot"},
 	},
 	{
-		"a key that holds nobody off",
+		"a key that does not prevent a second run",
 		[]edit{
 			{sql("accept_runs"), "      AND (NOT EXISTS (SELECT 1 FROM runs k WHERE k.idempotency_hash = b.key_hash)) IS NOT FALSE\n", ""},
 			{sql("accept_runs"), "    ON CONFLICT (idempotency_hash) WHERE idempotency_hash IS NOT NULL DO NOTHING\n    RETURNING id, created_at\n", "    RETURNING id, created_at\n"},
@@ -132,25 +132,25 @@ var all = []mutant{
 		[]string{"TestAcceptGivesOneRunPerKeyInASession"},
 	},
 	{
-		"a key that holds nobody off whose run is alone",
+		"a key that does not prevent a second run in a new session",
 		[]edit{{sql("accept_single_runs"), "    ON CONFLICT (idempotency_hash) WHERE idempotency_hash IS NOT NULL DO NOTHING\n    RETURNING id, session_ref", "    RETURNING id, session_ref"}},
 		"shared/store",
-		[]string{"TestAcceptGivesOneRunPerKeyHoweverManyAskAtOnce"},
+		[]string{"TestAcceptGivesOneRunPerKeyUnderConcurrency"},
 	},
 	{
-		"an acceptance past the window",
+		"an acceptance that exceeds the dispatch limit",
 		[]edit{{sql("accept_single_runs"), "(PARTITION BY u.org_no, u.lane ORDER BY u.turn) <= ($3)[u.turn + 1] AS dispatch", "(PARTITION BY u.org_no, u.lane ORDER BY u.turn) > 0 AS dispatch"}},
 		"shared/store",
-		[]string{"TestWindowLimitsDispatchedRunsAndFinishHandsPlacesOver"},
+		[]string{"TestLimitBoundsDispatchedRunsAndFinishPassesSlotsOn"},
 	},
 	{
-		"a finish leaves no place",
+		"a finish that does not pass its slot on",
 		[]edit{{sql("end_lane_runs"), "c.lane, c.dispatched AND EXISTS (SELECT 1", "c.lane, NOT c.dispatched AND EXISTS (SELECT 1"}},
 		"shared/store",
-		[]string{"TestWindowLimitsDispatchedRunsAndFinishHandsPlacesOver"},
+		[]string{"TestLimitBoundsDispatchedRunsAndFinishPassesSlotsOn"},
 	},
 	{
-		"a sweeper that requeues unguarded",
+		"a sweeper that requeues runs with a valid lease",
 		[]edit{
 			{sql("lost_runs"), "WHERE o.dispatched AND o.status = 'running' AND o.lease_until < clock_timestamp()\n      AND pg_postmaster", "WHERE o.dispatched AND o.status = 'running'\n      AND pg_postmaster"},
 			{"shared/store/executiondb/sweep.go", "AND status = 'running' AND lease_until < clock_timestamp()", "AND status = 'running'"},
@@ -159,13 +159,13 @@ var all = []mutant{
 		[]string{"TestOnlyALeaseThatIsOverIsTaken"},
 	},
 	{
-		"a sweeper that counts no deaths",
+		"a sweeper that does not count deaths",
 		[]edit{{"shared/store/executiondb/sweep.go", "fence = fence + 1, deaths = deaths + 1", "fence = fence + 1"}},
 		"shared/store",
 		[]string{"TestOnlyALeaseThatIsOverIsTaken"},
 	},
 	{
-		"a sweeper that times out what waits for a person",
+		"a sweeper that times out runs that wait for a person",
 		[]edit{
 			{sql("overdue_runs"), "WHERE o.deadline <= clock_timestamp() AND o.status <> 'requires_action') f", "WHERE o.deadline <= clock_timestamp()) f"},
 			{"shared/store/executiondb/sweep.go", "AND o.deadline <= clock_timestamp()\n\t\tAND o.status <> 'requires_action' ORDER BY", "AND o.deadline <= clock_timestamp() ORDER BY"},
@@ -174,7 +174,7 @@ var all = []mutant{
 		[]string{"TestAParkedRunKeepsItsSessionAndNothingElse"},
 	},
 	{
-		"a sweeper that rings for what it does not look at again",
+		"a sweeper that republishes jobs without checking the runs again",
 		[]edit{
 			{sql("unclaimed_runs"), "WHERE o.dispatched AND o.status = 'queued' AND o.next_dispatch_at <= clock_timestamp()) f", "WHERE o.dispatched) f"},
 			{"shared/store/queuedb/dispatch.go", "UPDATE open_runs o SET dispatch_no = o.dispatch_no + 1, dispatched_at = clock_timestamp(),\n\t\t\tnext_dispatch_at = clock_timestamp() + least($2::interval * power(2, least(o.dispatch_no, 10)), interval '5 minutes')\n\t\t\tWHERE o.run_id IN (SELECT run_id FROM open_runs\n\t\t\t  WHERE run_id = ANY ($1) AND dispatched AND status = 'queued' AND next_dispatch_at <= clock_timestamp()", "UPDATE open_runs o SET dispatch_no = o.dispatch_no + 1, dispatched_at = clock_timestamp(),\n\t\t\tnext_dispatch_at = clock_timestamp() + least($2::interval * power(2, least(o.dispatch_no, 10)), interval '5 minutes')\n\t\t\tWHERE o.run_id IN (SELECT run_id FROM open_runs\n\t\t\t  WHERE run_id = ANY ($1)"},
@@ -183,16 +183,16 @@ var all = []mutant{
 		[]string{"TestJobMessagesOfARecreatedStreamArePublished"},
 	},
 	{
-		"a sweeper that does not ring again",
+		"a sweeper that does not republish jobs",
 		[]edit{{"workers/internal/sweep/sweep.go", "s.dispatchWaiting, s.notifyAgain, s.endDocuments", "s.dispatchWaiting, s.endDocuments"}},
 		"workers/internal/sweep",
 		[]string{"TestJobMessagesOfARecreatedStreamArePublished"},
 	},
 	{
-		"a raw message id",
+		"a message id without the dispatch number",
 		[]edit{{naming, `return j.Dedupe + ":" + strconv.Itoa(j.DispatchNo)`, "return j.Dedupe"}},
 		"shared/bus",
-		[]string{"TestADispatchRingsOnceAndARedispatchRingsAgain"},
+		[]string{"TestADispatchPublishesOnceAndARedispatchAgain"},
 	},
 	{
 		"a message id that organizations share",
@@ -219,7 +219,7 @@ var all = []mutant{
 		[]string{"TestAnAttemptEndsWithItsLease"},
 	},
 	{
-		"a doorbell before the commit",
+		"a job message before the commit",
 		[]edit{{
 			"ingress/internal/dispatch/dispatch.go", "\taccepted, err := d.store.Queue.Accept(ctx, rows, d.cfg.DispatchLimit)\n",
 			"\tfor _, r := range rows {\n\t\td.bus.PublishJobs(domain.Job{RunID: r.ID, OrganizationID: r.OrganizationID, Lane: r.Lane, Dedupe: r.Dedupe, DispatchNo: 1})\n\t}\n" +
@@ -229,13 +229,13 @@ var all = []mutant{
 		[]string{"TestOnlyAcceptedRunsGetJobMessages"},
 	},
 	{
-		"a wait that begins without a look",
+		"a wait that begins without reading the run",
 		[]edit{{waiting, "\tws.look(runID)\n\treturn w\n", "\treturn w\n"}},
 		"ingress/internal/dispatch",
 		[]string{"TestAttachingReadsTheRunAgain"},
 	},
 	{
-		"a wait that is not polled for",
+		"a wait without polling",
 		[]edit{{waiting, "ws.read(ctx, ws.takeDue(true))", "ws.read(ctx, ws.takeDue(false))"}},
 		"ingress/internal/dispatch",
 		[]string{"TestAWaitEndsWhenItsRunIsParked"},
@@ -247,67 +247,67 @@ var all = []mutant{
 		[]string{"TestCalls"},
 	},
 	{
-		"a key for each attempt",
+		"a separate idempotency key for each attempt",
 		[]edit{{remote, "key := contract.EffectKey(r.run.RunID, call.ID)", "key := contract.EffectKey(r.run.RunID, fmt.Sprint(call.ID, r.run.Fence))"}},
 		"workers/internal/toolset",
 		[]string{"TestCalls"},
 	},
 	{
-		"a send that the ledger does not know of",
+		"a send that is not recorded in the tool ledger",
 		[]edit{{"workers/internal/tool/httprequest/request.go", "if req.Sending != nil {\n\t\tctx =", "if req.Sending != nil && ctx == nil {\n\t\tctx ="}},
 		"workers/internal/tool/httprequest",
 		[]string{"TestNothingLeavesForARunThatIsLost"},
 	},
 	{
-		"a call before the journal has its turn",
+		"a tool call before its turn is journaled",
 		[]edit{{"workers/internal/agentloop/run.go", "if err := r.record(ctx, Step{Kind: StepModelTurn, Turn: t}); err != nil {", "if err := ctx.Err(); err != nil {"}},
 		"workers/internal/agentloop",
 		[]string{"TestResume"},
 	},
 	{
-		"a batch that waits for what is locked",
+		"a batch that waits for locked rows",
 		[]edit{{"shared/store/pg/batch.go", "BatchLockTimeout = 50 * time.Millisecond", "BatchLockTimeout = 5 * time.Second"}},
 		"shared/store",
 		[]string{"TestALockedSessionDelaysItsOwnRunAlone", "TestALockedRunDelaysItsOwnEndAlone", "TestALockedSessionDelaysItsOwnDeliveryAlone"},
 	},
 	{
-		"a batch that fails for what is locked",
+		"a batch that fails because of locked rows",
 		[]edit{{"shared/store/queuedb/accept.go", "case len(rows) > 1 && (pg.IsBadData(err) || pg.IsLocked(err)):", "case len(rows) > 1 && pg.IsBadData(err):"}},
 		"shared/store",
 		[]string{"TestALockedKeyDelaysItsOwnRunAlone"},
 	},
 	{
-		"a finish that fails for what is locked",
+		"a finish that fails because of locked rows",
 		[]edit{{"shared/store/executiondb/finish.go", "FOR UPDATE OF o, r SKIP LOCKED", "FOR UPDATE OF o SKIP LOCKED"}, {"shared/store/executiondb/finish.go", "case !pg.IsBadData(err) && !pg.IsLocked(err):", "case !pg.IsBadData(err):"}},
 		"shared/store",
 		[]string{"TestALockedRunDelaysItsOwnEndAlone"},
 	},
 	{
-		"a claim that waits for what is locked",
+		"a claim that waits for locked rows",
 		[]edit{{sql("claim_runs"), "ORDER BY run_id FOR UPDATE SKIP LOCKED\n  ), claimed AS", "ORDER BY run_id FOR UPDATE\n  ), claimed AS"}},
 		"shared/store",
 		[]string{"TestALockedRunIsClaimedLater"},
 	},
 	{
-		"a heartbeat that waits for what is locked",
+		"a heartbeat that waits for locked rows",
 		[]edit{{sql("extend_leases"), "ORDER BY o.run_id FOR UPDATE OF o SKIP LOCKED", "ORDER BY o.run_id FOR UPDATE OF o"}},
 		"shared/store",
-		[]string{"TestALockedLeaseIsNoLostLease"},
+		[]string{"TestALockedLeaseIsNotLost"},
 	},
 	{
-		"a locked lease that is lost",
+		"a locked lease that counts as lost",
 		[]edit{{sql("extend_leases"), "WHERE o.status = 'running' AND NOT EXISTS (SELECT FROM mine", "WHERE o.status = 'parked' AND NOT EXISTS (SELECT FROM mine"}},
 		"shared/store",
-		[]string{"TestALockedLeaseIsNoLostLease"},
+		[]string{"TestALockedLeaseIsNotLost"},
 	},
 	{
-		"a worker that gives locked runs up",
+		"a worker that gives up locked runs",
 		[]edit{{"workers/internal/runner/held.go", "\t\t\tlocked = append(locked, run)\n", "\t\t\trun.cancel(errTaken)\n"}},
 		"workers/internal/runner",
 		[]string{"TestALockedHeartbeatIsRepeated"},
 	},
 	{
-		"a locked run's doorbell is acknowledged",
+		"a locked run's job message is acknowledged",
 		[]edit{{executing, "\t\td.Nak(jitter(lockedRetry))\n", "\t\td.Ack()\n"}},
 		"workers/internal/runner",
 		[]string{"TestTheJobMessageOfALockedRunIsDeliveredAgain"},
@@ -319,13 +319,13 @@ var all = []mutant{
 		[]string{"TestALockedResultIsSavedOnceItsRunIsFree"},
 	},
 	{
-		"an expired key that is replaced by whoever frees it alone",
+		"an expired key that only the process that freed it replaces",
 		[]edit{
 			{"shared/store/queuedb/accept_losers.go", "if call.tries++; call.tries == acceptTries {", "if call.tries++; freed == 0 || call.tries == acceptTries {"},
 			{"shared/store/queuedb/accept_losers.go", "out[i] = Accepted{Err: pg.ErrLocked}", "out[i] = Accepted{Err: pg.NotFound()}"},
 		},
 		"shared/store",
-		[]string{"TestAnExpiredKeyIsReplacedWhoeverFreesIt"},
+		[]string{"TestAnExpiredKeyIsReplacedOnce"},
 	},
 	{
 		"an organization's lanes that share their slots",
@@ -340,13 +340,13 @@ var all = []mutant{
 		[]string{"TestFreedSlotGoesToItsLane"},
 	},
 	{
-		"a freed slot that goes to its lane alone",
+		"a freed slot that goes only to its lane",
 		[]edit{{"shared/store/queuedb/slots.go", "n > 0 && freed[lane] == 0 {", "n < 0 && freed[lane] == 0 {"}},
 		"shared/store",
 		[]string{"TestSlotOfAnotherLaneDispatchesTheSessionsNextRun"},
 	},
 	{
-		"delayed runs that wait like others",
+		"delayed runs that count as waiting",
 		[]edit{
 			{sql("dispatch_runs"), "AND w.status = 'queued' AND NOT w.dispatched AND w.not_before IS NULL AND w.run_id >= oldest\n        ORDER BY w.run_id LIMIT 256) w", "AND w.status = 'queued' AND NOT w.dispatched AND w.run_id >= oldest\n        ORDER BY w.run_id LIMIT 256) w"},
 			{sql("dispatch_runs"), "CROSS JOIN LATERAL (SELECT o.run_id FROM open_runs o WHERE o.run_id = w.run_id\n        AND (o.status = 'queued' AND NOT o.dispatched AND o.not_before IS NULL) IS TRUE\n        AND NOT EXISTS (SELECT 1 FROM open_runs p WHERE p.session_ref = o.session_ref AND p.seq < o.seq)\n        FOR UPDATE OF o SKIP LOCKED) l\n      LIMIT f.places\n", "CROSS JOIN LATERAL (SELECT o.run_id FROM open_runs o WHERE o.run_id = w.run_id\n        AND (o.status = 'queued' AND NOT o.dispatched) IS TRUE\n        AND NOT EXISTS (SELECT 1 FROM open_runs p WHERE p.session_ref = o.session_ref AND p.seq < o.seq)\n        FOR UPDATE OF o SKIP LOCKED) l\n      LIMIT f.places\n"},
@@ -356,7 +356,7 @@ var all = []mutant{
 		[]string{"TestDelayedRunsAreNotWaiting"},
 	},
 	{
-		"a delayed run whose time never comes",
+		"a delayed run that is never released",
 		[]edit{{sql("release_delayed_runs"), "WHERE o.not_before <= now() AND o.status = 'queued' ORDER BY o.not_before", "WHERE o.not_before <= now() - interval '1 day' AND o.status = 'queued' ORDER BY o.not_before"}},
 		"shared/store",
 		[]string{"TestDelayedRunIsDispatchedInTime"},
@@ -368,13 +368,13 @@ var all = []mutant{
 		[]string{"TestWaitingLanesRepairThemselves"},
 	},
 	{
-		"a top-up that goes by an old count",
+		"a top-up that uses an old count",
 		[]edit{{"shared/store/queuedb/slots.go", "\ts.slots.forget(lanes)\n", ""}},
 		"shared/store",
-		[]string{"TestTopUpDispatchesWhatHasFreeSlots"},
+		[]string{"TestTopUpFillsFreeSlots"},
 	},
 	{
-		"a count of dispatched runs with each run",
+		"a count of dispatched runs for each accepted run",
 		[]edit{{"shared/store/queuedb/slots.go", "slotsCounted = time.Second ", "slotsCounted = 0 * time.Second "}, {"shared/store/queuedb/slots.go", "slotsFull    = 50 * time.Millisecond", "slotsFull    = 0 * time.Millisecond"}, {"shared/store/queuedb/slots.go", "slotsDuty    = 10 ", "slotsDuty    = 0 "}},
 		"shared/store",
 		[]string{"TestLongSnapshotDoesNotSlowDispatch"},
@@ -386,7 +386,7 @@ var all = []mutant{
 		[]string{"TestOverdueRunsOfOrganizationsEndInTurn"},
 	},
 	{
-		"a sweeper that takes runs after a step of the clock",
+		"a sweeper that takes runs after a clock step",
 		[]edit{{"workers/internal/sweep/clock.go", "s.clock.grace = time.Now().Add(lease.Lease)", "s.clock.grace = time.Now().Add(-lease.Lease)"}},
 		"workers/internal/sweep",
 		[]string{"TestWorkersGetTimeAfterAStepOfTheClock"},
@@ -398,21 +398,21 @@ var all = []mutant{
 		[]string{"TestWorkersGetTimeAfterAStepOfTheClock"},
 	},
 	{
-		"a lease that a clock makes long",
+		"a lease that a clock step has prolonged",
 		[]edit{{"shared/store/executiondb/clock.go", "AND lease_until > clock_timestamp() + $1::interval + interval '1 second'", "AND lease_until < clock_timestamp() - $1::interval - interval '1 second'"}},
 		"workers/internal/sweep",
 		[]string{"TestLeasesAreShortenedWhenTheClockIsSetBack"},
 	},
 	{
-		"a statement of whatever size",
+		"a statement of unlimited size",
 		[]edit{{"shared/store/executiondb/finish.go", "bytes > MaxBatchBytes && i > 0", "bytes > MaxBatchBytes && i < 0"}},
 		"shared/store",
 		[]string{"TestAStatementIsBoundedInBytes"},
 	},
 	{
-		"a batch of whatever size",
+		"a batch of unlimited size",
 		[]edit{{"shared/batch/batch.go", "g.size != nil && size > g.sizeMax", "g.size != nil && size < 0"}},
 		"shared/batch",
-		[]string{"TestGroupBoundsWhatABatchComesTo"},
+		[]string{"TestGroupLimitsTheSizeOfABatch"},
 	},
 }

@@ -152,8 +152,8 @@ var (
 	broken = regexp.MustCompile(`testkit: |syntax error|(?:SQLSTATE |\()42[^5][0-9A-Z]{2}\b`)
 )
 
-// mustFail requires that one of the mutant's tests fails, and not its build, its SQL or another
-// test.
+// mustFail requires that one of the mutant's tests fails. A failure of the build, of the SQL or of
+// another test does not count.
 func (m mutant) mustFail(t *testing.T) {
 	t.Helper()
 	var settings []string
@@ -182,7 +182,7 @@ func (m mutant) ofSchema() bool {
 }
 
 // ownCache returns the environment of schema mutants. testkit keeps migrated databases in the
-// user's cache directory and would reuse an unmodified one. Go's build cache stays the same.
+// user's cache directory and would reuse an unmodified database. Go's build cache stays the same.
 func ownCache(t *testing.T) []string {
 	t.Helper()
 	built, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE").Output()

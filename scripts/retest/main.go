@@ -64,7 +64,7 @@ type rerunner struct {
 func (r rerunner) run(ctx context.Context, packages []string) (code int, report string, err error) {
 	res, code, err := r.runOnce(ctx, packages)
 	if err == nil {
-		_, _ = io.WriteString(r.out, res.slowest()) // the outcome does not depend on it
+		_, _ = io.WriteString(r.out, res.slowest()) // the exit code does not depend on this output
 	}
 	if err != nil || code == 0 {
 		return code, "", err
@@ -82,7 +82,7 @@ func (r rerunner) run(ctx context.Context, packages []string) (code int, report 
 			return code, flaky.String(), err
 		}
 		if log == "" {
-			return code, flaky.String(), nil // red already: other reruns change nothing
+			return code, flaky.String(), nil // the run has failed anyway, so further reruns change nothing
 		}
 		flaky.WriteString(log)
 	}

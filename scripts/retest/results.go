@@ -36,7 +36,8 @@ type timing struct {
 	seconds    float64
 }
 
-// packageResult is the outcome of one package. Tests are top-level ones: a subtest cannot be run without its parent.
+// packageResult is the outcome of one package. Only top-level tests are listed, because a subtest
+// cannot be run without its parent.
 type packageResult struct {
 	name        string
 	fails       bool
@@ -90,14 +91,15 @@ func (r *results) add(e event) {
 	}
 }
 
-// slowest lists at most this many packages and tests, and none for a run of a few packages.
+// slowest lists at most this number of packages and tests, and nothing for a run of a few packages.
 const (
 	slowPackages = 15
 	slowTests    = 25
 	fewPackages  = 3
 )
 
-// slowest lists the slowest packages and tests, a line each. It is empty for a run of a few packages.
+// slowest returns a list of the slowest packages and tests, one per line. It is empty for a run of
+// a few packages.
 func (r *results) slowest() string {
 	if len(r.packages) <= fewPackages {
 		return ""

@@ -73,7 +73,8 @@ func TestReruns(t *testing.T) {
 	}
 }
 
-// helpers count the runs of a module in a file of its folder.
+// helpers is a source file whose functions count the runs of a module in a file in the module's
+// folder.
 const helpers = `package p
 
 import (

@@ -52,7 +52,8 @@ func (r *reader) operations() {
 	}
 }
 
-// parameters returns the parameters of the operation and its path. The operation's take precedence.
+// parameters returns the parameters of the operation and its path. The operation's parameters take
+// precedence over the path's.
 func (r *reader) parameters(o operation) []object {
 	var out []object
 	for _, parameter := range slices.Concat(o.item.Objects("parameters"), o.op.Objects("parameters")) {

@@ -169,8 +169,9 @@ func postman(doc object) ([]byte, error) {
 	return indented(made)
 }
 
-// sortRequests puts creating requests first and deleting ones last, so that a folder can be run from top
-// to bottom. It also gives unique names to requests with the same title.
+// sortRequests puts the requests that create resources first and those that delete resources last,
+// so that a folder can be run from top to bottom. It also gives unique names to requests with the
+// same title.
 func (f folder) sortRequests() {
 	rank := func(it item) int {
 		hasID := slices.ContainsFunc(it.Request.URL.Query, func(v variable) bool { return v.Key == "id" && !v.Disabled })
@@ -289,8 +290,8 @@ func named(s string) string {
 	})
 }
 
-// addParameters adds the parameters that the request does not use: required ones with a value,
-// others disabled.
+// addParameters adds the parameters that the request does not use: required parameters with a
+// value, the others disabled.
 func addParameters(doc object, o operation, req *request) error {
 	r := reader{doc: doc}
 	for _, parameter := range r.parameters(o) {

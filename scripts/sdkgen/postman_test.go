@@ -66,8 +66,8 @@ components:
   schemas: {AgentId: {type: string}, OrganizationId: {type: string}}
 `
 
-// TestCollection checks the order of requests (creating first, deleting last) and the variables for
-// IDs.
+// TestCollection checks the order of requests (requests that create resources first, requests that
+// delete resources last) and the variables for IDs.
 func TestCollection(t *testing.T) {
 	t.Parallel()
 	c := collect(t, shop)

@@ -15,8 +15,8 @@ type reader struct {
 	fault error // the first error
 }
 
-// definitions returns the types of a document: those of its schemas, then those of its operations,
-// in its order.
+// definitions returns the types of a document in its order: first the types of its schemas, then
+// the types of its operations.
 func definitions(doc object) ([]definition, error) {
 	r := &reader{doc: doc}
 	for name, schema := range doc.At("components", "schemas").Members() {
@@ -183,7 +183,7 @@ func (r *reader) bare(schema object, name string) shape {
 	return r.plain(schema.Text("type"), schema, name)
 }
 
-// refer resolves a $ref to a schema or to a member of one.
+// refer resolves a $ref to a schema or to a member of a schema.
 func (r *reader) refer(schema object, name string) shape {
 	target, isSchema := strings.CutPrefix(schema.Text("$ref"), "#/components/schemas/")
 	if !isSchema {

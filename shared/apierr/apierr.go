@@ -1,5 +1,5 @@
 // Package apierr defines the coded error that reaches callers. Every layer may return it. The
-// ingress converts it to problem+json in one place and shows nothing of any other error.
+// ingress converts it to problem+json in one place and does not show any other error to the caller.
 package apierr
 
 import (
@@ -90,7 +90,7 @@ func Invalid(field, code, format string, args ...any) *Error {
 	return &Error{Code: InvalidRequest, Detail: field + ": " + f.Message, Fields: []Field{f}}
 }
 
-// InvalidFields returns one invalid_request error for all fields, or nil if there are none.
+// InvalidFields returns one invalid_request error for all fields, or nil if fields is empty.
 func InvalidFields(fields []Field) error {
 	if len(fields) == 0 {
 		return nil
@@ -98,7 +98,7 @@ func InvalidFields(fields []Field) error {
 	return &Error{Code: InvalidRequest, Detail: fields[0].Field + ": " + fields[0].Message, Fields: fields}
 }
 
-// CodeFor returns the code of err, or Internal if it has none.
+// CodeFor returns the code of err, or Internal if err has no code.
 func CodeFor(err error) Code {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Code

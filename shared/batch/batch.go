@@ -33,7 +33,7 @@ type Group[Q, A any] struct {
 	overflow *call[Q, A] // a call that did not fit in the previous batch
 
 	eager bool          // do not wait for further calls
-	last  int           // number of calls of the previous batch
+	last  int           // number of calls in the previous batch
 	took  time.Duration // duration of the previous batch
 }
 
@@ -47,11 +47,12 @@ type result[A any] struct {
 	err error
 }
 
-// New returns a group that calls do with 1 to limit requests. do must return the results in the
-// same order; an error of do goes to every caller. At most waiting further calls are queued;
-// another call gets ErrFull. The context of do is derived from that of Run, never from a caller's.
-func New[Q, A any](limit, waiting int, do func(context.Context, []Q) ([]A, error)) *Group[Q, A] {
-	return &Group[Q, A]{do: do, max: limit, calls: make(chan call[Q, A], waiting), ended: make(chan struct{})}
+// New returns a group that executes batches of at most limit requests by calling do, which must
+// return the results in the order of the requests. If it returns an error, every caller in the
+// batch gets that error. At most queueSize calls wait in the queue; if it is full, a call gets
+// ErrFull. The context of do is derived from the context of Run, never from a caller's context.
+func New[Q, A any](limit, queueSize int, do func(context.Context, []Q) ([]A, error)) *Group[Q, A] {
+	return &Group[Q, A]{do: do, max: limit, calls: make(chan call[Q, A], queueSize), ended: make(chan struct{})}
 }
 
 // Eager makes the group not wait for further calls. It is for reads, which share no commit.
@@ -68,8 +69,8 @@ func (g *Group[Q, A]) Sized(limit int, size func(Q) int) *Group[Q, A] {
 	return g
 }
 
-// Run executes batches one after the other, until ctx ends and the calls collected by
-// then are answered.
+// Run executes batches one after the other until ctx ends. It returns after the calls that were
+// already queued have their results.
 func (g *Group[Q, A]) Run(ctx context.Context) {
 	defer close(g.ended)
 	work := context.WithoutCancel(ctx)
@@ -82,8 +83,8 @@ func (g *Group[Q, A]) Run(ctx context.Context) {
 	}
 }
 
-// next waits for the first call of a batch. It returns false once ctx has ended and
-// no call is left.
+// next waits for the first call of a batch. It returns false once ctx has ended and the queue is
+// empty.
 func (g *Group[Q, A]) next(ctx context.Context) (first call[Q, A], ok bool) {
 	if g.overflow != nil {
 		first, g.overflow = *g.overflow, nil
@@ -190,7 +191,7 @@ func (g *Group[Q, A]) Do(ctx context.Context, req Q) (A, error) {
 	case <-ctx.Done():
 		return none, fmt.Errorf("waiting for batch: %w", ctx.Err())
 	case <-g.ended:
-		select { // the last batch may have sent the result just before the end
+		select { // the last batch may have sent the result just before Run returned
 		case r := <-answer:
 			return r.val, r.err
 		default:

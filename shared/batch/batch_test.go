@@ -13,7 +13,7 @@ import (
 	"parley/shared/batch"
 )
 
-func TestGroupSharesWhileBusyAndWaitsForNobody(t *testing.T) {
+func TestGroupBatchesOnlyWhileBusy(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -40,11 +40,11 @@ func TestGroupSharesWhileBusyAndWaitsForNobody(t *testing.T) {
 			})
 		}
 		ask(1)
-		synctest.Wait() // the first call goes alone
+		synctest.Wait() // the first call is executed alone
 		for v := 2; v <= 7; v++ {
 			ask(v)
 		}
-		synctest.Wait() // six collect after it
+		synctest.Wait() // six calls collect after it
 		close(release)
 		wg.Wait()
 		cancel()
@@ -58,9 +58,9 @@ func TestGroupSharesWhileBusyAndWaitsForNobody(t *testing.T) {
 	})
 }
 
-// Ten callers that call again some time after each answer come to share batches. A single
-// caller never waits.
-func TestGroupWaitsForCompany(t *testing.T) {
+// Ten callers that call again some time after each result end up sharing batches. A single caller
+// never waits.
+func TestGroupWaitsForFurtherCalls(t *testing.T) {
 	t.Parallel()
 	const call, between = 2 * time.Millisecond, 100 * time.Microsecond
 	for _, callers := range []int{1, 10} {
@@ -99,7 +99,7 @@ func TestGroupWaitsForCompany(t *testing.T) {
 }
 
 // The wait is at most a few milliseconds, even if batches take long. An eager group does not wait.
-func TestGroupsPatienceEnds(t *testing.T) {
+func TestGroupsWaitIsLimited(t *testing.T) {
 	t.Parallel()
 	for _, eager := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -117,7 +117,7 @@ func TestGroupsPatienceEnds(t *testing.T) {
 			for n := range 3 {
 				all.Go(func() { _, _ = g.Do(ctx, n) })
 				if n == 0 {
-					synctest.Wait() // the first goes alone, and the next two together
+					synctest.Wait() // the first call is executed alone, and the next two together
 				}
 			}
 			all.Wait()
@@ -160,7 +160,7 @@ func TestGroupFailsAllCallersOfABatchAndRefusesWhenFull(t *testing.T) {
 
 // A batch does not exceed its size limit, and a call that does not fit is the first of the next
 // batch. A request above the limit is executed alone.
-func TestGroupBoundsWhatABatchComesTo(t *testing.T) {
+func TestGroupLimitsTheSizeOfABatch(t *testing.T) {
 	t.Parallel()
 	for _, stopped := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

@@ -40,7 +40,7 @@ type Bus struct {
 	// doorbells logs job messages that were not published or not stored. It is sampled, because
 	// a server that stores nothing causes one line per message.
 	doorbells zerolog.Logger
-	replicas  int // of the stream, if this process creates it
+	replicas  int // number of servers that store the stream, if this process creates it
 
 	changes     *changes
 	stopChanges func()
@@ -79,7 +79,8 @@ func inboxPrefix(addresses string) string {
 	return nats.InboxPrefix + u.User.Username()
 }
 
-// Dial connects to the servers at addresses. It keeps trying in the background if none answers yet.
+// Dial connects to the servers at addresses. If no server answers yet, it keeps trying in the
+// background.
 func Dial(addresses, name string, log zerolog.Logger) (*Bus, error) {
 	nc, err := nats.Connect(addresses, append(Options(name, log), nats.CustomInboxPrefix(inboxPrefix(addresses)))...)
 	if err != nil {
@@ -107,8 +108,8 @@ func New(nc *nats.Conn, log zerolog.Logger) (*Bus, error) {
 	return b, nil
 }
 
-// Replicate sets on how many servers of a cluster the stream is stored if this process creates
-// it. Call it first.
+// Replicate sets the number of servers in a cluster that store the stream, if this process creates
+// it. It must be called before any other method.
 func (b *Bus) Replicate(servers int) { b.replicas = max(1, servers) }
 
 // Close flushes published messages and closes the connection.
@@ -136,9 +137,9 @@ func (b *Bus) flush(ctx context.Context) error {
 // Stream is the state of the job stream.
 type Stream struct {
 	Made time.Time
-	// Forgot means that the stream's last sequence number is lower than its consumers have
-	// recorded: the last messages were lost, for example in a power failure, and the consumers'
-	// files were not. Until the stream reaches that number again, the consumers treat new
+	// Forgot means that the stream's last sequence number is lower than the number that its
+	// consumers have recorded. For example, a power failure has lost the last messages but not the
+	// consumers' files. Until the stream reaches that number again, the consumers treat new
 	// messages as delivered.
 	Forgot bool
 }
@@ -247,9 +248,9 @@ const (
 	codeStoreFailed           jetstream.ErrorCode = 10077
 )
 
-// UpdateStream sets this release's duplicate window on a stream that an earlier release
-// created. A longer window costs only memory of the server. It needs a permission that only the
-// sweeper's user has.
+// UpdateStream sets this release's duplicate window on a stream that an earlier release created. A
+// longer window costs only memory on the server. It needs a permission that only the sweeper's user
+// has.
 func (b *Bus) UpdateStream(ctx context.Context) error {
 	stream, err := b.openStream(ctx)
 	if err != nil {
@@ -307,9 +308,9 @@ func damaged(err error) bool {
 	return ok && apiErr.Code >= 500 && (apiErr.ErrorCode == codeConsumerCreate || apiErr.ErrorCode == codeConsumerStore)
 }
 
-// PublishJobs publishes the job messages of dispatched runs without waiting. If the server does not
-// store a message, that is only logged, and messages above the limit of unacknowledged ones are
-// dropped. The sweeper publishes the jobs that no worker claims again.
+// PublishJobs publishes the job messages of dispatched runs without waiting. A message that the
+// server does not store is only logged. Messages above the limit for unacknowledged messages are
+// dropped. If no worker claims a job, the sweeper publishes it again.
 func (b *Bus) PublishJobs(jobs ...domain.Job) {
 	for i, job := range jobs {
 		if b.js.PublishAsyncPending() >= pendingDoorbells {
@@ -327,7 +328,7 @@ func (b *Bus) PublishJobs(jobs ...domain.Job) {
 		}
 		if _, err := b.js.PublishMsgAsync(msg, jetstream.WithStallWait(pendingWait)); err != nil {
 			b.doorbells.Warn().Err(err).Int("runs", len(jobs)-i).Msg("job messages not published; the sweeper will publish them")
-			return // the others would fail too
+			return // the other messages would fail too
 		}
 		failpoint.Here(failpoint.RingAfter)
 	}
@@ -348,8 +349,8 @@ func (b *Bus) Done(runID, replyTo string, result []byte) {
 // Cancelled notifies the worker that executes a run to stop.
 func (b *Bus) Cancelled(runID string) { b.publish(contract.SubjectCancel+runID, nil) }
 
-// publish publishes a message of core NATS. It only logs an error, because a lost message is
-// polled for.
+// publish publishes a message of core NATS. It only logs an error, because the receivers also poll
+// the database.
 func (b *Bus) publish(subject string, body []byte) {
 	if err := b.nc.Publish(subject, body); err != nil {
 		b.log.Debug().Err(err).Str("run_id", contract.RunIDFor(subject)).Msg("notification not sent; receivers will poll")

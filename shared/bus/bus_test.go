@@ -38,7 +38,7 @@ func fetch(t *testing.T, lane *bus.Lane, limit int) []*bus.JobMessage {
 	return got
 }
 
-func TestADispatchRingsOnceAndARedispatchRingsAgain(t *testing.T) {
+func TestADispatchPublishesOnceAndARedispatchAgain(t *testing.T) {
 	t.Parallel()
 	b := dial(t, testkit.NATS(t))
 	made, err := b.EnsureStream(t.Context())
@@ -82,7 +82,7 @@ func TestDocumentsHaveALaneOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestOldestUndeliveredIsWhatNoWorkerHasSeen(t *testing.T) {
+func TestOldestUndeliveredIgnoresDeliveredMessages(t *testing.T) {
 	t.Parallel()
 	b := dial(t, testkit.NATS(t))
 	if _, err := b.EnsureStream(t.Context()); err != nil {
@@ -122,7 +122,7 @@ func TestFetchFindsAStreamThatWasDeleted(t *testing.T) {
 	if err := js.DeleteStream(contract.StreamJobs); err != nil {
 		t.Fatal(err)
 	}
-	_ = lane.Fetch(t.Context(), 1, time.Second, func(*bus.JobMessage) {}) // may fail once; the next one opens everything again
+	_ = lane.Fetch(t.Context(), 1, time.Second, func(*bus.JobMessage) {}) // may fail once; the next fetch opens the stream and the consumer again
 	if err := lane.Fetch(t.Context(), 1, time.Second, func(*bus.JobMessage) {}); err != nil {
 		t.Fatalf("fetching after the stream was deleted: %v", err)
 	}
@@ -132,7 +132,7 @@ func TestFetchFindsAStreamThatWasDeleted(t *testing.T) {
 	}
 }
 
-func TestNoticesReachWhoeverWaits(t *testing.T) {
+func TestNoticesReachTheirSubscribers(t *testing.T) {
 	t.Parallel()
 	url := testkit.NATS(t)
 	worker, ingress := dial(t, url), dial(t, url)

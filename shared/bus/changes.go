@@ -23,7 +23,7 @@ type change struct {
 	org  string
 }
 
-// changes publishes changes: the first one immediately, and further ones of the same kind
+// changes publishes changes: the first one immediately, and further changes of the same kind
 // within changeInterval coalesced into one at its end. Callers never wait. If a change of one
 // organization cannot be published - publishing failed, there were too many, the connection was
 // lost - a change of all organizations is published instead, until that succeeds:
@@ -52,9 +52,9 @@ func newChanges(publish func(subject string) error) *changes {
 	return &changes{publish: publish, limit: maxChanges, wake: make(chan struct{}, 1), tracked: map[change]bool{}}
 }
 
-// Changed notifies the watchers of an organization that resources of a kind have changed and
-// must be read again. It does not say which ones. Many calls are coalesced into one message.
-// It does not wait.
+// Changed notifies the watchers of an organization that resources of a kind have changed and must
+// be read again. It does not say which resources. Many calls are coalesced into one message. It
+// does not wait.
 func (b *Bus) Changed(kind domain.ChangeKind, org string) { b.changes.markDue(change{kind, org}) }
 
 // markDue marks a change as due and wakes run. It does not wait. If too many changes are
@@ -79,12 +79,12 @@ func (c *changes) markDue(of change) {
 
 	c.mu.Unlock()
 	if known {
-		return // published when the pace is over
+		return // run publishes it when changeInterval has passed
 	}
 
 	select {
 	case c.wake <- struct{}{}:
-	default: // run is about to look anyway
+	default: // run is about to check the due changes anyway
 	}
 }
 
@@ -165,7 +165,7 @@ func (c *changes) rest() {
 	}
 }
 
-// startChanges starts publishing changes. stop ends it and publishes the remaining ones.
+// startChanges starts publishing changes. stop ends it and publishes the remaining changes.
 func (b *Bus) startChanges() (stop func()) {
 	b.changes = newChanges(func(subject string) error { return b.nc.Publish(subject, nil) })
 	stopped, ended := make(chan struct{}), make(chan struct{})
@@ -185,8 +185,9 @@ func (b *Bus) startChanges() (stop func()) {
 	})
 }
 
-// Change is a received change of an organization's resources of a kind. An empty organization
-// means all organizations, and an empty kind means all kinds; then messages may have been missed.
+// Change reports that an organization's resources of a kind have changed. An empty organization
+// means all organizations. An empty kind means all kinds. In both cases messages may have been
+// missed.
 type Change struct {
 	OrganizationID string
 	Kind           domain.ChangeKind

@@ -77,7 +77,7 @@ func runChanges(t *testing.T, limit int, test func(c *changes, w *wire, connecte
 
 func pass(d time.Duration) { <-time.After(d) }
 
-func TestChangesArePublishedAtOnceAndThenInPace(t *testing.T) {
+func TestChangesArePublishedImmediatelyAndThenCoalesced(t *testing.T) {
 	t.Parallel()
 	runChanges(t, maxChanges, func(c *changes, w *wire, _ chan nats.Status) {
 		a, other := change{domain.ChangedRuns, "org_a"}, change{domain.ChangedDocuments, "org_a"}
@@ -119,7 +119,7 @@ func TestChangesWithoutEndArePublishedFourTimesASecond(t *testing.T) {
 
 // A change that is marked while the previous one is being published is published too,
 // after the interval.
-func TestNoChangeIsLostBehindAnother(t *testing.T) {
+func TestAChangeDuringPublicationIsNotLost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{began: time.Now(), stuck: make(chan struct{})}
@@ -201,7 +201,7 @@ func TestTheLastChangesArePublishedAtTheEnd(t *testing.T) {
 	})
 }
 
-// The cost of a change for a run whose organization has many.
+// BenchmarkChanged measures a change of a run whose organization has many runs.
 func BenchmarkChanged(b *testing.B) {
 	c := newChanges(func(string) error { return nil })
 	go c.run(b.Context().Done(), nil)

@@ -102,7 +102,7 @@ func TestChangesForAllAreReportedAfterAnOutage(t *testing.T) {
 	worker.Changed(domain.ChangedDocuments, "org_a") // nothing receives it
 	server.Restart()
 	awaitChange(t, heard, bus.Change{OrganizationID: "org_a"}) // reported as missed, without a kind
-	for worker.Ping(t.Context()) != nil {                      // its connection is restored at another time
+	for worker.Ping(t.Context()) != nil {                      // its connection is restored later than the watch's
 		if t.Context().Err() != nil {
 			t.Fatal("the worker does not come back")
 		}
@@ -111,7 +111,7 @@ func TestChangesForAllAreReportedAfterAnOutage(t *testing.T) {
 	awaitChange(t, heard, bus.Change{OrganizationID: "org_a", Kind: domain.ChangedRuns})
 }
 
-// through returns the address of a proxy to a server.
+// through starts a proxy to a server and returns it with its address.
 func through(t *testing.T, server string) (*testkit.FaultProxy, string) {
 	t.Helper()
 	u, err := url.Parse(server)
@@ -144,7 +144,7 @@ func TestChangesForAllArePublishedAfterAWorkersOutage(t *testing.T) {
 }
 
 // A watch that does not keep up reports missed changes.
-func TestChangesThatDidNotFitAreMissedAloud(t *testing.T) {
+func TestDroppedChangesAreReportedAsMissed(t *testing.T) {
 	t.Parallel()
 	server := testkit.NATS(t)
 	ingress := dial(t, server)
@@ -157,7 +157,7 @@ func TestChangesThatDidNotFitAreMissedAloud(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(raw.Close)
-	for range 10_000 { // more than its buffer, as from many workers simultaneously
+	for range 10_000 { // more messages than its buffer holds
 		if err := raw.Publish("changes.runs.org_a", nil); err != nil {
 			t.Fatal(err)
 		}
@@ -165,7 +165,7 @@ func TestChangesThatDidNotFitAreMissedAloud(t *testing.T) {
 	if err := raw.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	if err := ingress.Ping(t.Context()); err != nil { // answered after all of them
+	if err := ingress.Ping(t.Context()); err != nil { // the reply arrives after all of these messages
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

@@ -10,9 +10,9 @@ import (
 	"parley/shared/testkit"
 )
 
-// TestDamagedStoreIsNoEnd truncates the files of the job stream, as a crash may. Some messages
+// TestDamagedStoreIsRepaired truncates the files of the job stream, as a crash may. Some messages
 // may be lost with them, but later job messages are delivered.
-func TestDamagedStoreIsNoEnd(t *testing.T) {
+func TestDamagedStoreIsRepaired(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"*.blk", "index.db", "o.dat", "meta.inf", "meta.sum", "*"} {
 		for _, half := range []bool{true, false} {
@@ -120,14 +120,14 @@ func TestAStreamThatForgot(t *testing.T) {
 	}
 	deliversAgain(t, b, lane)
 	if again, err := b.EnsureStream(t.Context()); err != nil || again.Forgot || again.Made.Equal(found.Made) {
-		t.Errorf("made anew: %+v, %v", again, err)
+		t.Errorf("recreated: %+v, %v", again, err)
 	}
 }
 
 func forget(t *testing.T, dir string) {
 	t.Helper()
 	for _, name := range []string{"*.blk", "index.db", "meta.inf"} {
-		if testkit.CutFiles(t, dir, name, false) == 0 && name != "*.blk" { // without waiting messages there may be none
+		if testkit.CutFiles(t, dir, name, false) == 0 && name != "*.blk" { // if no messages wait, such a file may not exist
 			t.Fatalf("there is no %s to cut", name)
 		}
 	}

@@ -1,10 +1,10 @@
 // Package bus is Parley's use of NATS: job messages (doorbells) for dispatched runs through the
 // JetStream stream JOBS, and replies, done and cancel notices over core NATS.
 //
-// No message is essential. A job message may be lost (the sweeper publishes it again),
-// delivered twice (the claim rejects the second one) or late. A lost reply can be read from the
-// run's row. Therefore publishing returns no errors.
+// No message is essential. A job message may be lost (the sweeper publishes it again), delivered
+// twice (the claim rejects the second one) or late. A lost reply can be read from the run's row.
+// Therefore publishing returns no errors.
 //
-// Tool calls and voice sessions are requests with answers: the caller learns if they are
-// lost and retries.
+// Tool calls and voice sessions are requests with replies: the caller detects that one is lost and
+// retries it.
 package bus

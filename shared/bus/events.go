@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// messages of all watched runs of a process that wait for the callback: at most 256 MiB
+	// maximum number of messages of all watched runs of a process that wait for the callback; at
+	// most 256 MiB
 	watchBuffer = 8_192
 	maxEvents   = 32 << 10 // maximum size of an events message in bytes
 
@@ -40,7 +41,7 @@ type RunMessage struct {
 }
 
 // Watch receives the messages of the runs that a process follows. If messages did not fit the
-// buffer or the connection was lost, it reports a Heard without events.
+// buffer or the connection was lost, it reports a RunMessage without events.
 type Watch struct{ *follower }
 
 // NewWatch returns a watch that receives nothing before Run.
@@ -52,7 +53,8 @@ func (w *Watch) Run(ctx context.Context, f func(RunMessage)) {
 	w.listen(ctx, func(m *nats.Msg) { handleMessage(m, f) }, func(runID string) { f(RunMessage{RunID: runID}) })
 }
 
-// handleMessage calls f with the events, the end or the cancellation in a message.
+// handleMessage calls f with the run's events, or with a notice that the run finished or was
+// cancelled.
 func handleMessage(m *nats.Msg, f func(RunMessage)) {
 	switch runID := contract.RunIDFor(m.Subject); {
 	case strings.HasPrefix(m.Subject, contract.SubjectEvents):

@@ -94,18 +94,18 @@ func TestEventsTooLargeForAMessageAreAnnounced(t *testing.T) {
 	}
 }
 
-// A watch that does not keep up reports missed messages: those that did not fit, and
-// those of an outage.
-func TestAWatchMissesNothingInSilence(t *testing.T) {
+// A watch that does not keep up reports missed messages: messages that did not fit into its buffer,
+// and messages sent during an outage.
+func TestAWatchReportsMissedMessages(t *testing.T) {
 	t.Parallel()
 	b := dial(t, testkit.NATS(t))
 	watch := b.NewWatch()
 	follow(t, watch, "run_1")
-	const sent = 20_000 // more than the channel's capacity, without a receiver
+	const sent = 20_000 // more than the channel's capacity, while nothing receives
 	for n := range sent {
 		b.Events("run_1", chunk(n+2, fmt.Sprint(n)))
 	}
-	if err := b.Ping(t.Context()); err != nil { // answered after all of them
+	if err := b.Ping(t.Context()); err != nil { // the reply arrives after all of these messages
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

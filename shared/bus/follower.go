@@ -27,7 +27,7 @@ type followed struct {
 	dropped int
 }
 
-// newFollower returns a follower with room for buffer messages. subject returns the subject
+// newFollower returns a follower whose channel has the capacity buffer. subject returns the subject
 // filter of an id.
 func (b *Bus) newFollower(buffer int, subject func(id string) string) *follower {
 	return &follower{
@@ -35,9 +35,10 @@ func (b *Bus) newFollower(buffer int, subject func(id string) string) *follower 
 	}
 }
 
-// Follow subscribes to the messages about an id, once until Unfollow. The server has the
-// subscription before anything that this process publishes later; Flush waits until the server
-// has it. If it fails, the next Follow of the id, Run and a reconnection retry it.
+// Follow subscribes to the messages about an id. Further calls have no effect until Unfollow. The
+// server processes the subscription before anything that this process publishes later; Flush waits
+// until then. If subscribing fails, it is retried by the next Follow of the id, by Run and after a
+// reconnection.
 func (e *follower) Follow(id string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -79,8 +80,9 @@ func (e *follower) Flush(ctx context.Context) error { return e.bus.flush(ctx) }
 // Connected reports whether the process is connected.
 func (e *follower) Connected() bool { return e.bus.nc.IsConnected() }
 
-// listen calls, from one goroutine until ctx ends, hear with all messages about followed ids,
-// and missed with ids whose messages may have been missed. Neither may block.
+// listen calls handleMessage with every message about a followed id, and missed with each id whose
+// messages may have been missed. It makes these calls from one goroutine until ctx ends. Neither
+// function may block.
 func (e *follower) listen(ctx context.Context, handleMessage func(*nats.Msg), missed func(id string)) {
 	connected := e.bus.nc.StatusChanged(nats.CONNECTED)
 	defer e.bus.nc.RemoveStatusListener(connected)

@@ -48,7 +48,7 @@ func (b *Bus) CheckJobs(ctx context.Context) error {
 		return fmt.Errorf("probing jobs: %w: %w", ErrNotStored, err)
 	}
 
-	// Processes share the consumer. Each publishes one message and receives one, possibly of
+	// Processes share the consumer. Each publishes one message and receives one, possibly one from
 	// another process.
 	batch, err := consumer.Fetch(1, jetstream.FetchMaxWait(probeTimeout/2))
 	if err != nil {

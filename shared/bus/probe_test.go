@@ -12,7 +12,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// TestCheckJobs checks the stream from two processes several times, which leaves no message in it.
+// TestCheckJobs checks the stream from two processes several times, and verifies that no message
+// remains in it.
 func TestCheckJobs(t *testing.T) {
 	t.Parallel()
 	url := testkit.NATS(t)
@@ -37,7 +38,7 @@ func TestCheckJobs(t *testing.T) {
 	}
 }
 
-// Without a stream nothing that is published would be stored.
+// CheckJobs returns an error if the stream does not exist.
 func TestCheckJobsWithoutAStream(t *testing.T) {
 	t.Parallel()
 	if err := dial(t, testkit.NATS(t)).CheckJobs(t.Context()); err == nil {
@@ -45,7 +46,7 @@ func TestCheckJobsWithoutAStream(t *testing.T) {
 	}
 }
 
-// If the server has only 64 MiB for all streams, the stream is smaller than wanted.
+// On a server with only 64 MiB for all streams, the stream is smaller than the default.
 func TestStreamOfALittleServer(t *testing.T) {
 	t.Parallel()
 	config := t.TempDir() + "/little.conf"

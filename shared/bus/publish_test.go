@@ -37,8 +37,8 @@ func jobStream(t *testing.T, url string, change func(*jetstream.StreamConfig)) j
 	return js
 }
 
-// A server that does not acknowledge messages delays no publisher: unacknowledged messages are
-// limited, and further ones are dropped immediately.
+// A server that does not acknowledge messages does not delay publishers: unacknowledged messages
+// are limited, and further messages are dropped immediately.
 func TestPublishingDoesNotWaitForAServerThatAcknowledgesNothing(t *testing.T) {
 	t.Parallel()
 	url := testkit.NATS(t)
@@ -53,7 +53,7 @@ func TestPublishingDoesNotWaitForAServerThatAcknowledgesNothing(t *testing.T) {
 	for i := range 100 {
 		b.PublishJobs(job(fmt.Sprintf("run_late_%d", i), 1))
 	}
-	if took := time.Since(began); took > 2500*time.Millisecond { // 50 ms each would be 5 s
+	if took := time.Since(began); took > 2500*time.Millisecond { // waiting 50 ms for each message would take 5 s
 		t.Errorf("100 runs waited %s for acknowledgements", took)
 	}
 }

@@ -17,17 +17,17 @@ import (
 
 // Errors of tool calls.
 var (
-	// ErrNoToolWorker means that no tool worker took the call: there is none, or none has a
-	// free slot. Only a worker that was frozen at that time may still execute it.
+	// ErrNoToolWorker means that no tool worker took the call: no worker is running, or none has a
+	// free slot. A worker that was frozen at that time may still execute the call.
 	ErrNoToolWorker = errors.New("no tool worker took the call")
-	// ErrToolsAway is an ErrNoToolWorker during which the bus was unreachable. It says nothing
-	// about the workers, and one of them may have taken the call just before.
+	// ErrToolsAway wraps ErrNoToolWorker: the bus was unreachable, so the state of the workers is
+	// unknown. A worker may have taken the call just before.
 	ErrToolsAway = fmt.Errorf("%w: the bus was unreachable", ErrNoToolWorker)
 	// ErrToolLost means that a worker took the call and then fell silent.
 	ErrToolLost = errors.New("the tool worker was lost")
 	// ErrToolRefused means that a worker rejected the capability or could not read the call.
 	ErrToolRefused = errors.New("the tool worker rejected the call")
-	// ErrToolTooLarge means that the call is too large for in a message. Nothing was sent.
+	// ErrToolTooLarge means that the call is too large for a message. Nothing was sent.
 	ErrToolTooLarge = errors.New("the call is too large for a message")
 )
 
@@ -35,14 +35,14 @@ var (
 var errAbsent = errors.New("no subscriber")
 
 const (
-	acceptTimeout  = 1800 * time.Millisecond // a missing tool worker must be an error within 2 s
+	acceptTimeout  = 1800 * time.Millisecond // a missing tool worker must result in an error within 2 s
 	offerTimeout   = 850 * time.Millisecond  // after this, another worker may get the call
 	clockLeeway    = 5 * time.Second         // by how much a worker's clock may be ahead
 	answerGrace    = 7 * time.Second         // after the deadline, for the worker's answer that it was too late
 	maxAbsence     = 500 * time.Millisecond  // how long no worker may be subscribed, long enough to reconnect
 	retryPause     = 100 * time.Millisecond
 	maxOutage      = 6 * time.Second // how long the bus may be unreachable before the call fails
-	silenceTimeout = 6 * time.Second // three beats
+	silenceTimeout = 6 * time.Second // three missed beats
 
 	deadlineFormat = "2006-01-02T15:04:05.000Z07:00"
 )
@@ -140,8 +140,9 @@ func (c *ToolCaller) Call(ctx context.Context, kind, capability string, body []b
 	}
 }
 
-// offerRepeatedly offers a call repeatedly for acceptTimeout, or for absent if no worker is
-// subscribed. turned is true if no worker took the call; err is the reason.
+// offerRepeatedly offers a call repeatedly for acceptTimeout. While no worker is subscribed, it
+// gives up after the shorter time absent. If notTaken is true, no worker took the call, and err is
+// the reason.
 func (c *ToolCaller) offerRepeatedly(ctx context.Context, msg *nats.Msg, absent time.Duration) (notTaken bool, answer []byte, err error) {
 	began, nobody := time.Now(), ErrNoToolWorker
 	for left := acceptTimeout; left > 0; left = acceptTimeout - time.Since(began) {
@@ -163,8 +164,9 @@ func (c *ToolCaller) offerRepeatedly(ctx context.Context, msg *nats.Msg, absent 
 	return true, nil, nobody
 }
 
-// presence says whether the server is reachable, and how often the connection was restored. Two
-// equal values mean that it was reachable all the time in between.
+// presence is the state of the connection: whether the server is reachable, and how often the
+// connection was restored. If two values are equal, the server was reachable during the whole time
+// between them.
 type presence struct {
 	connected  bool
 	reconnects uint64
@@ -174,7 +176,7 @@ func (c *ToolCaller) presence() presence {
 	return presence{c.nc.IsConnected(), c.nc.Stats().Reconnects}
 }
 
-// offer sends a call once, waits until a worker takes it, and then for the answer. If turned is
+// offer sends a call once, waits until a worker takes it, and then for the answer. If notTaken is
 // true, the call may be offered again; err is the reason.
 func (c *ToolCaller) offer(ctx context.Context, msg *nats.Msg, within time.Duration) (notTaken bool, answer []byte, err error) {
 	token := strconv.FormatUint(c.last.Add(1), 36)
@@ -226,8 +228,8 @@ func awaitAccepted(ctx context.Context, call *toolCall, within time.Duration) (n
 	}
 }
 
-// wait waits for pause plus a random part of it, so that rejected callers do not
-// retry simultaneously.
+// wait waits for the duration pause plus up to half of it at random, so that rejected callers do
+// not retry simultaneously.
 func wait(ctx context.Context, pause time.Duration) error {
 	timer := time.NewTimer(pause + rand.N(pause/2)) //nolint:gosec // G404: no secret
 	defer timer.Stop()
@@ -262,7 +264,7 @@ func stageFor(m *nats.Msg) contract.ToolStage {
 	return contract.ToolStage(m.Header.Get(contract.HeaderStage))
 }
 
-// ended returns the answer in a call's final message, or the error that it stands for.
+// ended returns the answer in a call's final message, or the error that this message reports.
 func ended(m *nats.Msg) ([]byte, error) {
 	switch stageFor(m) {
 	case contract.StageAnswer:

@@ -28,9 +28,9 @@ type ToolMessage struct {
 type ToolServing struct {
 	Slots int // maximum number of running calls
 	Queue int // calls that may wait for a slot, divided among owners; further calls are rejected
-	// Owner returns the owner of a call, by which slots are divided; false rejects the call. It
-	// is called before the call is accepted, from one goroutine, and must be fast. If nil, all
-	// calls have the same owner.
+	// Owner returns the owner of a call. Slots are divided among owners. If ok is false, the call
+	// is rejected. Owner is called before the call is accepted, from one goroutine, and must be
+	// fast. If Owner is nil, all calls have the same owner.
 	Owner func(ToolMessage) (owner string, ok bool)
 	// Observe, if not nil, is called with the numbers of running and waiting calls, initially
 	// and after every change. It must be fast.
@@ -46,12 +46,12 @@ type toolServer struct {
 	pool   *slotPool
 }
 
-// ServeTool accepts calls of a kind of tool, shared with all other workers that serve it.
-// handle executes a call and must return by the end of its context, which is the call's
-// deadline at the latest; false rejects the call.
+// ServeTool accepts calls of a kind of tool, shared with all other workers that serve it. handle
+// executes a call and must return by the end of its context, which is the call's deadline at the
+// latest. If handle returns false, the call is rejected.
 //
-// stop accepts no more calls, lets the running ones finish until its context ends, and then
-// cancels the rest.
+// stop rejects further calls, lets running calls finish until its context ends, and then cancels
+// the remaining calls.
 func (b *Bus) ServeTool(
 	kind string, cfg ToolServing, handle func(ctx context.Context, call ToolMessage) (answer []byte, ok bool),
 ) (stop func(ctx context.Context), err error) {
@@ -158,7 +158,8 @@ func (s *toolServer) sendStage(reply string, stage contract.ToolStage, body []by
 	}
 }
 
-// level keeps beats without a connection from flooding the log.
+// level returns the log level for a message that could not be sent. Only lost answers are warnings,
+// so that an outage does not flood the log with lost beats.
 func level(stage contract.ToolStage) zerolog.Level {
 	if stage == contract.StageAnswer {
 		return zerolog.WarnLevel

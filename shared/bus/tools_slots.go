@@ -7,19 +7,19 @@ import (
 
 // slotPool divides a worker's slots among the owners of calls.
 //
-// A free slot goes to the waiting owner with the fewest running calls; among equals, to the one
-// who has waited longest. Calls are never preempted, so an early owner may have more than the
-// others until some of its calls have finished. From then on, while others wait, no owner has
-// more than an equal share.
+// A free slot goes to the waiting owner with the fewest running calls; among equals, to the owner
+// who has waited longest. Calls are never preempted, so an early owner may have more slots than the
+// others until some of its calls have finished. From then on, while others wait, no owner has more
+// than an equal share.
 //
-// One eighth of the slots, and at least one if there are two or more, is reserved: no owner may
-// occupy the others and these too. A new owner therefore does not have to wait for another
-// owner's long calls, unless further owners came before. As a consequence, a single owner on a
-// worker with two slots uses only one.
+// One eighth of the slots is reserved, at least one slot if there are two or more. No owner may
+// occupy reserved slots in addition to all other slots. A new owner therefore does not have to wait
+// for another owner's long calls, unless other new owners arrived earlier. As a consequence, a
+// single owner on a worker with two slots uses only one slot.
 //
-// The queue is divided among the waiting owners, but at least by two. An owner that came when
-// there were fewer may have more calls waiting than its share, and can add none. So the queue
-// may grow for later owners, up to twice its length.
+// The queue is divided equally among the waiting owners, and always among at least two. An owner
+// that arrived when there were fewer owners may have more calls waiting than its share, but cannot
+// add calls. The queue may therefore grow for later owners, up to twice its length.
 type slotPool struct {
 	slots, queue, limit int
 	observe             func(running, waiting int) // called under mu, so that the last call has the latest numbers

@@ -13,7 +13,7 @@ func pool(slots, queue int) ToolServing {
 }
 
 //nolint:dupword // a step that comes twice is meant twice
-func TestPlacesAreShared(t *testing.T) {
+func TestSlotsAreShared(t *testing.T) {
 	t.Parallel()
 	// The step "a" is a call of the owner a, and "-a" ends its oldest call. After "=" come the
 	// owners whose calls start.
@@ -73,7 +73,7 @@ func TestPlacesAreShared(t *testing.T) {
 	}
 }
 
-func TestClosedPlacesTellOnceTheyAreIdle(t *testing.T) {
+func TestAClosedPoolReportsWhenItIsIdle(t *testing.T) {
 	t.Parallel()
 	p := newSlotPool(pool(1, 1))
 	running, waiting := p.acquire("a"), p.acquire("b")
@@ -90,14 +90,14 @@ func TestClosedPlacesTellOnceTheyAreIdle(t *testing.T) {
 		p.release(turn)
 	}
 	<-idle
-	<-p.close() // again
+	<-p.close() // closing the pool again has no effect
 	<-newSlotPool(pool(1, 1)).close()
 }
 
-// TestNobodyHoldsMoreThanAShare has owners that always want more calls than there are slots, with
-// calls of equal duration. For every number of slots, a new owner's call starts by the end of the
-// calls that were running when it came. From then on no owner has more than an equal share.
-func TestNobodyHoldsMoreThanAShare(t *testing.T) {
+// TestNoOwnerHoldsMoreThanAShare has owners that always have more calls than there are slots, and
+// calls of equal duration. For every number of slots, a new owner's call starts when the calls that
+// were running at its arrival have ended. From then on no owner has more than an equal share.
+func TestNoOwnerHoldsMoreThanAShare(t *testing.T) {
 	t.Parallel()
 	for _, slots := range []int{1, 2, 3, 4, 5, 8, 16} {
 		for owners := 2; owners <= 3; owners++ {
@@ -140,7 +140,7 @@ func TestNobodyHoldsMoreThanAShare(t *testing.T) {
 	}
 }
 
-func TestPlacesAreObserved(t *testing.T) {
+func TestSlotsAreObserved(t *testing.T) {
 	t.Parallel()
 	var seen []string
 	p := newSlotPool(ToolServing{Slots: 1, Queue: 1, Observe: func(running, waiting int) { seen = append(seen, fmt.Sprint(running, "+", waiting)) }})

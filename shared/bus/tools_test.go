@@ -290,7 +290,7 @@ func TestACallEndsWithItsContextAndItsDeadline(t *testing.T) {
 	}
 }
 
-func TestAnotherWorkerGetsWhatOneRefuses(t *testing.T) {
+func TestARefusedCallIsOfferedToAnotherWorker(t *testing.T) {
 	t.Parallel()
 	url := testkit.NATS(t)
 	// Two workers with different keys, as during a key rotation.
@@ -410,8 +410,8 @@ func TestCallsGoOnWhenTheServerIsBack(t *testing.T) {
 	}
 }
 
-// TestACallOutlivesAnOutageOfTheServer makes calls during outages of the server: one longer
-// than a worker has to take a call, and one longer than a call waits.
+// TestACallOutlivesAnOutageOfTheServer makes calls during two outages of the server. One lasts
+// longer than the time in which a worker must accept a call, the other longer than a caller waits.
 func TestACallOutlivesAnOutageOfTheServer(t *testing.T) {
 	t.Parallel()
 	server := testkit.NATSProcess(t, t.TempDir())
@@ -433,7 +433,7 @@ func TestACallOutlivesAnOutageOfTheServer(t *testing.T) {
 		err    error
 	}
 	got := make(chan outcome, 1)
-	late := time.NewTimer(2500 * time.Millisecond) // a missing worker is an error by then
+	late := time.NewTimer(2500 * time.Millisecond) // by then a missing worker has caused an error
 	defer late.Stop()
 	go func() {
 		answer, err := c.Call(t.Context(), kind, "c", []byte("b"), soon())

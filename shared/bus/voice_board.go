@@ -92,7 +92,7 @@ func (v *voiceBoard[In]) handleMessage(m *nats.Msg) {
 			v.end(w, reason)
 		}
 	case w.peer.Load() != nil || stageFor(m) == contract.StageEnded:
-		v.end(w, voiceGone) // the other end or the server says so
+		v.end(w, voiceGone) // the other end or the server reports that the session is gone
 	default:
 		if stageFor(m) == contract.StageAccepted {
 			w.join(m.Reply) // immediately, because frames follow
@@ -126,7 +126,8 @@ func (v *voiceBoard[In]) end(w *voiceWire[In], reason string) {
 	v.sendStage(*peer, "", contract.StageEnded)
 }
 
-// sendStage publishes a message that is no frame. If it is lost, the other end notices the silence.
+// sendStage publishes a message that is not a frame. If it is lost, the other end notices the
+// silence.
 func (v *voiceBoard[In]) sendStage(to, reply string, stage contract.ToolStage) {
 	if to == "" {
 		return
@@ -143,7 +144,7 @@ func (v *voiceBoard[In]) watch() {
 	defer v.nc.RemoveStatusListener(status)
 	tick := time.NewTicker(voiceCheckInterval)
 	defer tick.Stop()
-	cut := func(*voiceWire[In]) {} // end only those with an interrupted connection
+	cut := func(*voiceWire[In]) {} // ends only the sessions with an interrupted connection
 	for checks := 1; !v.nc.IsClosed(); {
 		select {
 		case <-v.stopped:

@@ -13,8 +13,8 @@ import (
 
 // Errors of opening a voice session.
 var (
-	// ErrNoVoiceWorker means that no voice worker accepted the session: there is none, none has a
-	// free slot, or the bus is unreachable.
+	// ErrNoVoiceWorker means that no voice worker accepted the session: no worker is running, none
+	// has a free slot, or the bus is unreachable.
 	ErrNoVoiceWorker = errors.New("no voice worker accepted the session")
 	// ErrVoiceRefused means that the workers rejected the capability.
 	ErrVoiceRefused = errors.New("the voice workers rejected the session")
@@ -42,13 +42,13 @@ func (b *Bus) NewVoiceCaller() (*VoiceCaller, error) {
 // Close ends all sessions and the subscription.
 func (c *VoiceCaller) Close() { c.board.close() }
 
-// Open finds a worker with a free slot for a session, until ctx ends. It skips busy workers,
-// and a missing one may come back. body is a contract.VoiceOpen, and capability authorizes it.
-// Its errors are ErrNoVoiceWorker and, if a worker has rejected every offer for some time,
+// Open finds a worker with a free slot for a session, until ctx ends. It skips busy workers, and
+// keeps trying while no worker is running. body is a contract.VoiceOpen, and capability authorizes
+// it. Its errors are ErrNoVoiceWorker and, if a worker has rejected every offer for some time,
 // ErrVoiceRefused.
 //
-// A frozen worker may accept an old offer late. It is notified immediately that the
-// offer has expired.
+// A frozen worker may accept an old offer late. Open then notifies it immediately that the offer
+// has expired.
 func (c *VoiceCaller) Open(ctx context.Context, capability string, body []byte) (*VoiceLine, error) {
 	msg := &nats.Msg{Subject: contract.SubjectVoiceOpen, Data: body, Header: nats.Header{contract.HeaderCapability: {capability}}}
 	for began := time.Now(); ; {
@@ -127,7 +127,7 @@ func (l *VoiceLine) Send(command contract.VoiceCommand) error {
 	return l.wire.send(func(b []byte) ([]byte, error) { return contract.AppendVoiceControl(b, command) })
 }
 
-// Audio sends input samples that start at sample number at. It does not retain pcm.
+// Audio sends input samples. The number of the first sample is at. It does not retain pcm.
 func (l *VoiceLine) Audio(at int64, pcm []byte) error {
 	return l.wire.audio(contract.VoiceAudio{At: at, PCM: pcm})
 }

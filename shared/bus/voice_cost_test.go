@@ -18,7 +18,7 @@ import (
 )
 
 //nolint:paralleltest // it counts goroutines and bytes of the whole process
-func TestLinesLeaveNothingBehind(t *testing.T) {
+func TestLinesReleaseTheirResources(t *testing.T) {
 	server := testkit.NATS(t)
 	served := make(chan struct{}, 8)
 	serveVoice(t, server, 4, func(ctx context.Context, name string, line *bus.WorkerVoiceLine) {
@@ -56,8 +56,8 @@ func TestLinesLeaveNothingBehind(t *testing.T) {
 	}
 }
 
-// settledMemory returns the numbers of goroutines and heap bytes once they are as low as wanted or no
-// longer decrease.
+// settledMemory returns the numbers of goroutines and heap bytes once the goroutines have decreased
+// to want or no longer decrease.
 func settledMemory(t *testing.T, want int) (goroutines int, bytes uint64) {
 	t.Helper()
 	check := time.NewTicker(10 * time.Millisecond)
@@ -127,7 +127,7 @@ func benchmarkBus(b *testing.B, url string) *bus.Bus {
 	return made
 }
 
-// exchangeFrames sends b.N frames at the pace and receives the answers.
+// exchangeFrames sends b.N frames at intervals of pace and receives the replies.
 func exchangeFrames(b *testing.B, line *bus.VoiceLine, pace time.Duration, all *latencies) {
 	b.Helper()
 	defer line.Close()

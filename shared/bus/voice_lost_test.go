@@ -96,7 +96,7 @@ func TestAWorkerThatDiesIsLostWithTheNextFrame(t *testing.T) {
 	lost(t, line.Frames())
 }
 
-func TestAnIngressThatDiesFreesThePlace(t *testing.T) {
+func TestAnIngressThatDiesFreesTheSlot(t *testing.T) {
 	t.Parallel()
 	server := testkit.NATS(t)
 	ended := make(chan struct{}, 1)
@@ -233,7 +233,8 @@ func TestAWorkerThatTakesAnOldOfferIsNotified(t *testing.T) {
 	nextReport(t, line)
 }
 
-// accept answers an opening with the subject own for frames.
+// accept accepts an opened session on behalf of a worker. The worker receives frames on the subject
+// own.
 func accept(t *testing.T, nc *nats.Conn, to, own string) {
 	t.Helper()
 	msg := &nats.Msg{Subject: to, Reply: own, Header: nats.Header{contract.HeaderStage: {string(contract.StageAccepted)}}}
@@ -297,7 +298,7 @@ func TestALineWithAGapIsLost(t *testing.T) {
 	}
 }
 
-func TestManyUseALineAtOnce(t *testing.T) {
+func TestALineIsSafeForConcurrentUse(t *testing.T) {
 	t.Parallel()
 	server := testkit.NATS(t)
 	ends := make(chan error, 64)

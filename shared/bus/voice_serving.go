@@ -20,8 +20,8 @@ type VoiceServing struct {
 	// Admit verifies the capability of an opening over its body and returns the session's name;
 	// false rejects it. It is called before a slot is taken, from one goroutine, and must be fast.
 	Admit func(capability string, body []byte) (line string, ok bool)
-	// Serve serves a session until ctx ends, which is when the session has ended. When Serve
-	// returns, the session ends.
+	// Serve serves a session. ctx ends when the session ends, and the session ends when Serve
+	// returns.
 	Serve func(ctx context.Context, body []byte, line *WorkerVoiceLine)
 }
 
@@ -37,11 +37,11 @@ type voiceServer struct {
 	idle    chan struct{}                                // closed when the server is leaving and no slot is taken
 }
 
-// ServeVoice accepts voice sessions, shared with all other workers that serve them. A session
-// that is opened again here replaces the earlier one.
+// ServeVoice accepts voice sessions, shared with all other workers that serve them. If a session is
+// opened again at this worker, it replaces the earlier session of the same name.
 //
-// stop accepts no more sessions, notifies all of them that the worker is leaving, and waits for
-// Serve to return until its context ends. Then it cancels the rest.
+// stop rejects further sessions and notifies the open ones that the worker is leaving. It waits for
+// Serve to return until its context ends, and then cancels the remaining sessions.
 func (b *Bus) ServeVoice(cfg VoiceServing) (stop func(ctx context.Context), err error) {
 	s := &voiceServer{cfg: cfg, lines: map[string]*voiceWire[contract.VoiceCommand]{}, idle: make(chan struct{})}
 	s.board = &voiceBoard[contract.VoiceCommand]{
@@ -80,7 +80,7 @@ func (s *voiceServer) receive(work context.Context, m *nats.Msg) {
 		return
 	}
 
-	s.board.sendStage(m.Reply, wire.own, contract.StageAccepted) // if the caller is gone, the server says so, and the session ends
+	s.board.sendStage(m.Reply, wire.own, contract.StageAccepted) // if the caller is gone, the server replies so, and the session ends
 	go func() {
 		defer s.release(line, wire)
 		s.cfg.Serve(ctx, m.Data, &WorkerVoiceLine{wire})
@@ -133,7 +133,7 @@ func (s *voiceServer) closeIfIdle() {
 	}
 }
 
-// startLeaving stops accepting sessions and returns the existing ones.
+// startLeaving stops accepting sessions and returns the open sessions.
 func (s *voiceServer) startLeaving() []*WorkerVoiceLine {
 	s.mu.Lock()
 	defer s.mu.Unlock()

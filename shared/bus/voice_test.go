@@ -218,7 +218,7 @@ func TestAudioIsCutIntoFrames(t *testing.T) {
 	}
 }
 
-func TestAClosedLineGivesItsPlaceBack(t *testing.T) {
+func TestAClosedLineReleasesItsSlot(t *testing.T) {
 	t.Parallel()
 	url := testkit.NATS(t)
 	last := make(chan toWorker, 1)
@@ -265,7 +265,7 @@ func TestALineThatTheWorkerEndsIsClosedAfterItsFrames(t *testing.T) {
 	}
 }
 
-func TestOpeningWithoutAPlace(t *testing.T) {
+func TestOpeningWithoutAFreeSlot(t *testing.T) {
 	t.Parallel()
 	url := testkit.NATS(t)
 	c := voiceCaller(t, url)
@@ -289,7 +289,7 @@ func TestOpeningWithoutAPlace(t *testing.T) {
 	}
 	first := open(t, c, "a")
 	if err := try("yes", 300*time.Millisecond); !errors.Is(err, bus.ErrNoVoiceWorker) {
-		t.Errorf("no place: %v", err)
+		t.Errorf("no free slot: %v", err)
 	}
 	if err := try("no", 20*time.Second); !errors.Is(err, bus.ErrVoiceRefused) || errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("refused: %v", err)
@@ -317,7 +317,7 @@ func TestLinesAreSharedAmongWorkers(t *testing.T) {
 		serveVoice(t, url, 3, echoes)
 	}
 	c := voiceCaller(t, url)
-	for n := range 9 { // as many as all workers have slots
+	for n := range 9 { // the total number of slots of all workers
 		open(t, c, fmt.Sprint(n))
 	}
 }
@@ -377,7 +377,7 @@ func TestAWorkerThatLagsLosesItsLine(t *testing.T) {
 	lost(t, line.Frames())
 }
 
-func TestALineOpenedAgainTakesThePlaceOfTheFirst(t *testing.T) {
+func TestAReopenedLineReplacesTheFirst(t *testing.T) {
 	t.Parallel()
 	url := testkit.NATS(t)
 	ends := make(chan struct{}, 8)
@@ -411,7 +411,7 @@ func TestALineOpenedAgainTakesThePlaceOfTheFirst(t *testing.T) {
 	}
 }
 
-func TestAFormerLineThatEndsLateTakesNothingWithIt(t *testing.T) {
+func TestAReplacedLineThatEndsLateAffectsNothing(t *testing.T) {
 	t.Parallel()
 	url := testkit.NATS(t)
 	ends, release := make(chan struct{}, 4), make(chan struct{})

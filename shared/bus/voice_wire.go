@@ -18,7 +18,7 @@ const (
 	voiceHead      = 4       // bytes before a frame: its number
 )
 
-// Reasons why a session ends that neither end has closed.
+// Reasons for the end of a session that neither end has closed.
 const (
 	voiceCut    = "the connection to the bus was lost"
 	voiceGap    = "frames were lost"
@@ -46,13 +46,13 @@ type voiceWire[In voiceControl] struct {
 	token, own string // own is the subject of the frames from the other end
 	reconnects uint64 // reconnection count when the session was created
 	frames     chan contract.VoiceFrame[In]
-	answers    chan *nats.Msg         // to an opening
-	peer       atomic.Pointer[string] // nil: not known yet
+	answers    chan *nats.Msg         // replies to an opening
+	peer       atomic.Pointer[string] // nil: the other end is not known yet
 	ended      chan struct{}
 	onEnd      func()
 
 	active atomic.Bool // a frame arrived since the last check
-	silent int         // checks without frames; used only by the board's keep
+	silent int         // checks without frames; used only by voiceBoard.listen
 
 	in     sync.Mutex
 	due    uint32 // number of the next frame
@@ -65,8 +65,8 @@ type voiceWire[In voiceControl] struct {
 	buf  []byte
 }
 
-// take queues a frame for the reader without waiting. It runs in the subscription's goroutine.
-// A reason means that the session is lost; over means that the other end has closed it.
+// take queues a frame for the reader without waiting. It runs in the subscription's goroutine. If
+// reason is not empty, the session is lost. If over is true, the other end has closed it.
 func (w *voiceWire[In]) take(data []byte) (over bool, reason string) {
 	w.active.Store(true)
 	if len(data) < voiceHead {
@@ -118,7 +118,7 @@ func (w *voiceWire[In]) queue(frame contract.VoiceFrame[In], size int) bool {
 	}
 }
 
-// finish ends this end of the session. It returns true the first time.
+// finish ends this end of the session. Only the first call returns true.
 func (w *voiceWire[In]) finish() bool {
 	w.in.Lock()
 	defer w.in.Unlock()
@@ -134,8 +134,8 @@ func (w *voiceWire[In]) finish() bool {
 	return true
 }
 
-// send sends a frame, which write appends to its number. If write fails, nothing is sent and
-// the session continues; if sending fails, the session is lost.
+// send sends a frame: its number, followed by the content that write appends. If write fails,
+// nothing is sent and the session continues; if sending fails, the session is lost.
 func (w *voiceWire[In]) send(write func([]byte) ([]byte, error)) error {
 	w.out.Lock()
 	defer w.out.Unlock()

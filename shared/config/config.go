@@ -119,7 +119,7 @@ func (s Secrets) Check() error {
 	return nil
 }
 
-// KeyIDs returns the ids of the keys, or none if SECRETS_KEY is not set or invalid.
+// KeyIDs returns the ids of the keys, or nil if SECRETS_KEY is not set or invalid.
 func (s Secrets) KeyIDs() []string {
 	box, err := secrets.NewBox(s.SecretsKey)
 	if err != nil {
@@ -193,7 +193,7 @@ func (i Ingress) Check() error { //nolint:cyclop // a list of settings
 	return cmp.Or(i.checkTimes(), i.checkAccounts(), i.checkWidgets(), i.checkVoice(), i.checkOpenID(), i.checkAddresses())
 }
 
-// checkTimes checks the durations of runs and of stopping.
+// checkTimes checks the timeouts of runs and of stopping.
 func (i Ingress) checkTimes() error {
 	switch {
 	case i.RunDeadline < time.Second:

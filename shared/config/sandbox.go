@@ -75,8 +75,8 @@ func (s Sandbox) Check() error {
 	)
 }
 
-// checkRange returns an error if a setting is neither zero nor between least and maximum. A maximum
-// of zero means no upper bound.
+// checkRange returns an error if a setting is neither zero nor within the bounds. An upper bound of
+// zero means that there is none.
 func checkRange[T int | int64 | time.Duration](name string, value, least, maximum T) error {
 	switch {
 	case value == 0 || value >= least && (maximum == 0 || value <= maximum):

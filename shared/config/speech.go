@@ -69,9 +69,9 @@ func (w Workers) Voice() Speech {
 	return s
 }
 
-// modelOrDefault returns set, or a default if it is empty. The online default requires an audio
-// service: a server that is not OpenAI's and is configured only for text may have other model
-// names, or no audio models.
+// modelOrDefault returns the configured model, if set. Otherwise it returns the online default if
+// service is true, and the offline default if it is false. A server that is not OpenAI's and is
+// configured only for text may not have the online model, so it does not count as an audio service.
 func modelOrDefault(set string, service bool, online, offline string) string {
 	switch {
 	case set != "":

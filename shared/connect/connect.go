@@ -19,8 +19,8 @@ type Servers struct {
 	Bus   *bus.Bus
 }
 
-// Open prepares connections to the configured servers, at most conns of them to the database.
-// It does not wait for the servers; later calls return errors while a server is unreachable.
+// Open prepares connections to the configured servers, with at most conns database connections. It
+// does not wait for the servers; later calls return errors while a server is unreachable.
 func Open(
 	cfg config.Servers, keys config.Secrets, name string, conns int, tracer *tracing.Tracer, log zerolog.Logger,
 ) (*Servers, error) {
@@ -43,8 +43,7 @@ func Open(
 	return &Servers{Store: st, Bus: b}, nil
 }
 
-// Store is store.Open for a process with these keys. Statements that are part of a
-// trace are traced.
+// Store opens the store with the configured keys. Statements that are part of a trace are traced.
 func Store(dsn string, keys config.Secrets, conns int, tracer *tracing.Tracer) (*store.Store, error) {
 	connector, err := pg.Connector(dsn, keys.KeyIDs()...)
 	if err != nil {
@@ -57,9 +56,9 @@ func Store(dsn string, keys config.Secrets, conns int, tracer *tracing.Tracer) (
 	return store.On(traced, conns), nil
 }
 
-// Metrics creates the registry of the process's metrics, including those of the process itself
-// and of these connections. If jobs is true, it also checks whether the job stream works; only
-// ingresses and sweepers have the permission on a bus with accounts.
+// Metrics creates the registry of the process's metrics, including metrics of the process itself
+// and of these connections. If jobs is true, it also checks whether the job stream works; on a bus
+// with accounts, only ingresses and sweepers are permitted to do so.
 func (s *Servers) Metrics(jobs bool) *prometheus.Registry {
 	checks := metrics.Checks{"postgres": s.Store.Ping, "nats": s.Bus.Ping}
 	if jobs {

@@ -12,9 +12,9 @@ import (
 // its cancellation.
 func RunSubject(runID string) string { return "runs.*." + runID }
 
-// EventMessage encodes events for publication: a line with the fence and the number of the
-// first event, then the chunk's lines. Without lines it is a notice that there are events from
-// that number on to be read.
+// EventMessage encodes events for publication: a line with the fence and the number of the first
+// event, then the chunk's lines. Without lines, it notifies watchers to read the events from that
+// number on.
 func EventMessage(chunk domain.EventChunk) []byte {
 	body := make([]byte, 0, len(chunk.Lines)+24)
 	body = strconv.AppendInt(body, chunk.Fence, 10)

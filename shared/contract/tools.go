@@ -28,8 +28,8 @@ const (
 // ToolStage is the meaning of a message from a tool worker.
 type ToolStage string
 
-// The stages of a call. Accepted arrives within a second, working at intervals from then on,
-// and one answer ends the call.
+// The stages of a call. "accepted" arrives within a second, "working" at intervals from then on,
+// and one "answer" ends the call.
 const (
 	StageAccepted ToolStage = "accepted"
 	StageWorking  ToolStage = "working"
@@ -54,13 +54,13 @@ const (
 type ToolRequest struct {
 	Operation string          `json:"operation"`
 	CallID    string          `json:"callId,omitempty"`
-	Name      string          `json:"name,omitempty"` // of the tool, as the model calls it
+	Name      string          `json:"name,omitempty"` // the tool's name, as the model uses it
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	EffectKey string          `json:"effectKey,omitempty"` // set if the call is in the effect ledger
 }
 
-// ToolReply is the answer to a request. Without Failure the call was executed; with Failure,
-// Output may have details.
+// ToolReply is the answer to a request. If Failure is nil, the call was executed. Otherwise Output
+// may contain details.
 type ToolReply struct {
 	Output  json.RawMessage   `json:"output,omitempty"`
 	Sources []domain.Citation `json:"sources,omitempty"`
@@ -81,7 +81,8 @@ type ToolFailure struct {
 	Message string `json:"message"`
 	// Retryable means that the cause may be temporary; the run is retried later.
 	Retryable bool `json:"retryable,omitempty"`
-	// Unknown means that the call may have had its effect; only the ledger's recovery may continue.
+	// Unknown means that the call may have had its effect; only the ledger's recovery may repeat
+	// it.
 	Unknown bool `json:"unknown,omitempty"`
 	// Stale means that the run is no longer held under the capability's fence; nothing was sent.
 	Stale bool `json:"stale,omitempty"`

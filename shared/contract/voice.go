@@ -27,7 +27,7 @@ const (
 	SubjectVoiceOpen = "voice.open"
 	VoiceGroup       = "voice"
 
-	// StageEnded means that the sender does not have the session, or no longer.
+	// StageEnded means that the sender has no such session, or no longer.
 	StageEnded ToolStage = "ended"
 
 	// VoiceRate is the number of audio samples per second on the bus: 16 bit, signed,
@@ -35,8 +35,8 @@ const (
 	VoiceRate = 24_000
 	// MaxVoiceFrame is the maximum number of samples in a frame: one second.
 	MaxVoiceFrame = VoiceRate
-	// MaxVoiceSample is the highest sample number, after ten thousand years. It keeps
-	// calculations in range.
+	// MaxVoiceSample is the highest sample number. A connection would reach it after ten thousand
+	// years. The limit prevents overflow in calculations.
 	MaxVoiceSample = 1 << 53
 
 	maxVoiceTime = 60_000 // maximum duration in a detection, in ms: more than any ingress allows
@@ -47,7 +47,7 @@ type VoiceClaims struct {
 	OrganizationID string    `json:"org"`
 	Kind           string    `json:"kind"` // KindVoice
 	Line           string    `json:"line"`
-	Expires        time.Time `json:"expires"` // until then the session must be opened
+	Expires        time.Time `json:"expires"` // the session must be opened before then
 }
 
 // VoiceOpen opens a session, or resumes one whose worker was lost.
@@ -109,9 +109,9 @@ func areSamples(samples ...int64) bool {
 // Types of commands.
 const (
 	VoiceConfigure = "configure" // Config applies from now on
-	VoiceCommit    = "commit"    // transcribe the samples From to To, all sent before, as Item; detection restarts after them
+	VoiceCommit    = "commit"    // transcribe samples From to To, which were sent before, as Item; detection restarts after them
 	VoiceClear     = "clear"     // discard the input before the sample From
-	VoiceSay       = "say"       // speak Text, the bytes of Answer from Start on, the end of it if Last; skip the first Skip samples
+	VoiceSay       = "say"       // speak Text, which begins at byte Start of Answer and ends it if Last is set; skip the first Skip samples
 	VoiceStop      = "stop"      // stop speaking Answer
 	VoiceClose     = "close"     // the session has ended
 )
@@ -138,7 +138,7 @@ func (c VoiceCommand) inRange() bool {
 const (
 	VoiceAlive      = "alive"      // every 500 ms, and for every 500 ms of processed audio: Heard, Needs
 	VoiceStarted    = "started"    // Item: speech began at the sample From
-	VoiceStopped    = "stopped"    // Item: speech from From to To, which is being transcribed
+	VoiceStopped    = "stopped"    // Item: speech from sample From to sample To, which is being transcribed
 	VoiceTranscript = "transcript" // Item, Text; an empty Text means that nothing was understood
 	VoiceSegment    = "segment"    // Answer: bytes Start to End were synthesized, Samples so far; sent after their audio
 	VoiceSaid       = "said"       // Answer: all of it was synthesized

@@ -55,8 +55,8 @@ type CodeTool struct {
 	KeepFiles bool     `json:"keepFiles,omitempty"`
 }
 
-// KnowledgeTool lets an agent search its organization's documents: all of them, or only those
-// in DocumentIDs, or only those that have all of Metadata.
+// KnowledgeTool lets an agent search its organization's documents: all of them, or only those in
+// DocumentIDs, or only the documents with all entries of Metadata.
 type KnowledgeTool struct {
 	Enabled     bool              `json:"enabled"`
 	Approval    Approval          `json:"approval,omitempty"`
@@ -90,8 +90,8 @@ type Endpoint struct {
 // SideEffect says whether a call may be repeated.
 type SideEffect string
 
-// Side effects: none may be repeated freely, idempotent only with the same key, and unsafe
-// never automatically.
+// The side effects. A call with "none" may be repeated at any time, a call with "idempotent" only
+// with the same idempotency key, and a call with "unsafe" never automatically.
 const (
 	SideEffectNone       SideEffect = "none"
 	SideEffectIdempotent SideEffect = "idempotent"
@@ -121,8 +121,8 @@ type VoiceTool struct {
 	Voice   string `json:"voice,omitempty"`
 }
 
-// Widget configures whether and on which pages an agent's chat may be embedded. With the identity
-// secret the site's server signs the identity of a visitor. It is stored sealed and shown as "***".
+// Widget configures whether and on which pages an agent's chat may be embedded. The site's server
+// signs a visitor's identity with the identity secret, which is stored sealed and shown as "***".
 type Widget struct {
 	Enabled        bool     `json:"enabled"`
 	AllowedOrigins []string `json:"allowedOrigins"`
@@ -138,8 +138,8 @@ type Config struct {
 	Tools          Tools    `json:"tools"`
 }
 
-// mcpNameKept is how many characters of a server's name the names of its tools always begin
-// with. Longer names end in a hash.
+// mcpNameKept is the number of leading characters of a server's name that the names of its tools
+// always contain. Longer names are cut and end in a hash.
 const mcpNameKept = 48
 
 // SideEffectFor returns the side effect of a tool by the name that models use,

@@ -98,9 +98,9 @@ const SystemPrincipal = "system"
 // the member's key.
 func (c Caller) AutomationPrincipal() string { return SystemPrincipal + ":" + c.UserID }
 
-// Readable returns the principals whose sessions and runs the caller may read. It returns nil
-// for admins, who may read all of their organization's. A member's keys and login sessions
-// share the runs that any of them triggered.
+// Readable returns the principals whose sessions and runs the caller may read. It returns nil for
+// admins, who may read all sessions and runs of their organization. A member's keys and login
+// sessions share the runs that any of them triggered.
 func (c Caller) Readable() []string {
 	switch {
 	case c.Role.AtLeast(RoleAdmin):

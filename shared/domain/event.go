@@ -89,9 +89,9 @@ type Event struct {
 	Data []byte
 }
 
-// EventChunk contains consecutive events of one attempt as they are stored and sent. Each line
-// is an event: its type, a space and its data. The first line has the number First, and the
-// following ones count up.
+// EventChunk contains consecutive events of one attempt as they are stored and sent. Each line is
+// an event: its type, a space and its data. The first line has the number First, and the following
+// lines count up.
 type EventChunk struct {
 	Fence int64
 	First int
@@ -167,8 +167,8 @@ func DeltaData(text string) ([]byte, error) {
 	}{text})
 }
 
-// RestartedData is the data of the first event of a later attempt, which continues after
-// that many steps.
+// RestartedData is the data of the first event of a later attempt. The attempt continues after the
+// number of steps in afterStep.
 func RestartedData(afterStep int) []byte {
 	return append(strconv.AppendInt([]byte(`{"afterStep":`), int64(afterStep), 10), '}')
 }

@@ -36,7 +36,7 @@ type Hook struct {
 	Source           HookSource    `json:"source"`
 	URL              string        `json:"url"`                 // the address for deliveries
 	Secret           string        `json:"secret"`              // "***"
-	PreviousUntil    *Time         `json:"previousSecretUntil"` // until then the previous secret is valid too; nil: none
+	PreviousUntil    *Time         `json:"previousSecretUntil"` // the previous secret is also valid until then; nil: there is none
 	SignatureHeader  string        `json:"signatureHeader"`     // for hmac and token; otherwise ""
 	DeliveryIDHeader string        `json:"deliveryIdHeader"`    // for hmac and token; "": the id is derived from the body
 	MessageTemplate  string        `json:"messageTemplate"`
@@ -56,8 +56,8 @@ type HookFilter struct {
 	Value json.RawMessage `json:"value,omitempty"` // a list for in; a boolean for exists, true by default
 }
 
-// HookCoalesce says which deliveries become one run: deliveries with the same key, each within
-// a window after the one before.
+// HookCoalesce says which deliveries become one run: deliveries with the same key, each arriving
+// within the window after the previous delivery.
 type HookCoalesce struct {
 	Key            string `json:"key"`            // a template like the message's, for example {{pull_request.id}}
 	WindowSeconds  int    `json:"windowSeconds"`  // 1-3600, from the newest delivery

@@ -18,9 +18,9 @@ const (
 	emojiVariation     = '\uFE0F'
 )
 
-// HiddenRune returns the first character of text that is invisible or changes how the rest
-// reads, such as a control or bidirectional character. It returns utf8.RuneError if there is
-// none. Emoji, and scripts with joining letters, may contain the joiners and variation
+// HiddenRune returns the first character of text that is invisible or changes how the following
+// text is displayed, such as a control or bidirectional character. It returns utf8.RuneError if
+// there is none. Emoji, and scripts with joining letters, may contain the joiners and variation
 // selectors that they need.
 func HiddenRune(text string) rune {
 	runes := []rune(text)

@@ -76,9 +76,9 @@ type Output struct {
 	Message string `json:"message"`
 }
 
-// Citation links the words of the answer from StartIndex up to EndIndex, in Unicode code
-// points, to the words that support them. In a tool's result it is a source, and CitedText is
-// all of it that the model was given.
+// Citation links the words of the answer from StartIndex up to EndIndex, in Unicode code points, to
+// the words that support them. In a tool's result, a citation describes a source, and CitedText is
+// the whole text that the model was given.
 type Citation struct {
 	ID         int     `json:"id"`
 	Type       string  `json:"type"`
@@ -89,7 +89,7 @@ type Citation struct {
 	EndIndex   int     `json:"endIndex"`
 	DocumentID *string `json:"documentId"`
 	Page       *int    `json:"page"`
-	SourceID   *string `json:"sourceId"` // of the text as it was read, for GET /api/sources
+	SourceID   *string `json:"sourceId"` // id of the text as it was read, for GET /api/sources
 }
 
 // ToolCall is one use of a tool in a run.
@@ -149,8 +149,8 @@ func (r *Run) Render() ([]byte, error) {
 	return b, nil
 }
 
-// End makes the run terminal at the time finished. It expires after retentionSeconds, or never
-// if that is zero.
+// End makes the run terminal at the time finished. It expires after retentionSeconds, or never if
+// retentionSeconds is zero.
 func (r *Run) End(status RunStatus, cause *RunError, finished Time, retentionSeconds int64) {
 	r.Status, r.Error, r.FinishedAt = status, cause, &finished
 	if retentionSeconds > 0 {

@@ -3,8 +3,8 @@ package domain
 // SpanKind is the kind of a span of a timeline.
 type SpanKind string
 
-// The kinds of spans: waiting for a worker, an attempt of a worker, a model call in it, a tool
-// call in it, and waiting for a person between two attempts.
+// The kinds of spans: waiting for a worker, an attempt by a worker, a model call within an attempt,
+// a tool call within an attempt, and waiting for a person between two attempts.
 const (
 	SpanQueue   SpanKind = "queue"
 	SpanAttempt SpanKind = "attempt"
@@ -30,16 +30,16 @@ const (
 type Span struct {
 	Kind         SpanKind   `json:"kind"`
 	Name         string     `json:"name"`
-	Attempt      int        `json:"attempt"` // number of the attempt; for queue the following one, for wait the preceding one
+	Attempt      int        `json:"attempt"` // number of the attempt; for "queue" the next attempt, for "wait" the previous one
 	Status       SpanStatus `json:"status"`
 	StartedAt    Time       `json:"startedAt"`
 	FinishedAt   *Time      `json:"finishedAt"` // nil while it is in progress
 	ToolCallID   string     `json:"toolCallId,omitempty"`
 	Model        string     `json:"model,omitempty"`
-	InputTokens  *int64     `json:"inputTokens,omitempty"` // like the next two, set for a completed turn
+	InputTokens  *int64     `json:"inputTokens,omitempty"` // this and the next two are set for a completed turn
 	OutputTokens *int64     `json:"outputTokens,omitempty"`
 	CostMicros   *int64     `json:"costMicros,omitempty"`
-	Message      string     `json:"message,omitempty"` // the reason of its result; for wait the decision
+	Message      string     `json:"message,omitempty"` // the reason of its result; for "wait" the decision
 }
 
 // Timeline shows how the time of a run was spent. Its JSON form is the API's.

@@ -127,7 +127,7 @@ func (t *Template) readQuery(query string) error {
 	for part := range strings.SplitSeq(query, "&") {
 		name, value, found := strings.Cut(part, "=")
 		if strings.ContainsAny(name, "{}") {
-			return errors.New("must have query variables after an equals sign")
+			return errors.New("may contain variables in its query only after an equals sign")
 		}
 		pieces, err := splitPieces(value)
 		if err != nil {

@@ -191,7 +191,7 @@ func FuzzExpand(f *testing.F) {
 		if len(parts) != 4 || parts[1] != "v1" || parts[3] != "end" || u.JoinPath().EscapedPath() != u.EscapedPath() {
 			t.Errorf("%q became %s", segment, address)
 		}
-		for plain, n := parts[2], 0; n < 3; n++ { // as servers read it that unescape before they route
+		for plain, n := parts[2], 0; n < 3; n++ { // as read by servers that unescape a path before routing
 			if plain = lenient.Replace(plain); strings.ContainsAny(plain, "/\\") {
 				t.Errorf("%q became %s, and then %s", segment, address, plain)
 			}

@@ -94,8 +94,8 @@ func checkPathValue(value string) error {
 	return nil
 }
 
-// readings returns a part of a path as it is, and as servers read it that unescape it
-// once or twice more.
+// readings returns a part of a path unchanged, and as read by servers that unescape it once or
+// twice more.
 func readings(value string) [3]string {
 	once := unescape(value)
 	return [3]string{value, once, unescape(once)}
@@ -127,8 +127,8 @@ func withoutSlashes(literal string) string {
 	return strings.NewReplacer("/", "", `\`, "").Replace(readings(literal)[2])
 }
 
-// unescape decodes escapes and keeps a % that is not one. Strict servers reject such a path,
-// but lenient ones decode the rest of it.
+// unescape decodes escapes and keeps a % that is not one. Strict servers reject such a path, but
+// lenient servers decode the other escapes.
 func unescape(value string) string {
 	var b strings.Builder
 	for {

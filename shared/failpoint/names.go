@@ -43,7 +43,7 @@ const (
 	ToolAfter Point = "tool.after"
 	// ParkAfter is in an agent worker: the run waits for a person, and no notice is published.
 	ParkAfter Point = "park.after"
-	// FinishBefore is in an agent worker: it has a run's result, and nothing of it is written.
+	// FinishBefore is in an agent worker: it has a run's result, and none of it is written.
 	FinishBefore Point = "finish.before"
 	// FinishAfter is in an agent worker: the result is committed, and no notice is published.
 	FinishAfter Point = "finish.after"

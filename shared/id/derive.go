@@ -6,13 +6,14 @@ import (
 	"go.jetify.com/typeid/v2"
 )
 
-// Derived returns the id, with the prefix, of a resource that belongs to another one in a role,
-// for example the message of a run. It is deterministic and has the time of the other id. It
-// panics if the prefix is not lower-case letters.
-func Derived(prefix, of, role string) string {
-	sum := sha256.Sum256([]byte(of + "\x00" + role))
+// Derived returns the id of a resource that belongs to another resource, for example the id of a
+// run's message. owner is the other resource's id, and role distinguishes several resources of the
+// same owner. The result is deterministic and contains the time of the owner's id. Derived panics
+// if the prefix is not lower-case letters.
+func Derived(prefix, owner, role string) string {
+	sum := sha256.Sum256([]byte(owner + "\x00" + role))
 	raw := sum[:16]
-	if parsed, err := typeid.Parse(of); err == nil {
+	if parsed, err := typeid.Parse(owner); err == nil {
 		copy(raw[:6], parsed.Bytes()) // a UUIDv7 begins with its time
 	}
 	raw[6] = 0x70 | raw[6]&0x0f // the version, 7

@@ -47,7 +47,7 @@ func CollectSeldom(ctx context.Context) {
 	}()
 }
 
-// gcPercent returns the GC percentage for a heap with live bytes, in steps of 50.
+// gcPercent returns the GC percentage for a heap of the given size in bytes, in steps of 50.
 func gcPercent(live uint64) int {
 	percent := uint64(maxPercent)
 	if live > 0 {

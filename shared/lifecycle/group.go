@@ -119,7 +119,8 @@ func (g *Group) stop() error {
 	return nil
 }
 
-// abandon cancels all components and returns an error with the names of those that do not return.
+// abandon cancels all components and returns an error with the names of the components that do not
+// return in time.
 func (g *Group) abandon(timeout time.Duration) error {
 	for _, m := range g.members {
 		m.cancel()
@@ -137,7 +138,7 @@ func (g *Group) abandon(timeout time.Duration) error {
 		select {
 		case <-m.done:
 		case <-grace.C:
-			grace.Reset(0) // no further grace for the next ones
+			grace.Reset(0) // the remaining components get no further time
 			stuck = append(stuck, m.name)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// record records the order of events.
+// record is a list of events in the order of their occurrence.
 type record struct {
 	mu   sync.Mutex
 	seen []string

@@ -116,7 +116,7 @@ func TestContextHearsSignals(t *testing.T) {
 	}
 }
 
-func TestSecondSignalEndsAtOnce(t *testing.T) {
+func TestSecondSignalExitsImmediately(t *testing.T) {
 	t.Parallel()
 	p := start(t, "stubborn")
 	p.line(t)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Sleep waits for d. If ctx ends earlier, it returns the context's cause.
+// Sleep waits for the duration d. If ctx ends earlier, it returns the context's cause.
 func Sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

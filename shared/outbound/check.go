@@ -7,9 +7,9 @@ import (
 	"strconv"
 )
 
-// Check validates an address as written, so that the user who sets it gets an immediate error.
-// Its port is allowed, like that of Options.Origin. The addresses of its name are checked only
-// when a connection is made. Errors are of type *Error.
+// Check validates an address as written, so that the user who sets it gets an immediate error. Its
+// port is allowed, like the port of Options.Origin. The addresses to which its name resolves are
+// checked only when a connection is made. Errors are of type *Error.
 //
 // An address without https:// is valid only if the operator has allowed it.
 func (c *Client) Check(address string) error {

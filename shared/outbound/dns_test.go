@@ -14,7 +14,7 @@ import (
 )
 
 // zone is the data of a test's name server. Each name has a list of answers to successive
-// questions; the last one is repeated. Questions for A and AAAA are counted separately.
+// questions; the last answer is repeated. Questions for A and AAAA are counted separately.
 type zone struct {
 	answers map[string][][]string
 	any     []string // for names that are not listed

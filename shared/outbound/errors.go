@@ -43,9 +43,9 @@ func AsError(err error) *Error {
 	return &Error{Message: "The request failed.", Err: err}
 }
 
-// unreachable is the message if no connection was made. All failures of a name share it:
-// different messages would reveal, about networks of others, whether a name has no address,
-// cannot be resolved, or leads to a forbidden or unresponsive address.
+// unreachable is the message if no connection was made. All failures of a name share it: different
+// messages would reveal, about other networks, whether a name has no address, cannot be resolved,
+// or leads to a forbidden or unresponsive address.
 const unreachable = "The host could not be reached."
 
 // describe converts an error of the exchange to one with a public message.

@@ -11,7 +11,7 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// metadata are public addresses at which cloud providers serve a machine's secrets.
+// metadata contains public addresses at which cloud providers serve a machine's secrets.
 var metadata = []netip.Prefix{netip.MustParsePrefix("168.63.129.16/32")}
 
 // errForbidden is the error for hosts written as addresses.
@@ -31,7 +31,7 @@ type guard struct {
 	seen   func(host string, to netip.AddrPort) error // for tests that count the allowed connections
 }
 
-// newGuard parses the entries of the allow list. own are the ports of this service.
+// newGuard parses the entries of the allow list. own contains the ports of this service.
 func newGuard(allow []string, own []int) (*guard, error) {
 	g := &guard{exact: map[string]bool{}, ports: []uint16{80, 443}, locals: net.InterfaceAddrs}
 	var v4, v6 []netip.Prefix
@@ -66,10 +66,10 @@ func newGuard(allow []string, own []int) (*guard, error) {
 	return g, nil
 }
 
-// permit is what one use of the client may reach in addition.
+// permit lists the destinations that one use of the client may reach in addition to the guard's.
 type permit struct {
-	port    uint16 // port of the origin; 0: none
-	trusted string // host:port; "": none
+	port    uint16 // port of the origin; 0: no origin
+	trusted string // host:port; "": no trusted host
 }
 
 // checkPort checks a port before the host's name is resolved. A port in the allow list passes

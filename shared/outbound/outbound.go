@@ -36,7 +36,7 @@ type Options struct {
 	Redirects int           // maximum number to follow, at most 3; 0: the redirect is the response
 	Origin    string        // "https://host:port": all requests and redirects must stay there, and its port is allowed
 	Trusted   string        // "host:port" set by the operator: allowed even if private
-	Fresh     bool          // a new connection per request, so that net/http never sends anything twice
+	Fresh     bool          // a new connection per request, so that net/http never retries a request
 }
 
 const (

@@ -238,7 +238,7 @@ func TestRedirectsAreCapped(t *testing.T) {
 	}
 }
 
-// credentials are sent to their origin only, also across redirects.
+// Credentials are sent only to their origin, even across redirects.
 func TestCredentialsStayWithTheirOrigin(t *testing.T) {
 	t.Parallel()
 	var seen []http.Header
@@ -275,7 +275,7 @@ func TestCredentialsStayWithTheirOrigin(t *testing.T) {
 	if len(got) != 3 {
 		t.Fatalf("got %v", got)
 	}
-	for _, header := range got[1:] { // a redirect back to the origin does not restore them
+	for _, header := range got[1:] { // a redirect back to the origin does not restore the credentials
 		if header.Get("Accept-Language") != "de" || header.Get("Accept") != "text/html" {
 			t.Errorf("got %v", header)
 		}
@@ -454,8 +454,8 @@ func TestTimeIsCapped(t *testing.T) {
 	}
 }
 
-// raw is a server of bytes: it reads each connection's request up to the empty line,
-// and then answers.
+// raw serves raw bytes: it reads each connection's request up to the empty line, and then sends the
+// response.
 func raw(t *testing.T, answer string) (address string, requests *atomic.Int32) {
 	t.Helper()
 	l := listen(t, "127.0.0.1:0")

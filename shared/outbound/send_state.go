@@ -64,7 +64,7 @@ func (w *sendState) begin() error {
 	return nil
 }
 
-// abandon ends a request without a response, and reports whether nothing of it was sent or will be.
+// abandon ends a request without a response, and reports whether no part of it was or will be sent.
 func (w *sendState) abandon() (notSent bool, hookErr error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -15,7 +15,8 @@ import (
 	"testing"
 )
 
-// Hosts that must not be reached in any notation. The victim listens on the loopback ones.
+// Hosts that must not be reached in any notation. The victim listens on the loopback hosts among
+// them.
 var forbiddenHosts = []string{
 	"127.0.0.1", "127.0.0.1.", "127.1", "127.0.1", "2130706433", "0x7f000001", "0X7F000001", "0x7f.1", "0177.0.0.1", "017700000001", "00000177.0.0.1",
 	"127.0.0.01", "127.000.000.001", "0", "0.0.0.0", "127.255.255.254", "1.2.3.4.5", "999.0.0.1", "4294967296",
@@ -38,7 +39,7 @@ var forbiddenURLs = []string{
 	"http://127.0.0.1:0%d:1/", "http://127.0.0.1:+%d/", "http://127.0.0.1: %d/", "http://127.0.0.1:%d%%20/", "http://good.test:0/", "http://good.test:65536/",
 }
 
-// The same networks behind a name server.
+// The same networks, as resolved by a name server.
 var forbiddenAddresses = []string{
 	"127.0.0.1", "127.8.8.8", "0.0.0.0", "10.1.2.3", "100.100.100.200", "169.254.169.254", "172.31.255.255", "192.168.0.1", "192.0.0.192", "168.63.129.16", "224.0.0.1", "255.255.255.255",
 	"::1", "::", "fd00:ec2::254", "fe80::1", "64:ff9b::7f00:1", "2002:7f00:1::", "2001:0:7f00:1::1", "::ffff:127.0.0.1", "::ffff:169.254.169.254", "::127.0.0.1", "ff02::1",
@@ -53,7 +54,7 @@ type testEnv struct {
 
 	mu     sync.Mutex
 	dialed []netip.AddrPort
-	next   string // where the good host redirects to; empty: nowhere
+	next   string // redirect target of the good host; empty: no redirect
 }
 
 const goodAddress = "127.0.0.2"
@@ -117,7 +118,7 @@ func serve(t *testing.T, l net.Listener, h http.Handler) {
 	t.Cleanup(func() { _ = server.Close() })
 }
 
-// wantUntouched fails if any host except the allowed one was dialled.
+// wantUntouched fails the test if any host except the allowed one was dialled.
 func (w *testEnv) wantUntouched(t *testing.T, what string) {
 	t.Helper()
 	w.mu.Lock()
@@ -128,7 +129,8 @@ func (w *testEnv) wantUntouched(t *testing.T, what string) {
 	}
 }
 
-// get sends a request. If Go's parser rejects an address, it tries a hand-made URL.
+// get sends a request. If Go's parser rejects an address, get constructs the URL without the
+// parser.
 func (w *testEnv) get(t *testing.T, address string, o Options) (status int, at *url.URL, err error) {
 	t.Helper()
 	o.Fresh = true
@@ -241,9 +243,10 @@ func TestForbiddenAddressesBehindNames(t *testing.T) {
 	w.works(t)
 }
 
-// A name reveals nothing about the network. There is one message whether the name has no
-// address, cannot be resolved, or leads to an address or port that is forbidden or closed.
-func TestNamesTellNothingOfTheNetwork(t *testing.T) {
+// The error for a name reveals no information about the network. The message is the same whether
+// the name has no address, cannot be resolved, or leads to an address or port that is forbidden or
+// closed.
+func TestErrorsRevealNothingAboutTheNetwork(t *testing.T) {
 	t.Parallel()
 	z := goodZone()
 	names := []string{"missing.test", "broken.test", "closed.test"}
@@ -266,7 +269,7 @@ func TestNamesTellNothingOfTheNetwork(t *testing.T) {
 		return AsError(err)
 	}
 	for _, name := range names {
-		for _, port := range []string{"1", "8080", "8081"} { // a closed port, the service's own, and the port of another allowed name
+		for _, port := range []string{"1", "8080", "8081"} { // a closed port, the service's own port, and the port of another allowed name
 			if failed := ask(name + ":" + port); failed.Message != "The host could not be reached." || !failed.NotSent {
 				t.Errorf("%s, port %s: %+v", name, port, failed)
 			}

@@ -9,9 +9,9 @@ import (
 
 var errEffort = errors.New("too much")
 
-// countEffort makes every part of the schema count the work of a check, and end the check if there
-// is too much of it: parts that refer to each other can double the work each time. The counter
-// is installed as the part's format, which the library checks first.
+// countEffort makes every part of the schema count the work of a check, and stop the check when the
+// work exceeds the limit. Without a limit, parts that refer to each other could double the work at
+// each level. The counter is installed as the part's format, which the library checks first.
 func (s *Schema) countEffort() error {
 	w := &walk{seen: map[*jsonschema.Schema]bool{}}
 	if err := w.visit(s.compiled); err != nil {

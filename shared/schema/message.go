@@ -17,7 +17,7 @@ import (
 const (
 	maxPlaces = 3
 	maxWord   = 80
-	maxReason = 160 // characters of the message about one place
+	maxReason = 160 // characters of the message about one location
 )
 
 // problem is a mismatch and its location.
@@ -65,7 +65,7 @@ func readable(err error) error {
 	return errors.New(text)
 }
 
-// String joins place and reason. The top-level value has no place.
+// String joins the location and the reason. The top-level value has no location.
 func (p problem) String() string {
 	if p.place == "" {
 		return p.reason
@@ -73,8 +73,8 @@ func (p problem) String() string {
 	return p.place + ": " + p.reason
 }
 
-// problems returns the innermost causes of a mismatch. Of several alternatives it returns
-// the closest one.
+// problems returns the innermost causes of a mismatch. If a value matches none of several
+// alternatives, it returns the problems of the closest alternative.
 func problems(e *jsonschema.ValidationError) []problem {
 	if len(e.Causes) == 0 {
 		return []problem{{depth: len(e.InstanceLocation), place: pointer(e.InstanceLocation), reason: reason(e.ErrorKind)}}
@@ -101,7 +101,7 @@ func problems(e *jsonschema.ValidationError) []problem {
 
 const noForm = "fits none of the allowed forms, at best: "
 
-// pointer is a JSON pointer to a place, "" for the top-level value. A long one is shortened to
+// pointer is a JSON pointer to a location, "" for the top-level value. A long one is shortened to
 // its innermost keys.
 func pointer(location []string) string {
 	var place strings.Builder

@@ -15,7 +15,7 @@ const (
 	// maxEffort bounds a check, in units well below a microsecond.
 	maxEffort = 400_000
 
-	address = "parley://arguments/schema" // the URL of a schema; nothing is there
+	address = "parley://arguments/schema" // the URL of a schema; it is never fetched
 )
 
 var (
@@ -87,8 +87,8 @@ type refuse struct{}
 func (refuse) Load(string) (any, error) { return nil, errElsewhere }
 
 // Check returns an error if the arguments do not match the schema. The error has at most three
-// problems, in words for a model, for example "/filters/0/from: got string, want number". It
-// contains none of the arguments' values.
+// problems, in words for a model, for example "/filters/0/from: got string, want number". It does
+// not contain values from the arguments.
 func (s *Schema) Check(arguments json.RawMessage) (err error) {
 	value, err := decode(arguments, maxArguments)
 	if err != nil {

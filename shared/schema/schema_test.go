@@ -31,7 +31,7 @@ func compile(t *testing.T, raw string) *schema.Schema {
 	return s
 }
 
-func TestCheckNamesThePlace(t *testing.T) {
+func TestCheckNamesTheLocation(t *testing.T) {
 	t.Parallel()
 	s := compile(t, order)
 	for arguments, want := range map[string]string{
@@ -207,7 +207,7 @@ func TestHostileSchemasEndSoon(t *testing.T) {
 		s := compile(t, c[0])
 		err := s.Check(json.RawMessage(c[1]))
 		took := time.Since(began)
-		if err == nil || took > 20*time.Second { // some 100 ms at most on an idle machine; without the limit endless
+		if err == nil || took > 20*time.Second { // about 100 ms at most on an idle machine; endless without the limit
 			t.Errorf("%s: %v after %s", name, err, took)
 		}
 		t.Log(name, took, err)

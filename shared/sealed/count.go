@@ -31,7 +31,7 @@ type State string
 
 // States of keys.
 const (
-	Current State = "current" // the first one, with which values are sealed
+	Current State = "current" // the first key, with which new values are sealed
 	Old     State = "old"     // opens values that it sealed earlier
 	Missing State = "missing" // values need it, and SECRETS_KEY does not contain it
 )
@@ -49,7 +49,7 @@ func (k Key) Total() int {
 func (k Key) Removable() bool { return k.State == Old && k.Total() == 0 }
 
 // Count counts the values that need each key: first the keys of SECRETS_KEY in order, then the
-// missing ones. A value that needs two keys counts for both. It reads one index entry per
+// missing ones. A value that needs two keys counts once for each key. It reads one index entry per
 // value. progress, if not nil, is called with the number of entries read.
 func Count(ctx context.Context, values Values, box *secrets.Box, progress func(int)) ([]Key, error) {
 	var keys []Key

@@ -13,7 +13,7 @@ import (
 const (
 	batchRows  = 16 // values that one transaction reseals; a delivery may have 1 MiB
 	listedRows = 500
-	maxPasses  = 20 // per kind; all but the first handle values that were locked or added meanwhile
+	maxPasses  = 20 // per kind; all passes except the first handle values that were locked or added meanwhile
 )
 
 // Resealing is the interface for resealing values. The store implements it.
@@ -26,7 +26,7 @@ type Resealing interface {
 type Outcome struct {
 	Resealed int
 	Unopened int // values that no key opens; they are unchanged
-	Busy     int // values that were locked by another transaction each time
+	Busy     int // values that another transaction had locked at every try
 }
 
 // Reseal seals every value of the database with the box's current key while the service runs.
@@ -124,8 +124,8 @@ func batches(page []sealdb.Value) func(yield func([]sealdb.Value) bool) {
 	}
 }
 
-// batch reseals the values of a batch, and returns how many were locked. If one is locked it
-// tries each separately.
+// batch reseals the values of a batch, and returns how many were locked. If one of them is locked,
+// it tries each value separately.
 func (r *resealRun) batch(ctx context.Context, batch []sealdb.Value) (busy int, err error) {
 	done, err := r.values.Reseal(ctx, batch[0].OrganizationID, batch, r.by)
 	if pg.IsLocked(err) {

@@ -103,8 +103,8 @@ func TestReseal(t *testing.T) {
 	}
 }
 
-// Values that no key opens are reported once and stay unchanged; everything else is resealed.
-func TestResealGoesOnPastWhatNoKeyOpens(t *testing.T) {
+// Values that no key can open are reported once and stay unchanged. All other values are resealed.
+func TestResealSkipsUnopenedValues(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
 	lost := sealedtest.New(t, dsn, strings.Repeat("0c", 32), "lost@example.com")
@@ -161,7 +161,7 @@ func TestResealPairs(t *testing.T) {
 }
 
 // Secrets of a deleted agent are dropped, with any key, because nothing uses them.
-func TestResealDropsWhatIsDeleted(t *testing.T) {
+func TestResealDropsDeletedSecrets(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
 	lost := sealedtest.New(t, dsn, strings.Repeat("0c", 32), "lost@example.com")
@@ -199,7 +199,7 @@ func (s *stopped) Reseal(ctx context.Context, org string, values []sealdb.Value,
 	return s.Store.Reseal(ctx, org, values, by)
 }
 
-// An interrupted run is continued by the next one, at whatever point it was interrupted.
+// An interrupted run is continued by the next one, regardless of the point of the interruption.
 func TestResealIsResumed(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -227,8 +227,8 @@ func TestResealIsResumed(t *testing.T) {
 	}
 }
 
-// Concurrent changes of agents and hooks are not lost: each is complete, with the
-// secrets that it set.
+// Concurrent changes of agents and hooks are not lost: each changed resource is complete, with the
+// secrets that the change set.
 func TestResealLosesNoEdit(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -303,7 +303,7 @@ func TestResealLosesNoEdit(t *testing.T) {
 	}
 }
 
-// A row that another transaction has locked for long does not delay the others.
+// A row that another transaction has locked for a long time does not delay the other rows.
 func TestResealPassesLockedRows(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)

@@ -18,7 +18,7 @@ import (
 
 const (
 	checkInterval = 10 * time.Minute
-	checkRetry    = 5 * time.Second // after a check that the database did not answer
+	checkRetry    = 5 * time.Second // retry interval after a check that the database did not answer
 )
 
 // Watch reports the sealed values that this process cannot open to the operator.

@@ -51,8 +51,8 @@ func gauge(t *testing.T, registry *prometheus.Registry, name, kind string) float
 	return -1
 }
 
-// A process logs at the start which keys it lacks, once for each kind of value, and continues.
-func TestMissingKeysAreSaidAtTheStart(t *testing.T) {
+// At its start a process logs which keys it lacks, once for each kind of value, and continues.
+func TestMissingKeysAreLoggedAtTheStart(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
 	sealedtest.New(t, dsn, sealedtest.KeyA, "ada@example.com")
@@ -76,7 +76,7 @@ func TestMissingKeysAreSaidAtTheStart(t *testing.T) {
 	if n := gauge(t, registry, "parley_secrets_missing_keys", "hook"); n != 1 {
 		t.Errorf("%v missing keys of hooks were counted", n)
 	}
-	// Another part of the process shares the metrics, and does not check.
+	// Another part of the process shares the metrics and does not check the keys.
 	duplicate, err := sealed.NewWatch(sealedtest.Box(t, sealedtest.KeyB), registry, zerolog.New(log))
 	if err != nil {
 		t.Fatal(err)
@@ -92,7 +92,7 @@ func TestMissingKeysAreSaidAtTheStart(t *testing.T) {
 	}
 }
 
-// seen ends a watch once it has checked all kinds.
+// seen stops a watch after it has checked all kinds.
 type seen struct {
 	sealed.Values
 

@@ -21,7 +21,7 @@ const (
 	keySize = 32 // AES-256
 )
 
-// Box seals values with its first key and opens values sealed with any of its keys.
+// Box seals values with its first key and opens values that were sealed with any of its keys.
 type Box struct {
 	sealing string   // id of the first key
 	ids     []string // of all keys, in order
@@ -29,9 +29,9 @@ type Box struct {
 	tokens  map[string][]byte // by key id: the secrets from which the keys of tokens are derived
 }
 
-// NewBox parses the setting SECRETS_KEY: one key of 32 bytes in base64 or hex, or several
-// separated by commas. New values are sealed with the first one, so a key is rotated by putting
-// a new one in front of it.
+// NewBox parses the setting SECRETS_KEY: one key of 32 bytes in base64 or hex, or several separated
+// by commas. New values are sealed with the first one, so a key is rotated by putting a new key in
+// front of it.
 func NewBox(setting string) (*Box, error) {
 	b := &Box{keys: map[string]cipher.AEAD{}, tokens: map[string][]byte{}}
 	for n, text := range strings.Split(setting, ",") {

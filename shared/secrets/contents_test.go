@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestBytesAreOpenedInTheirPlaceOnly(t *testing.T) {
+func TestBytesAreOpenedOnlyAtTheirLocation(t *testing.T) {
 	t.Parallel()
 	b := newBox(t, hex.EncodeToString(testKey('a')))
 	for _, plain := range [][]byte{nil, []byte("x"), bytes.Repeat([]byte("content "), 16<<10)} {

@@ -26,7 +26,7 @@ const (
 	tokenLen        = len(sessionStart) + secretLen
 )
 
-// APIKey is a new API key. Key is shown once, and the other fields are stored.
+// APIKey is a new API key. Key is shown once and not stored; the other fields are stored.
 type APIKey struct {
 	ID       string // key_…
 	Key      string // ak_…

@@ -117,7 +117,7 @@ func TestTokens(t *testing.T) {
 	t.Parallel()
 	session, link := NewSessionToken(), NewLinkToken()
 	if !IsSessionToken(session) || IsLinkToken(session) || !IsLinkToken(link) || IsSessionToken(link) {
-		t.Errorf("tokens %q and %q are not told apart", session, link)
+		t.Errorf("tokens %q and %q are not distinguished", session, link)
 	}
 	invitation, reset := NewInvitationToken(), NewResetToken()
 	for name, c := range map[string]struct{ own, other bool }{

@@ -95,7 +95,7 @@ func TestSignUpGivesAnOrganization(t *testing.T) {
 	}
 }
 
-func TestFirstLoginsAtOnceMakeOneOrganization(t *testing.T) {
+func TestConcurrentFirstLoginsCreateOneOrganization(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	user, err := s.Accounts.CreateUser(ctx, accountdb.NewUser{Email: "a@b.c", Name: "A"})
@@ -277,8 +277,8 @@ func TestTouchKeepsTheNewest(t *testing.T) {
 	}
 }
 
-// Passwords of an address that are set concurrently do not get different salts, so that a login
-// computes one key per salt and cost.
+// Passwords of an address that are set concurrently get the same salt, so that a login computes one
+// key per salt and cost.
 func TestPasswordsOfAnAddressShareASalt(t *testing.T) {
 	t.Parallel()
 	s, raw := openRaw(t)

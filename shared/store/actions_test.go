@@ -25,7 +25,7 @@ var everyDecision = []domain.Decision{
 	domain.DecisionApprove, domain.DecisionDeny, domain.DecisionHappened, domain.DecisionResend, domain.DecisionAbandon,
 }
 
-// Each decision about each kind of action, and then each decision again.
+// TestDecisions makes each decision about each kind of action, and then makes each decision again.
 func TestDecisions(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -97,7 +97,7 @@ func wantField(t *testing.T, err error, field string) { //nolint:unparam // what
 	}
 }
 
-func TestDecisionsThatNobodyWaitsFor(t *testing.T) {
+func TestDecisionsWithoutAWaitingRun(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	ctx := t.Context()
@@ -152,7 +152,7 @@ func TestAnErasedRunTakesNoDecision(t *testing.T) {
 	}
 }
 
-// A call is approved, lost, and sent again. A second decision is not mistaken for the first.
+// A call is approved, lost, and sent again. The second decision is not mistaken for the first one.
 func TestACallMayBeDecidedTwice(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -215,8 +215,8 @@ func TestAnAbandonedRunFails(t *testing.T) {
 	}
 }
 
-// Of several concurrent decisions one succeeds, and the others get the resulting state.
-func TestOneDecides(t *testing.T) {
+// Of several concurrent decisions, one succeeds. The others return the resulting state.
+func TestOnlyOneConcurrentDecisionSucceeds(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	conflict := func(err error) (bool, error) {
@@ -264,14 +264,14 @@ func TestOneDecides(t *testing.T) {
 	}
 }
 
-// A run whose deadline passed before it was parked times out after the decision, and
+// If a run's deadline passed before the run was parked, the run times out after the decision and
 // not while it waits.
 func TestADeadlineWaitsForTheDecision(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	held := b.claimedRun()
 	b.inState(held, "awaiting", domain.SideEffectUnsafe)
-	b.exec(`UPDATE open_runs SET deadline = clock_timestamp() - interval '1 minute', last_error = '{"code":"rate_limited"}'`) // of an earlier attempt
+	b.exec(`UPDATE open_runs SET deadline = clock_timestamp() - interval '1 minute', last_error = '{"code":"rate_limited"}'`) // earlier attempt
 	b.park(held, domain.ActionApproval, executiondb.Chunk{})
 	if ended, err := b.s.Executions.EndOverdue(t.Context(), 9); err != nil || len(ended) > 0 {
 		t.Errorf("ended %+v, %v", ended, err)
@@ -285,9 +285,9 @@ func TestADeadlineWaitsForTheDecision(t *testing.T) {
 	b.wantRun(held.RunID, domain.RunTimedOut)
 }
 
-// Everything concurrently and repeatedly: there is no deadlock, which would fail here by the
-// lock timeout instead of being retried, and no dangling link.
-func TestNobodyWaitsInACircle(t *testing.T) {
+// All operations run concurrently and repeatedly. There must be no deadlock, which would be retried
+// in production and fails here by the lock timeout, and no dangling link.
+func TestOperationsDoNotDeadlock(t *testing.T) {
 	t.Parallel()
 	s, raw := openAt(t, testkit.Postgres(t)+"&deadlock_timeout=1h")
 	b := newBenchOn(t, s, raw, "ada@example.com")
@@ -317,8 +317,8 @@ func TestNobodyWaitsInACircle(t *testing.T) {
 	}
 }
 
-// chaos makes many workers do random things to some runs concurrently, which are erased
-// meanwhile. It counts the successful ones.
+// chaos makes many workers execute random operations on a few runs concurrently, while the runs are
+// erased. It counts the successful operations.
 func (b *testEnv) chaos(doing []atomic.Int64) {
 	ctx := b.Context()
 	var wg sync.WaitGroup
@@ -362,7 +362,7 @@ func (b *testEnv) chaos(doing []atomic.Int64) {
 	<-swept
 }
 
-// chaosStep does one of eight things to a run and reports whether it succeeded.
+// chaosStep executes one of eight operations on a run and reports whether it succeeded.
 func (b *testEnv) chaosStep(what int, held lease.Held, n int, fence *atomic.Int64) (bool, error) {
 	ctx := b.Context()
 	switch what {

@@ -92,7 +92,8 @@ func TestAutomationsByName(t *testing.T) {
 	}
 }
 
-// A page of automations and the newest runs of one read few rows, however many runs there are.
+// Reading a page of automations, or the newest runs of one automation, reads few rows, regardless
+// of the number of runs.
 func TestAutomationsAreFoundByTheirIndex(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)

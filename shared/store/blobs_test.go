@@ -29,8 +29,9 @@ func newStoredEnv(t *testing.T) *storedEnv {
 	return r
 }
 
-// A content is removed with its last file, by erasure or by retention, and not earlier.
-func TestAContentGoesWithItsLastFile(t *testing.T) {
+// A content is removed together with the last file that refers to it, by erasure or by retention,
+// and not earlier.
+func TestAContentIsRemovedWithItsLastFile(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)
 	ctx := t.Context()
@@ -75,8 +76,8 @@ func TestAContentGoesWithItsLastFile(t *testing.T) {
 	r.wantStored("and the other", "0 contents 0 chunks 0 files")
 }
 
-// If there are too many contents for one statement, the rest is swept.
-func TestVeryMuchGoesInParts(t *testing.T) {
+// If the contents are too many for one statement, the sweeper removes the remaining ones.
+func TestManyContentsAreRemovedInParts(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)
 	c := r.mustClaim(r.accept(wideWindow, r.auto("s"))[0].Run.Run.ID)
@@ -94,9 +95,9 @@ func TestVeryMuchGoesInParts(t *testing.T) {
 	}
 }
 
-// storeBlocked stores a content whose second chunk another transaction is writing, and calls f once
-// it waits for that. Then the other transaction rolls back. It returns the result of storing,
-// which f may interrupt.
+// storeBlocked stores a content while another transaction is writing its second chunk, and calls f
+// once the storing waits for that transaction. Then the other transaction rolls back. storeBlocked
+// returns the result of storing the content. f may interrupt it by calling its argument.
 func (b *testEnv) storeBlocked(held lease.Held, content []byte, f func(die context.CancelFunc)) (kept bool, err error) {
 	b.Helper()
 	ctx, die := context.WithCancel(b.Context())
@@ -170,9 +171,9 @@ func TestWritingHoldsNoRun(t *testing.T) {
 	}
 }
 
-// A worker that dies while it writes leaves chunks. The next writer of the same content uses
-// them, or they are swept.
-func TestWhatADeadWorkerWroteIsUsedOrSwept(t *testing.T) {
+// A worker that dies while it writes leaves chunks. The next writer of the same content uses these
+// chunks; otherwise the sweeper removes them.
+func TestChunksOfADeadWorkerAreUsedOrSwept(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	content := randomBytes(3*mib, 1)
@@ -206,7 +207,7 @@ func TestWhatADeadWorkerWroteIsUsedOrSwept(t *testing.T) {
 
 // A content that is swept, or removed with another file, before it is linked is written again.
 // Storing it again restarts the hour in which it must be linked.
-func TestAContentThatGoesMeanwhileIsWrittenAgain(t *testing.T) {
+func TestAContentRemovedMeanwhileIsWrittenAgain(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	content := randomBytes(3*mib, 1)
@@ -273,9 +274,9 @@ func (b *testEnv) awaitWaiters(n int) {
 	}
 }
 
-// An incomplete content is not linked: one that was complete and is removed just before or
-// during linking, or is being written again.
-func TestNoLinkIsMadeToHalfAContent(t *testing.T) {
+// An incomplete content is not linked. It may have been complete and be removed just before or
+// during linking, or it may be in the process of being written again.
+func TestIncompleteContentsAreNotLinked(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	content := randomBytes(2*mib, 1)
@@ -317,8 +318,8 @@ func (b *testEnv) must(err error) {
 	}
 }
 
-// A due content that is being linked is not removed.
-func TestPruningPassesByWhatIsBeingLinkedTo(t *testing.T) {
+// A content that is due for removal is not removed while a transaction links to it.
+func TestPruningSkipsContentsBeingLinked(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	ctx := t.Context()
@@ -356,8 +357,8 @@ func TestPruningPassesByWhatIsBeingLinkedTo(t *testing.T) {
 	wantCode(t, err, apierr.NotFound)
 }
 
-// The same contents are stored repeatedly while their last files are removed: no file loses its
-// content, and no content remains at the end.
+// The same contents are stored repeatedly while the last files that refer to them are removed: no
+// file loses its content, and no content remains at the end.
 func TestMakingFilesWhileFilesGo(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)
@@ -376,7 +377,7 @@ func TestMakingFilesWhileFilesGo(t *testing.T) {
 				if n%5 == 0 {
 					r.make(c.Held(), "1", blobdb.NewFile{Name: "a", Content: contents[1-n%2]})
 				}
-				if n%5 == w { // as if an hour had passed, even if it took only milliseconds
+				if n%5 == w { // as if an hour had passed, although only milliseconds have
 					r.exec(`UPDATE blobs SET sweep_after = clock_timestamp() WHERE (org_id, hash) IN (SELECT org_id, hash FROM blobs FOR UPDATE SKIP LOCKED)`)
 					if _, err := r.s.Blobs.PruneBlobs(t.Context(), 9); err != nil {
 						t.Errorf("pruning: %v", err)
@@ -391,7 +392,7 @@ func TestMakingFilesWhileFilesGo(t *testing.T) {
 }
 
 // The same content stored twice concurrently is stored once.
-func TestTheSameContentTwiceAtOnce(t *testing.T) {
+func TestTheSameContentStoredTwiceConcurrently(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	content := randomBytes(4*mib+1, 1)
@@ -451,8 +452,8 @@ func TestALargeFileIsReadInParts(t *testing.T) { //nolint:paralleltest // see ab
 	}
 }
 
-// The cost of reading files does not grow with the files of other sessions, nor with earlier
-// calls that wrote the same names.
+// The cost of reading files depends neither on the files of other sessions nor on earlier calls
+// that wrote the same names.
 func TestFilesAreFoundByTheirIndexes(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)

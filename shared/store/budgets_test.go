@@ -114,8 +114,8 @@ func TestReservationsNeverExceedABudget(t *testing.T) {
 	}
 }
 
-// A new budget counts what runs of the period have used: finished, removed and open runs.
-func TestABudgetBeginsWithWhatWasUsed(t *testing.T) {
+// A new budget counts the usage of earlier runs in the period: finished, removed and open runs.
+func TestABudgetCountsEarlierUsage(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	use := func(c *executiondb.Claimed) {
@@ -206,8 +206,8 @@ func TestHoldsOfLostAttemptsAreSettled(t *testing.T) {
 	}
 }
 
-// A batch with more runs than a budget allows is accepted up to the limit, and runs of
-// others completely.
+// A batch with more runs than a budget allows is accepted up to the limit; runs of other
+// organizations are accepted completely.
 func TestABatchOfRunsIsAcceptedAsFarAsThereIsRoom(t *testing.T) {
 	t.Parallel()
 	s, raw := openRaw(t)
@@ -276,7 +276,7 @@ func TestABudgetsCountIsOpenedOnce(t *testing.T) {
 	opened("of a run that it does not count", 0)
 }
 
-// A session that began before midnight may still count in the previous day.
+// A session that began before midnight may still count usage for the previous day.
 func TestTheCountOfThePeriodBeforeStays(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -298,8 +298,8 @@ func TestTheCountOfThePeriodBeforeStays(t *testing.T) {
 	}
 }
 
-// A budget that is created during a call counts it when it ends, exactly once, whether or not
-// other budgets hold it.
+// A budget that is created during a call counts the call when the call ends, exactly once, whether
+// or not other budgets have a hold for it.
 func TestCallsThatBeganBeforeABudgetAreCounted(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -51,7 +51,7 @@ func TestCallableAgents(t *testing.T) {
 }
 
 // A turn of a session keeps the history that its request contained.
-func TestATurnKeepsWhatItsRequestBrought(t *testing.T) {
+func TestATurnKeepsItsRequestsHistory(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	run := b.run("", "s")

@@ -11,7 +11,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// withoutOrganizations are the tables without a policy. docs/security.md gives the reason for each.
+// withoutOrganizations lists the tables without a row-level security policy. docs/security.md gives
+// the reason for each.
 var withoutOrganizations = map[string]string{
 	"users":            "a person belongs to several organizations",
 	"identities":       "a person's accounts at OpenID providers",
@@ -73,7 +74,7 @@ func TestEveryTableIsKeptApartOrNamed(t *testing.T) {
 			t.Errorf("the exception %s is no table", name)
 		}
 	}
-	// Except for these two, a policy must restrict itself to a user's own rows.
+	// Except for these two, a policy on users must restrict access to the user's own rows.
 	others := texts(t, db, `SELECT polrelid::regclass::text || ' ' || polname FROM pg_policy
 		WHERE polname NOT IN ('tenant', 'system') AND pg_get_expr(polqual, polrelid) NOT LIKE '%org_id IS NULL%parley_user()%'`)
 	if len(others) > 0 {
@@ -134,7 +135,7 @@ func TestTheServicesRoleIsBound(t *testing.T) {
 	}
 }
 
-// A transaction without organizations can read and write nothing.
+// A transaction that acts for no organization can neither read nor write any rows.
 func TestWithoutOrganizationsThereIsNothing(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

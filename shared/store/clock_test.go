@@ -14,8 +14,8 @@ func (b *testEnv) step(by time.Duration) {
 		next_dispatch_at = next_dispatch_at - make_interval(secs => $1), dispatched_at = dispatched_at - make_interval(secs => $1)`, by.Seconds())
 }
 
-// A clock that is set forward expires leases immediately. Their workers can write nothing more,
-// and the run ends once.
+// Setting the clock forward expires leases immediately. The workers that held them can no longer
+// write, and the run ends exactly once.
 func TestALeaseThatAStepOfTheClockEndsIsFenced(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -43,8 +43,8 @@ func TestALeaseThatAStepOfTheClockEndsIsFenced(t *testing.T) {
 	}
 }
 
-// A clock that is set back prolongs leases and waits. Those that are too long are
-// shortened, and no others.
+// Setting the clock back prolongs leases and waits. Those that become too long are shortened, and
+// the others are unchanged.
 func TestWaitsAreShortenedWhenTheClockIsSetBack(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -69,7 +69,7 @@ func TestHeldRunsStartNeitherByThemselvesNorTooEarly(t *testing.T) {
 	later.Hold, never.Hold = time.Hour, queuedb.HoldUntilReleased
 	out := b.accept(window, later, never, now, b.run("", ""))
 	if out[0].Job != nil || out[1].Job != nil || out[2].Job == nil || out[3].Job == nil {
-		t.Errorf("dispatched %v %v %v %v: held runs take no place", out[0].Job, out[1].Job, out[2].Job, out[3].Job)
+		t.Errorf("dispatched %v %v %v %v: delayed runs take no slot", out[0].Job, out[1].Job, out[2].Job, out[3].Job)
 	}
 	for _, held := range []queuedb.NewRun{later, never} {
 		if c := b.claim(held.ID); c.Run != nil || c.Ended {
@@ -197,7 +197,7 @@ func TestBurstsBecomeFewRunsThatKnowAllDeliveries(t *testing.T) {
 				t.Errorf("delivering: %v", err)
 			}
 		})
-		if burst == bursts/2 { // in the middle of them
+		if burst == bursts/2 { // in the middle of the bursts
 			m.due()
 			for range 2 {
 				all.Go(func() { m.release() })
@@ -242,7 +242,7 @@ func TestBurstsBecomeFewRunsThatKnowAllDeliveries(t *testing.T) {
 	}
 }
 
-// However a collecting run ends, the next delivery begins another one.
+// Whatever ends a run that collects deliveries, the next delivery begins another run.
 func TestARunThatEndsCollectsNoMore(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*hookEnv, queuedb.NewRun) error{
@@ -289,7 +289,7 @@ func TestARunThatEndsCollectsNoMore(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeCollectedIsRefused(t *testing.T) {
+func TestUncollectableDeliveriesAreRefused(t *testing.T) {
 	t.Parallel()
 	m := newMailbox(t)
 	a, b := m.collected("a", "k", time.Hour, time.Hour), m.collected("b", "k", time.Hour, time.Hour)
@@ -307,8 +307,8 @@ func TestWhatCannotBeCollectedIsRefused(t *testing.T) {
 	}
 }
 
-// A try without an answer may commit between the lookup and the next try, which then
-// leaves its rows alone.
+// An acceptance whose reply was lost may commit between the lookup and the second try. The second
+// try then leaves its rows alone.
 func TestASecondTryLeavesTheFirstAlone(t *testing.T) {
 	t.Parallel()
 	m := newMailbox(t)
@@ -340,8 +340,8 @@ func TestASecondTryLeavesTheFirstAlone(t *testing.T) {
 	}
 }
 
-// breakConnection breaks, once, the connection of the first transaction that changes a table, immediately
-// or at its commit.
+// breakConnection breaks the connection of the first transaction that changes a table, once. The
+// connection breaks immediately or at the commit.
 func (m *hookEnv) breakConnection(what, table string) (died func() bool) {
 	m.Helper()
 	m.exec(`CREATE SEQUENCE IF NOT EXISTS deaths`)
@@ -361,7 +361,7 @@ func (m *hookEnv) breakConnection(what, table string) (died func() bool) {
 
 // The releasing process may die at any point: the run either keeps collecting with all its
 // deliveries, or is released.
-func TestAReleaseThatDiesIsMadeAnew(t *testing.T) {
+func TestAnInterruptedReleaseIsRepeated(t *testing.T) {
 	t.Parallel()
 	m := newMailbox(t)
 	for n, c := range []struct{ what, table string }{
@@ -394,7 +394,7 @@ func TestAReleaseThatDiesIsMadeAnew(t *testing.T) {
 }
 
 // The accepting process may die at any point: either everything is stored, or nothing.
-func TestDeliveriesWhoseTransactionDiesAreThereOnce(t *testing.T) {
+func TestDeliveriesOfALostTransactionAreStoredOnce(t *testing.T) {
 	t.Parallel()
 	m := newMailbox(t)
 	m.deliver(m.collected("first", "k", time.Hour, time.Hour))

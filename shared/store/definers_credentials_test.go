@@ -22,8 +22,8 @@ const actsForCredential = "credential"
 // credentialCall calls a function that acts for a credential.
 type credentialCall struct {
 	call       string // its expression in FROM; $1 is the credential, which is also the transaction's user
-	credential string // which of a holder's ids and hashes it takes
-	changes    string // a query over all organizations for what it changes; "" if it returns rows
+	credential string // which of a holder's ids and hashes the call takes
+	changes    string // a query over all organizations that returns the changed rows; "" if the function returns rows
 }
 
 var credentialCalls = map[string]credentialCall{
@@ -42,12 +42,12 @@ var credentialCalls = map[string]credentialCall{
 	"receiving_hook":         {call: `receiving_hook($1, interval '1 day')`, credential: "hook"},
 }
 
-// holder is an organization with everything that a credential leads to: ids, hashes and texts
-// that no other organization has.
+// holder is an organization with all the data that a credential gives access to: ids, hashes and
+// texts that no other organization has.
 type holder map[string]string
 
-// newHolder creates an organization. Its owner, whose address is proven, is invited to the
-// organization of host.
+// newHolder creates an organization. Its owner has proven their address and is invited to the
+// host's organization.
 func newHolder(t *testing.T, s *store.Store, raw *sql.DB, name string, host accountdb.Account) holder {
 	t.Helper()
 	email := name + "@example.com"
@@ -96,9 +96,9 @@ func newHolder(t *testing.T, s *store.Store, raw *sql.DB, name string, host acco
 	}
 }
 
-// A function that acts for a credential returns only what belongs to that credential. It
-// returns nothing of another organization and nothing for another id, whichever organizations
-// the transaction acts for.
+// A function that acts for a credential returns only data that belongs to the credential. Whichever
+// organizations the transaction acts for, the function returns no data of another organization, and
+// no rows for another id.
 func TestCredentialDefinersGiveNothingOfOthers(t *testing.T) {
 	t.Parallel()
 	s, raw := openRaw(t)
@@ -140,8 +140,8 @@ func without(of holder, name string) []string {
 	return slices.Collect(maps.Values(rest))
 }
 
-// result returns the function's result, or the ids of what it changes, in a transaction of the
-// service that acts for some organizations.
+// result returns the function's result, or the ids of the rows that it changes, in a transaction of
+// the service that acts for some organizations.
 func (c credentialCall) result(t *testing.T, s *store.Store, raw *sql.DB, acting, credential string) (given string) {
 	t.Helper()
 	if strings.Contains(c.call, "decode(") {

@@ -118,9 +118,9 @@ var definerCalls = map[string]string{
 	"reseal_config":  `reseal_config($1, $4, 1, '{}', '{}') WHERE $2::text <> '' AND $3::text[] IS NOT NULL`,
 }
 
-// In a transaction for one organization, the functions that act for an organization return
-// nothing for ids of another one. For its own ids they return something, which shows that the
-// calls are right.
+// In a transaction for one organization, the functions that act for an organization return no rows
+// for the ids of another organization. For the organization's own ids they return rows, which shows
+// that the calls are correct.
 func TestDefinersKeepOrganizationsApart(t *testing.T) {
 	t.Parallel()
 	s, raw := openRaw(t)

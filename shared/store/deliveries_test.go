@@ -291,7 +291,7 @@ func TestDeliveriesAreKeptAsLongAsTheirRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.exec(`UPDATE hooks SET deleted_at = deleted_at - interval '2 hours'`)
-	for _, want := range []int{2, 1} { // the second time to the end; then the hook is removed
+	for _, want := range []int{2, 1} { // the second round is the last; then the hook is removed
 		if n, err := m.s.Sessions.PruneDeliveries(ctx, 2); err != nil || n != want {
 			t.Errorf("checked %d, %v; want %d", n, err, want)
 		}
@@ -326,7 +326,7 @@ func TestBodiesGoWithTheirRuns(t *testing.T) {
 	}
 }
 
-// lostAnswerConnector makes connections that, once, lose the answer to a successful commit.
+// lostAnswerConnector makes connections that, once, lose the reply to a successful commit.
 type lostAnswerConnector struct {
 	driver.Connector
 	armed atomic.Bool

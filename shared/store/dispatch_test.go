@@ -10,14 +10,14 @@ import (
 	"parley/shared/testkit"
 )
 
-// chat is run in the lane of chats.
+// chat returns a run in the lane of chats.
 func (b *testEnv) chat() queuedb.NewRun {
 	r := b.run("", "")
 	r.Lane = domain.LaneChat
 	return r
 }
 
-// many returns n runs.
+// many returns a list with the given number of new runs.
 func (b *testEnv) many(n int, newRun func() queuedb.NewRun) []queuedb.NewRun {
 	out := []queuedb.NewRun{}
 	for range n {
@@ -58,8 +58,8 @@ func (m *meter) read(f func()) int {
 	return m.total() - before
 }
 
-// total is the number of reads so far. A connection reports its reads when it ends, so all of
-// the store are closed, and it is opened again.
+// total is the number of reads so far. A connection reports its reads when it ends, so total closes
+// the store and opens it again.
 func (m *meter) total() (n int) {
 	m.Helper()
 	if err := m.s.Close(); err != nil {
@@ -107,7 +107,7 @@ func TestFreedSlotGoesToItsLane(t *testing.T) {
 	wantIDs(t, "after another chat", next, chats[3].Run.Run.ID)
 }
 
-// A run that waited for a run of another lane in its session is dispatched when that one finishes.
+// If a run waits for a run of another lane in its session, it is dispatched when that run finishes.
 func TestSlotOfAnotherLaneDispatchesTheSessionsNextRun(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -120,7 +120,7 @@ func TestSlotOfAnotherLaneDispatchesTheSessionsNextRun(t *testing.T) {
 	wantIDs(t, "dispatched", b.finishAndNext(b.mustClaim(first.ID), "done", 4), second.ID)
 }
 
-// Delayed runs are not waiting ones: neither a finish nor the sweeper reads them.
+// Delayed runs do not count as waiting: neither finishing a run nor the sweeper reads them.
 func TestDelayedRunsAreNotWaiting(t *testing.T) {
 	t.Parallel()
 	b := newMeter(t)
@@ -176,7 +176,7 @@ func TestLongSnapshotDoesNotSlowDispatch(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	flood := func(n int) { // each is finished in turn
+	flood := func(n int) { // each run is finished before the next is accepted
 		jobs := []domain.Job{}
 		for _, a := range b.accept(limit, b.many(n, b.automation)...) {
 			if a.Job != nil {
@@ -202,8 +202,8 @@ func TestLongSnapshotDoesNotSlowDispatch(t *testing.T) {
 	if n > measured*runs/4 {
 		t.Errorf("%d runs beside a snapshot that is %d runs old read %d index entries", measured, runs, n)
 	}
-	// The sweeper looks once a second. It may read each dead entry once; a run leaves
-	// some in each index.
+	// The sweeper looks once a second. It may read each dead entry once; each run leaves some
+	// entries in every index.
 	n = b.read(b.look)
 	t.Logf("%d entries a look", n)
 	if n > 10*runs {
@@ -244,8 +244,8 @@ func TestWaitingLanesRepairThemselves(t *testing.T) {
 	}
 }
 
-// Runs that acceptance left waiting are dispatched once a count finds free slots.
-func TestTopUpDispatchesWhatHasFreeSlots(t *testing.T) {
+// Runs that acceptance left waiting are dispatched once a count has found free slots.
+func TestTopUpFillsFreeSlots(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	accepted := b.accept(2, b.many(6, b.automation)...)
@@ -266,8 +266,8 @@ func TestTopUpDispatchesWhatHasFreeSlots(t *testing.T) {
 	}
 }
 
-// Overdue runs of organizations end in turn: one organization does not wait for a thousand
-// runs of another.
+// Overdue runs of several organizations end in turn: one organization does not wait for a thousand
+// overdue runs of another.
 func TestOverdueRunsOfOrganizationsEndInTurn(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -8,8 +8,8 @@ import (
 	"parley/shared/store/knowledgedb"
 )
 
-// boundStatements makes statements fail that change more than 1000 counts of terms or chunks,
-// because they would exceed the statement timeout of a busy database.
+// boundStatements makes a statement fail if it changes more than 1000 rows of terms or chunks. Such
+// a statement would exceed the statement timeout of a busy database.
 func (b *testEnv) boundStatements() {
 	b.Helper()
 	b.exec(`CREATE FUNCTION bounded() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -26,8 +26,8 @@ func (b *testEnv) boundStatements() {
 	}
 }
 
-// largeDocument returns a ready document with 1,200 chunks, 2,400 terms of its own
-// and a shared one.
+// largeDocument returns a ready document with 1,200 chunks, 2,400 terms that no other document has
+// and one shared term.
 func (b *testEnv) largeDocument() string {
 	b.Helper()
 	var chunks []knowledgedb.NewChunk
@@ -59,8 +59,8 @@ func TestALargeDocumentIsDeletedInBatches(t *testing.T) {
 	}
 	b.wantFound("only7", "")
 	b.wantFound("shared", "kept shared")
-	// 2,000 of the document's 2,401 terms are uncounted. The shared one may be among
-	// them, and stays.
+	// The counts of 2,000 of the document's 2,401 terms are removed. The shared term may be among
+	// them and stays in the index.
 	if got := b.text(`SELECT count(*) FROM knowledge_terms WHERE term LIKE 'o%'`); got != "400" && got != "401" {
 		t.Errorf("%s terms are counted after two batches", got)
 	}
@@ -76,7 +76,8 @@ func TestALargeDocumentIsDeletedInBatches(t *testing.T) {
 	b.wantFound("shared", "kept shared")
 }
 
-// A document that is read again is uncounted in one transaction, whose statements are bounded too.
+// If a large document is read again, its term counts are removed in one transaction, whose
+// statements are bounded too.
 func TestALargeDocumentIsReadAgain(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -38,7 +38,8 @@ func async(f func() error) <-chan error {
 	return ended
 }
 
-// awaitLockWaiters waits until n transactions wait for locks. It fails if last ends instead.
+// awaitLockWaiters waits until n transactions wait for locks. It fails the test if last receives a
+// result first.
 func (b *testEnv) awaitLockWaiters(n int, last <-chan error, what string) {
 	b.Helper()
 	over := time.After(testkit.Within(20 * time.Second))
@@ -59,9 +60,9 @@ func (b *testEnv) number(query string, args ...any) (n int) {
 	return n
 }
 
-// A run that gets text of a document while the document is deleted is a reader: the deletion
-// waits for it, checks again, and erases it.
-func TestDeletingWaitsForWhoIsBeingGivenText(t *testing.T) {
+// If a run gets a document's text while the document is being deleted, the run counts as a reader:
+// the deletion waits for it, checks again, and erases it.
+func TestDeletingWaitsForNewReaders(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)
 	doc := r.ready("")
@@ -95,8 +96,8 @@ func TestDeletingWaitsForWhoIsBeingGivenText(t *testing.T) {
 	}
 }
 
-// A run that found a document ready, but reaches it only during its removal, waits and
-// does not get it.
+// A run may find a document ready but reach its row only during the removal. It then waits and does
+// not get the text.
 func TestGivingWaitsForADeletion(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)
@@ -129,8 +130,8 @@ func TestGivingWaitsForADeletion(t *testing.T) {
 	}
 }
 
-// waitsFor waits until giving waits for the row of the document that is being removed, rather
-// than for the one before.
+// waitsFor waits until giving waits for the row of the document that is being removed, rather than
+// for the preceding document's row.
 func (b *testEnv) waitsFor(giving <-chan error) {
 	b.Helper()
 	over := time.After(testkit.Within(20 * time.Second))

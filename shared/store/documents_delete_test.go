@@ -157,7 +157,7 @@ func (r *storedEnv) wantLivingSession(first string) {
 }
 
 // Slots of cancelled runs are passed to waiting runs, and the next run of a session is dispatched.
-func TestDeletingADocumentLeavesPlaces(t *testing.T) {
+func TestDeletingADocumentFreesSlots(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)
 	doc := r.ready("")
@@ -211,8 +211,8 @@ func TestGivingDocuments(t *testing.T) {
 	}
 }
 
-// A worker that is reading the document writes nothing after its deletion, nor during it.
-func TestDeletingWhatIsBeingRead(t *testing.T) {
+// A worker that is reading a document writes nothing during or after the document's deletion.
+func TestDeletingADocumentBeingRead(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)
 	doc := r.ready("")
@@ -231,7 +231,8 @@ func TestDeletingWhatIsBeingRead(t *testing.T) {
 	}
 }
 
-// If the process dies meanwhile, the document can be deleted again, and is not found in between.
+// If the process dies meanwhile, the document can be deleted again, and searches do not find it in
+// between.
 func TestDeletingThatWasInterrupted(t *testing.T) {
 	t.Parallel()
 	for _, where := range []string{"documents", "sessions"} {
@@ -265,7 +266,7 @@ func TestDeletingThatWasInterrupted(t *testing.T) {
 }
 
 // Deleting a document that very many runs have read takes many short transactions.
-func TestDeletingWhatThousandsHaveRead(t *testing.T) {
+func TestDeletingADocumentThousandsHaveRead(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)
 	doc, other := r.ready(""), r.ready("other")
@@ -302,8 +303,8 @@ func TestDeletingWhatThousandsHaveRead(t *testing.T) {
 	}
 }
 
-// Documents are deleted while runs read them and while they are sent again: no run reads a
-// deleted one without being erased, and everything ends.
+// Documents are deleted while runs read them and while they are uploaded again. No run reads a
+// deleted document without being erased, and all operations finish.
 func TestDeletingAmidEverything(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)
@@ -326,7 +327,7 @@ func TestDeletingAmidEverything(t *testing.T) {
 		defer mu.Unlock()
 		return len(deleted) >= 3 && gave.Load() >= 3
 	}
-	go func() { // two seconds, or more if that was not enough
+	go func() { // two seconds, or longer if no run has read a deleted document by then
 		defer close(over)
 		for n := 0; n < 30 && (n < 2 || !enough()); n++ {
 			<-time.After(time.Second)
@@ -405,8 +406,8 @@ func TestDeletingAmidEverything(t *testing.T) {
 	r.wantIndexed("in the end", "0 chunks 0 vectors 0 terms")
 }
 
-// The cost of a document's operations does not grow with documents of others, nor with runs
-// that read other documents.
+// The cost of a document's operations depends neither on the documents of other organizations nor
+// on runs that read other documents.
 func TestDocumentsAreFoundByTheirIndexes(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)

@@ -32,7 +32,7 @@ func (b *testEnv) held(documentID string) knowledgedb.LeasedDocument {
 	return held
 }
 
-// index writes what a worker writes that is reading a document.
+// index writes the same rows as a worker that reads a document.
 func (b *testEnv) index(held knowledgedb.LeasedDocument) {
 	b.Helper()
 	var chunks []knowledgedb.NewChunk
@@ -184,7 +184,7 @@ func TestTheSameURLAgain(t *testing.T) {
 	}
 }
 
-func TestTheSameSentAtOnceIsOneDocument(t *testing.T) {
+func TestTheSameContentSentConcurrentlyIsOneDocument(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	content := b.upload([]byte("same"))
@@ -236,7 +236,7 @@ func TestDocumentsHaveLimits(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	b.wantStored("when it is full", "3 contents 3 chunks 0 files") // and the contents without room are removed
+	b.wantStored("when it is full", "3 contents 3 chunks 0 files") // and the contents for which there was no room are removed
 	same, seedOf := b.upload(randomBytes(800, 3)), knowledgedb.NewDocument{ID: id.New(id.Document)}
 	seedOf.Content = &same
 	if out, err := b.s.Knowledge.AddDocuments(t.Context(), b.org, []knowledgedb.NewDocument{seedOf}, knowledgedb.DocumentLimits{Documents: 1, Bytes: 1}); err != nil || out[0].Job != nil {
@@ -389,8 +389,9 @@ func TestEditingAndRetryingADocument(t *testing.T) {
 	}
 }
 
-// A document's name is indexed: a renamed one is read again, even while a worker is reading it.
-func TestAnotherNameIsReadAnew(t *testing.T) {
+// A document's name is indexed. A renamed document is therefore read again, even while a worker is
+// reading it.
+func TestRenamedDocumentIsReadAgain(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	doc := b.document([]byte("content")).ID

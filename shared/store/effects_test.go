@@ -53,7 +53,7 @@ func (b *testEnv) inState(held lease.Held, state string, side domain.SideEffect)
 	}
 }
 
-// try does one of the things that workers do with the call "c".
+// try executes one of a worker's operations on the call "c".
 func (b *testEnv) try(what string, held lease.Held) (bool, error) {
 	b.Helper()
 	switch what {
@@ -113,7 +113,7 @@ func (b *testEnv) wantEffect(runID, want string) {
 }
 
 // Later attempts find the state of a call's effect, and may run the call only if it is safe.
-func TestAnEffectGoesOnWhereItWas(t *testing.T) {
+func TestAnEffectContinuesInItsState(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	const none, idempotent, unsafe = domain.SideEffectNone, domain.SideEffectIdempotent, domain.SideEffectUnsafe
@@ -122,7 +122,7 @@ func TestAnEffectGoesOnWhereItWas(t *testing.T) {
 		side domain.SideEffect
 		want domain.EffectState
 		sent bool
-		void bool // the next attempt may report that no worker took it
+		void bool // the next attempt may report that no worker took the call
 	}{
 		{"ready", unsafe, domain.EffectReady, false, true},
 		{"ready", idempotent, domain.EffectReady, false, true},
@@ -152,11 +152,11 @@ func TestAnEffectGoesOnWhereItWas(t *testing.T) {
 			if after := b.text(`SELECT e::text FROM effects e WHERE run_id = $1`, first.RunID); after != before {
 				t.Errorf("a lost worker made %s of %s", after, before)
 			}
-			b.does("end", first, tc.left == "sending") // the true outcome, and nobody has decided otherwise
+			b.does("end", first, tc.left == "sending") // the outcome is true, and no person has decided otherwise
 			if tc.left == "sending" {
 				b.exec(`UPDATE effects SET state = 'sending', outcome = NULL WHERE run_id = $1`, first.RunID)
 			}
-			for _, what := range []string{"begin", "end", "void"} { // not before it has taken the effect over
+			for _, what := range []string{"begin", "end", "void"} { // not before it has taken over the effect
 				b.does(what, next, false)
 			}
 			other := effect("c", none) // the ledger's entry counts
@@ -206,7 +206,7 @@ func TestAnEffectIsEnteredOnceAndAsked(t *testing.T) {
 	}
 }
 
-// The lease is checked at the moment of sending, even if no process has noticed its end.
+// The lease is checked at the moment of sending, even if no process has noticed that it expired.
 func TestNothingIsSentPastTheLease(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -257,7 +257,7 @@ func race(t *testing.T, things ...func() (bool, error)) (done []bool) {
 	return done
 }
 
-func TestOfManyWhoWouldSendOneMay(t *testing.T) {
+func TestOnlyOneOfManySendersMaySend(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	for range 20 {
@@ -279,7 +279,7 @@ func TestOfManyWhoWouldSendOneMay(t *testing.T) {
 	}
 }
 
-// A worker that was wrongly considered lost sends, or ends sending, while another attempt
+// A worker that was wrongly considered lost begins or finishes sending while another attempt
 // continues its run.
 func TestALateSenderAndTheNextAttemptAgree(t *testing.T) {
 	t.Parallel()
@@ -308,8 +308,8 @@ func TestALateSenderAndTheNextAttemptAgree(t *testing.T) {
 	}
 }
 
-// Writes that come while the run is taken from its worker wait, and then write nothing.
-func TestWritersWaitForWhoeverTakesTheRun(t *testing.T) {
+// Writes that arrive while the run is being taken from its worker wait, and then write nothing.
+func TestWritersWaitWhileTheirRunIsTaken(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	for what, left := range map[string]string{

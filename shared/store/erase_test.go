@@ -105,7 +105,7 @@ func TestErasingLeavesNothing(t *testing.T) {
 		t.Errorf("list: %+v, %v", runs, err)
 	}
 	if ended, err := r.s.Runs.EndedRuns(ctx, []rundb.RunRef{{OrganizationID: r.org, RunID: queued}}); err != nil || len(ended) != 1 || !ended[0].Erased {
-		t.Errorf("whoever waits reads %+v, %v", ended, err)
+		t.Errorf("a waiting request reads %+v, %v", ended, err)
 	}
 
 	// A worker of an erased run writes nothing.
@@ -131,7 +131,7 @@ func TestErasingLeavesNothing(t *testing.T) {
 		t.Errorf("left: %s", got)
 	}
 
-	// A new session of the same name has nothing of the old one.
+	// A new session of the same name contains no data from the old session.
 	fresh := r.mustClaim(r.accept(wideWindow, r.chat("usr_1", session, "again"))[0].Run.Run.ID)
 	history, err := r.s.Sessions.History(ctx, r.org, fresh.SessionRef, fresh.Seq, 9)
 	if err != nil || fresh.Seq != 1 || len(history) != 0 {

@@ -7,8 +7,8 @@ import (
 	"parley/shared/store/executiondb"
 )
 
-// A batch of large logs is read up to 1 MiB at a time, or one log. The others are deferred, and
-// requested again until each was read.
+// A batch of large logs is read in portions of 1 MiB, or of one log if it is larger. The other logs
+// are deferred and requested again until all are read.
 func TestLargeEventLogsAreReadInPortions(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -80,10 +80,10 @@ func TestEventLogGrowsByCheckpointsAndEndsWithTheRun(t *testing.T) {
 	}
 	c := b.mustClaim(runID)
 	b.save(true, c.Held(), chunk(2, 3))
-	b.save(true, c.Held(), chunk(2, 3)) // an answer was lost
+	b.save(true, c.Held(), chunk(2, 3)) // the reply to a checkpoint was lost
 	b.save(true, c.Held(), chunk(4, 6))
 	b.save(true, c.Held(), chunk(7, 7), chunk(8, 9))
-	b.save(true, c.Held(), chunk(8, 10)) // lost again, and more events have come meanwhile
+	b.save(true, c.Held(), chunk(8, 10)) // another reply was lost, and more events have been added meanwhile
 	log := b.log(runID, 0, 0)
 	b.wantChunks("while it runs", log, 1, chunk(2, 3), chunk(4, 6), chunk(7, 7), chunk(8, 10))
 	if log.Run.Run.Status != domain.RunRunning || log.Run.Run.StartedAt == nil || log.EndFence != 0 {
@@ -93,7 +93,7 @@ func TestEventLogGrowsByCheckpointsAndEndsWithTheRun(t *testing.T) {
 	b.wantChunks("behind 1.8", b.log(runID, 1, 8), 1, chunk(8, 10))
 	b.wantChunks("behind 1.10", b.log(runID, 1, 10), 1)
 
-	if !b.endWith(c, chunk(8, 12), 13).Saved[runID] { // includes what an unanswered checkpoint wrote in part
+	if !b.endWith(c, chunk(8, 12), 13).Saved[runID] { // includes events of which an unanswered checkpoint has stored a part
 		t.Fatal("not saved")
 	}
 	ended := b.log(runID, 1, 3)

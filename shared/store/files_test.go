@@ -67,7 +67,7 @@ func (b *testEnv) content(id string) string {
 	return string(content)
 }
 
-// folder shows the files that a call finds: names, and the contents of short ones.
+// folder returns the files that a call finds as text: their names, and the contents of short files.
 func (b *testEnv) folder(held lease.Held, call string) string {
 	b.Helper()
 	files, kept, err := b.s.Blobs.SessionFiles(b.Context(), held, call)
@@ -196,8 +196,8 @@ func TestASessionsFolder(t *testing.T) {
 	}
 }
 
-// An attempt that takes a run over repeats the call. The files of the earlier attempt are
-// removed, and it can store no more.
+// An attempt that takes a run over repeats the call. The files of the earlier attempt are removed,
+// and that attempt can store no more files.
 func TestARepeatedCallReplacesItsOwn(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -232,8 +232,9 @@ func TestARepeatedCallReplacesItsOwn(t *testing.T) {
 	}
 }
 
-// If the same call runs twice concurrently, the files of one of them remain, completely.
-func TestTheSameCallTwiceAtOnce(t *testing.T) {
+// If the same call runs twice concurrently, all files of one execution remain and none of the
+// other.
+func TestTheSameCallTwiceConcurrently(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	held := b.claimedRun()
@@ -281,8 +282,8 @@ func TestFilesOfOrganizationsNeverMeet(t *testing.T) {
 	}
 }
 
-// An organization's files are counted in bytes of contents, equal ones once, plus 4 KiB for
-// each file, also under concurrency.
+// An organization's files are counted as the bytes of their contents plus 4 KiB per file. Equal
+// contents count once. The count is exact under concurrency.
 func TestAnOrganizationsFilesAreBounded(t *testing.T) {
 	t.Parallel()
 	const row = 4096
@@ -308,7 +309,7 @@ func TestAnOrganizationsFilesAreBounded(t *testing.T) {
 		if kept, err := try(); kept || !errors.Is(err, blobdb.ErrFilesFull) {
 			t.Errorf("%s: %v, %v", what, kept, err)
 		}
-		a.wantStored(what, "3 contents 3 chunks 5 files") // of both organizations
+		a.wantStored(what, "3 contents 3 chunks 5 files") // files of both organizations
 	}
 	for n, try := range []func() (bool, error){
 		keep(10+6*row, "c2", made("e", "abcde")), keep(10+8*row, "c4", made("f", "")), keep(3, "c1", made("a", "12345"), made("c", "abcde")), keep(0, "c5", made("g", "xyz")),
@@ -385,7 +386,7 @@ func TestASessionsNamesAreBounded(t *testing.T) {
 	b.must(keep("c8", nil, made("b", "")))
 }
 
-// Small files are read in one statement, in any order, and also repeatedly.
+// Small files are read with one statement, in any order; ids may be repeated.
 func TestReadingSmallFilesTogether(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -439,9 +440,9 @@ func TestSmallContentsAreWrittenTogether(t *testing.T) {
 	}
 }
 
-// Concurrent additions to an organization's contents wait for each other and count
-// each other's bytes.
-func TestBoundsAreKeptAmongThoseWhoAdd(t *testing.T) {
+// Concurrent additions to the contents of an organization are counted one after the other, so that
+// each counts the bytes of the previous ones.
+func TestQuotasAreExactUnderConcurrency(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	held := b.claimedRun()

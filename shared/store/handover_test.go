@@ -9,9 +9,9 @@ import (
 	"parley/shared/store/queuedb"
 )
 
-// queue inserts runs into numbered sessions directly, n for each of the sessions from
-// first to last. head puts the first run of each session into a state, "parked" or
-// "backoff"; the others wait.
+// queue inserts runs directly into the sessions numbered from first to last, n runs for each
+// session. The first run of each session gets the state head, "parked" or "backoff"; the other runs
+// wait.
 func (b *testEnv) queue(first, last, n int, head string) {
 	b.Helper()
 	b.exec(`INSERT INTO open_runs (run_id, org_id, agent_id, session_ref, seq, lane, status, dispatched, dispatch_no, dedupe, reply_to, traceparent,
@@ -31,7 +31,8 @@ func (b *testEnv) handOver(places int) []string {
 	return ids(jobs)
 }
 
-// pages counts the pages that a handover reads, and rolls it back.
+// pages returns the number of pages that dispatching the next runs reads, and rolls the dispatch
+// back.
 func (b *testEnv) pages(function string, places int) int {
 	b.Helper()
 	tx, err := b.raw.BeginTx(b.Context(), nil)
@@ -61,8 +62,9 @@ func (b *testEnv) pages(function string, places int) int {
 	return plan[0].Plan.Hit + plan[0].Plan.Read
 }
 
-// Sixty thousand runs behind one that waits for a person cost the others nothing.
-func TestHandingOverSkipsRunsThatWaitForAnother(t *testing.T) {
+// Sixty thousand runs that wait for a parked run of their session cost the dispatch of other runs
+// nothing.
+func TestDispatchSkipsRunsThatWaitForAnother(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	b.handOver(1) // plans the statement while the tables are empty
@@ -83,15 +85,16 @@ func TestHandingOverSkipsRunsThatWaitForAnother(t *testing.T) {
 	for _, stats := range []string{"none", "up to date"} {
 		for _, places := range []int{1, 100} {
 			if n := b.pages("dispatch_runs", places); n > 5000 {
-				t.Errorf("statistics %s, %d places: it reads %d pages", stats, places, n)
+				t.Errorf("statistics %s, %d slots: it reads %d pages", stats, places, n)
 			}
 		}
 		b.exec(`ANALYZE open_runs`)
 	}
 }
 
-// If the oldest runs of all sessions may go, nothing beyond them is read, and they go in order.
-func TestHandingOverTakesTheOldest(t *testing.T) {
+// If the oldest runs of all sessions may start, the dispatch reads only those runs and dispatches
+// them in order.
+func TestDispatchTakesTheOldest(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	b.queue(1, 3000, 2, "waiting")
@@ -109,9 +112,9 @@ func TestHandingOverTakesTheOldest(t *testing.T) {
 	}
 }
 
-// With the maximum number of parked runs, each with others behind it, all sessions between
-// them get their turn.
-func TestHandingOverAmongParkedRuns(t *testing.T) {
+// An organization has the maximum number of parked runs, each with other runs waiting for it. All
+// sessions between them are dispatched in turn.
+func TestDispatchAmongParkedRuns(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	b.queue(1, executiondb.MaxParked/2, 3, "parked")

@@ -53,7 +53,7 @@ func (m *hookEnv) newHook() hookdb.NewHook {
 	}
 }
 
-// delivery starts a separate run.
+// delivery returns a delivery that starts a separate run.
 func (m *hookEnv) delivery(deliveryID string) queuedb.NewDelivery {
 	run := m.run(deliveryID, "")
 	run.KeyHash = contract.Hash(m.org, string(contract.EndpointAutomation), "hook:"+m.hook.ID, deliveryID)
@@ -65,7 +65,8 @@ func (m *hookEnv) delivery(deliveryID string) queuedb.NewDelivery {
 	}
 }
 
-// collected is coalesced with the others of the key within the window.
+// collected returns a delivery that is coalesced with other deliveries of the same key within the
+// window.
 func (m *hookEnv) collected(deliveryID, key string, window, maxWait time.Duration) queuedb.NewDelivery {
 	d := m.delivery(deliveryID)
 	d.Collect = &queuedb.Collect{KeyHash: contract.Hash(key), Window: window, MaxWait: maxWait}

@@ -15,7 +15,7 @@ import (
 
 func isConflict(err error) bool { return apierr.CodeFor(err) == apierr.Conflict }
 
-// The rare words of a document with very many words are not counted, but are found.
+// If a document has very many words, its rare words are not counted, but searches find them.
 func TestWordsThatAreNotCounted(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -51,7 +51,7 @@ func TestWordsThatAreNotCounted(t *testing.T) {
 	if _, counts, err = b.s.Knowledge.KnowledgeWords(t.Context(), b.org, []string{"theirs", "unread"}); err != nil || len(counts) != 0 {
 		t.Errorf("of others, and unread: %v, %v", counts, err)
 	}
-	b.s.Knowledge.LimitCountedTerms(2) // the counted terms are removed, whatever would be counted now
+	b.s.Knowledge.LimitCountedTerms(2) // the counted terms are removed, although fewer terms would be counted now
 	second := b.readyDocument(nil, chunkFor(0, "lamp", "brass", "oil"))
 	b.deleteDocument(doc)
 	if got := b.text(`SELECT string_agg(term || ' ' || chunks || ' ' || rest, ', ' ORDER BY term) FROM knowledge_terms WHERE org_id = '` + b.org + `'`); got != " 1 1, brass 1 0, lamp 1 0" {
@@ -63,9 +63,9 @@ func TestWordsThatAreNotCounted(t *testing.T) {
 	}
 }
 
-// A document is not found as soon as its deletion begins, even if the deletion fails, and
-// does not come back.
-func TestWhatIsBeingDeletedDoesNotComeBack(t *testing.T) {
+// Once the deletion of a document begins, searches do not find it, even if the deletion fails, and
+// it is not restored.
+func TestDocumentsBeingDeletedDoNotComeBack(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	content := b.upload([]byte("going"))
@@ -103,7 +103,7 @@ func TestWhatIsBeingDeletedDoesNotComeBack(t *testing.T) {
 }
 
 // LARGE_DOCUMENTS=1 measures how long documents of 20 MiB take to become ready and to be deleted.
-func TestLargeDocumentsEndAndGoQuickly(t *testing.T) { //nolint:paralleltest // it measures
+func TestLargeDocumentsAreProcessedAndDeletedQuickly(t *testing.T) { //nolint:paralleltest // it measures
 	size := 1
 	if os.Getenv("LARGE_DOCUMENTS") != "" {
 		size = 100
@@ -139,7 +139,7 @@ func TestLargeDocumentsEndAndGoQuickly(t *testing.T) { //nolint:paralleltest // 
 	}
 }
 
-// large processes a document of so many chunks three times, and deletes it each time.
+// large processes a document with the given number of chunks three times, and deletes it each time.
 func (b *testEnv) large(what string, chunks int, row func(n int) []string) {
 	b.Helper()
 	for range 3 {

@@ -41,8 +41,8 @@ func (b *testEnv) loseDocuments() {
 	b.exec(`UPDATE documents SET lease_until = clock_timestamp() - interval '1 second' WHERE status = 'processing'`)
 }
 
-// serverStarted makes the database's functions use another start time of the server; the test's
-// server has just started.
+// serverStarted makes the database's functions use another start time of the server; the server of
+// the test has just started, which would hide lost leases.
 func (b *testEnv) serverStarted(when string) {
 	b.Helper()
 	definitions := texts(b.T, b.raw, `SELECT pg_get_functiondef(p.oid) FROM pg_proc p WHERE p.proname IN ('claim_documents', 'hopeless_documents')`)
@@ -64,8 +64,9 @@ func termsIn(chunks []knowledgedb.NewChunk) (counts knowledgedb.TermCounts) {
 
 const longAgo = `'-infinity'::timestamptz`
 
-// A document may wait for any time while there are workers. It has an hour from its first claim.
-func TestWaitingFailsNoDocument(t *testing.T) {
+// A document may wait for any time while workers are running. From its first claim on, it has an
+// hour.
+func TestWaitingDoesNotFailDocuments(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	other := newBenchOn(t, b.s, b.raw, "bob@example.com")
@@ -134,8 +135,8 @@ func chunkFor(n int, words ...string) knowledgedb.NewChunk {
 	return c
 }
 
-// wantCounted checks that the counts of terms match the chunks of ready documents, that nothing
-// else is left, and that nothing exists twice.
+// wantCounted checks that the counts of terms match the chunks of ready documents, that no other
+// index rows are left, and that no row exists twice.
 func (b *testEnv) wantCounted(what string) {
 	b.Helper()
 	wrong := texts(b.T, b.raw, `WITH ready AS (SELECT c.* FROM document_chunks c JOIN documents d ON d.id = c.document_id WHERE d.status = 'ready'),
@@ -204,8 +205,8 @@ func interleavings(first, second int) (out [][]bool) {
 	return out
 }
 
-// Whatever a worker does that has lost its lease, and wherever it dies, the document ends once
-// and has the content of one attempt.
+// Whatever steps a worker executes after it has lost its lease, and wherever it dies, the document
+// is finished once and has the content of one attempt.
 func TestEveryInterleavingOfTwoAttempts(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -279,7 +280,8 @@ func (b *testEnv) takeOver(doc string, two, holder *attempt, open bool) (*attemp
 	return two, true
 }
 
-// wantOneEnd checks the final state of a document, and that it has the words of one attempt.
+// wantOneEnd checks the final state of a document, and that the index contains the words of exactly
+// one attempt.
 func (b *testEnv) wantOneEnd(doc, told string, two *attempt, first, second []string) {
 	b.Helper()
 	if len(first)+len(second) > 0 {
@@ -337,15 +339,15 @@ func TestClaimsAreFair(t *testing.T) {
 		slices.Sort(these)
 		got = append(got, strings.Join(these, "+"))
 	}
-	slices.Sort(got[:2]) // of organizations with equally many claimed documents, in any order
+	slices.Sort(got[:2]) // of organizations with the same number of claimed documents, in any order
 	if want := "a0 b0 a1+a2+b1 a3 a4+a5"; strings.Join(got, " ") != want {
 		t.Errorf("claimed %v, want %s", got, want)
 	}
 	b.wantNoClaim("with all in hand")
 }
 
-// Within an organization the shorter document is read first, unless a longer one has waited
-// for much longer.
+// Within an organization the shorter document is read first, unless a longer document has waited
+// much longer.
 func TestShortDocumentsComeFirst(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -405,9 +407,9 @@ func TestClaimsPassOrganizations(t *testing.T) {
 	}
 }
 
-// Small documents come before large ones of others at least half of the time, and large ones
-// are not skipped forever.
-func TestNobodysDocumentsArePassedBy(t *testing.T) {
+// At least half of the time, small documents are claimed before large documents of other
+// organizations, and large documents are not skipped forever.
+func TestNoDocumentsAreSkippedForever(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	other := newBenchOn(t, b.s, b.raw, "bob@example.com")
@@ -422,12 +424,12 @@ func TestNobodysDocumentsArePassedBy(t *testing.T) {
 		}
 		b.exec(`UPDATE documents SET status = 'queued', not_before = clock_timestamp() WHERE id = $1`, held.ID)
 	}
-	if first < 2 || first > 35 { // a quarter of them practically never yields so few or so many
+	if first < 2 || first > 35 { // the probability of so few or so many among a quarter is negligible
 		t.Errorf("the large one came first %d times of 60", first)
 	}
 }
 
-func TestClaimsAtOnceTakeEachOnce(t *testing.T) {
+func TestConcurrentClaimsTakeEachRunOnce(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	const documents = 40
@@ -527,8 +529,8 @@ func TestHeartbeatsPassLockedDocuments(t *testing.T) {
 	left("with chunks", one.ID, "true")
 }
 
-// Finishing a document waits for other finishing transactions longer than for other locks, and
-// its lease is renewed meanwhile.
+// A transaction that finishes a document waits longer for other such transactions than for other
+// locks. Meanwhile the document's lease is renewed.
 func TestFinishingWaitsForOthers(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -577,7 +579,7 @@ func TestFinishingWaitsForOthers(t *testing.T) {
 	}
 }
 
-// awaitText waits until a query returns want. It fails if ended receives something before.
+// awaitText waits until a query returns want. It fails the test if ended receives a value first.
 func (b *testEnv) awaitText(query, want string, ended <-chan error) {
 	b.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -733,7 +735,7 @@ func TestContentsThatAddressesGive(t *testing.T) {
 	}
 }
 
-// Concurrent finishing, deleting and retrying changes the counts of the same terms.
+// Concurrent finishing, deleting and retrying keeps the counts of shared terms exact.
 func TestTermsAreCountedExactly(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -30,8 +30,8 @@ func (b *testEnv) called(orgs []string, call string, args ...any) string {
 	return strings.Join(found, " / ")
 }
 
-// shared is the common data of two organizations' documents: words, vectors, and rows that
-// claim to belong to one organization but are of a document of the other.
+// shared is the test data of two organizations: documents with common words and vectors, and rows
+// that claim to belong to one organization but belong to a document of the other.
 type shared struct {
 	own, other        *testEnv
 	ownDoc, otherDoc  string
@@ -90,14 +90,14 @@ func TestSearchFunctionsLookAtOneOrganization(t *testing.T) {
 			return b.number(`SELECT cardinality(search_places($1, $2::tsquery, NULL, $3, 10))`, org, "'"+x.otherOne+"secret'", chosen)
 		}
 		if n, others := places(b.org), places(x.other.org); n != 0 || others == 0 {
-			t.Errorf("%d places of another's words, %d for the other", n, others)
+			t.Errorf("%d positions of the other organization's words, %d for the other organization", n, others)
 		}
 	}
 }
 
-// The documents of other organizations change neither how rare a word is, nor which words are
+// The documents of other organizations influence neither how rare a word is nor which words are
 // known or similar.
-func TestOthersWordsCountForNothing(t *testing.T) {
+func TestOtherOrganizationsWordsDoNotCount(t *testing.T) {
 	t.Parallel()
 	s, raw := openRaw(t)
 	b, other := newBenchOn(t, s, raw, "ada@example.com"), newBenchOn(t, s, raw, "bob@example.com")
@@ -132,8 +132,8 @@ func TestOthersWordsCountForNothing(t *testing.T) {
 	}
 }
 
-// Chunks of documents that are not ready are no hits and displace no hit.
-func TestUnreadDocumentsAreNoHits(t *testing.T) {
+// Chunks of documents that are not ready are not hits and do not displace hits.
+func TestUnreadyDocumentsAreNotFound(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	far := chunkFor(0, "word", "among", "many", "others", "that", "say", "less")

@@ -90,7 +90,7 @@ func withPgvector(t *testing.T) *testEnv {
 	return b
 }
 
-// If pgvector is installed after the migration and after documents were indexed, it is used. It
+// pgvector is used even if it is installed after the migration and after documents were indexed. It
 // may be dropped again.
 func TestPgvectorComparesWhenItIsThere(t *testing.T) {
 	t.Parallel()

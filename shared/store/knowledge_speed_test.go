@@ -14,7 +14,7 @@ import (
 	"parley/shared/store/knowledgedb"
 )
 
-// vocabulary generates words with the frequencies of languages: the n-th one with a
+// vocabulary generates words with frequencies like those of natural languages: the n-th word has a
 // probability of about 1/n.
 type vocabulary struct {
 	random *rand.Rand
@@ -39,7 +39,7 @@ func (v *vocabulary) chunk(n int, subject []string) knowledgedb.NewChunk {
 	return chunkFor(n, words...)
 }
 
-// fill indexes documents of 100 chunks each and returns questions about them, of 3 to 8 words each.
+// fill indexes documents of 100 chunks each and returns questions about them, each of 3 to 8 words.
 func (b *testEnv) fill(documents int, seed uint64) (questions [][]string, adding, finishing []time.Duration) {
 	b.Helper()
 	v := newVocabulary(seed)
@@ -77,8 +77,8 @@ func percentiles(times []time.Duration) string {
 	return fmt.Sprintf("p50 %v, p99 %v", times[len(times)/2].Round(time.Millisecond/10), times[len(times)*99/100].Round(time.Millisecond/10))
 }
 
-// KNOWLEDGE_SPEED=1, with -timeout 30m, compares searches of 100,000 chunks with the plain
-// query for the same words, alone and next to another organization.
+// KNOWLEDGE_SPEED=1, with -timeout 30m, compares searches of 100,000 chunks with the plain query
+// for the same words, with and without the documents of another organization.
 func TestSearchingManyChunksIsFast(t *testing.T) { //nolint:paralleltest // it measures
 	documents := 3
 	if os.Getenv("KNOWLEDGE_SPEED") != "" {
@@ -100,7 +100,7 @@ func TestSearchingManyChunksIsFast(t *testing.T) { //nolint:paralleltest // it m
 	t.Logf("beside an organization with as many: ours %s; plain %s", percentiles(ours), percentiles(plain))
 }
 
-// measure asks each question in both ways.
+// measure searches for each question with our function and with the plain query.
 func (b *testEnv) measure(questions [][]string) (ours, plain []time.Duration) {
 	b.Helper()
 	prefix := b.text(`SELECT left(word, 4) FROM ts_stat('SELECT terms FROM document_chunks WHERE org_id = ' || quote_literal('` + b.org + `') || ' LIMIT 1') LIMIT 1`)

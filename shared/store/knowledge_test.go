@@ -116,9 +116,9 @@ func TestWordsRank(t *testing.T) {
 	}
 }
 
-// Text of users and documents is never parsed as syntax, and text that PostgreSQL cannot
-// store is skipped.
-func TestWordsAreNoSyntax(t *testing.T) {
+// Text from users and documents is never parsed as query syntax. Text that PostgreSQL cannot store
+// is skipped.
+func TestWordsAreNotParsedAsSyntax(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	hostile := []string{
@@ -150,7 +150,7 @@ func TestWordsAreNoSyntax(t *testing.T) {
 	}
 }
 
-// searches are the ways to search for words.
+// searches lists the ways to search for words.
 func (b *testEnv) searches(scope knowledgedb.SearchScope, words []knowledgedb.QueryWord) map[string]func() ([]knowledgedb.Hit, error) {
 	return map[string]func() ([]knowledgedb.Hit, error){
 		"text":    func() ([]knowledgedb.Hit, error) { return b.s.Knowledge.SearchText(b.Context(), scope, words, 10) },
@@ -179,14 +179,14 @@ func TestChunksBeyondWhatPostgreSQLTakes(t *testing.T) {
 	}
 }
 
-func TestSearchingASpellingThatNobodyHas(t *testing.T) {
+func TestSearchingAnUnknownSpelling(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	b.readyDocument(nil, chunkFor(0, "zylinder", "interface"), chunkFor(1, "zylinder", "card"), chunkFor(2, "postgresql"), chunkFor(3, "interface"))
 	scope := knowledgedb.SearchScope{OrganizationID: b.org}
 	for question, want := range map[string]string{
 		"zylidner":               "zylinder card / zylinder interface",
-		"zylidner interface":     "zylinder interface / zylinder card", // one of the similar words must occur
+		"zylidner interface":     "zylinder interface / zylinder card", // a hit must contain one of the similar words
 		"postgressql":            "postgresql",
 		"interface":              "", // it is known
 		"zylinder interface":     "",
@@ -246,8 +246,8 @@ func TestScopesOfSearches(t *testing.T) {
 	}
 }
 
-// The functions can see the rows of all organizations and must use only one's, whatever
-// organizations the transaction acts for.
+// The functions can read the rows of all organizations. They must use only the rows of the
+// requested organization, whatever organizations the transaction acts for.
 func TestSearchesKeepOrganizationsApart(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)

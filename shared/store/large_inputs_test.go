@@ -9,7 +9,7 @@ import (
 	"parley/shared/store/queuedb"
 )
 
-// runWithMessage returns a run of a session with a message of so many bytes.
+// runWithMessage returns a run of a session with a message of the given size in bytes.
 func (b *testEnv) runWithMessage(session string, bytes int) queuedb.NewRun {
 	r := b.run("", session)
 	input, err := json.Marshal(domain.Input{Message: strings.Repeat("m", bytes)})
@@ -20,7 +20,8 @@ func (b *testEnv) runWithMessage(session string, bytes int) queuedb.NewRun {
 	return r
 }
 
-// A batch of claims leaves large inputs in the database. Their workers read them one by one.
+// A batch of claims leaves large inputs in the database. Each worker reads its run's input
+// separately.
 func TestLargeInputsAreNotClaimedWithTheirRuns(t *testing.T) {
 	t.Parallel()
 	b, other := newTestEnv(t), "org_other"
@@ -41,7 +42,7 @@ func TestLargeInputsAreNotClaimedWithTheirRuns(t *testing.T) {
 	}
 }
 
-// A history has the newest turns that fit into 8 MiB.
+// A session's history contains the newest turns that fit into 8 MiB.
 func TestHistoriesAreBoundedInBytes(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -8,8 +8,8 @@ import (
 	"parley/shared/store/sessiondb"
 )
 
-// Reading a page costs little more than the page, however many organizations there are and
-// whatever one has.
+// Reading a page costs little more than the page, regardless of the number of organizations and of
+// their rows.
 func TestPagesAreReadAlongTheirIndex(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)

@@ -34,7 +34,7 @@ func twoMailboxes(t *testing.T) (one, other *hookEnv) {
 	return mailboxOn(a), mailboxOn(b)
 }
 
-// wantFast fails the test if f takes as long as the usual lock timeout.
+// wantFast fails the test if f takes as long as the default lock timeout.
 func (b *testEnv) wantFast(what string, f func()) {
 	b.Helper()
 	began := time.Now()
@@ -73,7 +73,7 @@ func (b *testEnv) ending(c *executiondb.Claimed, answer string) executiondb.Outc
 	return ending
 }
 
-// on is the test environment in another process.
+// on returns the test environment with the store of another process.
 func (b *testEnv) on(s *store.Store) *testEnv {
 	other := *b
 	other.s = s
@@ -119,7 +119,7 @@ func TestALockedSessionDelaysItsOwnRunAlone(t *testing.T) {
 	one.accept(wideWindow, one.run("", "s"), one.run("", "free"))
 	release := one.locked(`SELECT FROM sessions WHERE session_id = 's' FOR UPDATE`)
 	stuck := one.run("", "s")
-	for range 2 { // the first batch meets the lock, the second one expects it
+	for range 2 { // the first batch meets the lock, the second batch expects it
 		rows := []queuedb.NewRun{one.run("", "free"), stuck}
 		for range 60 {
 			rows = append(rows, other.run("", "t"), other.run("", ""))
@@ -191,8 +191,8 @@ func TestALockedRunIsClaimedLater(t *testing.T) {
 	}
 }
 
-// A run that cannot be claimed is looked up after the claim has failed. That waits
-// for no lock either.
+// A run that could not be claimed is looked up after the claim. The lookup waits for no lock
+// either.
 func TestAVoidClaimWaitsForNoLock(t *testing.T) {
 	t.Parallel()
 	one, other := twoOrganizations(t)
@@ -218,7 +218,7 @@ func TestAVoidClaimWaitsForNoLock(t *testing.T) {
 	(<-locking)()
 }
 
-func TestALockedLeaseIsNoLostLease(t *testing.T) {
+func TestALockedLeaseIsNotLost(t *testing.T) {
 	t.Parallel()
 	one, other := twoOrganizations(t)
 	stuck, free, taken := one.running(1)[0], other.running(1)[0], other.running(1)[0]
@@ -265,7 +265,7 @@ func TestALockedRunDelaysItsOwnEndAlone(t *testing.T) {
 			one, other := twoOrganizations(t)
 			stuck := one.running(1)[0]
 			release := one.locked(lock, stuck.RunID)
-			for range 2 { // the first batch meets the lock, the second one expects it
+			for range 2 { // the first batch meets the lock, the second batch expects it
 				endings := []executiondb.Outcome{one.ending(stuck, "late")}
 				for _, c := range other.running(40) {
 					endings = append(endings, other.ending(c, "at once"))
@@ -314,8 +314,8 @@ func TestALockedSessionDelaysItsOwnDeliveryAlone(t *testing.T) {
 	}
 }
 
-// Erasing a session to which messages are sent delays no other session.
-func TestAnErasedSessionDelaysNobodyElse(t *testing.T) {
+// Erasing a session to which messages are sent does not delay other sessions.
+func TestAnErasedSessionDelaysNoOtherSession(t *testing.T) {
 	t.Parallel()
 	one, other := twoOrganizations(t)
 	row := one.run("", "s")
@@ -340,7 +340,7 @@ func TestAnErasedSessionDelaysNobodyElse(t *testing.T) {
 
 // Two processes race to replace a key whose run has expired, while the sweeper removes such
 // runs. Each caller gets the single new run.
-func TestAnExpiredKeyIsReplacedWhoeverFreesIt(t *testing.T) {
+func TestAnExpiredKeyIsReplacedOnce(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
 	s, raw := openAt(t, dsn)
@@ -379,8 +379,8 @@ func TestAnExpiredKeyIsReplacedWhoeverFreesIt(t *testing.T) {
 	}
 }
 
-// A run of a template or an agent that does not exist is not tried repeatedly.
-func TestAKeyOfNothingIsNotFound(t *testing.T) {
+// Accepting a run of a template or an agent that does not exist is not retried.
+func TestARunWithoutATargetIsNotFound(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	ofTemplate, ofAgent := b.run("a", ""), b.run("b", "")
@@ -397,15 +397,16 @@ func TestAStatementIsBoundedInBytes(t *testing.T) {
 	newTestEnv(t).savesLarge(5, 3*mib)
 }
 
-// The number of results of this size with which a single statement broke the connection.
+// TestLargeResultsAreSaved saves as many results of this size as once broke the connection in a
+// single statement.
 func TestLargeResultsAreSaved(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()
 	newTestEnv(t).savesLarge(127, 8*mib)
 }
 
-// savesLarge saves n results and as many events, of size bytes each. No two of them fit
-// into a statement.
+// savesLarge saves n results and n events of the given size in bytes. The size is chosen so that a
+// statement has room for only one.
 func (b *testEnv) savesLarge(n, size int) {
 	b.Helper()
 	large := strings.Repeat("x", size)

@@ -34,7 +34,7 @@ func TestOnlyALeaseThatIsOverIsTaken(t *testing.T) {
 	requeued(1)
 	second := b.mustClaim(runID)
 	over()
-	third := b.mustClaim(runID) // taken over immediately
+	third := b.mustClaim(runID) // claimed again immediately
 	if second.Deaths != 1 || third.Deaths != 2 {
 		t.Errorf("two workers were lost; counted were %d and %d", second.Deaths, third.Deaths)
 	}
@@ -48,9 +48,9 @@ func TestOnlyALeaseThatIsOverIsTaken(t *testing.T) {
 	}
 }
 
-// The job message of a run that must wait is about to be acknowledged, so its slot is released
+// The job message of a run that must wait is about to be acknowledged, so the run gives up its slot
 // until its turn comes.
-func TestAVoidClaimGivesItsPlaceBack(t *testing.T) {
+func TestAVoidClaimReleasesItsSlot(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	out := b.accept(wideWindow, b.run("", "s"), b.run("", "s"))

@@ -25,7 +25,8 @@ var inSchemaFile = []string{
 	"parley_organizations", "parley_user", "sealed_bytes_keys", "sealed_config_keys", "sealed_text_keys", "sealed_tools_keys",
 }
 
-// emptyDatabase returns the address of an empty database, whose owner has no other rights.
+// emptyDatabase returns the address of an empty database, whose owner has no rights except on this
+// database.
 func emptyDatabase(t *testing.T) (dsn string, db *sql.DB) {
 	t.Helper()
 	superDSN := testkit.Postgres(t)
@@ -61,7 +62,7 @@ func releaseFiles(t *testing.T) fstest.MapFS {
 	return files
 }
 
-// replaced returns the files with a text in a function's file replaced.
+// replaced returns the files with one text replaced in a function's file.
 func replaced(t *testing.T, files fstest.MapFS, function, old, with string) fstest.MapFS {
 	t.Helper()
 	name := "functions/" + function + ".sql"
@@ -114,7 +115,7 @@ func written(t *testing.T, db *sql.DB) (rows []string) {
 }
 
 // The next start applies only changed files, and a trigger only if the trigger has changed.
-func TestOnlyWhatChangedIsApplied(t *testing.T) {
+func TestOnlyChangedFilesAreApplied(t *testing.T) {
 	t.Parallel()
 	_, db := emptyDatabase(t)
 	files := releaseFiles(t)
@@ -146,7 +147,7 @@ func TestOnlyWhatChangedIsApplied(t *testing.T) {
 }
 
 // A function that a trigger calls is replaced without a lock on the trigger's table.
-func TestAFunctionOfATriggerWaitsForNoTable(t *testing.T) {
+func TestReplacingATriggersFunctionLocksNoTable(t *testing.T) {
 	t.Parallel()
 	_, db := emptyDatabase(t)
 	files := releaseFiles(t)
@@ -166,7 +167,7 @@ func TestAFunctionOfATriggerWaitsForNoTable(t *testing.T) {
 	}
 }
 
-// A binary of an older release replaces no newer function.
+// A binary of an older release does not replace newer functions.
 func TestAnOlderReleaseLeavesNewerFunctionsAlone(t *testing.T) {
 	t.Parallel()
 	_, db := emptyDatabase(t)
@@ -180,7 +181,7 @@ func TestAnOlderReleaseLeavesNewerFunctionsAlone(t *testing.T) {
 	}
 }
 
-// If a function cannot be created, no other one changes, and no right stays. The next
+// If a function cannot be created, no other function is changed and no right is granted. The next
 // start continues.
 func TestFunctionsChangeTogetherOrNotAtAll(t *testing.T) {
 	t.Parallel()
@@ -205,8 +206,8 @@ func TestFunctionsChangeTogetherOrNotAtAll(t *testing.T) {
 	}
 }
 
-// A file that drops the old signature changes a function's arguments. A function without a file
-// is forgotten, so that it is created again if its file comes back.
+// To change a function's arguments, its file drops the old signature. A function whose file is
+// removed is forgotten, so that it is created again if the file comes back.
 func TestAFunctionChangesItsArgumentsAndGoes(t *testing.T) {
 	t.Parallel()
 	_, db := emptyDatabase(t)
@@ -236,7 +237,7 @@ func TestAFunctionChangesItsArgumentsAndGoes(t *testing.T) {
 	}
 }
 
-// A database with a schema of before 0.3.0 is rejected and stays unchanged.
+// A database with a schema from before 0.3.0 is rejected and stays unchanged.
 func TestAnOldSchemaIsRefused(t *testing.T) {
 	t.Parallel()
 	_, db := emptyDatabase(t)
@@ -281,8 +282,8 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// While all functions are replaced, runs are accepted, claimed and finished: no statement fails
-// or waits for long.
+// While all functions are replaced, runs are accepted, claimed and finished: no statement fails or
+// waits for a long time.
 func TestFunctionsChangeUnderLoad(t *testing.T) {
 	t.Parallel()
 	s, raw := openRaw(t)

@@ -17,7 +17,7 @@ import (
 	"parley/shared/store/sessiondb"
 )
 
-// endpointFor creates an endpoint for events, or for all if none are given.
+// endpointFor creates an endpoint for the events, or for all events if the list is empty.
 func (b *testEnv) endpointFor(events ...string) domain.NotificationEndpoint {
 	b.Helper()
 	if len(events) == 0 {
@@ -86,7 +86,7 @@ func (b *testEnv) body(n notificationdb.ClaimedNotification) (event string, data
 	return p.Type, p.Data
 }
 
-// endAs ends a claimed run.
+// endAs ends a claimed run with the given status.
 func (b *testEnv) endAs(c *executiondb.Claimed, status domain.RunStatus) {
 	b.Helper()
 	run := c.Run()
@@ -166,8 +166,8 @@ func TestEndsOfRunsAreNotified(t *testing.T) {
 	}
 }
 
-// The notification about a waiting run describes it as it waits, even if it has continued by
-// the time it is sent.
+// A notification about a waiting run describes the run as it was while it waited, even if it has
+// continued by the time the notification is sent.
 func TestWaitingRunsAreNotified(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -196,7 +196,8 @@ func TestWaitingRunsAreNotified(t *testing.T) {
 	}
 }
 
-// If the run has ended by then, the notification has its usage and tool calls, but not its result.
+// If the run has ended by the time its notification is rendered, the notification contains its
+// usage and tool calls, but not its result.
 func TestWaitingRunsThatHaveEndedAreNotified(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -258,8 +259,8 @@ func TestDocumentsAreNotified(t *testing.T) {
 	}
 }
 
-// An endpoint has few notifications in progress at a time, and a failing one has one. Other
-// endpoints are not delayed.
+// An endpoint has only a few notifications in progress simultaneously, and a failing endpoint only
+// one. Other endpoints are not delayed.
 func TestAnEndpointDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -289,7 +290,8 @@ func TestAnEndpointDelaysNoOther(t *testing.T) {
 	}
 }
 
-// No notification is claimed twice, and one whose worker died is sent again under its id.
+// No notification is claimed twice. If a worker dies, its notification is sent again under the same
+// id.
 func TestNotificationsHaveOneHolder(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -392,8 +394,8 @@ func TestEndpointsAreDisabled(t *testing.T) {
 	}
 }
 
-// Nothing is sent about erased subjects. A notification about a run that was removed after its
-// retention fails with that reason if it was not sent before.
+// Nothing is sent about erased subjects. A notification that was not sent before its run was
+// removed after its retention fails with that reason.
 func TestRemovedResourcesAreNotNotified(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -429,9 +431,9 @@ func TestRemovedResourcesAreNotNotified(t *testing.T) {
 	}
 }
 
-// Nothing is sent or shown about a run whose retention is over, even before it is removed; that
-// does not count as a failure of the endpoint. A notification that is being sent meanwhile ends
-// as its attempt does.
+// Nothing is sent or shown about a run whose retention is over, even before the run is removed.
+// That does not count as a failure of the endpoint. A notification that is being sent at that time
+// gets the result of its attempt.
 func TestNothingIsNotifiedPastRetention(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -475,8 +477,8 @@ func TestNothingIsNotifiedPastRetention(t *testing.T) {
 	}
 }
 
-// Disabled endpoints with pending notifications do not slow claims down. A test notification to
-// one of them is found.
+// Disabled endpoints with pending notifications do not slow claims down. A test notification to a
+// disabled endpoint is still claimed.
 func TestDisabledEndpointsArePassedOver(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -100,7 +100,7 @@ func TestAParkedRunKeepsItsSessionAndNothingElse(t *testing.T) {
 	}
 	b.wantChunks("log", b.log(runID, 0, 0), held.Fence, chunk(2, 3), told)
 
-	// Its former worker can write nothing more, and the sweeper leaves it alone.
+	// Its former worker can no longer write, and the sweeper does not change the run.
 	for _, what := range []string{"prepare", "begin", "end", "void", "park", "keep", "tools"} {
 		b.does(what, held, false)
 	}
@@ -128,8 +128,8 @@ func one[T any](found []T, err error) (only T, _ error) {
 	return only, err
 }
 
-// The ledger decides whether there is anything to wait for.
-func TestParkingAsksWhatTheLedgerDoesNotKnow(t *testing.T) {
+// The ledger decides whether a person has to decide anything.
+func TestParkingFollowsTheLedger(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	for left, want := range map[string]domain.ActionKind{
@@ -223,8 +223,9 @@ func TestUnansweredRunsFail(t *testing.T) {
 	b.wantEffect(late.RunID, "awaiting")
 }
 
-// The number of an organization's parked runs is limited; those of others do not count.
-func TestNoMoreRunsWaitThanMay(t *testing.T) {
+// The number of an organization's parked runs is limited; those of other organizations do not
+// count.
+func TestParkedRunsAreLimited(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	other := newBenchOn(t, b.s, b.raw, "bob@example.com")

@@ -21,11 +21,11 @@ import (
 const pastInsert = `INSERT INTO runs (id, org_id, agent_id, config_version, session_ref, seq, session_id, principal, caller_kind, trigger_type,
 	automation_id, input, retention, created_at, status, finished_at, result, input_tokens, output_tokens, cost_micros, expires_at, sweep_after) `
 
-// expiredCalls numbers the calls of over, so that each has separate sessions and ids.
+// expiredCalls counts the calls of insertExpired, so that each call has separate sessions and ids.
 var expiredCalls atomic.Int64
 
-// insertExpired inserts n runs whose retention is over, spread over the hours before now; took are their
-// durations in milliseconds.
+// insertExpired inserts runs whose retention is over, one for each duration in took, in
+// milliseconds. They are spread over the given number of hours before now.
 func (b *testEnv) insertExpired(agent string, now time.Time, hours int, took []int64) {
 	b.Helper()
 	const status = `(ARRAY['completed', 'completed', 'failed', 'cancelled', 'timed_out'])[1 + n % 5]`
@@ -44,7 +44,7 @@ func joined(n []int64) string {
 	return strings.Trim(strings.ReplaceAll(fmt.Sprint(n), " ", ","), "[]")
 }
 
-// sweep removes everything that has expired, with concurrent sweepers.
+// sweep removes everything that has expired, with several concurrent sweepers.
 func (b *testEnv) sweep(sweepers, limit int) {
 	b.Helper()
 	var all sync.WaitGroup
@@ -64,7 +64,7 @@ func (b *testEnv) sweep(sweepers, limit int) {
 	all.Wait()
 }
 
-// latencies returns durations that spread over decades, like those of answers.
+// latencies returns durations from a wide range of magnitudes, similar to the durations of runs.
 func latencies(n int, seed uint64) []int64 {
 	r := rand.New(rand.NewPCG(seed, 1))
 	out := make([]int64, n)
@@ -74,8 +74,8 @@ func latencies(n int, seed uint64) []int64 {
 	return out
 }
 
-// wantSameUsage compares usage before and after runs were removed: all of it is equal, except
-// durations, which are estimates.
+// wantSameUsage compares usage before and after runs were removed: everything must be equal except
+// the durations, which are estimates.
 func wantSameUsage(t *testing.T, what string, before, after domain.UsageReport) {
 	t.Helper()
 	near := func(a, b *int64) bool {
@@ -99,7 +99,7 @@ func wantSameUsage(t *testing.T, what string, before, after domain.UsageReport) 
 	}
 }
 
-// exactly returns a percentile by its definition.
+// exactly returns a percentile of the durations, computed from the sorted list.
 func exactly(percent int, took []int64) int64 {
 	sorted := slices.Sorted(slices.Values(took))
 	return sorted[(len(sorted)*percent+99)/100-1]
@@ -149,9 +149,9 @@ func TestRemovedRunsStayCounted(t *testing.T) {
 	wantSameUsage(t, "the rest", before["a week"], b.usage(filters["a week"], now))
 }
 
-// An erased run counts once: as a tombstone, and after that is removed. So does one that an
-// older binary removes.
-func TestHusksAreCountedOnce(t *testing.T) {
+// An erased run counts once, both as a tombstone and after the tombstone is removed. The same
+// applies to a run that an older binary removes.
+func TestTombstonesAreCountedOnce(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	c := b.mustClaim(b.accept(wideWindow, b.run("k", "s"))[0].Run.Run.ID)
@@ -182,9 +182,9 @@ func TestHusksAreCountedOnce(t *testing.T) {
 	}
 }
 
-// Concurrent removals of runs of the same hours and automations wait for each other: nothing is
-// lost, and nothing fails.
-func TestRemovingAtOnce(t *testing.T) {
+// Concurrent removals of runs of the same hours and automations wait for each other. No count is
+// lost, and no removal fails.
+func TestRemovingConcurrently(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	const agents, runs = 20, 4000
@@ -232,8 +232,8 @@ func TestAutomationsWhoseRunsWereRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.exec(`UPDATE runs SET expires_at = now(), sweep_after = now()`)
-	// One at a time, newest first: the stored record is of the newest run, whichever
-	// is removed last.
+	// The runs are removed one at a time, newest first. The stored record is always of the newest
+	// run, whichever run is removed last.
 	b.exec(`DELETE FROM runs WHERE id = $1`, newest)
 	b.sweep(1, 1)
 	lives := b.automationRun("lives", "api", "")
@@ -281,8 +281,8 @@ func TestWhatIsKnownOfRemovedRunsGoes(t *testing.T) {
 	}
 }
 
-// The cost of recording the usage of removed runs.
-func TestCostOfLeavingNumbers(t *testing.T) {
+// TestCostOfRecordingRemovedUsage measures the cost of recording the usage of removed runs.
+func TestCostOfRecordingRemovedUsage(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	const runs = 2_000
@@ -310,7 +310,7 @@ func TestCostOfLeavingNumbers(t *testing.T) {
 	}
 }
 
-// Counting the usage of removed runs is cheap, however many there were.
+// The cost of counting the usage of removed runs does not depend on their number.
 func TestUsageOfManyRemovedRuns(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -325,9 +325,9 @@ func TestUsageOfManyRemovedRuns(t *testing.T) {
 	}
 }
 
-// An organization whose runs were all removed still has data, which a person who opens its only
-// member's account would see.
-func TestWhatRemovedRunsLeaveIsHeld(t *testing.T) {
+// An organization whose runs were all removed still has data. A person who takes over its only
+// member's account would see the data.
+func TestUsageOfRemovedRunsCountsAsData(t *testing.T) {
 	t.Parallel()
 	s, raw := openRaw(t)
 	account, _ := signUp(t, s, "ada@example.com")

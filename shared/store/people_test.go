@@ -12,8 +12,8 @@ import (
 	"parley/shared/store/accountdb"
 )
 
-// TestAccountRowsNeedAName sends statements without conditions as the service: rows of users
-// that are not named are invisible.
+// TestAccountRowsNeedAName sends statements without conditions as the service: rows of users that
+// the transaction does not name are invisible.
 func TestAccountRowsNeedAName(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
@@ -72,7 +72,7 @@ func count(t *testing.T, tx *sql.Tx, table string) (n int) {
 	return n
 }
 
-func TestIdentitiesAtOnceMakeOnePerson(t *testing.T) {
+func TestConcurrentIdentitiesCreateOneUser(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	who := accountdb.Identity{Issuer: "https://id.example", Subject: "1", Email: "a@b.c", Verified: true, Name: "A"}
@@ -99,8 +99,8 @@ func TestIdentitiesAtOnceMakeOnePerson(t *testing.T) {
 	wantCode(t, err, apierr.EmailTaken)
 }
 
-// TestLoginsNeedWhatWasShown: the proof of a login must still be valid when the session is created.
-func TestLoginsNeedWhatWasShown(t *testing.T) {
+// TestLoginsNeedAValidProof: the proof of a login must still be valid when the session is created.
+func TestLoginsNeedAValidProof(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	ada, _ := signUp(t, s, "a@b.c")
@@ -152,7 +152,8 @@ func TestLoginsNeedWhatWasShown(t *testing.T) {
 	}
 }
 
-// TestKeysAreMadeBeforeTheirMakerEnds: revoking a key covers everything that was created with it.
+// TestKeysAreMadeBeforeTheirMakerEnds: revoking a key also invalidates everything that was created
+// with it.
 func TestKeysAreMadeBeforeTheirMakerEnds(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()

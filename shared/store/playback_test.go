@@ -19,8 +19,8 @@ func (b *testEnv) heard(runID string, heard domain.Playback) {
 	}
 }
 
-// interruptedRun accepts a message whose run is cancelled before it has a step, as by an
-// interrupting user.
+// interruptedRun accepts a message and cancels its run before the first step, as a user does who
+// interrupts.
 func (r *storedEnv) interruptedRun(run queuedb.NewRun) string {
 	r.Helper()
 	runID := r.accept(wideWindow, run)[0].Run.Run.ID
@@ -41,7 +41,7 @@ func TestASessionContinuesFromThePlayedAnswer(t *testing.T) {
 	r.heard(half, domain.Playback{Text: "this is a long", AudioMS: 900}) // the client has more exact data
 	cut := r.interruptedRun(r.chat("usr_1", "s", "q3"))
 	r.heard(cut, domain.Playback{Text: "I was ab\x00out\xff", AudioMS: -1})
-	r.interruptedRun(r.chat("usr_1", "s", "q4")) // a text message: nothing of it is in the history
+	r.interruptedRun(r.chat("usr_1", "s", "q4")) // a text message: no part of it is in the history
 	silent := r.interruptedRun(r.chat("usr_1", "s", "q5"))
 	r.heard(silent, domain.Playback{})
 	mute := r.said(r.chat("usr_1", "s", "q6"), "never heard")
@@ -86,8 +86,8 @@ func TestASessionContinuesFromThePlayedAnswer(t *testing.T) {
 	}
 }
 
-// The first record is removed when the client reports that the whole answer was played: it was
-// not interrupted.
+// When the client reports that the whole answer was played, the first record is removed: the answer
+// was not interrupted.
 func TestAnAnswerThatWasPlayedWholeWasNotInterrupted(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnvFor(t)
@@ -134,9 +134,9 @@ func TestPlaybackIsOfLivingRunsOnly(t *testing.T) {
 	}
 }
 
-// The playback record is removed with the run's answer, by any release, and whether or not
+// The playback record is removed together with the run's answer, by any release, and whether or not
 // the run has steps.
-func TestPlaybackGoesWithItsRun(t *testing.T) {
+func TestPlaybackIsRemovedWithItsRun(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)
 	ctx := t.Context()
@@ -189,8 +189,8 @@ func TestPlaybackGoesWithItsRun(t *testing.T) {
 	}
 }
 
-// A record that is made while a session is erased is erased with it, or is not made.
-func TestErasingWhileSomebodyListens(t *testing.T) {
+// A playback record that is saved while its session is erased is either erased too or not saved.
+func TestErasingDuringPlayback(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnvFor(t)
 	for n := range 40 {

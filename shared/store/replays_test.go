@@ -17,8 +17,9 @@ func resultFor(run rundb.StoredRun) []byte {
 	return result
 }
 
-// Replays and waiting requests get only the size of a large result, and of any result once
-// those of a batch are large together. These are read later by id.
+// A batch of runs is read without its large results, which replays and waiting requests later read
+// by id. If the results of a batch are large together, further results are also replaced by their
+// sizes.
 func TestManyRunsAreReadWithoutLargeResults(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

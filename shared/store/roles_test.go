@@ -31,7 +31,7 @@ func mustExec(t *testing.T, db *sql.DB, query string) {
 	}
 }
 
-// loginAs returns the address of a database for another login.
+// loginAs returns the address of a database with the name and password of another login.
 func loginAs(t *testing.T, dsn, database, name, password string) string {
 	t.Helper()
 	address, err := url.Parse(dsn)
@@ -42,8 +42,8 @@ func loginAs(t *testing.T, dsn, database, name, password string) string {
 	return address.String()
 }
 
-// An owner who may not create roles gets the commands for an administrator; executing just
-// these is enough.
+// If the owner may not create roles, the migration returns commands for an administrator. Executing
+// exactly these commands is enough.
 func TestAnOwnerWithoutRightsMigratesWithAnAdministratorsHelp(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -101,7 +101,8 @@ func withPath(t *testing.T, dsn, database string) string {
 	return address.String()
 }
 
-// wantService uses an address like the service. refused is the expected error, "" for none.
+// wantService opens the address as the service does. refused is the expected error, or "" if
+// opening must succeed.
 func wantService(t *testing.T, dsn, refused string) {
 	t.Helper()
 	s, err := store.Open(dsn, 2)

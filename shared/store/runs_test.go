@@ -50,7 +50,8 @@ func newBenchOn(t *testing.T, s *store.Store, raw *sql.DB, email string) *testEn
 	return &testEnv{T: t, s: s, raw: raw, org: account.Organization.ID, agent: agent.ID}
 }
 
-// run returns a run with a key and a session. Empty ones mean no key, and a new session.
+// run returns a run with a key and a session. An empty key means no key, and an empty session a new
+// session.
 func (b *testEnv) run(key, session string) queuedb.NewRun {
 	r := queuedb.NewRun{
 		ID: id.New(id.Run), OrganizationID: b.org, AgentID: b.agent, CallerKind: domain.CallerSystem, Principal: "system",
@@ -151,13 +152,13 @@ func wantIDs(t *testing.T, what string, got []domain.Job, want ...string) {
 	}
 }
 
-func TestAcceptGivesOneRunPerKeyHoweverManyAskAtOnce(t *testing.T) {
+func TestAcceptGivesOneRunPerKeyUnderConcurrency(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	askAtOnce(b, func() queuedb.NewRun { return b.run("the-key", "") })
 }
 
-// TestAcceptGivesOneRunPerKeyInASession covers runs that another statement accepts.
+// TestAcceptGivesOneRunPerKeyInASession covers runs that the other statement, acceptQuery, accepts.
 func TestAcceptGivesOneRunPerKeyInASession(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -213,8 +214,8 @@ func askAtOnce(b *testEnv, run func() queuedb.NewRun) {
 	}
 }
 
-// Slots are for new runs, not for repeated requests.
-func TestRowsThatAreNoRunsTakeNoPlaces(t *testing.T) {
+// Only new runs take slots, repeated requests do not.
+func TestRowsThatAreNotRunsTakeNoSlots(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	const window = 2
@@ -223,7 +224,7 @@ func TestRowsThatAreNoRunsTakeNoPlaces(t *testing.T) {
 	}
 	stranger := b.run("", "")
 	stranger.CallerKind = domain.CallerUser
-	b.s = store.New(b.s.DB) // has not counted slots while the two runs had theirs
+	b.s = store.New(b.s.DB) // a new store has not counted the slots that the two runs had
 	t.Cleanup(b.s.Queue.Close)
 	out := b.accept(window, b.run("a", ""), b.run("b", ""), stranger, b.run("", ""), b.run("", ""), b.run("", ""))
 	for i, rung := range []bool{false, false, false, true, true, false} {
@@ -268,7 +269,7 @@ func TestAcceptAnswersEachRowForItself(t *testing.T) {
 	}
 }
 
-func TestWindowLimitsDispatchedRunsAndFinishHandsPlacesOver(t *testing.T) {
+func TestLimitBoundsDispatchedRunsAndFinishPassesSlotsOn(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	const window = 2
@@ -341,7 +342,8 @@ func TestFenceKeepsATakenRunFromItsOldWorker(t *testing.T) {
 	if early := b.claim(runID); early.Run != nil {
 		t.Error("a run was taken from its worker within a lease of the server's start")
 	}
-	// The effect of RequeueLost, without waiting until the server has been up long enough.
+	// This statement has the effect of RequeueLost, without a wait until the server has been
+	// running long enough.
 	b.exec(`UPDATE open_runs SET status = 'queued', dispatched = false, lease_until = NULL, fence = fence + 1, deaths = deaths + 1`)
 	taken := b.mustClaim(runID)
 	if taken.Attempts != 2 || taken.Deaths != 1 || taken.Fence <= old.Fence {
@@ -371,7 +373,7 @@ func TestFenceKeepsATakenRunFromItsOldWorker(t *testing.T) {
 	}
 }
 
-func TestSweepingEndsOrRequeuesWhatIsLost(t *testing.T) {
+func TestSweepingEndsOrRequeuesLostRuns(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	ctx := t.Context()

@@ -9,9 +9,9 @@ import (
 	"parley/shared/testkit"
 )
 
-// Equal bytes are sealed differently for each organization, content and piece. A piece that
-// somebody with write access to the database copies to another location is not readable there.
-func TestSealedContentsStayInTheirPlaces(t *testing.T) {
+// Equal bytes are sealed differently for each organization, content and piece. If a person with
+// write access to the database copies a piece to another location, it is not readable there.
+func TestSealedContentsOpenOnlyAtTheirLocation(t *testing.T) {
 	t.Parallel()
 	const piece = 128 << 10 // the unit of sealing
 	dsn := testkit.Postgres(t)
@@ -21,7 +21,7 @@ func TestSealedContentsStayInTheirPlaces(t *testing.T) {
 	same := bytes.Repeat([]byte{7}, 2*piece) // two equal pieces
 	doc := b.document(same)
 	other.document(same)
-	b.document(append(bytes.Repeat([]byte{7}, 2*piece-1), 8)) // differs in its last byte
+	b.document(append(bytes.Repeat([]byte{7}, 2*piece-1), 8)) // a document that differs only in its last byte
 	whole := b.text(`SELECT encode(data, 'hex') FROM blob_chunks WHERE org_id = $1 AND hash = sha256($2)`, b.org, same)
 	for what, statement := range map[string]string{
 		"another organization's": `UPDATE blob_chunks c SET data = o.data FROM blob_chunks o WHERE o.hash = c.hash AND o.org_id <> c.org_id`,

@@ -9,8 +9,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// The next value is found by an index of its kind, however many values there are, because each
-// start queries it.
+// Each process queries these lists at its start. The next value is therefore found by an index of
+// its kind, however many values there are.
 func TestSealedValuesAreFoundByTheirIndexes(t *testing.T) {
 	t.Parallel()
 	db := testkit.SQL(t, testkit.Postgres(t))

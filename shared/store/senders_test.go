@@ -8,8 +8,8 @@ import (
 	"parley/shared/store/hookdb"
 )
 
-// The most recently verified senders of a hook stay verified: a limited number for a limited
-// time, for their own organization only.
+// The most recently verified senders of a hook stay verified. Their number and the time are
+// limited, and they count only for their own organization.
 func TestVerifiedSendersAreBounded(t *testing.T) {
 	t.Parallel()
 	m := newMailbox(t)

@@ -65,7 +65,7 @@ func (r *storedEnv) auto(session string) queuedb.NewRun {
 	return run
 }
 
-// said accepts a message and answers it.
+// said accepts a message, completes its run with the answer, and returns the run's id.
 func (r *storedEnv) said(run queuedb.NewRun, answer string) string {
 	r.Helper()
 	runID := r.accept(wideWindow, run)[0].Run.Run.ID
@@ -188,16 +188,16 @@ func TestReadingASessionByTurns(t *testing.T) {
 		_, err = r.s.Sessions.EraseSession(t.Context(), name)
 		wantCode(t, err, apierr.NotFound)
 	}
-	missing(r.named("system", "auto")) // all of it has expired
+	missing(r.named("system", "auto")) // all runs of this session have expired
 	missing(r.named("usr_2", "s"))     // of another principal
 	foreign := r.named("usr_1", "s")
 	foreign.OrganizationID = "org_other"
 	missing(foreign)
 }
 
-// TestASessionIsOnePrincipals: sessions of the same name are found and erased only by
-// their own principal.
-func TestASessionIsOnePrincipals(t *testing.T) {
+// Several principals have sessions of the same name. Each session is found and erased only by its
+// own principal.
+func TestASessionBelongsToOnePrincipal(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnvFor(t)
 	r.said(r.auto("s"), "automation")
@@ -218,12 +218,13 @@ func TestASessionIsOnePrincipals(t *testing.T) {
 	}
 }
 
-// TestSessionsStayFastWithVeryMany counts the pages that a statement reads, because time
+// TestManySessionsStayFast counts the pages that a statement reads, because time
 // depends on the machine.
-func TestSessionsStayFastWithVeryMany(t *testing.T) {
+func TestManySessionsStayFast(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnvFor(t)
-	// Most are automations with one run; every hundredth is a person's, and one is very long.
+	// Most sessions are automations with one run; every hundredth is a person's, and one session is
+	// very long.
 	r.raw(`INSERT INTO sessions (key, org_id, target_id, principal, session_id, last_seq)
 		SELECT n::text::bytea, $1, $2, CASE WHEN n % 100 = 0 THEN 'usr_' || n % 700 ELSE 'system' END, 's' || n % 5000, 1 FROM generate_series(1, 100000) n`,
 		r.org, r.agent)
@@ -235,7 +236,7 @@ func TestSessionsStayFastWithVeryMany(t *testing.T) {
 		  retention, created_at, status, result, answer, attempts, finished_at)
 		SELECT 'run_x' || n, $1, $2, 1, 300, n, 's300', 'usr_300', 'user', 'chat', '{"message":"m"}', 0, now(), 'completed', '{}', 'a', 1, now()
 		FROM generate_series(2, 20000) n`, r.org, r.agent)
-	// Those of other organizations are newer.
+	// The sessions of other organizations are newer.
 	r.raw(`INSERT INTO sessions (key, org_id, target_id, principal, session_id, last_seq)
 		SELECT ('o' || n)::bytea, 'org_' || n % 100, 'ag', 'usr_100', 's200', 1 FROM generate_series(1, 100000) n`)
 	r.raw(`VACUUM ANALYZE sessions, runs`)
@@ -290,10 +291,10 @@ func (r *storedEnv) must(_ any, err error) {
 func (r *storedEnv) touched(f func(s *store.Store)) int {
 	r.Helper()
 	tables := []string{"sessions", "runs", "open_runs", "blobs", "blob_chunks", "files", "documents", "run_documents"}
-	for _, table := range tables { // otherwise the server's first look at the new rows would count too
+	for _, table := range tables { // otherwise the server's first visit of the new rows would count too
 		r.raw(`ALTER TABLE ` + table + ` SET (autovacuum_enabled = false)`)
 	}
-	r.raw(`SELECT pg_stat_force_next_flush()`) // count this connection's writes now, and not meanwhile
+	r.raw(`SELECT pg_stat_force_next_flush()`) // count this connection's writes now, and not during the measurement
 	count := func() int {
 		return r.number(`SELECT sum(heap_blks_read + heap_blks_hit + coalesce(idx_blks_read + idx_blks_hit, 0))::int FROM pg_statio_user_tables
 			WHERE relname = ANY ($1)`, pq.Array(tables))

@@ -93,7 +93,7 @@ func TestSourcesOfOrganizationsNeverMeet(t *testing.T) {
 }
 
 // A text is removed with the last run that has read it, by erasure or by retention.
-func TestATextGoesWithItsLastReader(t *testing.T) {
+func TestATextIsRemovedWithItsLastReader(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnvFor(t)
 	ctx := t.Context()
@@ -145,8 +145,8 @@ func TestATextGoesWithItsLastReader(t *testing.T) {
 	left("in the end", 0, 0, 0)
 }
 
-// Texts are read repeatedly while their last readers are removed: there is no dangling link,
-// and no text remains.
+// Texts are read repeatedly while the last runs that read them are removed. There must be no
+// dangling link, and no text may remain at the end.
 func TestReadingWhileReadersGo(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnvFor(t)
@@ -187,8 +187,8 @@ func TestReadingWhileReadersGo(t *testing.T) {
 	}
 }
 
-// A due text that is being read again is not removed.
-func TestPruningPassesByWhatIsBeingRead(t *testing.T) {
+// A text that is due for removal is not removed while a run reads it again.
+func TestPruningSkipsTextsBeingRead(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	ctx := t.Context()

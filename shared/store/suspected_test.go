@@ -12,7 +12,7 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// A run that cannot be removed does not prevent others from being removed.
+// A run that cannot be removed does not prevent the removal of other runs.
 func TestRetentionPassesByARunThatCannotBeRemoved(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -54,7 +54,7 @@ func TestASlowPrepareDelaysNoOtherStatement(t *testing.T) {
 		slow <- err
 	}()
 	b.until(`SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`)
-	quick, done := context.WithTimeout(t.Context(), 3*time.Second) // otherwise it would wait 5 s for the lock
+	quick, done := context.WithTimeout(t.Context(), 3*time.Second) // otherwise the statement would wait 5 s for the lock
 	defer done()
 	if _, err := b.s.Runs.RunsByKey(quick, []rundb.KeyRef{{OrganizationID: b.org, Hash: []byte("x")}}); err != nil {
 		t.Errorf("another statement: %v", err)
@@ -65,7 +65,7 @@ func TestASlowPrepareDelaysNoOtherStatement(t *testing.T) {
 	}
 }
 
-// until waits until a query counts something.
+// until waits until a query returns a count above 0.
 func (b *testEnv) until(query string) {
 	b.Helper()
 	for n := 0; n == 0; {
@@ -75,7 +75,7 @@ func (b *testEnv) until(query string) {
 	}
 }
 
-// One transaction sums up the usage of a period's runs; others wait for its count.
+// One transaction sums up the usage of a period's runs; other transactions wait for its result.
 func TestBudgetIsSeededByOneTransaction(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -31,7 +31,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// tenant is an organization with one of everything.
+// tenant is an organization with one resource of every kind.
 type tenant struct {
 	*testEnv
 	canary  string // contained in all of its texts
@@ -90,7 +90,7 @@ func newTenant(t *testing.T, s *store.Store, raw *sql.DB, name string) *tenant {
 	return o
 }
 
-// receive creates a hook, a delivery without a run, and a collecting run for a key.
+// receive creates a hook, a delivery without a run, and a run that collects deliveries of a key.
 func (o *tenant) receive() {
 	o.Helper()
 	m := &hookEnv{testEnv: o.testEnv, key: o.key}
@@ -115,7 +115,7 @@ func (o *tenant) deliveryAs(org, name string) queuedb.NewDelivery {
 	return d
 }
 
-// past is the agent and the automation of the organization's removed runs.
+// past returns the name of the agent and the automation of the organization's removed runs.
 func (o *tenant) past() string { return "past-" + o.canary }
 
 // callTools creates a tool set, an effect that is ready, one that waits for a
@@ -138,7 +138,7 @@ func (o *tenant) callTools(waits queuedb.NewRun) {
 	o.park(held, domain.ActionApproval, executiondb.Chunk{})
 }
 
-// digest is over all rows of an organization, as a superuser sees them.
+// digest returns a digest of all rows of an organization, as a superuser sees them.
 func (o *tenant) digest() string {
 	o.Helper()
 	sum := sha256.New()
@@ -154,7 +154,7 @@ func (o *tenant) digest() string {
 	return fmt.Sprintf("%x", sum.Sum(nil))
 }
 
-// traces are the texts that identify an organization.
+// traces returns the texts that identify an organization.
 func (o *tenant) traces() []string {
 	return []string{o.canary, o.org, o.agent, o.ended, o.held.RunID, o.waiting, o.key, o.parked, o.source, o.file, o.doc, o.hook, o.endpoint, o.notification}
 }
@@ -165,7 +165,8 @@ type probe struct {
 	ask  func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error)
 }
 
-// all joins several results into one, without pointers, which do not show their targets.
+// all joins several results into one. It dereferences the pointers, whose printed form does not
+// show their targets.
 func all[T any](list []*T, err error) (any, error) {
 	var out []T
 	for _, p := range list {
@@ -459,7 +460,7 @@ var probes = []probe{
 		for i := range values {
 			values[i].OrganizationID = org
 		}
-		_, err := s.Seals.Reseal(ctx, org, values, overwriting{}) // returns the ids that it was given
+		_, err := s.Seals.Reseal(ctx, org, values, overwriting{}) // returns the ids that it received
 		return nil, err
 	}},
 	{"CreateHook", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
@@ -523,8 +524,8 @@ func (o *tenant) ifDone(done bool) string {
 	return ""
 }
 
-// sessionName returns the session "s" with its key, which no caller of another
-// organization could do.
+// sessionName returns the session "s" with its key. A caller from another organization could not
+// compute the key.
 func (o *tenant) sessionName(org string) sessiondb.SessionName {
 	return sessiondb.SessionName{OrganizationID: org, TargetID: o.agent, SessionID: "s", Key: contract.Hash(o.org, o.agent, "s")}
 }
@@ -556,8 +557,9 @@ func TestOrganizationsAreKeptApart(t *testing.T) {
 	wantApart(t, s, b, a)
 }
 
-// The same if every statement had forgotten its condition on organizations. A connection to which
-// the policies do not apply shows that this would be noticed: nearly every probe succeeds there.
+// TestForgottenConditionsLeakNothing repeats the test as if every statement had forgotten its
+// condition on organizations. With a connection to which the policies do not apply, nearly every
+// probe succeeds. This shows that the test would detect a leak.
 func TestForgottenConditionsLeakNothing(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -586,7 +588,7 @@ func TestForgottenConditionsLeakNothing(t *testing.T) {
 	unbound, _ := sabotaged(t, dsn+"&role=none")
 	through := map[string]bool{}
 	reading := slices.DeleteFunc(slices.Clone(probes[24:]), func(p probe) bool { return !slices.Contains(readLater, p.name) })
-	for _, p := range append(reading, probes[:24]...) { // those that read, or whose writes are visible immediately
+	for _, p := range append(reading, probes[:24]...) { // the probes that read, or whose writes are visible immediately
 		got, _ := p.ask(t.Context(), unbound, a.org, b)
 		for _, trace := range b.traces() {
 			through[p.name] = through[p.name] || strings.Contains(fmt.Sprintf("%s", got), trace)
@@ -599,7 +601,7 @@ func TestForgottenConditionsLeakNothing(t *testing.T) {
 	}
 }
 
-// overwriting replaces sealed values by its own texts.
+// overwriting replaces sealed values with its own texts.
 type overwriting struct{}
 
 func (overwriting) ResealText(sealdb.Kind, string, string, string) (string, error) {
@@ -608,7 +610,8 @@ func (overwriting) ResealText(sealdb.Kind, string, string, string) (string, erro
 
 func (overwriting) ResealBytes([]byte, []byte) ([]byte, error) { return []byte("theirs"), nil }
 
-// readLater are the reading probes after those that erase what the probes look for.
+// readLater lists the reading probes that follow the probes that erase data, although they look for
+// that data.
 var readLater = []string{"Timeline", "Usage", "Automations", "Usage of removed runs", "Automations of removed runs", "Hooks", "Hook", "Deliveries", "Delivery", "DeliveryBody", "Endpoint", "Endpoints", "Notification", "Notifications"}
 
 func sabotaged(t *testing.T, dsn string) (*store.Store, *testkit.Sabotage) {
@@ -623,8 +626,8 @@ func sabotaged(t *testing.T, dsn string) (*store.Store, *testkit.Sabotage) {
 	return s, by
 }
 
-// A list of organizations in the name of one is not parsed as a list.
-func TestAnOrganizationIsNeverReadAsSeveral(t *testing.T) {
+// If the name of one organization looks like a list of organizations, it is not parsed as a list.
+func TestAnOrganizationIsNotParsedAsAList(t *testing.T) {
 	t.Parallel()
 	s, raw := openRaw(t)
 	a, b := newTenant(t, s, raw, "ada"), newTenant(t, s, raw, "bob")

@@ -15,7 +15,8 @@ import (
 	"parley/shared/store/sessiondb"
 )
 
-// timeline writes the spans of a run - kind, attempt, status and message - and checks their times.
+// timeline returns the spans of a run as text (kind, attempt, status and message) and checks their
+// times.
 func (b *testEnv) timeline(runID string) string {
 	b.Helper()
 	of, erased, err := b.s.Runs.Timeline(b.Context(), b.org, "", runID)
@@ -46,7 +47,7 @@ func (b *testEnv) wantTimeline(what, runID string, want ...string) {
 	}
 }
 
-// countNotes counts the rows that timelines need in addition to those that every run has.
+// countNotes counts the rows that timelines need in addition to the rows that every run has.
 func (b *testEnv) countNotes() (n int) {
 	b.Helper()
 	if err := b.raw.QueryRowContext(b.Context(), `SELECT count(*) FROM run_attempts`).Scan(&n); err != nil {
@@ -66,7 +67,7 @@ func (b *testEnv) journal(held lease.Held, first int, steps ...string) {
 	}
 }
 
-// again claims a run for another attempt, like a worker.
+// again claims a run for another attempt, as a worker does.
 func (b *testEnv) again(runID string) *executiondb.Claimed {
 	b.Helper()
 	b.exec(`UPDATE open_runs SET not_before = NULL WHERE run_id = $1`, runID)
@@ -156,12 +157,12 @@ func TestATimelineOfManyAttempts(t *testing.T) {
 	second := b.again(runID)
 	back(second, &domain.RunError{Code: "unavailable", Message: "not\x00 now"})
 	third := b.again(runID)
-	lose() // and taken over immediately
+	lose() // and claimed again immediately
 	fourth := b.again(runID)
 	back(fourth, nil)
 	fifth := b.again(runID)
-	b.note(fifth) // an answer was lost
-	b.note(third) // it was frozen
+	b.note(fifth) // the reply to the first write was lost
+	b.note(third) // the worker was frozen
 	b.finish(fifth, "answer")
 	got := b.timeline(runID)
 	for _, want := range []string{
@@ -177,8 +178,8 @@ func TestATimelineOfManyAttempts(t *testing.T) {
 	}
 }
 
-// A first attempt whose end was recorded by the previous release, or not at all.
-func TestAttemptsThatNobodyNoted(t *testing.T) {
+// The end of a first attempt was recorded by the previous release, or not at all.
+func TestUnrecordedAttempts(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	b.ignoreUptime()
@@ -273,8 +274,8 @@ func TestWhoseTimelines(t *testing.T) {
 	}
 }
 
-// However a run ends, its records are removed with it.
-func TestWhatIsNotedGoesWithTheRun(t *testing.T) {
+// However a run ends, its attempt records are removed together with it.
+func TestAttemptRecordsAreRemovedWithTheRun(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	ctx := t.Context()

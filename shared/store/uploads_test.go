@@ -35,7 +35,7 @@ var (
 	anotherKey = strings.Repeat("0b", 32)
 )
 
-// slowly returns few bytes at a time, and its error after the last one.
+// slowly is a reader that returns a few bytes at a time, and its error after the last byte.
 type slowly struct {
 	from  io.Reader
 	at    int // number of bytes read so far
@@ -102,7 +102,7 @@ func (b *testEnv) wantOriginal(id string, want []byte) {
 	}
 }
 
-func TestUploadsAreWhatWasRead(t *testing.T) {
+func TestUploadsStoreTheBytesRead(t *testing.T) {
 	t.Parallel()
 	for _, sealed := range []bool{false, true} {
 		b := newTestEnv(t)
@@ -213,7 +213,7 @@ func TestUploadsWithoutDocumentsAreSwept(t *testing.T) {
 	b.wantOriginal(kept.ID, randomBytes(2*mib, 3))
 }
 
-func TestTheSameUploadedAtOnceIsStoredOnce(t *testing.T) {
+func TestTheSameContentUploadedConcurrentlyIsStoredOnce(t *testing.T) {
 	t.Parallel()
 	for _, sealed := range []bool{false, true} {
 		b := newTestEnv(t)
@@ -243,7 +243,7 @@ func TestTheSameUploadedAtOnceIsStoredOnce(t *testing.T) {
 	}
 }
 
-// No content is stored in plain text. A process with the keys can read it, and one without
+// No content is stored in plain text. A process with the keys can read it, and a process without
 // them gets an error.
 func TestSealedContents(t *testing.T) {
 	t.Parallel()
@@ -292,7 +292,7 @@ func TestSealedContents(t *testing.T) {
 	}
 }
 
-// A content may be partly sealed if processes have different settings.
+// A content may be partly sealed, if processes with different settings wrote its chunks.
 func TestContentsSealedInPart(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)

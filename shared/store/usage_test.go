@@ -40,7 +40,7 @@ func (b *testEnv) usage(f usagedb.UsageFilter, now time.Time) domain.UsageReport
 	return out
 }
 
-// shown writes the intervals with runs: number, runs by status, tokens and percentiles.
+// shown formats the intervals that have runs: number, runs by status, tokens and percentiles.
 func shown(of domain.UsageReport) string {
 	var out []string
 	write := func(name string, c domain.Consumption) {
@@ -71,7 +71,7 @@ func TestUsageByIntervals(t *testing.T) {
 	}
 	b.ended(b.agent, day.Add(-6*24*time.Hour-time.Millisecond), "completed", time.Second) // before the first day
 	b.ended(b.agent, day.Add(-6*24*time.Hour), "completed", time.Second)                  // at its beginning
-	b.ended(b.agent, day.Add(-time.Microsecond), "failed", 2*time.Second)                 // at the end of yesterday
+	b.ended(b.agent, day.Add(-time.Microsecond), "failed", 2*time.Second)                 // at the very end of yesterday
 	b.ended(b.agent, day, "timed_out", time.Minute)
 	b.ended("ag_other", hour.Add(-time.Microsecond), "cancelled", 0)
 	b.ended(b.agent, hour, "", 0)
@@ -145,7 +145,7 @@ func TestUsageOfManyRuns(t *testing.T) {
 	}
 }
 
-// Counting that takes too long is aborted with an error.
+// If counting takes too long, it is aborted with an error.
 func TestUsageThatTakesTooLong(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -164,8 +164,8 @@ func TestUsageThatTakesTooLong(t *testing.T) {
 	}
 }
 
-// Keys and automations of removed runs are known by the day only: hours begin at midnight then,
-// and groups add up to the totals.
+// For removed runs, the keys and automations are known only by day. Hourly reports therefore begin
+// at midnight, and the groups add up to the totals.
 func TestUsageByKeysBeginsAtMidnight(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -74,8 +74,9 @@ func TestWidgetsAreFoundByAgentAndByOrigin(t *testing.T) {
 	}
 }
 
-// An agent's identity secret is unchanged by the writes of a binary that does not know it.
-func TestIdentitySecretsHaveAPlaceOfTheirOwn(t *testing.T) {
+// Writes by a binary that does not support identity secrets leave an agent's identity secret
+// unchanged.
+func TestIdentitySecretsHaveASeparateColumn(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	a := b.widgetAgent(true, "https://a.example.com")

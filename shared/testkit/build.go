@@ -22,7 +22,7 @@ const buildWithin = 15 * time.Minute
 // builds has one build per program in this test process.
 var builds sync.Map // builder by directory and package
 
-// builder builds in its first call and returns the same program in later ones.
+// builder builds the program in its first call and returns the same path in later calls.
 type builder func() (string, error)
 
 // BuildBinary builds the Go main package in a directory - absolute, or relative to the root of the
@@ -43,7 +43,8 @@ func BuildTagged(tb testing.TB, dir, tag string) string {
 	return build(tb, dir, ".", tag, Race)
 }
 
-// Root returns the root directory of the repository: the one above the test's with go.work.
+// Root returns the root directory of the repository: the nearest directory above the test that
+// contains go.work.
 func Root(tb testing.TB) string {
 	tb.Helper()
 	root, err := repositoryRoot()

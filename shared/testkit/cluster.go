@@ -87,8 +87,8 @@ func dropClusters(cache string) {
 	}
 }
 
-// makeCluster creates the cluster below dir and renames it to final, so that an existing
-// one is complete.
+// makeCluster creates the cluster below dir and renames it to final, so that an existing cluster is
+// always complete.
 func makeCluster(ctx context.Context, dir, final string) (err error) {
 	draft, err := os.MkdirTemp(dir, "draft-")
 	if err != nil {

@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// CutFiles truncates the files with a name below a directory, as a crash might: to their first
-// half, or to nothing. It returns how many.
+// CutFiles truncates the files with this name below a directory, as a crash might. It truncates
+// them to their first half if half is true, and otherwise to nothing. It returns the number of
+// truncated files.
 func CutFiles(tb testing.TB, dir, name string, half bool) (files int) {
 	tb.Helper()
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {

@@ -19,15 +19,16 @@ type Disk struct {
 // fillerName is the file that fills a disk.
 const fillerName = "filler"
 
-// MemoryDisk mounts a small file system in memory until the test ends. The error is the reason
-// why that is not possible here.
+// MemoryDisk mounts a small file system in memory until the test ends. If that is not possible on
+// this machine, the error is the reason.
 func MemoryDisk(tb testing.TB, mebibytes int) (*Disk, error) {
 	tb.Helper()
 	return mount(tb, "tmpfs", "-t", "tmpfs", "-o", fmt.Sprintf("size=%dm", mebibytes), "tmpfs")
 }
 
-// ImageDisk mounts a small ext4 in a file until the test ends. Data synced on it is on the disk
-// below. The error is the reason why that is not possible here.
+// ImageDisk mounts a small ext4 file system from a file until the test ends. Data that is synced on
+// it reaches the underlying disk. If mounting is not possible on this machine, the error is the
+// reason.
 func ImageDisk(tb testing.TB, mebibytes int) (*Disk, error) {
 	tb.Helper()
 	path := filepath.Join(tb.TempDir(), "image")

@@ -34,8 +34,8 @@ func killRound(mark string) (killed int) {
 		if err != nil {
 			continue
 		}
-		// Read after the process was opened, so that the signal cannot reach another process
-		// with a reused id.
+		// The environment is read after the process was opened, so that the signal cannot reach
+		// another process with a reused id.
 		environment, err := os.ReadFile(path)
 		if err == nil && hasPair(environment, mark) && process.Kill() == nil {
 			killed++

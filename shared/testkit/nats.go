@@ -53,8 +53,8 @@ func NATS(tb testing.TB) string {
 	return server.URL()
 }
 
-// borrowers are the tests that use a shared server, by its URL. A second request of a test gets
-// the same server.
+// borrowers are the tests that use a shared server, by its URL. A second request from the same test
+// gets the same server.
 var borrowers = struct {
 	sync.Mutex
 	byURL map[string]testing.TB
@@ -71,7 +71,7 @@ func borrow(tb testing.TB, url string) string {
 	}
 
 	if holder != nil && strings.HasPrefix(tb.Name(), holder.Name()+"/") {
-		// It would wait for its own parent.
+		// The test would wait for its own parent.
 		tb.Fatalf("testkit: %s has the shared NATS server: ask for one in it or in its subtests, not in both", holder.Name())
 	}
 

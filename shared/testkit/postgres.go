@@ -51,7 +51,7 @@ type databases struct {
 	dsn      func(database string) string
 	admin    *sql.DB // connected to the server's maintenance database
 	template string
-	copying  string // clause of CREATE DATABASE with the fastest way to copy the template; empty: the server's default
+	copying  string // clause of CREATE DATABASE for the fastest way to copy the template; empty: the server's default
 }
 
 // testDatabases is set up at the first use, once per test process.
@@ -73,14 +73,14 @@ var testDatabases = sync.OnceValues(func() (*databases, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The default logs each page. Copying the files takes two checkpoints, which cost almost
-	// nothing without fsync.
+	// By default, PostgreSQL logs each copied page. Copying the files instead takes two
+	// checkpoints, which cost almost nothing without fsync.
 	made.copying = " STRATEGY = FILE_COPY"
 	return made, nil
 })
 
-// privatePostgres starts a server that runs until this process ends. It gets a signal then, and
-// the reaper makes sure that it stops.
+// privatePostgres starts a server that runs until this process ends. The server gets a signal then,
+// and the reaper makes sure that it stops.
 func privatePostgres(ctx context.Context) (*pgserver.Server, error) {
 	own, err := ownResources()
 	if err != nil {

@@ -21,7 +21,7 @@ const (
 	pollInterval = 10 * time.Millisecond
 	// defaultReadyWithin is long, because machines that run many tests are slow.
 	defaultReadyWithin = 60 * time.Second
-	// logShown is how many bytes of a process's output a failed test shows.
+	// logShown is the maximum number of bytes of a process's output that a failed test shows.
 	logShown = 64 << 10
 )
 
@@ -94,7 +94,8 @@ func (p *Process) start() {
 	cmd := exec.CommandContext(context.WithoutCancel(p.tb.Context()), p.command.Path, p.command.Args...)
 	cmd.Env = append(append(os.Environ(), p.command.Env...), p.mark)
 	cmd.Dir = p.command.Dir
-	// A file, not a pipe: the process can always write, even after this one has ended.
+	// The output goes to a file and not to a pipe, so that the process can always write, even after
+	// this process has ended.
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if p.child, err = lifecycle.StartChild(cmd, syscall.SIGKILL); err != nil {
@@ -162,7 +163,7 @@ func await(tb testing.TB, within time.Duration, done func() bool) bool {
 	return true
 }
 
-// output is the output of the process since its current start.
+// output returns the output of the process since its current start.
 func (p *Process) output() []byte {
 	content, err := os.ReadFile(p.logPath)
 	if err != nil || int64(len(content)) < p.logFrom {
@@ -186,8 +187,8 @@ func (p *Process) PID() int { return p.child.PID() }
 // Done is closed when the process has ended. Restart creates a new channel.
 func (p *Process) Done() <-chan struct{} { return p.child.Done() }
 
-// Kill9 ends the process like a crash and returns when it is gone. Processes that it has
-// started continue.
+// Kill9 ends the process like a crash and returns when it is gone. The processes that it has
+// started keep running.
 func (p *Process) Kill9() {
 	p.tb.Helper()
 	p.signal(syscall.SIGKILL)

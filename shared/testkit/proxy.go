@@ -37,7 +37,7 @@ const (
 	replies
 )
 
-// link is a client's connection and the corresponding one to the target.
+// link is a client's connection and the corresponding connection to the target.
 type link struct{ client, target net.Conn }
 
 // Proxy starts a proxy to target, for example "127.0.0.1:4222", until the test ends.
@@ -151,15 +151,15 @@ func (l *link) reset() {
 	}
 }
 
-// piece is the result of one read. The last one has the reader's error.
+// piece is the result of one read. The last piece has the reader's error.
 type piece struct {
 	data []byte
 	due  time.Time
 	err  error
 }
 
-// copyDirection copies one direction until it ends, and then passes the end on. It reads and writes
-// concurrently, so that a delay adds latency and does not reduce throughput.
+// copyDirection copies one direction until it ends, and then closes the other side in the same way.
+// It reads and writes concurrently, so that a delay adds latency and does not reduce throughput.
 func (p *FaultProxy) copyDirection(way direction, to, from net.Conn) {
 	pieces := make(chan piece, 256)
 	go p.read(from, pieces)

@@ -19,8 +19,8 @@ import (
 const markKey = "PARLEY_TEST_RUN"
 
 // reaperScript waits until the test process is gone, which closes its standard input, and then
-// cleans up. $1 is the directory, $2 the mark. It kills several times, because a process may
-// start another one before it is killed.
+// cleans up. $1 is the directory, $2 the mark. It kills the processes several times, because a
+// process may start another process before it is killed.
 const reaperScript = `
 cat >/dev/null
 for script in "$1"/*.end; do
@@ -70,16 +70,15 @@ func newBelongings() (*processResources, error) {
 	return made, nil
 }
 
-// The maximum size of servers' data, with reserve. So much memory must be free for
-// scratch to use it.
+// Maximum size of the servers' data, with a reserve. scratch uses memory only if that much is free.
 const (
 	memoryDir  = "/dev/shm"
 	memoryFree = 8 << 30
 )
 
-// scratch is the parent of all directories: in memory, which is faster than a file system whose
-// data is not needed after the tests, if the machine has enough of it and TMPDIR is not set. ""
-// means the default.
+// scratch returns the parent of all directories. If TMPDIR is not set and the machine has enough
+// memory, it is a directory in memory, because the data is not needed after the tests. Otherwise
+// scratch returns "", which means the default.
 func scratch() string {
 	var free syscall.Statfs_t
 	if os.Getenv("TMPDIR") != "" || syscall.Statfs(memoryDir, &free) != nil {
@@ -104,8 +103,8 @@ func availableMemory() uint64 {
 	return kib << 10
 }
 
-// watch starts the shell that cleans up. It is in a new session, so that a signal that ends the
-// test process does not end it too.
+// watch starts the shell that cleans up. It runs in a new session, so that a signal that ends the
+// test process does not end the shell too.
 func (b *processResources) watch() error {
 	reads, writes, err := os.Pipe()
 	if err != nil {
@@ -116,7 +115,7 @@ func (b *processResources) watch() error {
 	cmd := exec.CommandContext(context.Background(), "sh", "-c", reaperScript, "sh", b.dir, b.mark)
 	cmd.Stdin = reads
 	cmd.Dir = "/"
-	// Without this process's own mark, whose reaper would end the new one.
+	// The test process's own mark is removed, because its reaper would kill the new shell.
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(pair string) bool { return strings.HasPrefix(pair, markKey+"=") })
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {

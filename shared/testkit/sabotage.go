@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// sabotages are the conditions by which statements restrict themselves to an organization, and
-// replacements that are always true.
+// sabotages lists the conditions that restrict statements to an organization, with replacements
+// that are always true.
 var sabotages = []struct {
 	condition *regexp.Regexp
 	instead   string
@@ -30,8 +30,8 @@ func sabotaged(query string) (string, int) {
 	return query, n
 }
 
-// Sabotage makes connections that remove the conditions on organizations from statements, as if
-// a developer had forgotten all of them. Then only the database separates organizations.
+// Sabotage makes connections that remove the conditions on organizations from statements, as if a
+// developer had forgotten all of them. Then only the database's policies separate organizations.
 type Sabotage struct {
 	driver.Connector
 	conditions atomic.Int64
@@ -56,8 +56,8 @@ func (s *Sabotage) Connect(ctx context.Context) (driver.Conn, error) {
 	return &sabotagedConn{wholeConn: whole, by: s}, nil
 }
 
-// wholeConn is what the pool requires of a connection, without unprepared queries. The pool
-// then prepares each query, so that all pass through PrepareContext.
+// wholeConn contains the methods that the pool requires of a connection, except those for
+// unprepared queries. The pool then prepares each query, so that all pass through PrepareContext.
 type wholeConn interface {
 	driver.Conn
 	workingConn
@@ -87,8 +87,9 @@ func (c *sabotagedConn) PrepareContext(ctx context.Context, query string) (drive
 	return c.wholeConn.PrepareContext(ctx, query)
 }
 
-// SabotageFunctions removes the conditions on organizations from a database's functions too,
-// except functions that look at all organizations on purpose. It returns how many it removed.
+// SabotageFunctions also removes the conditions on organizations from a database's functions,
+// except from functions that intentionally read all organizations. It returns the number of removed
+// conditions.
 func SabotageFunctions(tb testing.TB, super *sql.DB) int {
 	tb.Helper()
 	rows, err := super.QueryContext(tb.Context(), `SELECT pg_get_functiondef(p.oid) FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang

@@ -22,8 +22,8 @@ const serverPatience = 2 * time.Minute
 // parleyDatabase is the migrated database of PostgresProcess.
 const parleyDatabase = "parley"
 
-// PostgresServer is a PostgreSQL server that a test can kill. Unlike that of Postgres it syncs
-// commits to disk. Its methods must be called in the test's goroutine.
+// PostgresServer is a PostgreSQL server that a test can kill. Unlike the server of Postgres, it
+// syncs commits to disk. Its methods must be called in the test's goroutine.
 type PostgresServer struct {
 	tb     testing.TB
 	config pgserver.Config
@@ -138,8 +138,8 @@ type NATSServer struct {
 	URL string
 }
 
-// NATSProcess starts a real nats-server with JetStream in dir (empty: a temporary directory) on
-// a loopback port. The program is PARLEY_NATS_SERVER, or it is built.
+// NATSProcess starts a real nats-server with JetStream in dir (empty: a temporary directory) on a
+// loopback port. The program's path is in PARLEY_NATS_SERVER; otherwise the program is built.
 func NATSProcess(tb testing.TB, dir string) *NATSServer {
 	tb.Helper()
 	if dir == "" {
@@ -170,12 +170,13 @@ func NATSWith(tb testing.TB, config string, env []string, args ...string) *NATSS
 	return &NATSServer{Process: process, URL: "nats://127.0.0.1:" + port}
 }
 
-// NATSBinary is the path of a nats-server: PARLEY_NATS_SERVER, or it is built.
+// NATSBinary returns the path of a nats-server. It is in PARLEY_NATS_SERVER; otherwise the program
+// is built.
 func NATSBinary(tb testing.TB) string {
 	tb.Helper()
 	path := os.Getenv("PARLEY_NATS_SERVER")
 	if path == "" {
-		// From the module of tools, which is not part of go.work.
+		// The program is built from the module tools, which is not part of go.work.
 		return build(tb, Root(tb)+"/tools", "github.com/nats-io/nats-server/v2", "", false, "GOWORK=off")
 	}
 	if _, err := os.Stat(path); err != nil {

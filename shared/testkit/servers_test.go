@@ -41,21 +41,21 @@ func TestPostgresProcess(t *testing.T) {
 	}
 }
 
-// The processes of a killed server execute nothing more, not even a busy one that
-// has not noticed it.
-func TestNothingOfAKilledPostgresGoesOn(t *testing.T) {
+// The processes of a killed server execute no more statements, not even a busy process that has not
+// noticed the kill.
+func TestAKilledPostgresStopsCompletely(t *testing.T) {
 	t.Parallel()
 	server := PostgresProcess(t)
 	var processes []int
 	for _, pid := range children(server.PID()) {
 		err := syscall.Kill(pid, syscall.SIGSTOP)
-		if errors.Is(err, syscall.ESRCH) { // some of them live only briefly
+		if errors.Is(err, syscall.ESRCH) { // some of the processes live only briefly
 			continue
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer syscall.Kill(pid, syscall.SIGKILL) //nolint:errcheck // it has ended, but for a test that fails
+		defer syscall.Kill(pid, syscall.SIGKILL) //nolint:errcheck // the process has ended, unless the test failed
 		processes = append(processes, pid)
 	}
 	if len(processes) < 3 {
@@ -255,7 +255,7 @@ func TestProxyDelays(t *testing.T) {
 	proxy.Delay(100 * time.Millisecond)
 	conn, lines := dial(t, proxy.Addr())
 	began := time.Now()
-	const many = 100 // one by one they would take 20 s
+	const many = 100 // one after the other they would take 20 s
 	for range many {
 		send(t, conn, "line")
 	}

@@ -15,7 +15,7 @@ import (
 // roles concurrently.
 const templateLock = 0x7061726c // "parl"
 
-// makeTemplate migrates a database once, whose copies the tests get. On a shared server it
+// makeTemplate creates the migrated database that is copied for each test. On a shared server it
 // stays for later test processes with the same migrations.
 func (d *databases) makeTemplate(ctx context.Context) (err error) {
 	version, err := migrations.Digest()
@@ -50,8 +50,8 @@ func (d *databases) makeTemplate(ctx context.Context) (err error) {
 	return d.migrate(ctx, conn)
 }
 
-// migrate works under another name until everything is done, so that an existing
-// template is complete.
+// migrate works under another name until the migration is complete, so that an existing template is
+// always complete.
 func (d *databases) migrate(ctx context.Context, conn *sql.Conn) error {
 	draft := d.template + "_draft"
 	for _, statement := range []string{

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Within scales the time that a test allows for something: d; three times as much in short
-// runs, in which other packages' tests use the same few cores; and five times as much with the
-// race detector, which is several times slower.
+// Within returns the time that a test should allow for something that takes the duration d. That is
+// d itself; three times d in short runs, in which the tests of other packages use the same few
+// cores; and five times d with the race detector, which is several times slower.
 func Within(d time.Duration) time.Duration {
 	switch {
 	case Race:

@@ -23,8 +23,8 @@ type Item struct {
 	Value any
 }
 
-// Parse reads a document that is a mapping. It is for documents of our own: aliases are not
-// bounded.
+// Parse reads a document that is a mapping. It is only for trusted documents, because the expansion
+// of aliases is not bounded.
 func Parse(raw []byte) (Object, error) {
 	var root yaml.Node
 	if err := yaml.Unmarshal(raw, &root); err != nil {

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// ruleFile is a Prometheus rule file, reduced to the fields we use.
+// ruleFile is a Prometheus rule file, reduced to the fields used here.
 type ruleFile struct {
 	Groups []struct {
 		Name  string  `json:"name"`

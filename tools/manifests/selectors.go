@@ -39,7 +39,7 @@ func (c *cluster) checkServices() (errs []error) {
 	return errs
 }
 
-// checkIngresses checks that ingresses lead to services, and that none exposes /metrics.
+// checkIngresses checks that ingresses lead to services, and that no ingress exposes /metrics.
 func (c *cluster) checkIngresses() (errs []error) {
 	for name, in := range c.ingresses {
 		closed := false
@@ -101,7 +101,7 @@ func (c *cluster) checkSelectors() (errs []error) {
 	}
 
 	if !denies {
-		errs = append(errs, fmt.Errorf("no network policy refuses what is not allowed"))
+		errs = append(errs, fmt.Errorf("no network policy denies traffic by default"))
 	}
 	return errs
 }

@@ -44,9 +44,9 @@ var parleyTestOffset = func() int64 {
 const nowCall = "sec, nsec, mono := runtimeNow()\n\tif mono == 0 {"
 
 // Skewed builds the worker with an adjustable wall clock. Only time.Now of the standard library is
-// changed: it adds the offset of the environment. The monotonic clock stays right, as on a machine
-// whose time was set wrongly. A preloaded library could not do that, because Go reads the clock
-// without libc.
+// changed: it adds the offset of the environment. The monotonic clock stays correct, as on a
+// machine whose time was set wrongly. A preloaded library could not do that, because Go reads the
+// clock without libc.
 func Skewed(tb testing.TB) (path string, err error) {
 	tb.Helper()
 	root, err := exec.CommandContext(tb.Context(), "go", "env", "GOROOT").Output()
@@ -64,7 +64,7 @@ func Skewed(tb testing.TB) (path string, err error) {
 	}
 
 	changed := strings.Replace(string(source), nowCall, strings.Replace(nowCall, "\n", "\n\tsec += parleyTestOffset\n", 1), 1)
-	// Constant names per checkout, so that the build cache is used.
+	// The names are constant per checkout, so that the build cache is used.
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return "", err

@@ -212,8 +212,8 @@ func (p *Part) PID() int {
 // Told is a part's history.
 type Told struct {
 	Starts       int
-	FailedStarts int      // ends before it was ready without a kill, because its servers were down
-	LastFailure  string   // the reason of the last one
+	FailedStarts int      // ends without a kill before the part was ready, because its servers were down
+	LastFailure  string   // the reason of the last failed start
 	Ended        []string // unexpected ends after it was ready
 }
 

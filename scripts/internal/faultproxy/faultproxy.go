@@ -57,7 +57,7 @@ type Request struct {
 
 // rule decides about a request.
 type rule interface {
-	// before may answer the request without calling the service.
+	// before may answer the request itself, so that the service is not called.
 	before() *refusal
 	// after decides how much of the service's response passes.
 	after(r *http.Request, answer *http.Response) cut
@@ -104,8 +104,8 @@ func (p *Proxy) CutStreams(n, after int, seed uint64) *Door {
 	return p.door(newCutStreams(n, after, seed))
 }
 
-// Refuse returns a door that answers the first n requests itself with this status, header and body.
-// The service does not receive them.
+// Refuse returns a door that answers the first n requests itself, with this status, header and
+// body. The service does not receive them.
 func (p *Proxy) Refuse(n, status int, header http.Header, body string) *Door {
 	return p.door(&refuse{left: n, with: refusal{status: status, header: header, body: body}})
 }
@@ -198,8 +198,8 @@ func (d *Door) serve(w http.ResponseWriter, r *http.Request, path string) {
 	}
 }
 
-// watch cancels a request when the rule says so while the service handles it. unwatch reports
-// whether it did.
+// watch cancels a request while the service handles it, when the rule requires that. unwatch
+// reports whether it did.
 func (d *Door) watch(r *http.Request) (watched *http.Request, unwatch func() bool) {
 	rule, ok := d.rule.(*dropWhen)
 	if !ok || !rule.first(r) {

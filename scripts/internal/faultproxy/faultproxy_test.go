@@ -62,7 +62,7 @@ func ask(t *testing.T, method, url, key, body string) (got answer, text string, 
 		req.Header.Set("Idempotency-Key", key)
 	}
 
-	// A client without automatic retries. net/http retries requests with an idempotency key when a
+	// The client has no automatic retries. net/http retries requests with an idempotency key when a
 	// persistent connection breaks.
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	res, err := client.Do(req)
@@ -189,11 +189,11 @@ func TestCutStreams(t *testing.T) {
 	}
 
 	if len(places) < 5 {
-		t.Errorf("streams are cut at the same few places: %v", places)
+		t.Errorf("streams are cut at the same few positions: %v", places)
 	}
 }
 
-// TestSpares saves a cut for the next stream if a stream ends before the cut.
+// TestSpares checks that a cut is saved for the next stream if a stream ends before the cut.
 func TestSpares(t *testing.T) {
 	t.Parallel()
 	door := faultproxy.Start(t, newService(t).URL).CutStreams(1, len(stream), 1)
@@ -207,7 +207,7 @@ func TestSpares(t *testing.T) {
 	}
 }
 
-// TestNeverAtFrames cuts one byte later each time, and never at the end of a frame.
+// TestNeverAtFrames cuts one byte later each time. The cut is never at the end of a frame.
 func TestNeverAtFrames(t *testing.T) {
 	t.Parallel()
 	proxy := faultproxy.Start(t, newService(t).URL)

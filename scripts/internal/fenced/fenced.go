@@ -31,8 +31,8 @@ var commands = regexp.MustCompile(`(?m)^\s*(\$ |(bash|cat|cd|claude|cmp|curl|doc
 // Command returns the first shell command in a text, or "".
 func Command(text string) string { return commands.FindString(text) }
 
-// Read returns a document's blocks. Code blocks in another syntax than backticks at the beginning
-// of a line or list item are errors, because no test would run them.
+// Read returns a document's blocks. A code block that is not fenced with backticks at the beginning
+// of a line or list item is an error, because no test would run it.
 func Read(document, text string) ([]Block, error) {
 	r := reader{document: document}
 	for line := range strings.SplitSeq(text, "\n") {

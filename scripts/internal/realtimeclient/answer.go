@@ -41,7 +41,8 @@ func (c *Client) Answer(ctx context.Context) (Answer, error) {
 	}
 }
 
-// Part reads so many bytes of audio of the next response. Rest reads the remainder.
+// Part reads audio of the next response, at least the given number of bytes. Rest reads the
+// remainder.
 func (c *Client) Part(ctx context.Context, bytes int) (Answer, error) {
 	var a Answer
 	for len(a.PCM) < bytes {

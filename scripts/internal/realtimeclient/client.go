@@ -1,5 +1,5 @@
 // Package realtimeclient is a client of /v1/realtime for tests and benches. It sends exactly the
-// given messages, and keeps the arrival time of each event.
+// given messages and records the arrival time of each event.
 package realtimeclient
 
 import (

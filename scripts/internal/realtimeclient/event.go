@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Event is an event of the service with the fields that tests use. Raw is the complete JSON.
+// Event is an event from the service with the fields that tests use. Raw is the complete JSON.
 type Event struct {
 	At  time.Time       `json:"-"`
 	Raw json.RawMessage `json:"-"`

@@ -17,7 +17,7 @@ const (
 	BytesPerSecond = 2 * Rate
 )
 
-// Lasts returns the duration of so many bytes of audio.
+// Lasts returns the duration of audio with the given number of bytes.
 func Lasts(bytes int) time.Duration { return time.Duration(bytes) * time.Second / BytesPerSecond }
 
 // Silence returns silent audio.

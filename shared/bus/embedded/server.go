@@ -19,7 +19,7 @@ import (
 // stream, in bytes.
 const defaultMaxStore = 1 << 30
 
-// maxMemory bounds streams in memory, in bytes. There are none yet.
+// maxMemory bounds streams in memory, in bytes. Parley creates no such streams.
 const maxMemory = 64 << 20
 
 // RandomPort as Config.Port means a port chosen by the system.
@@ -34,7 +34,8 @@ type Config struct {
 	Dir string
 	// Host is the loopback address to listen on. Empty means 127.0.0.1.
 	Host string
-	// Port is the port to listen on. 0 means none, RandomPort any free one.
+	// Port is the port to listen on. With 0, the server does not listen; with RandomPort, the
+	// system chooses a free port.
 	Port int
 	// MaxStore bounds the total size of the streams' files, in bytes. 0 means 1 GiB.
 	MaxStore int64
@@ -110,7 +111,8 @@ func serverOptions(config Config) (*natsserver.Options, error) {
 		NoSigs:     true, // the process has its own handlers
 		JetStream:  true,
 		StoreDir:   config.Dir,
-		// If one of them is missing, the server measures disk and memory and takes most of it.
+		// Without these two limits, nats-server would reserve most of the machine's memory and
+		// disk.
 		JetStreamMaxStore:      maxStore,
 		JetStreamMaxMemory:     maxMemory,
 		DisableJetStreamBanner: true,

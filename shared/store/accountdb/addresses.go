@@ -73,10 +73,11 @@ func (s *Store) PasswordSchemes(ctx context.Context, email string) ([]string, er
 	return schemes, wrap("reading how passwords are stored", err)
 }
 
-// ByPassword returns the account of an email address whose stored password is one of hashes,
-// and that password. If several match, it prefers the one that has proven the address, then one
-// with an open login session from the client address, then the oldest. If only is true,
-// accounts without such a session do not match. It returns WrongPassword if none matches.
+// ByPassword returns the account of an email address whose stored password is in the list hashes,
+// and that stored password. If several accounts match, it prefers the account that has proven the
+// address, then an account with an open login session from the client address, then the oldest
+// account. If only is true, accounts without such a session do not match. If no account matches, it
+// returns WrongPassword.
 func (s *Store) ByPassword(ctx context.Context, email string, hashes []string, client string, only bool) (userID, hash string, err error) {
 	const familiar = `EXISTS (SELECT FROM login_sessions l WHERE l.user_id = users.id AND l.address = $3 AND l.expires_at > clock_timestamp())`
 	var row userRow
@@ -137,7 +138,7 @@ func prove(ctx context.Context, tx *sqlx.Tx, userID string) error {
 	return wrap("noting a proven address", err)
 }
 
-// holderFor locks the account that has an address. It returns false if there is none.
+// holderFor locks the account that has an address. It returns false if no account has it.
 func holderFor(ctx context.Context, tx *sqlx.Tx, email string) (userRow, bool, error) {
 	var row userRow
 	err := tx.GetContext(ctx, &row, `SELECT `+userColumns+` FROM users

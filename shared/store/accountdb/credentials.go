@@ -18,10 +18,10 @@ import (
 )
 
 // Credential is the data by which an API key or a login session is authenticated. A user's
-// credential has Memberships, oldest first; an organization's key has OrganizationID instead.
-// Label identifies the credential in rate limits and reveals no secret. Lineage is the id of
-// the first key in the chain of rotations that led to this key; a key that replaced none has
-// its own id there.
+// credential has Memberships, oldest first; an organization's key has OrganizationID instead. Label
+// identifies the credential in rate limits and reveals no secret. Lineage is the id of the first
+// key in the chain of rotations that led to this key; for a key that replaced no other key, it is
+// the key's own id.
 type Credential struct {
 	Label          string
 	KeyID          string

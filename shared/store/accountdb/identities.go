@@ -21,8 +21,8 @@ type Identity struct {
 	Name            string
 }
 
-// ErrMayTakeOver is wrapped by the email_taken error of LogInByIdentity if the same login with
-// takeOver would succeed.
+// LogInByIdentity wraps ErrMayTakeOver in its email_taken error if the same login with takeOver
+// would succeed.
 var ErrMayTakeOver = errors.New("the account with this address has not proven it")
 
 // IdentityKnown reports whether an identity has logged in before.
@@ -107,8 +107,8 @@ func userForIdentity( //nolint:cyclop // one step after the other, each of which
 	return userID, before, wrap("linking identity", err)
 }
 
-// proven returns the user who has the identity's address from now on: the logged-in user if
-// linked, otherwise a new one.
+// proven returns the user who has the identity's address from now on. If linked is true, that is
+// the logged-in user, otherwise a new user.
 func proven(ctx context.Context, tx *sqlx.Tx, identity Identity, loggedIn string, linked bool) (string, error) {
 	if linked {
 		return loggedIn, reclaim(ctx, tx, loggedIn)
@@ -133,7 +133,7 @@ func hasAddress(ctx context.Context, tx *sqlx.Tx, userID, email string) (bool, e
 }
 
 // mayTakeOver returns email_taken if a person who has proven an address may not displace its
-// holder. meant says that the person asked for the takeover.
+// holder. confirmed means that the person asked for the takeover.
 func mayTakeOver(holder userRow, confirmed bool) error {
 	switch {
 	case holder.Proven:

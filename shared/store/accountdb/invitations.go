@@ -74,9 +74,9 @@ func (s *Store) Join(ctx context.Context, tokenHash []byte, userID string, login
 }
 
 // JoinNew is Join for a person without an account at the address. It creates the account, the
-// membership, and then the default organization, so that the membership is the older one. An
-// account that has the address without proof is displaced and named in the result. JoinNew
-// returns email_taken if that account has proven the address.
+// membership, and then the default organization, so that the membership is older than the
+// organization's own. An account that has the address without proof is displaced and named in the
+// result. JoinNew returns email_taken if that account has proven the address.
 func (s *Store) JoinNew(ctx context.Context, tokenHash []byte, name, passwordHash string, login NewLogin) (Account, error) {
 	var account Account
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {

@@ -21,7 +21,8 @@ var (
 	ErrLinkSpent   = errors.New("login link was used or has expired")
 )
 
-// CreateLoginLink stores a one-time link that logs the user in until expires.
+// CreateLoginLink stores a one-time link that logs the user in. The link is valid until the time
+// expires.
 func (s *Store) CreateLoginLink(ctx context.Context, userID string, tokenHash []byte, expires time.Time) error {
 	return s.db.Tx(ctx, func(tx *sqlx.Tx) error {
 		_, err := tx.ExecContext(ctx, `INSERT INTO login_links (token_hash, user_id, expires_at) VALUES ($1, $2, $3)`,
@@ -65,8 +66,8 @@ func (s *Store) UseLoginLink(ctx context.Context, linkHash []byte, login NewLogi
 	return account, err
 }
 
-// CreateReset stores a one-time link with which the user sets a new password until expires. It
-// is for the operator.
+// CreateReset stores a one-time link with which the user sets a new password. The link is valid
+// until the time expires. It is for the operator.
 func (s *Store) CreateReset(ctx context.Context, userID string, tokenHash []byte, expires time.Time) error {
 	return s.db.Tx(ctx, func(tx *sqlx.Tx) error {
 		return createReset(ctx, tx, reset{UserID: userID}, tokenHash, expires)
@@ -121,7 +122,7 @@ func (s *Organizations) CreateMemberReset(ctx context.Context, actor Actor, user
 
 // reset is a password reset link and its restrictions. A link created by an admin becomes
 // void in three cases:
-//   - The user gains something in another organization, or a higher role than the admin had.
+//   - The user gains a membership or data in another organization, or a higher role than the admin had.
 //   - The admin loses that role.
 //   - The API key with which the link was created ends.
 type reset struct {

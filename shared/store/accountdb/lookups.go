@@ -10,8 +10,8 @@ import (
 	"parley/shared/store/pg"
 )
 
-// Key returns one of the keys that the filter selects, as lists show it. It returns not_found
-// if there is none of this id.
+// Key returns one of the keys that the filter selects, as lists show it. It returns not_found if no
+// key has this id.
 func (s *Organizations) Key(ctx context.Context, f KeyFilter, keyID string) (domain.APIKey, error) {
 	var row keyRow
 	err := s.db.WithinUser(ctx, f.OrganizationID, f.UserID, func(tx *sqlx.Tx) error {
@@ -20,8 +20,8 @@ func (s *Organizations) Key(ctx context.Context, f KeyFilter, keyID string) (dom
 	return row.key(), pg.OneRow(err, "reading API key")
 }
 
-// Member returns a member or an open invitation of an organization by its id. It returns
-// not_found if there is none.
+// Member returns a member or an open invitation of an organization by its id. It returns not_found
+// if there is no such entry.
 func (s *Organizations) Member(ctx context.Context, org, entry string) (Member, error) {
 	var row memberRow
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -34,8 +34,8 @@ func (s *Organizations) Member(ctx context.Context, org, entry string) (Member, 
 	return row.member(), pg.OneRow(err, "reading member")
 }
 
-// Login returns an open login session of a user by its id, and marks the one with the token
-// hash current. It returns not_found if there is none.
+// Login returns an open login session of a user by its id, and marks the one with the token hash
+// current. It returns not_found if there is no such session.
 func (s *Store) Login(ctx context.Context, userID string, current []byte, loginID string) (domain.LoginSession, error) {
 	var row struct {
 		ID         string       `db:"id"`

@@ -277,7 +277,7 @@ func removeMembership(ctx context.Context, tx *sqlx.Tx, org, userID string, role
 	return nil
 }
 
-// removeInvitation deletes an invitation. own is the role of the actor, who must be an owner.
+// removeInvitation deletes an invitation. The actor, whose role is own, must be an owner.
 func removeInvitation(ctx context.Context, tx *sqlx.Tx, own domain.Role, org, entry string) error {
 	var known bool
 	err := tx.GetContext(ctx, &known, `SELECT EXISTS (SELECT FROM invitations WHERE org_id = $1 AND id = $2)`, org, entry)

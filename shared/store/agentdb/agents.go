@@ -58,7 +58,7 @@ func (row agentRow) agent() (domain.Agent, error) {
 	return a, nil
 }
 
-// agentWrite is the changeable fields of an agent, encoded for the database.
+// agentWrite contains the changeable fields of an agent, encoded for the database.
 type agentWrite struct {
 	tools, widget      []byte
 	callers, fallbacks pq.StringArray
@@ -130,8 +130,8 @@ func insertConfig(ctx context.Context, tx *sqlx.Tx, org string, a domain.Agent) 
 	return nil
 }
 
-// Agent returns an agent of organization org. It returns not_found if there is none of this id
-// or it is deleted.
+// Agent returns an agent of organization org. It returns not_found if there is no such agent or it
+// is deleted.
 func (s *Store) Agent(ctx context.Context, org, agentID string) (domain.Agent, error) {
 	var row agentRow
 	err := s.db.WithinPrepared(ctx, org, agentQuery, func(stmt *sqlx.Stmt) error { return stmt.GetContext(ctx, &row, agentID, org) })
@@ -198,9 +198,9 @@ func (s *Store) Agents(ctx context.Context, org, q, after string, limit int) ([]
 	return out, nil
 }
 
-// UpdateAgent applies change to an agent of organization org under a lock, and returns the
-// stored agent with the next version. A version other than 0 must be the current one
-// (version_conflict otherwise). An error of change leaves the agent unchanged.
+// UpdateAgent applies change to an agent of organization org under a lock, and returns the stored
+// agent with the next version. A version other than 0 must be the current one (version_conflict
+// otherwise). An error from change leaves the agent unchanged.
 func (s *Store) UpdateAgent(ctx context.Context, org, agentID string, version int, change func(*domain.Agent) error) (domain.Agent, error) {
 	var stored domain.Agent
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -245,9 +245,9 @@ func writeAgent(ctx context.Context, tx *sqlx.Tx, org string, a domain.Agent) (d
 	return stored, insertConfig(ctx, tx, org, stored)
 }
 
-// DeleteAgent deletes an agent of organization org. It returns not_found if there is none. An
-// error of one of the checks, which get the current version, leaves the agent in place. The row
-// is kept for the agent's runs.
+// DeleteAgent deletes an agent of organization org. It returns not_found if there is no such agent.
+// The checks get the current version; if one returns an error, the agent is not deleted. The row is
+// kept for the agent's runs.
 func (s *Store) DeleteAgent(ctx context.Context, org, agentID string, checks ...func(version int) error) error {
 	return s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		a, err := SelectAgent(ctx, tx, org, agentID, " FOR UPDATE")

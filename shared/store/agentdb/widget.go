@@ -11,7 +11,7 @@ import (
 )
 
 // Widget is an agent whose widget is enabled, with the fields that a visitor's request needs.
-// Secret signs visitors; it is sealed, and empty if there is none.
+// Secret is the sealed secret that signs visitors' identities, or empty if the agent has none.
 type Widget struct {
 	AgentID        string
 	OrganizationID string

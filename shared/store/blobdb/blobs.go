@@ -53,9 +53,9 @@ func Hashes(blobs []Blob) any {
 	return pq.ByteaArray(pg.Column(blobs, func(b *Blob) []byte { return b.Hash }))
 }
 
-// batches returns the chunks of blobs in order, grouped into batches of at most one full
-// chunk's bytes. Each batch is one transaction: a small blob is not worth a transaction, and
-// several large ones are too much for one.
+// batches returns the chunks of blobs in order, grouped into batches of at most one full chunk's
+// bytes. Each batch is one transaction: a small blob is not worth a transaction, and several large
+// blobs are too much for one transaction.
 func batches(blobs []Blob) (out [][]sealdb.Chunk) {
 	room := 0
 	for _, b := range blobs {
@@ -180,7 +180,7 @@ func HoldBlobs(ctx context.Context, tx *sqlx.Tx, org string, blobs []Blob, other
 	return nil
 }
 
-// RemoveUnlinkedBlobs removes those of the blobs that have no link left.
+// RemoveUnlinkedBlobs removes the given blobs that have no link left.
 func RemoveUnlinkedBlobs(ctx context.Context, tx *sqlx.Tx, contents []Content) error {
 	if len(contents) == 0 {
 		return nil

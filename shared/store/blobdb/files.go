@@ -39,9 +39,9 @@ type NewFile struct {
 	Content  []byte
 }
 
-// maxKeepTries is the maximum number of attempts to store blobs that are removed again before
-// they are linked. An attempt fails if the last other link to a blob is removed in the
-// milliseconds before the link, or if writing takes more than the reserved hour.
+// maxKeepTries is the maximum number of attempts to store blobs and link to them. An attempt fails
+// if the last other link to a blob is removed in the milliseconds before the link, or if writing
+// takes more than the reserved hour.
 const maxKeepTries = 32
 
 // KeepFiles stores the files that a tool call created and records the names that it removed, in
@@ -356,9 +356,9 @@ func liveFiles(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID string)
 }
 
 // OpenFile returns a file of an organization's runs and a reader of its content, which reads on
-// demand under ctx. It returns not_found if there is no file of this id. The caller must check
-// that the file's run is visible. If the session is erased while the content is read, reading
-// fails with not_found.
+// demand under ctx. It returns not_found if no file has this id. The caller must check that the
+// file's run is visible. If the session is erased while the content is read, reading fails with
+// not_found.
 func (s *Store) OpenFile(ctx context.Context, org, id string) (domain.File, io.ReadSeekCloser, error) {
 	var row fileRow
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {

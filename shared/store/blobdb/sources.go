@@ -84,8 +84,8 @@ func (s *Store) SourceBytes(ctx context.Context, org, id string) (bytes int, err
 	return bytes, pg.OneRow(err, "reading the size of a source")
 }
 
-// SourceByID returns a text that an organization's runs have read. It returns not_found if
-// there is none of this id.
+// SourceByID returns a text that an organization's runs have read. It returns not_found if no text
+// has this id.
 func (s *Store) SourceByID(ctx context.Context, org, id string) (domain.Source, error) {
 	hash, ok := hashFor(id)
 	if !ok {
@@ -171,9 +171,9 @@ func (s *Store) prune(
 	return len(locked), nil
 }
 
-// removeUnlinkedSources removes those of the texts that no run links to. An earlier statement has
-// locked the texts: a new link to one is either visible here, or waits for the lock and then
-// finds the text gone.
+// removeUnlinkedSources removes the given texts that no run links to. An earlier statement has
+// locked the texts: a new link to one is either visible here, or waits for the lock and then finds
+// the text gone.
 func removeUnlinkedSources(ctx context.Context, tx *sqlx.Tx, texts []Content) error {
 	orgs, hashes := columns(texts)
 	_, err := tx.ExecContext(ctx, `DELETE FROM sources s USING unnest($1::text[], $2::bytea[]) AS u (org_id, hash)

@@ -37,11 +37,12 @@ const initialBuffer = 64 << 10
 // cleanUpTimeout bounds the removal of a failed upload, whose own context may have ended.
 const cleanUpTimeout = 5 * time.Second
 
-// Upload stores a blob of up to maximum bytes for an organization. It keeps at most one
-// chunk of it in memory, plus the driver's copy. It returns ErrTooLarge if there are more
-// bytes, and an error of the reader unchanged. After an error nothing stays stored.
+// Upload stores a blob of at most the given number of bytes for an organization. In memory it keeps
+// at most one chunk and the driver's copy of it. If the content is larger, Upload returns
+// ErrTooLarge. It returns errors from reading the content unchanged. After an error, no part of the
+// blob stays stored.
 //
-// The hash of a blob is known only at its end. A blob of several chunks is therefore
+// The hash of a blob is known only after its last byte. A blob of several chunks is therefore
 // stored under a random name first. If the process dies meanwhile, the sweeper removes it.
 func (s *Store) Upload(ctx context.Context, org string, content io.Reader, maximum int64) (Upload, error) {
 	in := &chunkReader{from: content, maximum: maximum, sum: sha256.New(), buffer: make([]byte, initialBuffer)}
@@ -166,7 +167,7 @@ func (s *Store) storeBlob(ctx context.Context, org string, b Blob) error {
 	})
 }
 
-// DropUnlinked removes those of the blobs that nothing links to.
+// DropUnlinked removes the given blobs that nothing links to.
 func (s *Store) DropUnlinked(ctx context.Context, org string, hashes ...[]byte) error {
 	return s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error { return RemoveUnlinkedBlobs(ctx, tx, Contents(org, hashes)) })
 }

@@ -64,8 +64,8 @@ func (row budgetRow) budget() domain.Budget {
 	return b
 }
 
-// budgetSelect reads budgets k with their current counts. A period without a row in
-// budget_counts counts as unused; see openBudgets.
+// budgetSelect reads budgets k with their current counts. If budget_counts has no row for a period,
+// its usage counts as 0; see openBudgets.
 const budgetSelect = `SELECT k.id, k.scope, k.subject_id, k.metric, k.period, k.most, k.created_at, k.updated_at, p.starts_on,
 	coalesce(c.used, 0) AS used, coalesce(c.reserved, 0) AS reserved
 	FROM budgets k CROSS JOIN LATERAL (SELECT budget_start(k.period, clock_timestamp()) AS starts_on) p
@@ -81,9 +81,9 @@ const openBudgets = `SELECT open_budget(k, budget_start(k.period, clock_timestam
 // by automation $4.
 const covered = `AND budget_covers(k.scope, k.subjects, $2, $3, $4) `
 
-// selectBudgets reads budgets k of an organization. which is a condition with parameters
-// from $2 on. It selects the budgets whose counts are opened; tail restricts or orders those
-// that are returned.
+// selectBudgets reads budgets k of an organization. The condition which, with parameters from $2
+// on, selects the budgets and opens their counts. The clause tail restricts or orders the returned
+// budgets.
 func (s *Store) selectBudgets(ctx context.Context, org, which, tail string, args ...any) ([]budgetRow, error) {
 	var rows []budgetRow
 	args = append([]any{org}, args...)
@@ -108,7 +108,7 @@ func (s *Store) Budgets(ctx context.Context, org, after string, limit int) ([]do
 	return pg.Column(rows, func(row *budgetRow) domain.Budget { return row.budget() }), err
 }
 
-// Budget returns a budget of an organization. It returns not_found if there is none of this id.
+// Budget returns a budget of an organization. It returns not_found if no budget has this id.
 func (s *Store) Budget(ctx context.Context, org, budgetID string) (domain.Budget, error) {
 	rows, err := s.selectBudgets(ctx, org, `AND k.id = $2 `, ``, budgetID)
 	if err == nil && len(rows) == 0 {
@@ -153,8 +153,8 @@ func (s *Store) CreateBudget(ctx context.Context, org string, b domain.Budget) (
 	return s.Budget(ctx, org, b.ID)
 }
 
-// checkBudget checks that a budget's subject exists and that the organization may
-// have another budget.
+// checkBudget checks that a budget's subject exists and that the organization has not reached the
+// maximum number of budgets.
 func checkBudget(ctx context.Context, tx *sqlx.Tx, org string, b domain.Budget) error {
 	if _, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('parley.budgets ' || $1, 0))`, org); err != nil {
 		return err
@@ -233,7 +233,7 @@ func MoveBudgets(ctx context.Context, tx *sqlx.Tx, org, from, to string) error {
 }
 
 // ErrRunsUsedUp is the cause of a rejection by a budget of runs. Such a budget rejects only
-// what would start a new run.
+// requests that would start a new run.
 var ErrRunsUsedUp = errors.New("a budget of runs is used up")
 
 // UsedUp is the budget_exceeded error of an exhausted budget. Its RetryAfter is the time until

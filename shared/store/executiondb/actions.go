@@ -22,9 +22,9 @@ var (
 	ActionExpired = &domain.RunError{Code: "action_expired", Message: "the required action was not decided in time"}
 )
 
-// Decided is the result of a decision: the run, and one of three outcomes. Either the run
-// ended (Ended), or it waits for a slot of Lane (Resumed), or the same decision had been made
-// before (neither).
+// Decided is the result of a decision: the run and one of three outcomes. Ended means that the run
+// ended. Resumed means that it waits for a slot of Lane. If neither is set, the same decision had
+// been made before.
 type Decided struct {
 	Run     rundb.StoredRun // as ShortRun reads it
 	Ended   []Ended
@@ -32,10 +32,10 @@ type Decided struct {
 	Lane    domain.Lane
 }
 
-// Decide records a decision about the action that a run waits for. by is the name of the
-// decider. If principal is not empty, only that principal's runs are found. The first decision
-// counts: repeating it changes nothing, and a different one returns version_conflict. The time
-// for which the run has waited is added to its deadline.
+// Decide records a decision about the action that a run waits for. by is the name of the decider.
+// If principal is not empty, only that principal's runs are found. The first decision counts.
+// Repeating it changes nothing, and a different decision returns version_conflict. The time for
+// which the run has waited is added to its deadline.
 func (s *Store) Decide(
 	ctx context.Context, org, principal, runID, callID string, decision domain.Decision, by string,
 ) (Decided, error) {

@@ -70,13 +70,13 @@ func (c Claimed) Run() domain.Run {
 	}
 }
 
-// Claim is the result of one claim: the run, or the reason why its job message is void.
+// Claim is the result of one claim: the run, or the reason why its job message is no longer valid.
 type Claim struct {
 	Run    *Claimed
 	Result []byte // the rendered object of a finished run, because its reply may have been lost
-	// Ended means that the run has finished or does not exist. If Run is nil and neither
-	// Ended nor Locked is set, the run is leased or must wait for its turn; a new job message
-	// is published then.
+	// Ended means that the run has finished or does not exist. If Run is nil and neither Ended nor
+	// Locked is set, the run is leased or must wait for its turn; a new job message will be
+	// published when its turn comes.
 	Ended  bool
 	Locked bool // another transaction has locked the run; it can be claimed later
 }
@@ -100,7 +100,7 @@ const claimQuery = `SELECT run_id, org_id, agent_id, template_id, config_version
   caller_kind, retention, fence, attempts, deaths, last_error, created_at, started_at,
   deadline, db_now, caller_allowed, locked FROM claim_runs($1, $2)`
 
-// Claim claims those of the runs that may start now, with one statement that waits for no lock.
+// Claim claims the runs among runIDs that may start now, with one statement that waits for no lock.
 // The results are in the order of runIDs.
 func (s *Store) Claim(ctx context.Context, runIDs []string) ([]Claim, error) {
 	var claimed []claimedRow
@@ -123,7 +123,7 @@ func (s *Store) Claim(ctx context.Context, runIDs []string) ([]Claim, error) {
 			out[i].Locked = true
 		default:
 			out[i].Run = &row.Claimed
-			delete(byID, id) // a repeated id in one batch is void
+			delete(byID, id) // a repeated id in one batch claims nothing
 		}
 	}
 
@@ -187,8 +187,8 @@ func (c Claimed) Held() lease.Held {
 	return lease.Held{RunID: c.RunID, OrganizationID: c.OrganizationID, Fence: c.Fence}
 }
 
-// Leases is the result of renewing leases. A run in neither set is no longer held by its
-// worker, which must stop.
+// Leases is the result of renewing leases. If a run is in neither set, its worker no longer holds
+// it and must stop.
 type Leases struct {
 	Extended map[string]bool
 	Locked   map[string]bool // another transaction has locked the run; its lease is unchanged and can be extended later

@@ -18,8 +18,8 @@ type Clock struct {
 	Started time.Time `db:"started"` // when the server started; a promoted standby has a different time
 }
 
-// Clock reads the database's clock. Each connection of the pool may reach a different server
-// than the one before.
+// Clock reads the database's clock. Each connection of the pool may reach a different server than
+// the previous connection.
 func (s *Store) Clock(ctx context.Context) (Clock, error) {
 	var c Clock
 	err := s.db.GetContext(ctx, &c, `SELECT clock_timestamp() AS now, pg_postmaster_start_time() AS started`)
@@ -33,9 +33,10 @@ func (s *Store) Clock(ctx context.Context) (Clock, error) {
 // published again.
 const maxRedispatchWait = "5 minutes 1 second"
 
-// ShortenWaits shortens leases and republication times that are longer than any that the code
-// sets, and returns how many. They occur when the database's clock was set back, or when
-// another server's clock is earlier. A living worker renews a shortened lease in time.
+// ShortenWaits shortens leases and republication times that are longer than the maximum that the
+// code sets, and returns the number of changed rows. Such times occur when the database's clock was
+// set back, or when another server's clock is earlier. A living worker renews a shortened lease in
+// time.
 func (s *Store) ShortenWaits(ctx context.Context) (shortened int64, err error) {
 	var orgs []string
 	if err := s.db.SelectContext(ctx, &orgs, `SELECT org_id FROM dispatched_organizations()`); err != nil {

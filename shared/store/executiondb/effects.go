@@ -97,7 +97,8 @@ func takeEffect(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID string
 	return e, err
 }
 
-// taken returns the state of an earlier attempt's effect after another attempt takes it over.
+// taken returns the state of an earlier attempt's effect after the current attempt has taken it
+// over.
 func taken(e domain.Effect) domain.EffectState {
 	switch {
 	case e.State == domain.EffectVoid, e.State == domain.EffectSending && e.SideEffect != domain.SideEffectUnsafe:
@@ -114,9 +115,9 @@ func isSettled(state domain.EffectState) bool {
 	return state == domain.EffectDone || state == domain.EffectDenied || state == domain.EffectHappened
 }
 
-// BeginSend is the last check before a call's effect is sent. It returns true once for each
-// time that the effect was made ready under the fence, and only while the worker holds the run
-// and the lease has not expired.
+// BeginSend is the last check before a call's effect is sent. It returns true only if the worker
+// holds the run, the lease has not expired, and the effect is ready under the fence. It returns
+// true once; after that the effect must be made ready again.
 func (s *Store) BeginSend(ctx context.Context, held lease.Held, callID string) (bool, error) {
 	var began bool
 	_, err := lease.UnderFence(ctx, s.db, held, func(tx *sqlx.Tx, lease time.Time) (err error) {
@@ -155,8 +156,9 @@ func (s *Store) EndSend(ctx context.Context, held lease.Held, callID string, out
 	return kept, nil
 }
 
-// VoidEffect records that no worker took a call, so that none can take it later. It returns false
-// if the call was taken in this or an earlier attempt, or if the worker no longer holds the run.
+// VoidEffect records that no worker took a call, so that no worker can take it later. It returns
+// false if the call was taken in this or an earlier attempt, or if the worker no longer holds the
+// run.
 func (s *Store) VoidEffect(ctx context.Context, held lease.Held, callID string) (bool, error) {
 	var void bool
 	_, err := lease.UnderFence(ctx, s.db, held, func(tx *sqlx.Tx, _ time.Time) (err error) {

@@ -27,8 +27,8 @@ type Checkpoint struct {
 	Chunk
 }
 
-// SavedEvents is the result of saving chunks. A run in none of the sets is no longer held by
-// its worker, which must stop.
+// SavedEvents is the result of saving chunks. If a run is in none of the sets, its worker no longer
+// holds it and must stop.
 type SavedEvents struct {
 	Saved    map[string]bool
 	Locked   map[string]bool  // another transaction has locked the run; nothing was written, and the chunk can be saved later
@@ -49,7 +49,7 @@ func (s *Store) SaveEvents(ctx context.Context, c []Checkpoint) (SavedEvents, er
 	return out, nil
 }
 
-// saveEvents saves the chunks and records the results in out.
+// saveEvents saves the chunks and adds the results to out.
 func (s *Store) saveEvents(ctx context.Context, c []Checkpoint, out *SavedEvents) error {
 	err := s.saveChunks(ctx, c, out)
 	switch {
@@ -71,8 +71,8 @@ func (s *Store) saveEvents(ctx context.Context, c []Checkpoint, out *SavedEvents
 // Size is the approximate number of bytes that the chunk adds to a statement.
 func (c Checkpoint) Size() int { return len(c.Events) + 128 }
 
-// saveChunks saves the chunks with one statement. Runs that are no longer held are in neither
-// set of out.
+// saveChunks saves the chunks with one statement. Runs that are no longer held are in none of the
+// sets of out.
 func (s *Store) saveChunks(ctx context.Context, c []Checkpoint, out *SavedEvents) error {
 	stmt, err := s.db.Prepared(ctx, `SELECT run_id, locked FROM save_run_events($1, $2, $3, $4, $5, $6)`)
 	if err != nil {
@@ -107,8 +107,8 @@ type EventLogRequest struct {
 	AfterN         int
 }
 
-// EventLog is the stored part of a run's events: the chunks of the last attempt that has any,
-// in order, and, for a finished run, the position of the terminal event.
+// EventLog is the stored part of a run's events: the chunks of the last attempt that has chunks, in
+// order, and, for a finished run, the position of the terminal event.
 type EventLog struct {
 	Run      rundb.StoredRun // with its times; started_at is unset if it never started
 	Fence    int64           // of Chunks; 0: no chunk is stored

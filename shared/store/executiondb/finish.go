@@ -24,29 +24,29 @@ type Outcome struct {
 	Fence          int64
 	Run            domain.Run // in a terminal state, with FinishedAt set
 	Result         []byte     // the rendered Run
-	Events         Chunk      // the attempt's events that are in no checkpoint
+	Events         Chunk      // the attempt's events that no checkpoint contains
 	EndN           int        // the number of the terminal event, which is not in Events
 
 	endFence int64 // the fence of the terminal event, if it is not Fence
 }
 
-// NewOutcome renders the terminal run of a worker. The ending has no events.
+// NewOutcome renders the terminal run of a worker. The outcome has no events.
 func NewOutcome(held lease.Held, run domain.Run) (Outcome, error) {
 	result, err := run.Render()
 	return Outcome{OrganizationID: held.OrganizationID, Fence: held.Fence, Run: run, Result: result}, err
 }
 
-// Size is the approximate number of bytes that the ending adds to a statement.
+// Size is the approximate number of bytes that the outcome adds to a statement.
 func (e Outcome) Size() int {
 	return len(e.Result) + len(pg.Deref(e.Run.Message)) + len(e.Events.Events) + 512
 }
 
-// MaxBatchBytes is roughly how many bytes of results or events one statement writes. Each byte
-// is in memory several times meanwhile, and all runs of the batch wait for its commit. A larger
-// ending is written alone.
+// MaxBatchBytes is roughly how many bytes of results or events one statement writes. Each byte is
+// in memory several times meanwhile, and all runs of the batch wait for its commit. A larger
+// outcome is written alone.
 const MaxBatchBytes = 4 << 20
 
-// countFitting returns how many of the first rows one statement may write: at least one.
+// countFitting returns the number of leading rows that one statement may write, at least one.
 func countFitting[T any](rows []T, size func(T) int) int {
 	bytes := 0
 	for i, r := range rows {
@@ -57,11 +57,11 @@ func countFitting[T any](rows []T, size func(T) int) int {
 	return len(rows)
 }
 
-// Finished is the result of saving endings. A run in none of the first three maps was no longer
-// held by its worker, and nothing was written for it.
+// Finished is the result of saving outcomes. If a run is in none of the first three maps, its
+// worker no longer held it, and nothing was written for it.
 type Finished struct {
 	Saved    map[string]bool      // by run id
-	Rejected map[string]error     // PostgreSQL will never store these endings
+	Rejected map[string]error     // PostgreSQL will never store these outcomes
 	Failed   map[string]error     // not saved this time; ErrLocked: another transaction has locked the run
 	Freed    map[queuedb.Lane]int // slots freed in lanes that may have waiting runs, for DispatchNext
 }
@@ -79,8 +79,8 @@ func (f *Finished) fail(endings []Outcome, err error) {
 // end_lane_runs is defined in migrations/functions/end_lane_runs.sql.
 const finishQuery = `SELECT run_id, org_id, lane, place FROM end_lane_runs($1, $2, $3)`
 
-// Finish saves endings, at most one per run, with statements that write about MaxBatchBytes
-// each. If it returns an error, none was saved.
+// Finish saves outcomes, at most one per run, with statements that write about MaxBatchBytes each.
+// If it returns an error, it has saved no outcome.
 func (s *Store) Finish(ctx context.Context, endings []Outcome) (Finished, error) {
 	out := newFinished()
 	until := time.Now().Add(pg.SplitFor)
@@ -99,9 +99,9 @@ func (s *Store) Finish(ctx context.Context, endings []Outcome) (Finished, error)
 	return out, nil
 }
 
-// finishPart saves the endings of one statement and records the results in out. It bisects to
-// find an ending that PostgreSQL rejects or whose run is locked, so that the others are saved.
-// If it returns an error, none was saved.
+// finishPart saves the outcomes of one statement and adds the results to out. It bisects to find an
+// outcome that PostgreSQL rejects or whose run is locked, so that the others are saved. If it
+// returns an error, it has saved no outcome.
 func (s *Store) finishPart(ctx context.Context, endings []Outcome, out *Finished, until time.Time) error {
 	err := s.saveEndings(ctx, endings, out)
 	switch {
@@ -127,8 +127,8 @@ func (s *Store) finishPart(ctx context.Context, endings []Outcome, out *Finished
 	return nil
 }
 
-// saveEndings saves endings with one statement. After it has met a locked run, it locks the
-// runs first and leaves out those that another transaction has locked.
+// saveEndings saves outcomes with one statement. After a batch has met a locked run, saveEndings
+// first locks the runs and leaves out those that another transaction has locked.
 func (s *Store) saveEndings(ctx context.Context, endings []Outcome, out *Finished) error {
 	if !s.finishes.SkipsLocked() {
 		done, err := finish(endings, func(dest any, query string, args ...any) error {
@@ -175,7 +175,8 @@ func (f *Finished) add(part Finished) {
 	}
 }
 
-// finish runs statements of about MaxBatchBytes each through run, until all endings are saved.
+// finish calls run with statements that write about MaxBatchBytes each, until all outcomes are
+// saved.
 func finish(endings []Outcome, run func(dest any, query string, args ...any) error) (Finished, error) {
 	out := newFinished()
 	for len(endings) > 0 {
@@ -268,9 +269,10 @@ var putBackQuery = `WITH back AS (
 	), noted AS (` + noteEnd("back", "$5", "$6", "$7") + `)
 	SELECT lane FROM back`
 
-// PutBack requeues a running run, not to start before the backoff has passed. A nil cause means
-// that the worker gave up the run for reasons unrelated to it. It returns the freed slot, for
-// DispatchNext. The map is empty, and nothing was written, if the worker no longer holds the run.
+// PutBack requeues a running run, so that it does not start before the backoff has passed. If cause
+// is nil, the worker gave up the run for a reason that is unrelated to the run. PutBack returns the
+// freed slot, for DispatchNext. The map is empty, and nothing was written, if the worker no longer
+// holds the run.
 func (s *Store) PutBack(ctx context.Context, held lease.Held, backoff time.Duration, cause *domain.RunError) (map[queuedb.Lane]int, error) {
 	var reason any
 	if cause != nil {

@@ -98,8 +98,8 @@ type endedWait struct {
 	code                          string // the decision, or the reason why the run ended
 }
 
-// newEndedWait returns the end of a parked run's wait. code is the decision, or the reason why
-// the run ended.
+// newEndedWait returns the end of a parked run's wait. code is the decision, or the code of the
+// reason why the run ended.
 func newEndedWait(row openRow, status domain.SpanStatus, code string) endedWait {
 	over := endedWait{runID: row.ID, organizationID: row.OrganizationID, status: status, code: code}
 	if action := row.Stored().Run.RequiredAction; action != nil {
@@ -139,7 +139,7 @@ func noteWaits(ctx context.Context, tx *sqlx.Tx, over []endedWait) error {
 	return nil
 }
 
-// noteEndedWaits is noteWaits for those of the runs that end while they wait.
+// noteEndedWaits calls noteWaits for the runs that end while they wait.
 func noteEndedWaits(ctx context.Context, tx *sqlx.Tx, rows []openRow, endings []Outcome) error {
 	var over []endedWait
 	for i, row := range rows {

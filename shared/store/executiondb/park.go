@@ -19,8 +19,8 @@ import (
 // has no ExpiresAt.
 const ActionTimeout = 24 * time.Hour
 
-// MaxParked is the maximum number of runs of an organization that may wait for a person. Each
-// blocks its session for up to ActionTimeout.
+// MaxParked is the maximum number of runs of an organization that may wait for a person. Each of
+// these runs blocks its session for up to ActionTimeout.
 const MaxParked = 1000
 
 // Parked is the result of parking a run. If none of the booleans is set, the worker no longer
@@ -145,8 +145,8 @@ func parkRun(ctx context.Context, tx *sqlx.Tx, held lease.Held, action domain.Re
 	return nil
 }
 
-// ParkedRuns returns those of the runs that wait for a person, in any order. Waiting requests
-// poll it, because a notification may be lost.
+// ParkedRuns returns the given runs that wait for a person, in any order. Waiting requests poll it,
+// because a notification may be lost.
 func (s *Store) ParkedRuns(ctx context.Context, runs []rundb.RunRef) ([]rundb.StoredRun, error) {
 	return s.runs.Runs(ctx, `SELECT `+rundb.OpenResult+` FROM parked_runs($1, $2)`, "parked", runs)
 }

@@ -42,7 +42,7 @@ const openSelect = `SELECT ` + rundb.RunColumns + `, o.lane, o.dispatched, o.rep
 // verdict decides how an open run ends.
 type verdict func(openRow) (domain.RunStatus, *domain.RunError)
 
-// endAs returns a verdict that ends every run with the same status and cause.
+// endAs returns a verdict that ends every run with the given status and cause.
 func endAs(status domain.RunStatus, cause *domain.RunError) verdict {
 	return func(openRow) (domain.RunStatus, *domain.RunError) { return status, cause }
 }
@@ -101,7 +101,7 @@ func closeRuns(ctx context.Context, tx *sqlx.Tx, rows []openRow, how verdict) ([
 	return ended, err
 }
 
-// ending is the final state of a run that its worker does not end itself. Its event has a
+// ending returns the final state of a run that is not ended by its worker. The final event has a
 // higher fence than all events of the worker.
 func (row openRow) ending(how verdict, done *rundb.Progress) (Outcome, error) {
 	run := row.Stored().Run
@@ -114,8 +114,9 @@ func (row openRow) ending(how verdict, done *rundb.Progress) (Outcome, error) {
 	return ending, err
 }
 
-// endFound calls end for the found runs in parts; the first argument of where is the runs of a
-// part. If it returns an error, it also returns the runs that have ended before.
+// endFound calls end for the found runs, in parts. The first argument of the condition where is the
+// list of runs in the part. If endFound returns an error, it also returns the runs that it ended
+// before the error.
 func (s *Store) endFound(ctx context.Context, late pg.Found, how verdict, where string, args ...any) ([]Ended, error) {
 	var all []Ended
 	for part := range late.Parts() {
@@ -128,7 +129,7 @@ func (s *Store) endFound(ctx context.Context, late pg.Found, how verdict, where 
 	return all, nil
 }
 
-// Cancel ends an open run of an organization. A finished run stays as it is. If principal is not
+// Cancel ends an open run of an organization. A finished run is not changed. If principal is not
 // empty, only that principal's runs are found. It returns the resulting run, as ShortRun does.
 func (s *Store) Cancel(ctx context.Context, org, principal, runID string) (rundb.StoredRun, []Ended, error) {
 	ended, err := s.end(ctx, []string{org}, endAs(domain.RunCancelled, nil),
@@ -183,9 +184,10 @@ func (s *Store) EndPoison(ctx context.Context, limit int) ([]Ended, error) {
 }
 
 // RequeueLost requeues running runs whose lease has expired, and counts the death of their worker.
-// The incremented fence invalidates later writes of that worker. For one lease after a start of
-// the database server no run is lost, because living workers could not renew their leases during
-// the outage. It returns the organization of each requeued run, also along with an error.
+// The incremented fence invalidates later writes of that worker. For the duration of a lease after
+// the database server's start, no run counts as lost, because workers could not renew their leases
+// during the outage. RequeueLost returns the organization of each requeued run, even if it also
+// returns an error.
 func (s *Store) RequeueLost(ctx context.Context, limit int) (orgs []string, err error) {
 	lost, err := s.db.Find(ctx, `SELECT run_id, org_id FROM lost_runs($1, $2)`, limit, pg.Interval(lease.Lease))
 	if err != nil || len(lost.Runs) == 0 {

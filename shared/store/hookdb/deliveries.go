@@ -33,7 +33,7 @@ type LoggedDelivery struct {
 	Ref int64
 }
 
-// DeliveryRow is the row of a delivery without its body.
+// DeliveryRow is a delivery's row without the body.
 type DeliveryRow struct {
 	Ref          int64          `db:"ref"`
 	HookID       string         `db:"hook_id"`
@@ -107,8 +107,8 @@ func (s *Store) Deliveries(ctx context.Context, org string, f DeliveryFilter, li
 const oneDelivery = ` FROM deliveries d JOIN hooks h ON h.id = d.hook_id AND h.deleted_at IS NULL
 	WHERE d.hook_id = $1 AND d.delivery_id = $2 AND d.org_id = $3`
 
-// Delivery returns a delivery to an organization's hook. It returns not_found if there is none
-// of this id or the hook is deleted.
+// Delivery returns a delivery to an organization's hook. It returns not_found if there is no such
+// delivery or the hook is deleted.
 func (s *Store) Delivery(ctx context.Context, org, hookID, id string) (domain.Delivery, error) {
 	var row DeliveryRow
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -123,8 +123,8 @@ func (s *Store) Delivery(ctx context.Context, org, hookID, id string) (domain.De
 	return row.Delivery(), nil
 }
 
-// HooksOfDelivery returns an organization's hooks that have a delivery of this id. It returns
-// at most two, which is enough to see that the id is ambiguous.
+// HooksOfDelivery returns an organization's hooks that have a delivery of this id. It returns at
+// most two hooks, enough to detect that the id is ambiguous.
 func (s *Store) HooksOfDelivery(ctx context.Context, org, id string) (hooks []string, err error) {
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		hooks = nil

@@ -31,7 +31,7 @@ type NewHook struct {
 	Max            int // maximum number of hooks of the organization; 0: MaxHooks
 }
 
-// HookChange is a change of a hook. Nil fields stay as they are.
+// HookChange is a change of a hook. Nil fields leave the hook's value unchanged.
 type HookChange struct {
 	Name, AgentID, KeyID, MessageTemplate *string
 	Filter                                *[]domain.HookFilter
@@ -39,7 +39,7 @@ type HookChange struct {
 	SignatureHeader, DeliveryIDHeader     *string
 	Enabled                               *bool
 	SealedSecret                          *string
-	KeepPrevious                          time.Duration // how long the old secret stays valid besides SealedSecret; 0: not at all
+	KeepPrevious                          time.Duration // how long the old secret stays valid after SealedSecret replaces it; 0: not at all
 }
 
 // ReceivingHook contains everything needed to check a delivery.
@@ -99,9 +99,9 @@ func (row *hookRow) hook() (domain.Hook, error) {
 	return out, nil
 }
 
-// CreateHook stores a hook and returns it as lists show it, without its URL. It returns an
-// invalid agentId if the organization has no such agent, an invalid keyId if the key is not a
-// valid key of the organization, and conflict if the organization has MaxHooks.
+// CreateHook stores a hook and returns it as lists show it, without its URL. It returns an invalid
+// agentId if the organization has no such agent, an invalid keyId if the key is not a valid key of
+// the organization, and conflict if the organization has MaxHooks.
 func (s *Store) CreateHook(ctx context.Context, h NewHook) (domain.Hook, error) {
 	filter, coalesce, err := hookRules(h.Filter, h.Coalesce)
 	if err != nil {
@@ -129,8 +129,8 @@ func (s *Store) CreateHook(ctx context.Context, h NewHook) (domain.Hook, error) 
 	return row.hook()
 }
 
-// checkHookQuota returns a conflict error if the organization has maximum hooks. It locks the
-// organization's hooks against concurrent creation.
+// checkHookQuota returns a conflict error if the organization already has the maximum number of
+// hooks. It locks the organization's hooks against concurrent creation.
 func checkHookQuota(ctx context.Context, tx *sqlx.Tx, org string, maximum int) error {
 	if err := pg.AdvisoryLock(ctx, tx, "hooks "+org); err != nil {
 		return err
@@ -145,8 +145,8 @@ func checkHookQuota(ctx context.Context, tx *sqlx.Tx, org string, maximum int) e
 	return nil
 }
 
-// hookRules encodes a filter and the coalescing for the database. coalescing is nil
-// if there is none.
+// hookRules encodes a filter and the coalescing for the database. coalescing is nil if the hook
+// does not coalesce.
 func hookRules(filter []domain.HookFilter, coalesce *domain.HookCoalesce) (filters, coalescing []byte, err error) {
 	if filter == nil {
 		filter = []domain.HookFilter{}
@@ -235,8 +235,8 @@ func (s *Store) Hooks(ctx context.Context, org, after string, limit int) ([]doma
 	return out, nil
 }
 
-// Hook returns a hook of an organization. It returns not_found if there is none of this id
-// or it is deleted.
+// Hook returns a hook of an organization. It returns not_found if there is no such hook or it is
+// deleted.
 func (s *Store) Hook(ctx context.Context, org, id string) (domain.Hook, error) {
 	var row hookRow
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {

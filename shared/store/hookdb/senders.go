@@ -9,7 +9,8 @@ import (
 	"parley/shared/store/pg"
 )
 
-// MaxSenders is how many verified senders of a hook are kept: the most recently verified ones.
+// MaxSenders is the maximum number of verified senders kept per hook. The most recently verified
+// senders are kept.
 const MaxSenders = 100
 
 // VerifySender records that a client address has sent a signed delivery to an organization's

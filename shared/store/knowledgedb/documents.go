@@ -94,8 +94,8 @@ func documentsFor(rows []DocumentRow) ([]domain.Document, error) {
 	return out, nil
 }
 
-// DocumentByID returns a document of an organization. It returns not_found if there is
-// none of this id.
+// DocumentByID returns a document of an organization. It returns not_found if no document has this
+// id.
 func (s *Store) DocumentByID(ctx context.Context, org, id string) (domain.Document, error) {
 	row, err := s.documentRow(ctx, org, id)
 	if err != nil {
@@ -180,10 +180,10 @@ func (s *Store) OpenDocument(ctx context.Context, org, id string) (domain.Docume
 	return doc, s.blobs.OpenBlob(ctx, org, row.Hash, row.Bytes), err
 }
 
-// GiveDocuments records that a run gets text of documents. It returns those that the run may
-// read, ordered by id, without those that are deleted or not ready. A deletion of one of them
-// either has committed before or sees this record. The result is false, and nothing is written,
-// if the worker no longer holds the run.
+// GiveDocuments records that a run gets text of documents. It returns the documents that the run
+// may read, ordered by id; it leaves out documents that are deleted or not ready. A concurrent
+// deletion either has committed before or detects this record. The result is false, and nothing is
+// written, if the worker no longer holds the run.
 func (s *Store) GiveDocuments(ctx context.Context, held lease.Held, documentIDs []string) (given []string, kept bool, err error) {
 	if len(documentIDs) == 0 {
 		return nil, true, nil

@@ -14,8 +14,7 @@ import (
 	"parley/shared/store/pg"
 )
 
-// lockDocument locks and returns a document's row. It returns not_found if there is
-// none of this id.
+// lockDocument locks and returns a document's row. It returns not_found if no document has this id.
 func lockDocument(ctx context.Context, tx *sqlx.Tx, org, id string) (DocumentRow, error) {
 	var row DocumentRow
 	err := tx.GetContext(ctx, &row, `SELECT `+DocumentColumns+` FROM documents d WHERE d.id = $1 AND d.org_id = $2 FOR NO KEY UPDATE`, id, org)
@@ -25,9 +24,9 @@ func lockDocument(ctx context.Context, tx *sqlx.Tx, org, id string) (DocumentRow
 	return row, err
 }
 
-// ReplaceDocument gives a document another content or URL and queues it again. Nothing of the
-// old content is found any more. An empty name and nil metadata leave the old values. It
-// returns [ErrDuplicateDocument] if another document has that content or URL.
+// ReplaceDocument gives a document another content or URL and queues it again. Searches no longer
+// find the old content. An empty name and nil metadata leave the old values. It returns
+// [ErrDuplicateDocument] if another document has that content or URL.
 func (s *Store) ReplaceDocument(ctx context.Context, org, id string, with NewDocument, limits DocumentLimits) (QueuedDocument, error) {
 	if err := with.check(); err != nil {
 		return QueuedDocument{}, fmt.Errorf("replacing document: %w", err)

@@ -17,27 +17,28 @@ import (
 )
 
 const (
-	// maxReadersPerQuery is how many runs that got text of a document one statement looks at.
+	// maxReadersPerQuery is the maximum number of runs that got text of a document and that one
+	// statement reads.
 	maxReadersPerQuery = 20_000
-	// deleteTries bounds how often readers of a document are searched for again. A withdrawn
-	// document gets no new readers, except runs that were about to be recorded.
+	// deleteTries is the maximum number of searches for readers of a document. A withdrawn document
+	// gets no new readers, except runs that were about to be recorded.
 	deleteTries = 32
-	// lockTries bounds how often a transaction is tried that waits for the lock of a document's
-	// row or of its organization's counts. A worker holds both while it finishes a large
-	// document, possibly for longer than the lock timeout.
+	// lockTries is the maximum number of attempts of a transaction that waits for the lock of a
+	// document's row or of its organization's counts. A worker holds both locks while it finishes a
+	// large document, possibly for longer than the lock timeout.
 	lockTries        = 4
 	lockNotAvailable = "55P03"
 )
 
-// DeleteDocument removes a document and everything derived from it, so that afterwards nothing of
-// it is found, cited or stored: its original, its index entries, and the runs that may contain
-// its text. In each session those are the runs from the first one that got text of the document
-// to the newest. They are erased as [Store.EraseSession] does it; a session without remaining
-// runs is removed too. It returns the runs that it ended for this, also along with an error.
+// DeleteDocument removes a document and everything derived from it: its original, its index
+// entries, and the runs that may contain its text. Afterwards no part of it is found, cited or
+// stored. In each session, it erases the runs from the first run that got text of the document up
+// to the newest, in the same way as [Store.EraseSession]; a session without remaining runs is
+// removed too. It returns the runs that it ended for this, even if it also returns an error.
 //
-// DeleteDocument takes several transactions of bounded work. The first one withdraws the
-// document from searches and runs; the last one removes its row. If the process dies in
-// between, the document can be deleted again, and everything already removed stays removed.
+// DeleteDocument takes several transactions of bounded work. The first one withdraws the document
+// from searches and runs; the last one removes its row. If the process dies in between, the
+// document can be deleted again, and everything already removed stays removed.
 func (s *Store) DeleteDocument(ctx context.Context, org, id string) ([]executiondb.Ended, error) {
 	err := s.withdraw(ctx, org, id)
 	if err == nil {
@@ -69,8 +70,8 @@ func (s *Store) DeleteDocument(ctx context.Context, org, id string) ([]execution
 	return ended, busy
 }
 
-// withdraw ends all uses of a document: no worker writes to it, no search finds it, and no run
-// gets text of it. It is a separate transaction, so that this is true even if a later
+// withdraw ends all uses of a document: no worker writes to it, no search finds it, and no run gets
+// text of it. It is a separate transaction, so that the document stays withdrawn even if a later
 // transaction fails.
 func (s *Store) withdraw(ctx context.Context, org, id string) error {
 	return s.withLocked(ctx, org, id, func(tx *sqlx.Tx) error {
@@ -135,7 +136,7 @@ const readersQuery = `SELECT f.session_ref, f.first, (SELECT max(n.seq) FROM run
 	  JOIN runs r ON r.id = l.run_id AND` + sessiondb.NotErased + ` GROUP BY r.session_ref) f ORDER BY f.session_ref`
 
 // eraseReaders erases, in each session, the runs from the first one that got text of a document.
-// It erases as many sessions in one transaction as together have at most EraseBatch runs.
+// Sessions with at most EraseBatch runs together are erased in one transaction.
 func (s *Store) eraseReaders(ctx context.Context, org, id string) (ended []executiondb.Ended, err error) {
 	for {
 		var found []readerSession

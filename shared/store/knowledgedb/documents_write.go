@@ -52,7 +52,7 @@ type QueuedDocument struct {
 	Job      *domain.Job
 }
 
-// queued converts the row. now says that the document has just been queued, so it gets a job.
+// queued converts the row. If now is true, the document has just been queued and gets a job.
 func (row *DocumentRow) queued(now bool) (QueuedDocument, error) {
 	doc, err := row.Document()
 	out := QueuedDocument{Document: doc}
@@ -62,11 +62,11 @@ func (row *DocumentRow) queued(now bool) (QueuedDocument, error) {
 	return out, err
 }
 
-// AddDocuments stores documents, all of them or none. Their contents must have been uploaded
-// within the last hour. If the organization already has a document with the same content or
-// URL, that document is returned and keeps its name. It is queued again if it had failed; a
-// document with a URL is fetched again. AddDocuments returns ErrDocumentsFull if a quota is
-// exceeded, and then removes the contents.
+// AddDocuments stores either all of the documents or none. Their contents must have been uploaded
+// within the last hour. If the organization already has a document with the same content or URL,
+// that document is returned and keeps its name. It is queued again if it had failed; a document
+// with a URL is fetched again. AddDocuments returns ErrDocumentsFull if a quota is exceeded, and
+// then removes the contents.
 func (s *Store) AddDocuments(ctx context.Context, org string, docs []NewDocument, limits DocumentLimits) ([]QueuedDocument, error) {
 	for i := range docs {
 		if err := docs[i].check(); err != nil {
@@ -225,8 +225,8 @@ func sameDocuments(ctx context.Context, tx *sqlx.Tx, org string, docs []NewDocum
 	return out, err
 }
 
-// roomForDocuments returns ErrDocumentsFull if an organization has no room for that many more
-// documents and bytes. The caller must hold the lock of the organization's documents.
+// roomForDocuments returns ErrDocumentsFull if the given numbers of documents and bytes would
+// exceed the organization's quotas. The caller must hold the lock of the organization's documents.
 func roomForDocuments(ctx context.Context, tx *sqlx.Tx, org string, limits DocumentLimits, documents int, bytes int64) error {
 	if limits.Documents == 0 && limits.Bytes == 0 {
 		return nil
@@ -316,9 +316,9 @@ func metadataJSON(metadata map[string]string) string {
 	return string(raw)
 }
 
-// requeue queues documents again, whose rows are locked. A worker that is reading one can write
-// nothing more, and the index entries are removed. If fetch is true, documents with a URL are
-// fetched again too.
+// requeue queues documents again. The caller must have locked their rows. A worker that is reading
+// one of them can no longer write, and the index entries are removed. If fetch is true, documents
+// with a URL are fetched again too.
 func requeue(ctx context.Context, tx *sqlx.Tx, org string, rows []DocumentRow, fetch bool) error {
 	if len(rows) == 0 {
 		return nil
@@ -349,7 +349,7 @@ func requeue(ctx context.Context, tx *sqlx.Tx, org string, rows []DocumentRow, f
 	return blobdb.RemoveUnlinkedBlobs(ctx, tx, blobdb.Contents(org, fetched))
 }
 
-// readQueued reads documents in the order of ids. Those in now get a job, each once.
+// readQueued reads documents in the order of ids. Each document in the set now gets one job.
 func readQueued(ctx context.Context, tx *sqlx.Tx, org string, ids []string, now map[string]bool) ([]QueuedDocument, error) {
 	var rows []DocumentRow
 	err := tx.SelectContext(ctx, &rows, `SELECT `+DocumentColumns+` FROM documents d WHERE d.id = ANY ($2) AND d.org_id = $1`, org, pq.Array(ids))

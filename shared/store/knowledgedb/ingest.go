@@ -30,7 +30,7 @@ type ClaimedDocument struct {
 	LeasedDocument
 	Document domain.Document
 	Attempts int       // including this one
-	Deadline time.Time // until then a transient error requeues the document
+	Deadline time.Time // a transient error before this time requeues the document
 }
 
 // FinishedDocument is the result of reading a document.
@@ -40,12 +40,12 @@ type FinishedDocument struct {
 	Language string
 	Pages    *int
 	Notes    []string
-	Model    string // the model that computed the vectors; "": there are none
+	Model    string // the model that computed the vectors; "": there are no vectors
 	Terms    TermCounts
 }
 
-// MaxDocumentAttempts is the maximum number of attempts at a document. With the backoff of the
-// ingest workers they take most of the hour that a document has.
+// MaxDocumentAttempts is the maximum number of attempts to read a document. With the backoff of the
+// ingest workers, that many attempts take most of the hour that a document has.
 const MaxDocumentAttempts = 10
 
 // The errors with which the sweeper fails documents.
@@ -66,8 +66,8 @@ type DocumentClaim struct {
 // fetched yet is not short.
 const ShortDocument = 64 << 10
 
-// ClaimDocuments claims documents for a Lease. It prefers the organization with the smallest
-// debt, and among equal debts the one with the fewest claimed documents. Within an organization
+// ClaimDocuments claims documents for a Lease. It prefers the organization with the smallest debt,
+// and among equal debts the organization with the fewest claimed documents. Within an organization
 // it prefers short documents and those that have waited long. It removes everything that lost
 // attempts have written for them.
 func (s *Store) ClaimDocuments(ctx context.Context, claim DocumentClaim) ([]ClaimedDocument, error) {
@@ -103,9 +103,9 @@ func (s *Store) ClaimDocuments(ctx context.Context, claim DocumentClaim) ([]Clai
 	return out, nil
 }
 
-// ExtendDocuments renews the leases of documents and returns those that the worker no longer
-// holds. It waits for no lock. A locked row counts as held: its lock owner renews the lease or
-// takes the document, which the next heartbeat will see.
+// ExtendDocuments renews the leases of documents and returns those that the worker no longer holds.
+// It waits for no lock. A locked row counts as held: the transaction that has locked it renews the
+// lease or takes the document, which the next heartbeat detects.
 func (s *Store) ExtendDocuments(ctx context.Context, held []LeasedDocument) (lost []LeasedDocument, err error) {
 	if len(held) == 0 {
 		return nil, nil
@@ -159,7 +159,8 @@ func missing(all, some []LeasedDocument) (out []LeasedDocument) {
 	return out
 }
 
-// whereHeld restricts a statement on documents to a held one. heldArgs are its first parameters.
+// whereHeld restricts a statement on documents to one held document. heldArgs are its first
+// parameters.
 const whereHeld = ` WHERE id = $1 AND org_id = $2 AND fence = $3 AND status = 'processing'`
 
 // heldArgs returns the parameters of whereHeld, followed by more.
@@ -167,8 +168,8 @@ func heldArgs(held LeasedDocument, more ...any) []any {
 	return append([]any{held.ID, held.OrganizationID, held.Fence}, more...)
 }
 
-// withDocument changes a held document with set, the list of changes of an UPDATE, and then
-// calls f in the same transaction. Every transaction locks the document's row before other rows.
+// withDocument changes a held document and then calls f in the same transaction. set is the SET
+// list of the UPDATE. Every transaction locks the document's row before other rows.
 func (s *Store) withDocument(
 	ctx context.Context, held LeasedDocument, f func(*sqlx.Tx) error, set string, args ...any,
 ) (kept bool, err error) {
@@ -270,9 +271,10 @@ func (s *Store) ReleaseDocument(ctx context.Context, held LeasedDocument) error 
 	return nil
 }
 
-// EndDocuments fails up to limit documents that would never become ready: those that have lost
-// MaxDeaths workers, those whose deadline has passed (with their last error), and those that
-// wait although no worker reads documents. It returns the organization of each.
+// EndDocuments fails up to limit documents that would never become ready. These are documents that
+// have lost MaxDeaths workers, documents whose deadline has passed (with their last error), and
+// documents that wait although no worker reads documents. It returns the organization of each
+// failed document.
 func (s *Store) EndDocuments(ctx context.Context, limit int) (orgs []string, err error) {
 	var rows []struct {
 		ID  string `db:"id"`

@@ -44,10 +44,10 @@ const (
 	lastPosition = 16383
 )
 
-// AddChunks indexes chunks of a document and records its progress: done of pages, where pages
-// is nil if unknown. Searches find the chunks once the document is ready. model is the model
-// that computed the vectors. Adding the same chunks again is harmless. It returns false, and
-// writes nothing, if the worker no longer holds the document.
+// AddChunks indexes chunks of a document and records its progress: done is the number of processed
+// pages, and pages is their total, or nil if unknown. Searches find the chunks once the document is
+// ready. model is the model that computed the vectors. Adding the same chunks again is harmless.
+// AddChunks returns false, and writes nothing, if the worker no longer holds the document.
 func (s *Store) AddChunks(ctx context.Context, held LeasedDocument, chunks []NewChunk, model string, pages *int, done int) (bool, error) {
 	rows, err := chunkRows(held.OrganizationID, chunks)
 	if err != nil {
@@ -127,9 +127,9 @@ func chunkRows(org string, chunks []NewChunk) ([]byte, error) {
 
 const prefixLength = 4
 
-// lexemePrefix identifies an organization in the lexemes of its chunks, so that searches read
-// only its index entries. Two organizations with the same prefix are still separate, because
-// the rows are filtered by organization; it only costs time.
+// lexemePrefix identifies an organization in the lexemes of its chunks, so that searches read only
+// its index entries. If two organizations have the same prefix, searches are slower but still
+// separate, because the rows are filtered by organization.
 func lexemePrefix(org string) string {
 	sum := sha256.Sum256([]byte(org))
 	return base64.RawURLEncoding.EncodeToString(sum[:3])
@@ -207,7 +207,7 @@ func signsFor(vector []float32) string {
 	return string(bits)
 }
 
-// chunkBatch is how many chunks one statement removes.
+// chunkBatch is the number of chunks that one statement removes.
 const chunkBatch = 1000
 
 // removeIndexed removes the index entries of documents that the caller has locked: chunks,
@@ -224,9 +224,9 @@ func removeIndexed(ctx context.Context, tx *sqlx.Tx, org string, documents []str
 	return nil
 }
 
-// removeSome removes a part of the index entries of a document that the caller has locked:
-// termBatch of its terms from the counts, or otherwise chunkBatch of its chunks. It returns
-// false if nothing is left.
+// removeSome removes a part of the index entries of a document that the caller has locked. It
+// subtracts termBatch of its terms from the counts or, if none is left, removes chunkBatch of its
+// chunks. It returns false if no index entries are left.
 func removeSome(ctx context.Context, tx *sqlx.Tx, org, document string) (more bool, err error) {
 	more, err = uncountTerms(ctx, tx, org, document)
 	if more || err != nil {

@@ -59,7 +59,7 @@ func (s *Store) SetDocumentContent(
 	return false, nil
 }
 
-// linkContent takes the lock of the organization's documents before that of the document's row,
+// linkContent takes the lock of the organization's documents before the lock of the document's row,
 // in the same order as addDocuments.
 func linkContent(
 	ctx context.Context, tx *sqlx.Tx, held LeasedDocument, content blobdb.Upload, name, mimeType string, limits DocumentLimits,

@@ -15,20 +15,20 @@ import (
 )
 
 const (
-	// countedTerms is how many of a document's terms, the most frequent ones, are added to the
-	// counts of chunks per term. They are written in one transaction while the document's row
-	// is locked, which takes a second or two for this many. The other terms count as rare.
-	// Searches find them too; only the correction of misspelled words does not.
+	// countedTerms is the maximum number of a document's terms that are added to the counts of
+	// chunks per term; the most frequent terms are added. They are written in one transaction while
+	// the document's row is locked, which takes a second or two for this number. The other terms
+	// count as rare. Searches find them too; only the correction of misspelled words does not.
 	countedTerms = 20_000
-	// termBatch is how many terms one statement adds to or subtracts from the counts. It takes
-	// well below a second, even if the database is busy.
+	// termBatch is the number of terms that one statement adds to or subtracts from the counts. A
+	// statement takes well below a second, even if the database is busy.
 	termBatch = 1000
 	// maxNotedTerms bounds the memory of counting.
 	maxNotedTerms = 400_000
 )
 
 // TermCounts counts in how many chunks of a document each term occurs. Rare terms of a document
-// with very many terms may be missing. The zero value is that of a document without chunks.
+// with very many terms may be missing. The zero value is the count for a document without chunks.
 type TermCounts struct {
 	noted  map[string]termCount
 	chunks int32
@@ -74,8 +74,8 @@ func (c *TermCounts) forget() {
 	}
 }
 
-// frequent returns up to maximum of the most frequent terms, sorted by term, and the number of
-// chunks of each. all reports whether there are no others.
+// frequent returns the most frequent terms, up to the given maximum and sorted by term, and the
+// number of chunks of each. all reports whether these are all terms.
 func (c *TermCounts) frequent(maximum int) (terms []string, counts []int64, all bool) {
 	type counted struct {
 		term   string
@@ -111,9 +111,9 @@ func (c *TermCounts) frequent(maximum int) (terms []string, counts []int64, all 
 	return terms, counts, all
 }
 
-// countTerms returns a transaction step that adds a finished document's terms to the counts of
-// its organization. The row that all such transactions lock first is locked by a separate
-// statement, so that the next one sees their changes.
+// countTerms returns a transaction step that adds a finished document's terms to the counts of its
+// organization. All such transactions first lock the same row with a separate statement, so that
+// the following statement sees the changes of earlier transactions.
 func (s *Store) countTerms(ctx context.Context, held LeasedDocument, of *TermCounts) func(*sqlx.Tx) error {
 	terms, counts, all := of.frequent(s.countedTerms)
 	return func(tx *sqlx.Tx) error {
@@ -142,10 +142,10 @@ func (s *Store) countTerms(ctx context.Context, held LeasedDocument, of *TermCou
 	}
 }
 
-// uncountTerms subtracts up to termBatch terms of a document, which the caller has locked, from
-// its organization's counts. It subtracts the stored counts, even if the document's chunks have
-// changed. The same transaction removes them from indexed_documents, so that a later one can
-// continue. It returns false if nothing of the document is counted.
+// uncountTerms subtracts up to termBatch terms of a document, which the caller has locked, from its
+// organization's counts. It subtracts the stored counts, even if the document's chunks have
+// changed. The same transaction removes the terms from indexed_documents, so that a later
+// transaction can continue. It returns false if no term of the document is counted.
 func uncountTerms(ctx context.Context, tx *sqlx.Tx, org, document string) (more bool, err error) {
 	var left int
 	err = tx.GetContext(ctx, &left, `SELECT cardinality(terms) FROM indexed_documents WHERE document_id = $2 AND org_id = $1`, org, document)
@@ -156,8 +156,8 @@ func uncountTerms(ctx context.Context, tx *sqlx.Tx, org, document string) (more 
 		return false, fmt.Errorf("uncounting terms: %w", err)
 	}
 
-	// A separate statement locks the row that all such transactions lock first, so that the
-	// next one sees their changes.
+	// All such transactions first lock this row with a separate statement, so that the next
+	// statement sees the changes of earlier transactions.
 	if _, err := tx.ExecContext(ctx, `SELECT FROM knowledge_terms WHERE org_id = $1 AND term = '' FOR UPDATE`, org); err != nil {
 		return false, fmt.Errorf("uncounting terms: %w", err)
 	}

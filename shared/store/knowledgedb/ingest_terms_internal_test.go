@@ -46,7 +46,7 @@ func TestVeryManyTerms(t *testing.T) {
 		}
 		c.Add(part)
 		if n%2 == 0 {
-			c.Add(part) // each twice: dropping terms that occur once is not enough
+			c.Add(part) // each term twice: dropping terms that occur only once is not enough
 		}
 		if len(c.noted) > maxNotedTerms {
 			t.Fatalf("%d terms are noted", len(c.noted))

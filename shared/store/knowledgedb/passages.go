@@ -36,8 +36,8 @@ func (row *passageRow) passage() domain.Passage {
 
 const passageSelect = `SELECT c.document_id, d.name, c.n, c.page, c.headings, c.text, c.start_at, c.end_at, c.box `
 
-// Passages returns chunks of an organization's ready documents in the order of the ids in
-// chunks. It leaves out those that no longer exist.
+// Passages returns chunks of an organization's ready documents in the order of the ids in chunks.
+// Chunks that no longer exist are left out.
 func (s *Store) Passages(ctx context.Context, org string, chunks []int64) ([]domain.Passage, error) {
 	return s.passages(ctx, org, `FROM unnest($2::bigint[]) WITH ORDINALITY AS u (id, place)
 		JOIN document_chunks c ON c.id = u.id AND c.org_id = $1
@@ -49,8 +49,8 @@ func (s *Store) DocumentPassages(ctx context.Context, org, id string, page, limi
 	return s.passages(ctx, org, fromDocument+`AND c.page = $3 ORDER BY c.n LIMIT $4`, id, page, limit)
 }
 
-// DocumentPassagesAround returns a chunk of a ready document, by its number, and up to around
-// chunks on each side of it.
+// DocumentPassagesAround returns a chunk of a ready document, by its number, and the neighboring
+// chunks. around is the maximum number of neighbors on each side.
 func (s *Store) DocumentPassagesAround(ctx context.Context, org, id string, chunk, around int) ([]domain.Passage, error) {
 	return s.passages(ctx, org, fromDocument+`AND c.n BETWEEN $3::bigint - $4 AND $3::bigint + $4 ORDER BY c.n`, id, chunk, around)
 }

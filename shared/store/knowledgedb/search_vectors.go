@@ -12,8 +12,8 @@ import (
 	"github.com/lib/pq"
 )
 
-// vectorsCompared is how many vectors a search compares exactly. If there are more, it chooses
-// those whose signs differ the least.
+// vectorsCompared is the maximum number of vectors that a search compares exactly. If there are
+// more, it chooses the vectors whose signs differ the least from the query's.
 const vectorsCompared = 2000
 
 // SearchVectors returns up to limit chunks whose vectors are the nearest to vector, which has
@@ -56,8 +56,8 @@ func (s *Store) SearchVectors(ctx context.Context, scope SearchScope, model stri
 	return hits[:min(len(hits), limit)], nil
 }
 
-// Bytes that PostgreSQL's array_send writes before the numbers of a one-dimensional array, and
-// bytes per number: its length and its value.
+// Sizes in PostgreSQL's array_send encoding: the bytes before the numbers of a one-dimensional
+// array, and the bytes per number, which are its length and its value.
 const (
 	arrayHead   = 20
 	arrayNumber = 8

@@ -11,11 +11,11 @@ import (
 	"parley/shared/store/pg"
 )
 
-// Lease is how long a claim or heartbeat keeps a run or a document from other workers.
+// Lease is the duration for which a claim or heartbeat reserves a run or a document for its worker.
 const Lease = 30 * time.Second
 
-// MaxDeaths is how many attempts may end with the death of their worker before the run or
-// document is failed as poison.
+// MaxDeaths is the number of attempts that may end with the death of their worker. After that the
+// run or document is failed as poison.
 const MaxDeaths = 5
 
 // Held identifies a run and the fence under which a worker holds it.

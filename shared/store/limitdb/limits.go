@@ -11,17 +11,18 @@ import (
 	"parley/shared/store/pg"
 )
 
-// DemoVerdict is the result of counting a demo request: whether it is within its client's
-// limit, how many more requests are, and after how long the next slot becomes free.
+// DemoVerdict is the result of counting a demo request: whether it is within its client's limit,
+// how many more requests are allowed, and the time until the next request is allowed.
 type DemoVerdict struct {
 	Allowed   bool
 	Remaining int
 	Reset     time.Duration
 }
 
-// One statement locks the client's row, drops the requests before the window, and adds this request
-// unless the limit is reached. The clock is read after the lock is taken, and never runs backwards
-// for a client. Therefore no window of that length contains more requests than the limit.
+// One statement locks the client's row, removes the requests that are older than the window, and
+// adds this request unless the limit is reached. The clock is read after the lock is taken, and
+// never runs backwards for a client. Therefore no window of that length contains more requests than
+// the limit.
 const countDemoQuery = `
 INSERT INTO demo_clients AS d (address, hits, allowed) VALUES ($1, ARRAY[clock_timestamp()], true)
 ON CONFLICT (address) DO UPDATE SET (hits, allowed) = (
@@ -88,8 +89,8 @@ ON CONFLICT (name) DO UPDATE SET (tokens, granted, filled_at) = (
   ) f)
 RETURNING granted, tokens`
 
-// LeaseTokens takes up to want tokens from the named bucket, which has room for capacity tokens
-// and gains perSecond. A new bucket is full.
+// LeaseTokens takes tokens from the named bucket, at most the number in want. The bucket's size is
+// capacity, and perSecond tokens are added per second. A new bucket is full.
 func (s *Store) LeaseTokens(ctx context.Context, bucket string, capacity int, perSecond float64, want int) (TokenGrant, error) {
 	var grant TokenGrant
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
@@ -101,8 +102,8 @@ func (s *Store) LeaseTokens(ctx context.Context, bucket string, capacity int, pe
 	return grant, nil
 }
 
-// PruneLimits deletes up to maximum demo clients and up to maximum buckets that were last used
-// more than idle ago. It returns how many rows it deleted. idle must be longer than the
+// PruneLimits deletes demo clients and buckets that have not been used for the duration idle, up to
+// the maximum number of each. It returns how many rows it deleted. idle must be longer than the
 // windows of the limits.
 func (s *Store) PruneLimits(ctx context.Context, idle time.Duration, maximum int) (int, error) {
 	var gone int64

@@ -30,15 +30,15 @@ type NewEndpoint struct {
 	SealedSecret   string
 }
 
-// EndpointChange is a change of an endpoint. Nil fields stay as they are. Enabling a disabled
-// endpoint resets its count of failures.
+// EndpointChange is a change of an endpoint. Nil fields leave the endpoint's value unchanged.
+// Enabling a disabled endpoint resets its count of failures.
 type EndpointChange struct {
 	URL, Description *string
 	Events           []string
 	AgentID          **string
 	Enabled          *bool
 	SealedSecret     *string       // replaces the current secret
-	KeepPrevious     time.Duration // how long the old secret signs too
+	KeepPrevious     time.Duration // how long the old secret also signs notifications
 }
 
 type endpointRow struct {
@@ -71,8 +71,8 @@ func (row *endpointRow) endpoint() domain.NotificationEndpoint {
 	}
 }
 
-// CreateEndpoint stores an endpoint. It returns conflict if the organization has maximum
-// endpoints, and an invalid agentId if the agent is not one of the organization.
+// CreateEndpoint stores an endpoint. It returns conflict if the organization already has the
+// maximum number of endpoints, and an invalid agentId if the agent is not one of the organization.
 func (s *Store) CreateEndpoint(ctx context.Context, e NewEndpoint, maximum int) (domain.NotificationEndpoint, error) {
 	var row endpointRow
 	err := s.db.Within(ctx, []string{e.OrganizationID}, func(tx *sqlx.Tx) error {
@@ -94,8 +94,8 @@ func (s *Store) CreateEndpoint(ctx context.Context, e NewEndpoint, maximum int) 
 	return row.endpoint(), nil
 }
 
-// checkEndpointQuota returns a conflict error if the organization has maximum endpoints. It
-// locks the organization's endpoints against concurrent creation.
+// checkEndpointQuota returns a conflict error if the organization already has the maximum number of
+// endpoints. It locks the organization's endpoints against concurrent creation.
 func checkEndpointQuota(ctx context.Context, tx *sqlx.Tx, org string, maximum int) error {
 	if err := pg.AdvisoryLock(ctx, tx, "notification endpoints "+org); err != nil {
 		return err
@@ -145,8 +145,7 @@ func (s *Store) Endpoints(ctx context.Context, org, after string, limit int) ([]
 	return out, nil
 }
 
-// Endpoint returns an endpoint of an organization. It returns not_found if there is
-// none of this id.
+// Endpoint returns an endpoint of an organization. It returns not_found if no endpoint has this id.
 func (s *Store) Endpoint(ctx context.Context, org, id string) (domain.NotificationEndpoint, error) {
 	return s.oneEndpoint(ctx, org, func(ctx context.Context, tx *sqlx.Tx, row *endpointRow) error {
 		return tx.GetContext(ctx, row, `SELECT `+endpointColumns+` FROM notification_endpoints
@@ -154,8 +153,8 @@ func (s *Store) Endpoint(ctx context.Context, org, id string) (domain.Notificati
 	})
 }
 
-// UpdateEndpoint changes an endpoint of an organization. It returns not_found if there is
-// none of this id.
+// UpdateEndpoint changes an endpoint of an organization. It returns not_found if no endpoint has
+// this id.
 func (s *Store) UpdateEndpoint(ctx context.Context, org, id string, c EndpointChange) (domain.NotificationEndpoint, error) {
 	var agent *string
 	if c.AgentID != nil {
@@ -198,7 +197,7 @@ func (s *Store) oneEndpoint(
 }
 
 // DeleteEndpoint deletes an endpoint of an organization. Nothing more is sent to it, and the
-// sweeper removes its notifications. It returns not_found if there is none of this id.
+// sweeper removes its notifications. It returns not_found if no endpoint has this id.
 func (s *Store) DeleteEndpoint(ctx context.Context, org, id string) error {
 	found := false
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) (err error) {

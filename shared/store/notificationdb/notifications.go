@@ -112,7 +112,7 @@ func (s *Store) Notifications(
 		add(`n.status = $%d`, string(f.Status))
 	}
 
-	// This lets PostgreSQL use the partial index of undelivered notifications.
+	// This condition lets PostgreSQL use the partial index of undelivered notifications.
 	if f.Status != "" && f.Status != domain.NotificationDelivered { // so that the index of these serves it
 		query += ` AND n.status <> 'delivered'`
 	}
@@ -140,8 +140,8 @@ func (s *Store) Notifications(
 	return out, nil
 }
 
-// Notification returns a notification of an organization, with its payload as long as that is
-// stored. It returns not_found if there is none of this id.
+// Notification returns a notification of an organization, with its payload if that is still stored.
+// It returns not_found if no notification has this id.
 func (s *Store) Notification(ctx context.Context, org, id string) (domain.Notification, error) {
 	return s.oneNotification(ctx, org, func(tx *sqlx.Tx, row *notificationRow) error {
 		return tx.GetContext(ctx, row, `SELECT `+notificationColumns+`, `+notificationData+notificationFrom+`AND n.id = $2`, org, id)
@@ -162,9 +162,9 @@ func (s *Store) oneNotification(
 	return row.notification(), nil
 }
 
-// ResendNotification schedules a notification to be sent again under the same id; a pending one
-// is sent immediately. It returns not_found if there is none of this id, and erased if its
-// payload is no longer stored.
+// ResendNotification schedules a notification to be sent again under the same id; a pending one is
+// sent immediately. It returns not_found if no notification has this id, and erased if its payload
+// is no longer stored.
 func (s *Store) ResendNotification(ctx context.Context, org, id string) (domain.Notification, error) {
 	return s.oneNotification(ctx, org, func(tx *sqlx.Tx, row *notificationRow) error {
 		err := tx.GetContext(ctx, row, `SELECT `+notificationColumns+`, CASE WHEN `+subjectExists+` THEN coalesce(n.data, n.source) END AS data`+notificationFrom+
@@ -182,8 +182,8 @@ func (s *Store) ResendNotification(ctx context.Context, org, id string) (domain.
 	})
 }
 
-// TestEndpoint sends one ping to an endpoint, even to a disabled one. It returns not_found if
-// there is none of this id.
+// TestEndpoint sends one ping to an endpoint, even to a disabled one. It returns not_found if no
+// endpoint has this id.
 func (s *Store) TestEndpoint(ctx context.Context, org, endpointID string) (domain.Notification, error) {
 	ping := id.New(id.Notification)
 	data, err := json.Marshal(struct {

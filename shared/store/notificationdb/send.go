@@ -18,8 +18,8 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// An endpoint is disabled automatically after this many consecutive failed attempts, if the
-// first of them is this long ago.
+// An endpoint is disabled automatically after this number of consecutive failed attempts, if the
+// first of them was this long ago.
 const (
 	disableAfter     = 20
 	disableAfterTime = 24 * time.Hour
@@ -32,8 +32,8 @@ const notificationsKept = 30 * 24 * time.Hour
 // The SQL function unnotify_runs_removed uses the same text.
 const RunExpiredError = "The run's retention was over before it could be reported."
 
-// LeasedNotification is a notification that a worker is sending. Its fence guards the
-// writes about it.
+// LeasedNotification is a notification that a worker is sending. Its fence guards every write to
+// it.
 type LeasedNotification struct {
 	OrganizationID string
 	EndpointID     string
@@ -78,9 +78,9 @@ type claimedNotificationRow struct {
 	Previous       *string     `db:"previous_secret"`
 }
 
-// ClaimNotifications claims up to maximum due notifications for a lease. All workers together
-// have at most maxConcurrent notifications of one endpoint, or one if the endpoint's last
-// attempt failed.
+// ClaimNotifications claims up to maximum due notifications for a lease. All workers together hold
+// at most maxConcurrent notifications of one endpoint, and only one if the endpoint's last attempt
+// failed.
 func (s *Store) ClaimNotifications(ctx context.Context, maximum, maxConcurrent int, lease time.Duration) ([]ClaimedNotification, error) {
 	var rows []claimedNotificationRow
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
@@ -107,9 +107,9 @@ func (s *Store) ClaimNotifications(ctx context.Context, maximum, maxConcurrent i
 	return out, nil
 }
 
-// Render renders and stores the payload of a claimed notification, so that every attempt sends
-// the same one even if its subject changes. It returns not_found if the subject no longer
-// exists, and erased if it is a run whose retention is over.
+// Render renders and stores the payload of a claimed notification, so that every attempt sends the
+// same payload even if its subject changes. It returns not_found if the subject no longer exists,
+// and erased if it is a run whose retention is over.
 func (s *Store) Render(ctx context.Context, n *ClaimedNotification) error {
 	if n.data != nil {
 		return nil
@@ -213,10 +213,10 @@ type Attempt struct {
 	Unsent         bool          // nothing was sent, and the endpoint is not at fault
 }
 
-// SettleNotification records the result of an attempt. It disables the endpoint, and returns
-// true, if the endpoint asked for no more notifications or has failed for too long. It writes
-// nothing if the worker no longer holds the notification. A notification that would be retried
-// after its run's retention is over fails instead.
+// SettleNotification records the result of an attempt. It disables the endpoint, and returns true,
+// if the endpoint asked for no more notifications or has failed for too long. It writes nothing if
+// the worker no longer holds the notification. A notification fails instead of being retried if its
+// run's retention will be over by then.
 func (s *Store) SettleNotification(ctx context.Context, held LeasedNotification, a Attempt) (disabled bool, err error) {
 	err = s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
 		disabled = false
@@ -258,7 +258,7 @@ func noteSuccess(ctx context.Context, tx *sqlx.Tx, held LeasedNotification) erro
 	return err
 }
 
-// noteFailure counts a failed attempt of an endpoint. It disables the endpoint, and returns
+// noteFailure counts a failed attempt to send to an endpoint. It disables the endpoint, and returns
 // true, if it has failed for too long or is gone.
 func noteFailure(ctx context.Context, tx *sqlx.Tx, held LeasedNotification, a Attempt) (disabled bool, err error) {
 	reason := "Every attempt of the last 24 hours failed. The last one: " + a.Error

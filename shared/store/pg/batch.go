@@ -13,13 +13,14 @@ import (
 const (
 	BatchLockTimeout = 50 * time.Millisecond
 	PartLockTimeout  = 10 * time.Millisecond // for the parts of a batch that has met a locked row
-	SplitFor         = time.Second           // how long a batch is bisected to find locked rows; the rest then counts as locked
+	SplitFor         = time.Second           // how long a batch is bisected to find locked rows; the remaining rows then count as locked
 
 	skipDuration = time.Second // after a batch has met a locked row, later ones skip locked rows for this long
 )
 
-// InParts calls handle with the first n rows and then with the others. If only the second call
-// fails, the first rows are committed, and failed makes the results of the others.
+// InParts calls handle with the first n rows and then with the remaining ones. If only the second
+// call fails, the first rows stay committed, and failed converts the error to the results of the
+// remaining rows.
 func InParts[Q, A any](rows []Q, n int, handle func([]Q) ([]A, error), failed func(error) A) ([]A, error) {
 	first, err := handle(rows[:n])
 	if err != nil {
@@ -34,7 +35,7 @@ func InParts[Q, A any](rows []Q, n int, handle func([]Q) ([]A, error), failed fu
 	return append(first, second...), nil
 }
 
-// Found are runs of any organization, and their organizations in the same order.
+// Found are runs of any organization, with their organizations in the same order.
 type Found struct {
 	Runs, Organizations []string
 }
@@ -56,8 +57,8 @@ func (db *DB) Find(ctx context.Context, query string, args ...any) (Found, error
 	return out, nil
 }
 
-// A round of a sweeper works on one kind of rows for about RoundTime, in transactions of up
-// to PartMax rows.
+// A round of a sweeper handles one kind of rows for about RoundTime, in transactions of up to
+// PartMax rows.
 const (
 	RoundTime = time.Second
 	PartMax   = 500
@@ -77,7 +78,7 @@ func (f Found) Parts() iter.Seq[Found] {
 	}
 }
 
-// Pause waits for d. It returns an error if ctx ends earlier.
+// Pause waits for the duration d. It returns an error if ctx ends earlier.
 func Pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -23,8 +23,8 @@ type DB struct {
 	stmts map[string]*sqlx.Stmt
 }
 
-// appRole is the database role that runs the service's statements, independent of the login of
-// the connection. It owns no table and cannot bypass row-level security.
+// appRole is the database role that runs the service's statements, independent of the user that the
+// connection logs in as. It owns no table and cannot bypass row-level security.
 const appRole = "parley_app"
 
 // Open prepares a pool of at most conns connections to the PostgreSQL server at dsn, a URL or
@@ -38,8 +38,8 @@ func Open(dsn string, conns int) (*DB, error) {
 	return On(connector, conns), nil
 }
 
-// OpenOwner is Open for migrations and the data of a release. Its connections use the login's
-// own role, and their statements have no timeout.
+// OpenOwner is Open for migrations and for writing the data of a release, such as templates. Its
+// connections use the login's own role, and their statements have no timeout.
 func OpenOwner(dsn string, conns int) (*DB, error) {
 	connector, err := newConnector(dsn, ownerSettings, dialer{})
 	if err != nil {

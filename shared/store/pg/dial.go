@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// dialer limits the time to connect and detects dead peers. silence is how long a server may
-// take to answer; 0 means no limit.
+// dialer limits the time to connect and detects dead peers. silence is the maximum time that a
+// server may take to reply; 0 means no limit.
 type dialer struct{ silence time.Duration }
 
 func (d dialer) Dial(network, address string) (net.Conn, error) {
@@ -42,13 +42,13 @@ func (d dialer) DialContext(ctx context.Context, network, address string) (net.C
 	return timeoutConn{conn, d.silence}, nil
 }
 
-// answerTimeout is how long a server may be silent while lib/pq waits for an answer. It is
-// longer than any statement may take. lib/pq continues to read after its context has ended, so
+// answerTimeout is the maximum time that a server may be silent while lib/pq waits for a reply. It
+// is longer than any statement may take. lib/pq continues to read after its context has ended, so
 // without the timeout a frozen or partitioned server would block its callers indefinitely.
 const answerTimeout = 15 * time.Second
 
 // timeoutConn is a connection with a timeout for each read and write. lib/pq reads only while it
-// waits for an answer.
+// waits for a reply.
 type timeoutConn struct {
 	net.Conn
 	silence time.Duration

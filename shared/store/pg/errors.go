@@ -46,7 +46,7 @@ func IsBadData(err error) bool {
 	return errors.As(err, &pqErr) && (pqErr.Code.Class() == "22" || pqErr.Code.Class() == "23")
 }
 
-// IsDisconnect reports whether err means that the server did not answer, rather than that it
+// IsDisconnect reports whether err means that the server did not reply, rather than that it
 // rejected the statement.
 func IsDisconnect(err error) bool {
 	if pqErr, ok := errors.AsType[*pq.Error](err); ok {

@@ -13,9 +13,9 @@ import (
 )
 
 // Pinned runs single statements on a reserved connection, each as a separate transaction. That
-// saves the round trips of BEGIN and COMMIT. Unlike the pool, it never runs a statement twice
-// when a connection breaks. If a statement is not answered, the caller does not know whether it
-// took effect, as with a lost COMMIT.
+// saves the round trips of BEGIN and COMMIT. Unlike the pool, it never runs a statement twice when
+// a connection breaks. If the reply to a statement is lost, the caller does not know whether the
+// statement took effect, as with a COMMIT.
 //
 // The statements are batches: they wait for a locked row no longer than BatchLockTimeout.
 type Pinned struct {
@@ -39,8 +39,8 @@ func (p *Pinned) MetLocked() {
 	p.skipsUntil = time.Now().Add(skipDuration)
 }
 
-// SkipsLocked reports whether a batch has recently met a locked row. The next batch may meet it
-// too and should not wait for it.
+// SkipsLocked reports whether a batch has recently met a locked row. The next batch may meet the
+// same row and should not wait for it.
 func (p *Pinned) SkipsLocked() bool {
 	p.skipping.Lock()
 	defer p.skipping.Unlock()

@@ -10,8 +10,8 @@ import (
 // of its connections.
 const (
 	runningPrefix = "parley keys="
-	// MaxRunningKeys is how many key ids a process lists. PostgreSQL keeps 63 bytes of an
-	// application_name.
+	// MaxRunningKeys is the maximum number of key ids that a process lists. PostgreSQL keeps 63
+	// bytes of an application_name.
 	MaxRunningKeys = 5
 )
 

@@ -39,16 +39,16 @@ func (db *DB) txOnce(ctx context.Context, f func(*sqlx.Tx) error) error {
 	return nil
 }
 
-// Within is Tx for rows of organizations. Row-level security restricts the transaction to rows
-// of orgs, whatever its statements say.
+// Within is Tx for rows of organizations. Row-level security restricts the transaction to rows of
+// the organizations orgs, whatever its statements select.
 func (db *DB) Within(ctx context.Context, orgs []string, f func(*sqlx.Tx) error) error {
 	return db.txAfter(ctx, `SET LOCAL parley.organizations = `+pq.QuoteLiteral(joinOrganizations(orgs)), f)
 }
 
-// WithinPage is Within for a page of an organization's rows, in the order of an index. The
-// planner treats row-level security as one more condition. With many organizations it expects
-// few rows, and would read and sort all rows of the organization. The settings of the
-// transaction make it follow the index and stop.
+// WithinPage is Within for a page of an organization's rows, in the order of an index. The planner
+// treats row-level security as one more condition. With many organizations it expects few rows, and
+// would read and sort all rows of the organization. The settings of the transaction make it follow
+// the index and stop after the page.
 func (db *DB) WithinPage(ctx context.Context, org string, f func(*sqlx.Tx) error) error {
 	return db.txAfter(ctx, `SELECT set_config('enable_sort', 'off', true), set_config('parley.organizations', `+
 		pq.QuoteLiteral(joinOrganizations([]string{org}))+`, true)`, f)

@@ -67,8 +67,8 @@ func accountFor(data string) (account, error) {
 		return owner, nil
 	}
 
-	// Owned by root, for example after a restored backup: change its owner like that
-	// of a new cluster.
+	// Root owns the directory, for example after a backup was restored. Its owner is changed as for
+	// a new cluster.
 	return chooseAccount()
 }
 
@@ -106,7 +106,8 @@ func (a account) chown(dir string) error {
 		return os.Lchown(path, a.uid, a.gid) //nolint:gosec // G122: only root can change this tree yet
 	})
 	if err == nil {
-		// Last, because the owner of dir shows above that everything is done.
+		// The owner of dir is changed last, because the check above takes it as proof that
+		// everything below has been changed.
 		err = os.Lchown(dir, a.uid, a.gid)
 	}
 

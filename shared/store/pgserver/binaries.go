@@ -39,7 +39,8 @@ type Binaries struct {
 }
 
 // Find returns the server in PATH, or otherwise the newest one in the usual directories of
-// distributions. It returns ErrNotInstalled, with the command that installs one, if there is none.
+// distributions. It returns ErrNotInstalled, with the command that installs one, if no server is
+// found.
 func Find(ctx context.Context) (Binaries, error) {
 	return find(ctx, os.Getenv("PATH"), binaryDirs, 0)
 }
@@ -99,7 +100,7 @@ func candidates(ctx context.Context, path string, globs []string) []Binaries {
 
 var versionPattern = regexp.MustCompile(`\(PostgreSQL\) ((\d+)\S*)`)
 
-// inspect reads the version of the server in dir. It returns false if there is none that runs.
+// inspect reads the version of the server in dir. It returns false if dir has no server that runs.
 func inspect(ctx context.Context, dir string) (Binaries, bool) {
 	if dir == "" {
 		return Binaries{}, false

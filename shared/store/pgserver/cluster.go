@@ -95,7 +95,7 @@ func makeCluster(ctx context.Context, dir string, durable bool, lock *lifecycle.
 	}
 
 	final := filepath.Join(dir, dataDir)
-	// Fails if the target exists and is not empty, so nothing is overwritten.
+	// Rename fails if the target exists and is not empty, so no existing cluster is overwritten.
 	if err := os.Rename(made.data, final); err != nil {
 		return cluster{}, fmt.Errorf("moving data directory to its place: %w", err)
 	}
@@ -135,7 +135,7 @@ func (c cluster) initialize(ctx context.Context, durable bool, lock *lifecycle.L
 	select {
 	case <-child.Done():
 	case <-ctx.Done():
-		// The process leads a session; the servers that it started die with it.
+		// The process leads a session; the server processes that it started die together with it.
 		_ = syscall.Kill(-child.PID(), syscall.SIGKILL)
 		<-child.Done()
 		return fmt.Errorf("making database cluster: %w", context.Cause(ctx))
@@ -162,13 +162,13 @@ func (c cluster) command(ctx context.Context, program string, args []string, loc
 		path = inheritedData
 	}
 
-	// The caller ends the program, and not always by an immediate kill.
+	// The caller stops the program itself, in most cases more gently than by an immediate kill.
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), program, append([]string{"-D", path}, args...)...)
 	cmd.Dir = "/"
 	cmd.ExtraFiles = []*os.File{data, lock.File()}
 	cmd.SysProcAttr = c.account.processAttributes()
-	// Pass nothing else of the environment: it contains keys, which the account could read, and
-	// PG… variables, which would change the behaviour of the programs.
+	// Pass no other environment variables. They include keys, which the account could read, and PG…
+	// variables, which would change the behaviour of the programs.
 	cmd.Env = []string{"LC_ALL=C"}
 	for _, key := range []string{"PATH", "LD_LIBRARY_PATH"} {
 		if value, set := os.LookupEnv(key); set {

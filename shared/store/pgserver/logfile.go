@@ -12,7 +12,7 @@ import (
 // logLimit is the maximum size in bytes of server.log, and of server.log.1.
 const logLimit = 4 << 20
 
-// tailLimit is how many bytes of the log an error quotes.
+// tailLimit is the number of bytes of the log's end that an error quotes.
 const tailLimit = 2 << 10
 
 // logFile is the file that PostgreSQL's processes write their log to. A pipe would fill up and

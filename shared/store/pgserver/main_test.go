@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 		}
 		fmt.Println(server.PID(), server.socket)
 		select {}
-	case "deserter": // leaves a server behind that gets no signal when it ends
+	case "deserter": // starts a server without a signal on its own death, and exits while the server keeps running
 		fmt.Println(desert(os.Getenv(dirKey)), "-")
 	}
 }
@@ -75,7 +75,7 @@ func desert(dir string) int {
 	return cmd.Process.Pid
 }
 
-// run starts this binary in a role and returns it with the first line of its output.
+// run starts this binary in a role and returns the process with the first line of its output.
 func run(t *testing.T, role, dir string) (cmd *exec.Cmd, pid int, rest string) {
 	t.Helper()
 	cmd = exec.CommandContext(t.Context(), os.Args[0])
@@ -110,7 +110,7 @@ func clusterDir(t *testing.T) string {
 	t.Helper()
 	template.once.Do(func() {
 		ctx := context.WithoutCancel(t.Context())
-		template.dir, template.err = os.MkdirTemp("", "pgserver-test-") //nolint:usetesting // outlives the test that makes it
+		template.dir, template.err = os.MkdirTemp("", "pgserver-test-") //nolint:usetesting // outlives the test that creates it
 		if template.err != nil {
 			return
 		}
@@ -149,7 +149,7 @@ func stop(t *testing.T, server *Server) {
 	}
 }
 
-// ask runs one statement and returns the first column of its first row as text.
+// ask runs a statement and returns the first column of the first row as text.
 func ask(t *testing.T, dsn, statement string) string {
 	t.Helper()
 	answer, err := tryAsk(t.Context(), dsn, statement)

@@ -27,7 +27,7 @@ var stopSignals = []stopSignal{
 	{syscall.SIGKILL, 5 * time.Second},
 }
 
-// pollInterval is short compared to a start, and long compared to a poll.
+// pollInterval is much shorter than a server's start and much longer than a poll takes.
 const pollInterval = 5 * time.Millisecond
 
 // clusterName identifies the processes of this data directory. No two existing directories have
@@ -44,8 +44,8 @@ func clusterName(data string) (string, error) {
 	return fmt.Sprintf("parley-%x-%016x", stat.Dev, stat.Ino), nil
 }
 
-// takeOver ends the server that a killed run has left in dir. It returns the lock that the next
-// server inherits.
+// takeOver ends the server that a killed process has left running in dir. It returns the lock that
+// the next server inherits.
 func takeOver(ctx context.Context, dir string, ways []stopSignal, warn func(pids []int, signal syscall.Signal)) (*lifecycle.Lock, error) {
 	data := filepath.Join(dir, dataDir)
 	var lock *lifecycle.Lock
@@ -90,7 +90,8 @@ func takeOver(ctx context.Context, dir string, ways []stopSignal, warn func(pids
 	return nil, fmt.Errorf("%w: an unknown PostgreSQL process uses %s", ErrInUse, filepath.Join(dir, "server.lock"))
 }
 
-// poll calls done until it returns true or an error, patience is over, or the context ends.
+// poll calls done until it returns true or an error, the time patience is over, or the context
+// ends.
 func poll(ctx context.Context, patience time.Duration, done func() (bool, error)) (bool, error) {
 	over := time.NewTimer(patience)
 	defer over.Stop()
@@ -110,9 +111,10 @@ func poll(ctx context.Context, patience time.Duration, done func() (bool, error)
 	}
 }
 
-// signalOrphans sends a signal to the recorded postmaster, which forwards it to its backends. It
-// cannot forward SIGKILL, and a dead postmaster forwards nothing; then every process gets the
-// signal. Instead of SIGINT a backend gets SIGQUIT, because SIGINT would only cancel its statement.
+// signalOrphans sends a signal to the recorded postmaster, which forwards it to its backends.
+// SIGKILL cannot be forwarded, and a dead postmaster forwards nothing; in both cases every process
+// gets the signal. A backend gets SIGQUIT instead of SIGINT, because SIGINT would only cancel its
+// statement.
 func signalOrphans(data string, signal syscall.Signal, warn func([]int, syscall.Signal)) {
 	name, err := clusterName(data)
 	if err != nil {
@@ -133,8 +135,8 @@ func signalOrphans(data string, signal syscall.Signal, warn func([]int, syscall.
 		if err != nil {
 			continue
 		}
-		// Check after the process was opened, so that the signal cannot reach another process
-		// with a reused id.
+		// The check follows the opening of the process, so that the signal cannot reach another
+		// process with a reused id.
 		if serves(pid, name) && process.Signal(signal) == nil {
 			signalled = append(signalled, pid)
 		}
@@ -171,7 +173,7 @@ type postmaster struct {
 	status string // "ready" once connections are accepted
 }
 
-// recordedPostmaster parses postmaster.pid. It returns the zero value if there is none or it is
+// recordedPostmaster parses postmaster.pid. It returns the zero value if the file is missing or
 // invalid.
 func recordedPostmaster(data string) postmaster {
 	content, err := os.ReadFile(filepath.Join(data, "postmaster.pid"))
@@ -194,8 +196,8 @@ func recordedPostmaster(data string) postmaster {
 }
 
 // removeRecords removes the pid and socket files of a server that is certainly gone. PostgreSQL
-// removes them itself, unless another process of the same user has the recorded id by now. In
-// that case it would refuse to start.
+// removes them itself at its start, unless another process of the same user now has the recorded
+// id. In that case it would refuse to start.
 func removeRecords(data string) error {
 	stale, err := filepath.Glob(filepath.Join(data, ".s.PGSQL.*"))
 	if err != nil {

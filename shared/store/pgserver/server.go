@@ -53,10 +53,11 @@ type Server struct {
 	err        error // set before done is closed
 }
 
-// Start ends the server that a killed run has left in the directory, creates the cluster if
-// there is none, and returns once the server accepts connections: after about 0.1 s, or 1 s with
-// a new cluster. ctx applies to the start only; the server runs until Stop. If this process dies
-// before that, Linux signals the server to stop, and the next Start makes sure that it has.
+// Start ends the server that a killed process has left running in the directory, creates the
+// cluster if it is missing, and returns once the server accepts connections: after about 0.1 s, or
+// 1 s with a new cluster. ctx applies to the start only; the server runs until Stop. If this
+// process dies before that, Linux signals the server to stop, and the next Start makes sure that it
+// has stopped.
 func Start(ctx context.Context, config Config) (*Server, error) { return startAt(ctx, config, "") }
 
 // startAt is Start with the socket directory of the previous server, or "" if there
@@ -203,7 +204,7 @@ func (s *Server) watch() {
 	close(s.done)
 }
 
-// release releases the resources of this process after the server has ended.
+// release releases the lock and the socket directory of this process after the server has ended.
 func (s *Server) release() error {
 	var err error
 	if !s.restarting.Load() {
@@ -216,8 +217,8 @@ func (s *Server) release() error {
 }
 
 // Stop ends the server by a fast shutdown, which rolls back open transactions. If ctx ends, or
-// after 15 s, it uses harder signals; that is an error, although nothing committed is lost. A
-// second Stop waits for the same end.
+// after 15 s, it uses harder signals and returns an error, although no committed data is lost. A
+// second Stop waits for the server's end, too.
 func (s *Server) Stop(ctx context.Context) error {
 	s.stopping.Store(true)
 	used := s.end(ctx)
@@ -250,7 +251,7 @@ func (s *Server) end(ctx context.Context) (used syscall.Signal) {
 		}
 		patience := ctx
 		if used != syscall.SIGINT {
-			patience = context.WithoutCancel(ctx) // the rest is short and must be done
+			patience = context.WithoutCancel(ctx) // the remaining signals take little time and must be sent
 		}
 		// An error means that ctx ended; the next signal follows immediately.
 		_, _ = poll(patience, way.patience, func() (bool, error) { return s.child.Ended(), nil })

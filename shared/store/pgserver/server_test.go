@@ -43,7 +43,7 @@ func TestFirstStartAndRestart(t *testing.T) {
 	if err := server.Err(); err != nil {
 		t.Fatalf("error of a stopped server: %v", err)
 	}
-	stop(t, server) // once more
+	stop(t, server) // stopping again has no effect
 
 	began := time.Now()
 	server = startIn(t, Config{Dir: dir})
@@ -274,7 +274,8 @@ func TestRecordedIdOfAnotherProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The same user: PostgreSQL alone would refuse to start.
+	// The process belongs to the same user, so that PostgreSQL without this package would refuse to
+	// start.
 	other := exec.CommandContext(t.Context(), "sleep", "600")
 	other.SysProcAttr = owner.processAttributes()
 	other.Dir = "/"
@@ -398,7 +399,8 @@ func TestOtherUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer binary.Close()
-	// By its descriptor, because the path leads through directories of root.
+	// The program is named by its descriptor, because its path leads through directories that only
+	// root can enter.
 	tests := exec.CommandContext(t.Context(), inheritedData, "-test.v", "-test.parallel=2",
 		"-test.run=^(TestFirstStartAndRestart|TestNothingAboveTheDataIsOpened|TestPortWithPassword|TestLongPath|TestOrphanWithoutStopSignal|TestRecordedIdOfAnotherProgram|TestPostmasterKilled)$")
 	tests.ExtraFiles = []*os.File{binary}

@@ -74,8 +74,8 @@ func makeShortcut(data, record string, port int) (string, error) {
 	return link, nil
 }
 
-// removeShortcut removes the link that record contains, and record. It removes only a link and
-// an empty directory, whatever the record says.
+// removeShortcut removes the link that record contains, and record. Whatever path the record
+// contains, it removes only a link and an empty directory.
 func removeShortcut(record string) error {
 	content, err := os.ReadFile(record)
 	if errors.Is(err, os.ErrNotExist) {

@@ -14,8 +14,8 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// NewRun is a run to accept. The caller generates its id, so that the run can be looked up if
-// the answer to its commit is lost.
+// NewRun is a run to accept. The caller generates its id, so that the run can be looked up if the
+// reply to its commit is lost.
 type NewRun struct {
 	ID             string
 	OrganizationID string
@@ -61,12 +61,12 @@ type Accepted struct {
 // job message was lost.
 const FirstRepublish = "5 seconds"
 
-// Accept inserts runs in one transaction. When it returns without an error, every accepted run
-// is on disk. window is the dispatch limit: how many runs of an organization's lane may be
-// dispatched concurrently. The results are in the order of rows. The Err of a result concerns
-// that row only; it is ErrLocked if another transaction has locked the run's session or key. If
-// Accept returns an error, either none of the runs exists, or that is unknown because the
-// answer was lost and the runs could not be looked up.
+// Accept inserts runs in one transaction. When it returns without an error, every accepted run is
+// on disk. window is the dispatch limit: how many runs of an organization's lane may be dispatched
+// concurrently. The results are in the order of rows. The Err of a result concerns that row only;
+// it is ErrLocked if another transaction has locked the run's session or key. If Accept returns an
+// error, either none of the runs exists, or that is unknown because the reply was lost and the runs
+// could not be looked up.
 func (s *Store) Accept(ctx context.Context, rows []NewRun, window int) ([]Accepted, error) {
 	return s.accept(ctx, rows, acceptCall{window: window, splitUntil: time.Now().Add(pg.SplitFor)})
 }
@@ -75,11 +75,11 @@ func (s *Store) Accept(ctx context.Context, rows []NewRun, window int) ([]Accept
 type acceptCall struct {
 	window     int
 	splitUntil time.Time
-	tries      int // how often rows were tried whose key belonged to a run that was gone when it was looked up
+	tries      int // number of tries for rows whose key belonged to a run that no longer existed when it was looked up
 }
 
-// accept calls acceptOnce. If the answer is lost it looks the runs up, and if a row is rejected
-// or locked it bisects.
+// accept calls acceptOnce. If the reply is lost, it looks the runs up. If a row is rejected or
+// locked, it bisects the rows.
 func (s *Store) accept(ctx context.Context, rows []NewRun, call acceptCall) ([]Accepted, error) {
 	out, err := s.acceptOnce(ctx, rows, call)
 	failed := func(err error) Accepted { return Accepted{Err: err} }
@@ -91,8 +91,8 @@ func (s *Store) accept(ctx context.Context, rows []NewRun, call acceptCall) ([]A
 	case pg.IsLocked(err) && (len(rows) == 1 || time.Now().After(call.splitUntil)):
 		return slices.Repeat([]Accepted{{Err: pg.ErrLocked}}, len(rows)), nil
 	case len(rows) > 1 && (pg.IsBadData(err) || pg.IsLocked(err)):
-		// Bisect to find a row that PostgreSQL rejects or that waits for a lock, so that the
-		// others are accepted.
+		// Bisecting finds a row that PostgreSQL rejects or that waits for a lock, so that the other
+		// rows are accepted.
 		return pg.InParts(rows, len(rows)/2, func(part []NewRun) ([]Accepted, error) { return s.accept(ctx, part, call) }, failed)
 	case pg.IsBadData(err):
 		return []Accepted{{Err: s.budgets.Rejected(ctx, rows[0].OrganizationID, "accepting run", err)}}, nil
@@ -116,7 +116,7 @@ func (s *Store) acceptOnce(ctx context.Context, rows []NewRun, call acceptCall) 
 	}
 
 	if err := s.explainLosers(ctx, out, rows, losers, call); err != nil {
-		for _, i := range losers { // the others are accepted
+		for _, i := range losers { // the other rows are accepted
 			out[i] = Accepted{Err: err}
 		}
 	}
@@ -124,7 +124,8 @@ func (s *Store) acceptOnce(ctx context.Context, rows []NewRun, call acceptCall) 
 	return out, nil
 }
 
-// onePerKey drops rows whose key an earlier row of the batch has. They get that row's run.
+// onePerKey drops rows whose key an earlier row of the batch has. These rows get the run of the
+// earlier row.
 func onePerKey(rows []NewRun) []NewRun {
 	seen := make(map[string]bool, len(rows))
 	unique := make([]NewRun, 0, len(rows))
@@ -215,8 +216,8 @@ type createdRow struct {
 	locked bool // not created, because another transaction has locked its session
 }
 
-// insertRuns takes slots for the runs, inserts them, and returns the slots that no run was
-// dispatched for.
+// insertRuns takes slots for the runs, inserts them, and returns the slots for which no run was
+// dispatched.
 func (s *Store) insertRuns(ctx context.Context, rows []NewRun, window int) (map[string]createdRow, error) {
 	taken := s.slots.takeFor(ctx, rows, window)
 	created, err := s.insertTaken(ctx, rows, taken)
@@ -224,7 +225,8 @@ func (s *Store) insertRuns(ctx context.Context, rows []NewRun, window int) (map[
 	return created, err
 }
 
-// insertTaken inserts the runs. In each lane it dispatches as many as there are slots in taken.
+// insertTaken inserts the runs. In each lane it dispatches as many runs as there are slots for the
+// lane in taken.
 func (s *Store) insertTaken(ctx context.Context, rows []NewRun, taken map[Lane]int) (map[string]createdRow, error) {
 	if !s.accepts.SkipsLocked() {
 		var created []createdRow
@@ -240,8 +242,8 @@ func (s *Store) insertTaken(ctx context.Context, rows []NewRun, taken map[Lane]i
 	return s.insertUnlocked(ctx, rows, taken)
 }
 
-// insertUnlocked inserts the runs whose sessions no other transaction has locked. It returns
-// the others as locked.
+// insertUnlocked inserts the runs whose sessions no other transaction has locked. The other runs
+// are marked as locked in the result.
 func (s *Store) insertUnlocked(ctx context.Context, rows []NewRun, taken map[Lane]int) (map[string]createdRow, error) {
 	var created []createdRow
 	var locked map[string]bool

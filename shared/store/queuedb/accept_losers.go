@@ -16,7 +16,8 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// acceptTries is how often a row is tried whose key belongs to a run that cannot be found.
+// acceptTries is the maximum number of tries for a row whose key belongs to a run that cannot be
+// found.
 const acceptTries = 6
 
 // explainLosers sets the results of the rows that were not inserted. It uses separate
@@ -123,10 +124,10 @@ func allowedCallersIn(ctx context.Context, tx *sqlx.Tx, rows []NewRun) (map[agen
 	return out, nil
 }
 
-// acceptAgain accepts rows that lost to a run that was gone when it was looked up, or whose
-// retention is over. It first releases the key of such a run. The sweeper or another process
-// may release it concurrently, and another run may take it, so the rows are tried even if
-// nothing was released here.
+// acceptAgain accepts rows whose keys belonged to another run, if that run is gone or its retention
+// is over. It first releases the key of such a run. The sweeper or another process may release it
+// concurrently, and another run may take it, so the rows are tried even if nothing was released
+// here.
 func (s *Store) acceptAgain(ctx context.Context, out []Accepted, rows []NewRun, which []int, call acceptCall) error {
 	if len(which) == 0 {
 		return nil
@@ -152,7 +153,7 @@ func (s *Store) acceptAgain(ctx context.Context, out []Accepted, rows []NewRun, 
 		return nil
 	}
 
-	if freed == 0 && call.tries > 1 { // the transaction that has locked the run is about to remove it
+	if freed == 0 && call.tries > 1 { // the transaction that has locked the other run is about to remove it
 		if err := pg.Pause(ctx, time.Millisecond<<call.tries); err != nil {
 			return err
 		}
@@ -190,9 +191,9 @@ func (s *Store) freeExpired(ctx context.Context, orgs []string, hashes [][]byte)
 	return freed, nil
 }
 
-// recoverAccepted looks up the result of a statement whose answer was lost, and tries once
-// more for the rows that do not exist. Their ids are unique, so if the first statement commits
-// meanwhile, only the second one fails.
+// recoverAccepted looks up the result of a statement whose reply was lost, and tries once more for
+// the rows that do not exist. Their ids are unique, so if the first statement commits meanwhile,
+// only the second one fails.
 func (s *Store) recoverAccepted(ctx context.Context, rows []NewRun, call acceptCall, cause error) ([]Accepted, error) {
 	// The deadline of ctx may be the reason why the first try failed.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookUpTimeout)
@@ -235,10 +236,10 @@ func (s *Store) recoverAccepted(ctx context.Context, rows []NewRun, call acceptC
 	return out, nil
 }
 
-// lookUpTimeout bounds looking up the runs of an unanswered statement.
+// lookUpTimeout bounds looking up the runs of a statement whose reply was lost.
 const lookUpTimeout = 5 * time.Second
 
-// createdRuns reads which of the rows exist. It treats none as dispatched: it is unknown
+// createdRuns reads which of the rows exist. It treats all runs as not dispatched: it is unknown
 // whether a job was published, and the sweeper will publish it.
 func (s *Store) createdRuns(ctx context.Context, rows []NewRun) (map[string]createdRow, error) {
 	var found []createdRow
@@ -254,7 +255,7 @@ func (s *Store) createdRuns(ctx context.Context, rows []NewRun) (map[string]crea
 }
 
 // lockSessions locks the sessions of the runs, in the same order of keys as acceptance does. It
-// returns the keys of those that another transaction has locked.
+// returns the keys of the sessions that another transaction has locked.
 func lockSessions(ctx context.Context, tx *sqlx.Tx, rows []NewRun) (map[string]bool, error) {
 	var keys, locked [][]byte
 	for i := range rows {

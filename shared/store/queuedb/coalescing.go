@@ -12,8 +12,8 @@ import (
 	"parley/shared/store/pg"
 )
 
-// maxCollected is roughly after how many deliveries a run stops coalescing, even within its
-// window. The run's input lists all their ids.
+// maxCollected is the approximate number of deliveries after which a run stops coalescing, even
+// within its window. The run's input lists the ids of all its deliveries.
 const maxCollected = 1000
 
 // releasedRun is a run whose coalescing has ended. Its row and the row of its
@@ -24,8 +24,8 @@ type releasedRun struct {
 	Input          []byte `db:"input"` // from the newest delivery
 }
 
-// ReleaseCollected releases up to maximum runs whose coalescing has ended. Such a run has the
-// input of its newest delivery, with "deliveries": {"count", "ids"} added to its data: all
+// ReleaseCollected releases up to maximum runs whose coalescing has ended. Such a run has the input
+// of its newest delivery, with "deliveries": {"count", "ids"} added to its data; ids lists all
 // deliveries in the order of their arrival. A delivery that arrives meanwhile waits and begins the
 // next run. It returns the organization of each run. The runs get slots like other waiting runs.
 func (s *Store) ReleaseCollected(ctx context.Context, maximum int) (orgs []string, err error) {
@@ -53,7 +53,7 @@ func (s *Store) ReleaseCollected(ctx context.Context, maximum int) (orgs []strin
 
 // lockCollected locks the runs to release: first their rows, like a transaction that ends a run,
 // and then the rows of their coalescing keys, in the order in which deliveries lock them. It waits
-// for the latter, because under a steady stream of deliveries one of them always has the lock.
+// for the latter, because under a steady stream of deliveries, some delivery always holds the lock.
 func lockCollected(ctx context.Context, tx *sqlx.Tx, runs []string) ([]releasedRun, error) {
 	var free []string
 	err := tx.SelectContext(ctx, &free, `SELECT run_id FROM open_runs WHERE run_id = ANY ($1)

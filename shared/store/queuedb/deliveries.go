@@ -23,7 +23,7 @@ type NewDelivery struct {
 	Bytes          int64
 	Body           []byte // nil: not stored; too large bodies are not stored
 	Error          *domain.RunError
-	Run            *NewRun  // nil: none
+	Run            *NewRun  // nil: no run
 	Collect        *Collect // nil: the run handles only this delivery
 }
 
@@ -44,8 +44,9 @@ type AcceptedDelivery struct {
 	Err      error
 }
 
-// HookRuns counts the runs of an organization's hooks that wait for a slot, up to maximum. If
-// fewer than maximum runs of any kind wait, it returns their number instead.
+// HookRuns returns the number of runs of an organization's hooks that wait for a slot, up to
+// maximum. If fewer than maximum runs wait in total, including runs not started by hooks, it
+// returns their total number instead.
 func (s *Store) HookRuns(ctx context.Context, org string, maximum int) (n int, err error) {
 	const waiting = `SELECT FROM open_runs o WHERE o.org_id = $1 AND o.status = 'queued' AND NOT o.dispatched`
 	for _, query := range []string{waiting, waiting + ` AND (SELECT r.trigger_type FROM runs r WHERE r.id = o.run_id) = 'webhook'`} {
@@ -63,7 +64,7 @@ func (s *Store) HookRuns(ctx context.Context, org string, maximum int) (n int, e
 	return n, nil
 }
 
-// sealDelivery returns the sealed body to store, or nil if it is not stored.
+// sealDelivery returns the sealed body to store, or nil if the body is not to be stored.
 func (s *Store) sealDelivery(d *NewDelivery) []byte {
 	if d.Body == nil || len(d.Body) > hookdb.DeliveryBodyMax {
 		return nil

@@ -19,13 +19,12 @@ import (
 // times meanwhile.
 const deliveryBytes = 4 << 20
 
-// AcceptDeliveries logs deliveries and accepts their runs. A delivery and its run are written
-// in one transaction, so that both are on disk when AcceptDeliveries returns without an error.
-// A delivery that was seen before keeps its run; if it had none, it is treated as new. A
-// delivery to be coalesced begins a run or joins the run that is collecting its key. window,
-// the order of the results and the errors are as in [Store.Accept]. The Err of a result is
-// not_found if the hook no longer exists, and ErrLocked if another transaction has locked a row
-// that the delivery needs.
+// AcceptDeliveries logs deliveries and accepts their runs. A delivery and its run are written in
+// one transaction, so that both are on disk when AcceptDeliveries returns without an error. A
+// delivery that was logged before keeps its run; if it had no run, it is treated as new. A delivery
+// to be coalesced begins a run or joins the run that is collecting its key. window, the order of
+// the results and the errors are as in [Store.Accept]. The Err of a result is not_found if the hook
+// no longer exists, and ErrLocked if another transaction has locked a row that the delivery needs.
 func (s *Store) AcceptDeliveries(ctx context.Context, rows []NewDelivery, window int) ([]AcceptedDelivery, error) {
 	call := deliverCall{window: window, lockTimeout: pg.BatchLockTimeout, splitUntil: time.Now().Add(pg.SplitFor)}
 	return s.acceptDeliveries(ctx, rows, call)
@@ -38,8 +37,8 @@ type deliverCall struct {
 	splitUntil  time.Time
 }
 
-// acceptDeliveries calls deliver. Like accept, it looks deliveries up if the answer is lost,
-// and bisects if a row is rejected or locked.
+// acceptDeliveries calls deliver. Like accept, it looks deliveries up if the reply is lost, and
+// bisects if a row is rejected or locked.
 func (s *Store) acceptDeliveries(ctx context.Context, rows []NewDelivery, call deliverCall) ([]AcceptedDelivery, error) {
 	part := func(part []NewDelivery) ([]AcceptedDelivery, error) { return s.acceptDeliveries(ctx, part, call) }
 	failed := func(err error) AcceptedDelivery { return AcceptedDelivery{Err: err} }
@@ -81,7 +80,7 @@ type deliveryKey struct{ hook, id string }
 
 func (d *NewDelivery) key() deliveryKey { return deliveryKey{d.HookID, d.ID} }
 
-// candidate is the id of the run that the delivery would begin, or "" if it begins none.
+// candidate is the id of the run that the delivery would begin, or "" if it begins no run.
 func (d *NewDelivery) candidate() string {
 	if d.Run == nil {
 		return ""
@@ -169,8 +168,8 @@ func (d *NewDelivery) begun() NewRun {
 	return run
 }
 
-// recoverDelivered looks up the result of a transaction whose answer was lost, and tries once
-// more for the deliveries that were not logged; see recoverAccepted.
+// recoverDelivered looks up the result of a transaction whose reply was lost, and tries once more
+// for the deliveries that were not logged; see recoverAccepted.
 func (s *Store) recoverDelivered(ctx context.Context, rows []NewDelivery, call deliverCall, cause error) ([]AcceptedDelivery, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookUpTimeout)
 	defer cancel()
@@ -210,9 +209,9 @@ func (s *Store) recoverDelivered(ctx context.Context, rows []NewDelivery, call d
 	return out, nil
 }
 
-// delivered reads the results of deliveries. missing are the indexes of the deliveries
-// that were not logged, or that should have a run and have none. It returns no jobs; the
-// sweeper publishes them.
+// delivered reads the results of deliveries. missing contains the indexes of the deliveries that
+// were not logged, or that should have a run but do not. It returns no jobs; the sweeper publishes
+// them.
 func (s *Store) delivered(ctx context.Context, rows []NewDelivery) (out []AcceptedDelivery, missing []int, err error) {
 	b := newDeliveryBatch(rows)
 	err = s.db.Within(ctx, pg.Column(rows, func(d *NewDelivery) string { return d.OrganizationID }), func(tx *sqlx.Tx) error {

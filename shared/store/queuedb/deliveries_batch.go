@@ -60,7 +60,8 @@ func newDeliveryBatch(rows []NewDelivery) *deliveryBatch {
 	return b
 }
 
-// log logs the deliveries, as if each that has a run began it.
+// log inserts the deliveries into the delivery log. For the time being, it treats every delivery
+// that should have a run as the beginning of that run.
 func (b *deliveryBatch) log(s *Store) error {
 	text := func(f func(*NewDelivery) string) any { return pq.Array(pg.Column(b.unique, f)) }
 	var logged []loggedRow
@@ -87,7 +88,7 @@ func (b *deliveryBatch) log(s *Store) error {
 		return err
 	}
 
-	var again []*loggedRow // logged before without a run, and now with the run of this try
+	var again []*loggedRow // logged before without a run, and now assigned to the run of this try
 	for i := range b.unique {
 		l := b.logged[b.unique[i].key()]
 		if l == nil {
@@ -102,9 +103,9 @@ func (b *deliveryBatch) log(s *Store) error {
 	return b.skipLanded(again)
 }
 
-// skipLanded skips deliveries whose runs exist, because an earlier try without an answer
-// has committed meanwhile. Only a statement after the one that waited for that
-// transaction can see them.
+// skipLanded skips deliveries whose runs exist, because an earlier try whose reply was lost has
+// committed meanwhile. Only a statement that follows the one that waited for that transaction can
+// see these runs.
 func (b *deliveryBatch) skipLanded(rows []*loggedRow) error {
 	if len(rows) == 0 {
 		return nil
@@ -127,7 +128,7 @@ func derefError(e *domain.RunError) domain.RunError {
 	return *e
 }
 
-// newRunDeliveries are the new deliveries that should have a run, in order.
+// newRunDeliveries returns the new deliveries that should have a run, in order.
 func (b *deliveryBatch) newRunDeliveries() []*NewDelivery {
 	var out []*NewDelivery
 	for i := range b.unique {
@@ -272,9 +273,9 @@ func CallerNotAllowedMessage(kind domain.CallerKind) string {
 	return fmt.Sprintf("the agent's allowedCallers does not include %q", kind)
 }
 
-// refuse sets the reason of the deliveries whose runs could not be created. A delivery whose
-// idempotency key belongs to an existing run is assigned to that run: its own log entry was
-// removed, or another client used the key.
+// refuse records why the runs of deliveries could not be created. A delivery whose idempotency key
+// belongs to an existing run is assigned to that run: its own log entry was removed, or another
+// client used the key.
 func (b *deliveryBatch) refuse(ctx context.Context, tx *sqlx.Tx, refused []NewRun) error {
 	if len(refused) == 0 {
 		return nil
@@ -395,8 +396,8 @@ func (b *deliveryBatch) readExisting() error {
 	return nil
 }
 
-// answers returns the results in the order of the rows. Of repeated deliveries, all except the
-// first are Existing.
+// answers returns the results in the order of the rows. If a delivery is repeated, all of its
+// results except the first are Existing.
 func (b *deliveryBatch) answers() []AcceptedDelivery {
 	out := make([]AcceptedDelivery, len(b.rows))
 	answered := map[deliveryKey]bool{}

@@ -8,7 +8,7 @@ import (
 	"parley/shared/domain"
 )
 
-// Queue is the number and age of the runs of one state in one lane, of all organizations.
+// Queue is the number and age of the runs of one state in one lane, over all organizations.
 type Queue struct {
 	Lane  domain.Lane `db:"lane"`
 	State string      `db:"state"` // waiting, held, dispatched, running or requires_action

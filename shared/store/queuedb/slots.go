@@ -21,18 +21,18 @@ type Lane struct {
 }
 
 const (
-	slotsCounted = time.Second           // maximum age of a count, if counting is fast
+	slotsCounted = time.Second           // maximum age of a count, unless counting is slow
 	slotsFull    = 50 * time.Millisecond // a lane without a free slot is counted again after this
-	slotsDuty    = 10                    // counting a lane takes at most one tenth of the time
+	slotsDuty    = 10                    // the interval between counts is at least ten times the duration of a count
 	slotsIdle    = 10 * time.Minute      // a lane is forgotten after this
-	slotsFew     = 8                     // so few free slots may all be filled between two counts
+	slotsFew     = 8                     // other processes may fill so few free slots between two counts
 )
 
-// slots estimates how many runs of each lane are dispatched: the last count plus the changes
-// that this process has made since. A count reads the dead index entries of all runs that ended
-// since the oldest snapshot, so it is made once a second and not per run. Between two counts a
-// process fills at most half of the free slots, so that several processes together exceed the
-// limit only slightly.
+// slots estimates how many runs of each lane are dispatched: the result of the last count plus the
+// changes that this process has made since. A count is expensive, because it reads the dead index
+// entries of all runs that ended since the oldest snapshot. It is therefore made once a second and
+// not per run. Between two counts a process fills at most half of the free slots, so that several
+// processes together exceed the limit only slightly.
 type slots struct {
 	count func(ctx context.Context, lanes []Lane, maximum int) (map[Lane]int, error)
 
@@ -44,7 +44,7 @@ type slots struct {
 type laneSlots struct {
 	used    int
 	full    bool      // the last count found no free slot
-	grant   int       // how many free slots may be filled before the next count
+	grant   int       // number of free slots that may be filled before the next count
 	counted time.Time // when the last count began
 	took    time.Duration
 }
@@ -53,9 +53,9 @@ func newSlots(count func(context.Context, []Lane, int) (map[Lane]int, error)) *s
 	return &slots{count: count, lanes: map[Lane]*laneSlots{}}
 }
 
-// refresh counts the lanes whose estimate is too old. If counting fails, a lane keeps its
-// estimate. A lane that was never counted has no free slots, and the sweeper dispatches its
-// runs. filling means that the caller is going to fill free slots.
+// refresh counts the lanes whose estimate is too old. If counting fails, a lane keeps its estimate.
+// A lane that was never counted has no free slots, and the sweeper dispatches its runs. filling is
+// true if the caller is going to fill free slots.
 func (s *slots) refresh(ctx context.Context, lanes []Lane, limit int, filling bool) {
 	due := s.due(lanes, limit, filling)
 	if len(due) == 0 {
@@ -111,7 +111,7 @@ func (s *slots) due(lanes []Lane, limit int, filling bool) (due []Lane) {
 	return due
 }
 
-// returnFilled returns slots of a lane that fill granted and that no run was dispatched for.
+// returnFilled returns slots of a lane that fill granted but that were not used for a run.
 func (s *slots) returnFilled(lane Lane, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,7 +129,7 @@ func (s *slots) forget(lanes []Lane) {
 	}
 }
 
-// fill takes up to n free slots of a lane for runs without a slot, and returns how many.
+// fill takes up to n free slots of a lane for runs without a slot, and returns how many it took.
 func (s *slots) fill(lane Lane, n, limit int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,7 +143,8 @@ func (s *slots) fill(lane Lane, n, limit int) int {
 	return n
 }
 
-// take takes up to n slots of a lane that finished runs have just freed, and returns how many.
+// take takes up to n slots of a lane that finished runs have just freed, and returns how many it
+// took.
 func (s *slots) take(lane Lane, n, limit int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -165,7 +166,8 @@ func (s *slots) recordFreed(lane Lane, n int) {
 	}
 }
 
-// takeFor takes free slots for the runs that may start immediately, and returns how many per lane.
+// takeFor takes free slots for the runs that may start immediately, and returns the number of taken
+// slots per lane.
 func (s *slots) takeFor(ctx context.Context, runs []NewRun, limit int) map[Lane]int {
 	taken := map[Lane]int{}
 	for i := range runs {
@@ -180,7 +182,7 @@ func (s *slots) takeFor(ctx context.Context, runs []NewRun, limit int) map[Lane]
 	return taken
 }
 
-// returnUnused returns the slots that were taken and that no run was dispatched for.
+// returnUnused returns the slots that were taken but not used for a run.
 func (s *slots) returnUnused(runs []NewRun, taken map[Lane]int, created map[string]createdRow) {
 	for i := range runs {
 		if created[runs[i].ID].Dispatched {
@@ -194,7 +196,7 @@ func (s *slots) returnUnused(runs []NewRun, taken map[Lane]int, created map[stri
 
 func (r NewRun) lane() Lane { return Lane{r.OrganizationID, r.Lane} }
 
-// countDispatched counts the dispatched runs of lanes, up to maximum in each.
+// countDispatched counts the dispatched runs of each lane, up to the given maximum.
 func (s *Store) countDispatched(ctx context.Context, lanes []Lane, maximum int) (map[Lane]int, error) {
 	var rows []struct {
 		OrganizationID string `db:"org_id"`
@@ -227,10 +229,10 @@ func laneArrays(lanes []Lane) (orgs, names any) {
 }
 
 // DispatchNext passes freed slots to waiting runs of the same lane, dispatches these runs and
-// returns their jobs. If a lane has no waiting run, its slots go to the organization's other
-// lanes, within their limits: one of their runs may have waited for an earlier run of its
-// session. limit is the dispatch limit per lane. If the process dies before this call, the
-// sweeper dispatches the runs.
+// returns their jobs. If a lane has no waiting run, its slots go to the organization's other lanes,
+// within their limits, because a run of another lane may have waited for an earlier run of its
+// session. limit is the dispatch limit per lane. If the process dies before this call, the sweeper
+// dispatches the runs.
 func (s *Store) DispatchNext(ctx context.Context, freed map[Lane]int, limit int) ([]domain.Job, error) {
 	if len(freed) == 0 {
 		return nil, nil
@@ -284,8 +286,8 @@ func (s *Store) TopUp(ctx context.Context, lanes []Lane, limit, maximum int) ([]
 
 const dispatchQuery = `SELECT ` + jobColumns + ` FROM dispatch_runs($1, $2, $3, $4) o`
 
-// dispatch dispatches up to places waiting runs of lanes, in the slots that take grants, and
-// returns their jobs.
+// dispatch dispatches waiting runs of lanes and returns their jobs. The function take grants slots
+// of a lane, and the parameter places is the number of slots to request.
 func (s *Store) dispatch(
 	ctx context.Context, wanted map[Lane]int, limit int, take func(lane Lane, n, limit int) int,
 ) ([]domain.Job, error) {

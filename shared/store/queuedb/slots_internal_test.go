@@ -27,7 +27,7 @@ func (c *counter) count(_ context.Context, lanes []Lane, maximum int) (map[Lane]
 
 var chats = Lane{"org", domain.LaneChat}
 
-// ask refreshes the lane, which has 100 slots, and fills up to n.
+// ask refreshes the lane, which has 100 slots, and fills up to n slots.
 func (s *slots) ask(ctx context.Context, n int) int {
 	s.refresh(ctx, []Lane{chats}, 100, true)
 	return s.fill(chats, n, 100)
@@ -54,8 +54,9 @@ func TestProcessesFillHalfOfTheFreeSlotsBetweenCounts(t *testing.T) {
 	})
 }
 
-// Counting takes at most a tenth of the time, however long one count takes.
-func TestSlotsAreCountedATenthOfTheTime(t *testing.T) {
+// Between two counts, a lane is not counted for at least nine times the duration of a count, so
+// that counting uses at most a tenth of the time.
+func TestCountingUsesAtMostATenthOfTheTime(t *testing.T) {
 	t.Parallel()
 	for name, used := range map[string]int{"free": 0, "full": 100} {
 		t.Run(name, func(t *testing.T) {

@@ -69,9 +69,9 @@ func (row *automationRow) automation() domain.Automation {
 	}}
 }
 
-// Automations lists up to limit automations of an organization by name, starting after the name
-// after. An automation is known by its runs, and for PastAutomations after they were removed.
-// An automation whose runs were all erased is not listed.
+// Automations lists up to limit automations of an organization by name, starting after the name in
+// after. An automation is listed if it has runs, and for PastAutomations after its runs were
+// removed. An automation whose runs were all erased is not listed.
 func (s *Store) Automations(ctx context.Context, org, after string, limit int) ([]domain.Automation, error) {
 	var rows []automationRow
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -90,7 +90,7 @@ func (s *Store) Automations(ctx context.Context, org, after string, limit int) (
 }
 
 // Automation returns an automation of an organization by its name. It returns not_found if no
-// run of that name is known.
+// automation has that name.
 func (s *Store) Automation(ctx context.Context, org, name string) (domain.Automation, error) {
 	var row automationRow
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {

@@ -10,9 +10,9 @@ import (
 	"parley/shared/id"
 )
 
-// knownQueries, by the prefix of an id, check whether an organization has or had a resource.
-// A deleted agent or a revoked key may still have runs. A member's personal key is known
-// only by its runs.
+// knownQueries, by the prefix of an id, check whether an organization has or had a resource. A
+// deleted agent or a revoked key may still have runs. A member's personal key counts only if it has
+// runs.
 var knownQueries = map[string]string{
 	id.Agent: `SELECT EXISTS (SELECT FROM agents WHERE id = $1 AND org_id = $2)`,
 	id.Key: `SELECT EXISTS (SELECT FROM api_keys WHERE id = $1 AND org_id = $2)
@@ -22,7 +22,8 @@ var knownQueries = map[string]string{
 	id.Endpoint: `SELECT EXISTS (SELECT FROM notification_endpoints WHERE id = $1 AND org_id = $2 AND deleted_at IS NULL)`,
 }
 
-// Known reports whether a filter of an organization may name the resource with a prefix and an id.
+// Known reports whether a resource with this prefix and id may be named in a filter of an
+// organization's runs.
 func (s *Store) Known(ctx context.Context, org, prefix, resourceID string) (bool, error) {
 	query, listed := knownQueries[prefix]
 	if !listed || !id.Valid(prefix, resourceID) {

@@ -54,8 +54,8 @@ func progressBytes(ctx context.Context, tx *sqlx.Tx, org, runID string) (bytes i
 	return bytes, err
 }
 
-// ReadProgress reads the progress of runs, with an entry for each run. It skips unreadable
-// steps, because they must not keep a run from ending.
+// ReadProgress reads the progress of runs, with an entry for each run. It skips unreadable steps,
+// because they must not prevent a run from ending.
 func ReadProgress(ctx context.Context, tx *sqlx.Tx, orgs, runs []string) (map[string]*Progress, error) {
 	all := make(map[string]*Progress, len(runs))
 	for _, id := range runs {
@@ -94,8 +94,8 @@ func ReadProgress(ctx context.Context, tx *sqlx.Tx, orgs, runs []string) (map[st
 	return all, sent(ctx, tx, orgs, runs, all, recordedCalls)
 }
 
-// sent adds the calls that may have been sent and that no step records. A run that ends
-// now must show them.
+// sent adds the calls that may have been sent but that no step records. A run that ends now must
+// include them.
 func sent(ctx context.Context, tx *sqlx.Tx, orgs, runs []string, all map[string]*Progress, recordedCalls map[string]bool) error {
 	var effects []struct {
 		RunID   string `db:"run_id"`

@@ -35,8 +35,8 @@ const (
 	// ShortBytes is the maximum size of a result or of progress that ShortRun reads.
 	ShortBytes = 64 << 10
 
-	// togetherBytes bounds the results that one statement reads of several runs. Further
-	// results are Deferred, even small ones.
+	// togetherBytes bounds the total size of the results that one statement reads for several runs.
+	// Further results are Deferred, even small ones.
 	togetherBytes = 1 << 20
 )
 
@@ -48,9 +48,9 @@ func (r *StoredRun) Ended() bool {
 	return r.result != nil || r.Erased || r.Run.Status.Terminal()
 }
 
-// Result returns the rendered object of a finished run. It returns nil while the run is open
-// and after it was erased. It fails if the result is Deferred, so that no caller mistakes a
-// large result for none.
+// Result returns the rendered object of a finished run. It returns nil while the run is open and
+// after it was erased. It fails if the result is Deferred, so that no caller mistakes a large
+// result for a missing one.
 func (r *StoredRun) Result() ([]byte, error) {
 	if r.Deferred > 0 {
 		return nil, fmt.Errorf("%d bytes of run %s are unread", r.Deferred, r.Run.ID)
@@ -62,7 +62,7 @@ func (r *StoredRun) Result() ([]byte, error) {
 func (r *StoredRun) Target() string { return pg.Deref(r.Run.AgentID) + pg.Deref(r.Run.TemplateID) }
 
 // Body returns the run object as callers see it: the stored result, or the current state. Like
-// Result, it fails if they are Deferred.
+// Result, it fails if the result or the progress is Deferred.
 func (r *StoredRun) Body() ([]byte, error) {
 	result, err := r.Result()
 	if result != nil || err != nil {
@@ -105,7 +105,7 @@ const shortColumns = `r.id, r.org_id, r.agent_id, r.template_id, r.session_id, r
 	r.status IS NOT NULL AS ended, coalesce(r.attempts, o.attempts, 0) AS attempts, r.created_at,
 	coalesce(o.started_at, r.started_at) AS started_at, r.finished_at, r.expires_at, o.required_action`
 
-// shortResult are shortColumns of a function that returns finished runs.
+// shortResult lists the shortColumns as returned by a function that returns finished runs.
 const shortResult = `id, org_id, agent_id, template_id, session_id, principal, trigger_type, automation_id, idempotency_key,
 	idempotency_hash, fingerprint, status, ended, attempts, created_at, started_at, finished_at, expires_at`
 
@@ -149,8 +149,8 @@ func (row RunRow) Stored() StoredRun {
 		out.Deferred = int(row.ResultBytes.Int64)
 	}
 
-	// The service has written it. If it is unreadable, only the action is missing
-	// in the run object.
+	// The service itself has written the value. If it is unreadable, only the action is missing in
+	// the run object.
 	var action domain.RequiredAction
 	if out.Run.Status == domain.RunRequiresAction && json.Unmarshal(row.RequiredAction, &action) == nil {
 		out.Run.RequiredAction = &action
@@ -218,14 +218,15 @@ type RunRef struct {
 	RunID          string
 }
 
-// EndedRuns returns those of the runs that have finished, in any order. Waiting requests poll
-// it, because a reply may be lost. Results of more than ShortBytes are Deferred, and so are
-// further results once they are togetherBytes together.
+// EndedRuns returns the finished runs among the given ones, in any order. Waiting requests poll it,
+// because a reply may be lost. Results of more than ShortBytes are Deferred. Once the results read
+// reach togetherBytes, further results are Deferred too.
 func (s *Store) EndedRuns(ctx context.Context, runs []RunRef) ([]StoredRun, error) {
 	return s.Runs(ctx, `SELECT `+shortResult+resultThatFits+` FROM ended_runs($1, $2)`, "ended", runs, ShortBytes, togetherBytes)
 }
 
-// Runs calls a function with the runs as its first arguments, and returns the runs in its result.
+// Runs calls a function of the schema with the runs as its first arguments, and returns the runs in
+// its result.
 func (s *Store) Runs(ctx context.Context, query, which string, runs []RunRef, more ...any) ([]StoredRun, error) {
 	stmt, err := s.db.Prepared(ctx, query)
 	if err != nil {

@@ -62,7 +62,8 @@ func (row *summaryRow) shown() (domain.RunSummary, error) {
 		}
 	}
 
-	// The service has written it. If it is unreadable, only the action is missing in the summary.
+	// The service itself has written the value. If it is unreadable, only the action is missing in
+	// the summary.
 	var action domain.RequiredActionSummary
 	if len(row.RequiredAction) > 0 && json.Unmarshal(row.RequiredAction, &action) == nil {
 		run.RequiredAction = &action

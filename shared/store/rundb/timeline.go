@@ -14,8 +14,8 @@ import (
 	"parley/shared/store/pg"
 )
 
-// TimelineBytes is the approximate number of bytes that Timeline reads. Its errors are
-// those of Timeline.
+// TimelineBytes is the approximate number of bytes that Timeline reads. It returns the same errors
+// as Timeline.
 func (s *Store) TimelineBytes(ctx context.Context, org, principal, runID string) (bytes int, err error) {
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		return tx.GetContext(ctx, &bytes, `SELECT octet_length(r.input::text) + coalesce((
@@ -25,9 +25,9 @@ func (s *Store) TimelineBytes(ctx context.Context, org, principal, runID string)
 	return bytes, pg.OneRow(err, "reading the size of a timeline")
 }
 
-// Timeline returns how the time of a run was spent; for an open run, until now. If principal is
-// not empty, only that principal's runs are found. It returns not_found if the run does not exist,
-// has expired or belongs to another organization. For an erased run only the flag erased is set.
+// Timeline returns how the time of a run was spent; for an open run, up to now. If principal is not
+// empty, only that principal's runs are found. It returns not_found if the run does not exist, has
+// expired or belongs to another organization. For an erased run only the flag erased is set.
 func (s *Store) Timeline(ctx context.Context, org, principal, runID string) (of domain.Timeline, erased bool, err error) {
 	var seen trace
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -183,7 +183,8 @@ type outcome struct {
 func (r tracedRun) outcome() outcome {
 	var out outcome
 	if r.Result.Valid {
-		// The service has written it. If it is unreadable, only the numbers of spans are missing.
+		// The service itself has written the value. If it is unreadable, only the numbers of spans
+		// are missing.
 		_ = json.Unmarshal([]byte(r.Result.String), &out)
 	}
 	if r.StartedAt.Valid {

@@ -59,8 +59,8 @@ func (d *spanBuilder) endedWaiting() bool {
 	return last.Kind == domain.SpanWait && last.Status != domain.SpanCompleted
 }
 
-// addWaits adds the spans in which the run waited for a person after an attempt, until next at
-// most. It returns the end of the last one.
+// addWaits adds the spans in which the run waited for a person after an attempt, but not beyond the
+// time next. It returns the end of the last wait.
 func (d *spanBuilder) addWaits(a tracedAttempt, next time.Time) time.Time {
 	free := a.to
 	for _, n := range d.notes {

@@ -19,7 +19,8 @@ func after(seconds float64) time.Time { return noon.Add(time.Duration(seconds * 
 
 func nullTime(seconds float64) sql.NullTime { return sql.NullTime{Time: after(seconds), Valid: true} }
 
-// tracedAs returns a run that was read, or ended, at a time.
+// tracedAs returns a run that started after the given number of seconds, and that was read or ended
+// after another number of seconds.
 func tracedAs(status domain.RunStatus, started, until float64) *trace {
 	run := tracedRun{RunRow: RunRow{ID: "run_1", Status: string(status), CreatedAt: noon}, Now: after(until)}
 	if started >= 0 {
@@ -59,7 +60,7 @@ func (s *trace) sent(id string, at float64) *trace {
 	return s
 }
 
-// note adds an attempt or a wait. One that ends before it begins has not ended.
+// note adds an attempt or a wait. If its end is before its start, it has not ended.
 func (s *trace) note(kind domain.SpanKind, fence int64, attempt int, from, to float64, status domain.SpanStatus, code, message string) *trace {
 	n := tracedNote{Fence: fence, Kind: kind, Attempt: attempt, BeganAt: after(from), Status: status, Code: code, Message: message}
 	if to >= from {
@@ -78,7 +79,7 @@ func (s *trace) parkedAt(seconds float64) *trace {
 	return s
 }
 
-// drawn writes one span per line: kind, attempt, name, status, from-to, tokens, message.
+// drawn formats one span per line: kind, attempt, name, status, from-to, tokens, message.
 func drawn(spans []domain.Span) string {
 	var out strings.Builder
 	for _, s := range spans {
@@ -274,8 +275,9 @@ func wantSound(t *testing.T, what string, spans []domain.Span) {
 	}
 }
 
-// Every timeline satisfies the invariants, for any clocks and records of any release.
-func TestSpansOfAnything(t *testing.T) {
+// Every timeline satisfies the invariants, for any clock adjustments and for the records of any
+// release.
+func TestSpansAreAlwaysSound(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()
 	chance := rand.New(rand.NewPCG(seed, 0))

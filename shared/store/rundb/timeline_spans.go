@@ -112,8 +112,9 @@ func (d *spanBuilder) attempts() []tracedAttempt {
 	return out
 }
 
-// addUnrecordedAttempt adds the running attempt, or the one that gave the answer, if it was not
-// recorded: by a binary of the previous release, or because recording failed.
+// addUnrecordedAttempt adds an attempt that was not recorded: the running attempt or the one that
+// produced the answer. Recording may have failed, or a binary of the previous release may have
+// executed the attempt.
 func (d *spanBuilder) addUnrecordedAttempt(attempts []tracedAttempt) []tracedAttempt {
 	status := domain.RunStatus(d.run.Status)
 	if len(attempts) == 0 || status != domain.RunRunning && status != domain.RunCompleted {
@@ -240,8 +241,9 @@ func (d *spanBuilder) tool(a tracedAttempt, call domain.ToolCall, from, to time.
 	d.add(span, from, to)
 }
 
-// addUnrecorded adds the span of the work that no step records: the current work of a running
-// attempt, or the last work of a finished one. The turn that gives the answer is such a span.
+// addUnrecorded adds the span of the work that is not recorded in a step: the current work of a
+// running attempt, or the last work of a finished one. The turn that produces the answer is such a
+// span.
 func (d *spanBuilder) addUnrecorded(a tracedAttempt, free time.Time) {
 	span := domain.Span{Attempt: a.number, Status: a.status}
 	if a.status == domain.SpanFailed {

@@ -54,7 +54,7 @@ func (s *Store) Reseal(ctx context.Context, org string, values []Value, by Resea
 	return out, err
 }
 
-// reseal seals one value with the current key. A value that is gone is no error.
+// reseal seals one value with the current key. It is not an error if the value is gone.
 func reseal(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) error {
 	// The previous secret is dropped once it is no longer valid.
 	const pair = `SELECT secret, CASE WHEN previous_until > clock_timestamp() THEN coalesce(previous_secret, '') ELSE '' END AS previous FROM `
@@ -94,8 +94,8 @@ func clearDeleted(ctx context.Context, tx *sqlx.Tx, v Value) (cleared bool, err 
 		WHERE id = $1 AND org_id = $2 AND deleted_at IS NOT NULL`, v.ID, v.OrganizationID))
 }
 
-// resealTexts returns the texts sealed with the current key. Texts that no key opens are
-// unchanged, and the error is ErrUnopened then.
+// resealTexts returns the texts sealed with the current key. Texts that no key opens are returned
+// unchanged, together with ErrUnopened.
 func resealTexts(v Value, by Resealer, texts []string) (fresh []string, err error) {
 	fresh = slices.Clone(texts)
 	for i, sealed := range texts {

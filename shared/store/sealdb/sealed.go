@@ -9,9 +9,9 @@ import (
 	"strconv"
 )
 
-// Sealer seals blobs before they are stored, and opens them. associated identifies the
-// location of a blob; a sealed blob can be opened with the same associated data only.
-// Sealing adds a constant number of bytes.
+// Sealer seals blobs before they are stored, and opens them. associated identifies the location of
+// a blob; a sealed blob can be opened only with the same associated data. Sealing adds a constant
+// number of bytes.
 type Sealer interface {
 	SealBytes(plain, associated []byte) []byte
 	OpenBytes(sealed, associated []byte) ([]byte, error)
@@ -31,8 +31,8 @@ func (s *Store) SealContents(box Sealer) {
 // ones. Call it before the store is used.
 func (s *Store) OpenContents(box Sealer) { s.sealer = box }
 
-// ReportUnopened sets a function that is called with each blob or delivery body that is read
-// and that no key opens, and with its sealed bytes. Call it before the store is used.
+// ReportUnopened sets a function that is called with the identity and the sealed bytes of each blob
+// or delivery body that is read and that no key can open. Call it before the store is used.
 func (s *Store) ReportUnopened(report func(v Value, sealed []byte)) { s.unopened = report }
 
 // PieceName is the associated data of a piece of a blob. It is unique per organization,
@@ -55,8 +55,8 @@ func (s *Store) Seal(org string, c *Chunk) []byte {
 	return out
 }
 
-// Unseal returns the data of a stored chunk. sealing is its overhead per piece, 0 if
-// it is not sealed.
+// Unseal returns the data of a stored chunk. sealing is the number of bytes that sealing added to
+// each piece, 0 if the chunk is not sealed.
 func (s *Store) Unseal(org string, c Chunk, sealing int) ([]byte, error) {
 	if sealing == 0 {
 		return c.Data, nil

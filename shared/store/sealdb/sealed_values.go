@@ -24,9 +24,9 @@ var Kinds = []Kind{
 	KindTool, KindToolVersion, KindWidget, KindHook, KindNotification, KindDelivery, KindContent,
 }
 
-// Value identifies a row that contains sealed values. ID is that of an agent, a hook or an
-// endpoint, or the hash of a blob. Part is the version of an agent, the id of a delivery, or
-// the number of a chunk.
+// Value identifies a row that contains sealed values. ID is the id of an agent, a hook or an
+// endpoint, or the hash of a blob. Part is the version of an agent, the id of a delivery, or the
+// number of a chunk.
 type Value struct {
 	Kind           Kind   `db:"-"`
 	Keys           string `db:"keys"` // ids of the keys that seal it, separated by commas
@@ -47,12 +47,12 @@ func (v Value) String() string {
 	}
 }
 
-// afterKeys is a position after the last value with exactly these keys: no organization's id is
-// greater than "~".
+// afterKeys returns a position after the last value that needs exactly these keys: no
+// organization's id is greater than "~".
 func afterKeys(keys string) Value { return Value{Keys: keys, OrganizationID: "~"} }
 
-// SealedValues lists up to limit sealed values of a kind after the given one, of all
-// organizations and ordered by their keys. The zero value starts at the beginning.
+// SealedValues lists up to limit sealed values of a kind of all organizations, ordered by their
+// keys and starting after the given value. The zero value starts at the beginning.
 func (s *Store) SealedValues(ctx context.Context, kind Kind, after Value, limit int) ([]Value, error) {
 	var values []Value
 	err := s.db.SelectContext(ctx, &values, `SELECT keys, org_id, id, part FROM sealed_values($1, $2, $3, $4, $5, $6)`,
@@ -66,8 +66,8 @@ func (s *Store) SealedValues(ctx context.Context, kind Kind, after Value, limit 
 	return values, nil
 }
 
-// SealedKeys returns the distinct Value.Keys of a kind. It reads one index entry for each,
-// regardless of the number of values.
+// SealedKeys returns the distinct Value.Keys of a kind. It reads one index entry for each distinct
+// entry, regardless of the number of values.
 func (s *Store) SealedKeys(ctx context.Context, kind Kind) ([]string, error) {
 	var keys []string
 	for at := (Value{}); ; {

@@ -16,15 +16,15 @@ import (
 // EraseBatch is how many runs of a long session are erased in one transaction.
 const EraseBatch = 1000
 
-// EraseSession erases a session: the inputs, answers, playback positions, tool calls, sources
-// and files of its runs, their journals and events, and then the session. A later message with
-// the same session id begins a new session. Open runs are cancelled and returned, so that their
-// workers and waiting requests can be notified. A tombstone without text remains of each run as
-// long as its idempotency key is kept, at least a day, so that a replayed request is not
-// mistaken for a new one.
+// EraseSession erases a session: the inputs, answers, playback positions, tool calls, sources and
+// files of its runs, their journals and events, and then the session. A later message with the same
+// session id begins a new session. Open runs are cancelled and returned, so that their workers and
+// waiting requests can be notified. Each run leaves a tombstone without text as long as its
+// idempotency key is kept, at least for a day, so that a replayed request is not mistaken for a new
+// one.
 //
-// A session with very many runs takes several transactions. The last one erases the newest runs
-// and the session itself. If the process dies in between, the session can be erased again.
+// A session with very many runs takes several transactions. The last one erases the newest runs and
+// the session itself. If the process dies in between, the session can be erased again.
 func (s *Store) EraseSession(ctx context.Context, name SessionName) ([]executiondb.Ended, error) {
 	var ended []executiondb.Ended
 	var found Session
@@ -99,14 +99,15 @@ func closeSession(ctx context.Context, tx *sqlx.Tx, ref int64, last int) ([]exec
 	return ended, err
 }
 
-// CloseSessions cancels the open runs in parts of sessions that reach to the end, erases
-// those parts, and deletes the sessions without remaining runs. held is the number of
-// sessions that existed.
+// CloseSessions cancels the open runs in parts of sessions that reach to the session's end, erases
+// those parts, and deletes the sessions without remaining runs. held is the number of sessions that
+// existed.
 //
-// It first locks the sessions, in the order in which acceptance does. A concurrent message
-// either waits and then begins a new session or follows the erased part; or it was first, and
-// the later statements see its run. Then it locks the open runs. A worker that holds one has
-// either written its result, or finds its row gone and writes nothing.
+// It first locks the sessions, in the order in which acceptance does. A message that is accepted
+// concurrently either waits for the lock, and then begins a new session or follows the erased part.
+// Or it was first, and the later statements see its run. Then CloseSessions locks the open runs. A
+// worker that holds one of them has either written its result, or finds its row gone and writes
+// nothing.
 func CloseSessions(ctx context.Context, tx *sqlx.Tx, parts []Span) (ended []executiondb.Ended, held int, err error) {
 	refs := pq.Array(pg.Column(parts, func(p *Span) int64 { return p.Ref }))
 	var locked []int64
@@ -159,9 +160,9 @@ type Span struct {
 // NotErased is the condition that a run is more than a tombstone.
 const NotErased = ` (r.status IS NULL OR r.result IS NOT NULL)`
 
-// eraseQuery keeps the times and the cost of a run, and its idempotency key. A run whose
-// retention was over stays so. The end of an open run is numbered like any end that its
-// worker does not write.
+// eraseQuery keeps the times and the cost of a run, and its idempotency key. A run whose retention
+// was over remains expired. The final event of an open run is numbered like every final event that
+// is not written by the run's worker.
 const eraseQuery = `UPDATE runs e SET input = '{}', result = NULL, answer = NULL, session_id = '', automation_id = NULL,
 	  idempotency_key = NULL, fingerprint = NULL, status = coalesce(e.status, 'cancelled'), attempts = coalesce(e.attempts, kept.attempts, 0),
 	  finished_at = coalesce(e.finished_at, date_trunc('milliseconds', clock_timestamp())),

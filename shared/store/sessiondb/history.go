@@ -31,9 +31,9 @@ func (t Turn) Brought() ([]domain.Exchange, error) {
 }
 
 const (
-	// historyBytes bounds the turns that one statement reads. No model has room for more.
+	// historyBytes bounds the turns that one statement reads. No model's context is larger.
 	historyBytes = 8 << 20
-	// shortHistory is the maximum number of bytes of turns that ShortHistory reads.
+	// shortHistory is the maximum total size of the turns that ShortHistory reads, in bytes.
 	shortHistory = 256 << 10
 )
 
@@ -51,9 +51,9 @@ const historyQuery = `SELECT seq, CASE WHEN total <= $7 THEN message ELSE '' END
   WHERE bytes <= $6) fitting
 ORDER BY seq`
 
-// History reads the newest completed turns of a session before seq, oldest first, up to limit
-// turns and 8 MiB. An interrupted spoken answer is shortened to the part that was played, and
-// is included even if the interruption cancelled the run.
+// History reads the newest completed turns of a session before the run with the number seq, oldest
+// first, up to limit turns and 8 MiB in total. An interrupted spoken answer is shortened to the
+// part that was played, and is included even if the interruption cancelled the run.
 func (s *Store) History(ctx context.Context, org string, sessionRef int64, seq, limit int) ([]Turn, error) {
 	turns, _, err := s.history(ctx, org, sessionRef, seq, limit, historyBytes)
 	return turns, err
@@ -65,7 +65,7 @@ func (s *Store) ShortHistory(ctx context.Context, org string, sessionRef int64, 
 	return s.history(ctx, org, sessionRef, seq, limit, shortHistory)
 }
 
-// history reads the turns, or only their size if they have more than maximum bytes.
+// history reads the turns, or only their total size if it exceeds maximum bytes.
 func (s *Store) history(ctx context.Context, org string, sessionRef int64, seq, limit, maximum int) (turns []Turn, large int, err error) {
 	var rows []struct {
 		Turn

@@ -12,17 +12,17 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// notPlayed replaces, in a session's history, an answer of which nothing was played. The question
-// stays in the history and needs an answer.
+// notPlayed replaces an answer in a session's history if no part of the answer was played. The
+// question stays in the history and needs an answer.
 const notPlayed = "…"
 
 const blanks = `E' \t\r\n'` // ignored around an answer, because they are not spoken
 
 // SavePlayback records how much of the spoken answer of a run was played, replacing an earlier
-// record. Clients report it later and more exactly than the service. From then on the session's
+// record. Clients report it later but more exactly than the service. From then on the session's
 // history contains the played text instead of the answer. If the whole answer was played, the
-// record is removed, because the answer was not interrupted. It returns not_found if the run
-// does not exist, was erased, has expired or belongs to another organization.
+// record is removed, because the answer was not interrupted. It returns not_found if the run does
+// not exist, was erased, has expired or belongs to another organization.
 func (s *Store) SavePlayback(ctx context.Context, org, runID string, heard domain.Playback) error {
 	text := strings.ReplaceAll(strings.ToValidUTF8(heard.Text, "\uFFFD"), "\x00", "")
 	var found int64

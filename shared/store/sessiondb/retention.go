@@ -27,8 +27,8 @@ func (s *Store) DeleteExpired(ctx context.Context, limit int) (int, error) {
 	return s.deleteFound(ctx, expired)
 }
 
-// deleteFound is DeleteExpired for found runs. It bisects to find a run that cannot be removed,
-// so that the others are, and retries that one an hour later.
+// deleteFound is DeleteExpired for found runs. It bisects to find a run that cannot be removed, so
+// that the other runs are removed. The failed run is retried an hour later.
 func (s *Store) deleteFound(ctx context.Context, expired pg.Found) (int, error) {
 	n, err := s.deleteDue(ctx, expired)
 	var refused *pq.Error
@@ -101,7 +101,7 @@ func (s *Store) PruneDeliveries(ctx context.Context, limit int) (n int, err erro
 type dueRun struct {
 	ID         string       `db:"id"`
 	SessionRef int64        `db:"session_ref"`
-	Until      *domain.Time `db:"until"` // when the run that keeps the session alive expires; nil: none does
+	Until      *domain.Time `db:"until"` // when the run that keeps the session alive expires; nil: no run keeps it alive
 }
 
 func removeOrPostpone(ctx context.Context, tx *sqlx.Tx, due []dueRun) error {
@@ -121,8 +121,8 @@ func removeOrPostpone(ctx context.Context, tx *sqlx.Tx, due []dueRun) error {
 		return err
 	}
 
-	// Sessions are locked before they are deleted: a concurrent acceptance waits, or was first
-	// and is seen by the delete.
+	// Sessions are locked before they are deleted. A concurrent acceptance either waits, or was
+	// first and is visible to the delete.
 	for _, step := range []struct {
 		query string
 		args  []any

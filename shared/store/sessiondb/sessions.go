@@ -20,12 +20,12 @@ import (
 	"parley/shared/store/pg"
 )
 
-// CountedRuns is the maximum count of a session's runs that is reported.
+// CountedRuns is the highest number of runs that is reported for a session.
 const CountedRuns = 10_000
 
 // Session is a session of an organization as lists show it.
 type Session struct {
-	Ref       int64     `db:"ref"`        // newer sessions have higher ones
+	Ref       int64     `db:"ref"`        // newer sessions have higher values
 	TargetID  string    `db:"target_id"`  // the id of the agent or template
 	SessionID string    `db:"session_id"` // the client's id of the session
 	Principal string    `db:"principal"`
@@ -96,9 +96,9 @@ func (s *Store) sessions(ctx context.Context, org, principal string, before int6
 	return out, nil
 }
 
-// SessionsNamed returns the sessions of an organization with the client's session id name that
-// have runs, of the given principals (nil: all). It returns at most two, which is enough to see
-// that the id is ambiguous.
+// SessionsNamed returns the sessions of an organization that have runs, whose session id, as chosen
+// by the client, is name, and that belong to one of the principals (nil: all). It returns at most
+// two sessions, enough to detect that the id is ambiguous.
 func (s *Store) SessionsNamed(ctx context.Context, org, name string, principals []string) (out []Session, err error) {
 	query, args := sessionsQuery+` AND s.session_id = $2`, []any{org, name}
 	if suffix, own := strings.CutPrefix(name, OwnSessionPrefix); own && utf8.RuneCountInString(name) == ownSessionLength {
@@ -157,7 +157,7 @@ type SessionTurn struct {
 	Seq        int              `db:"seq"`
 	Status     domain.RunStatus `db:"status"`
 	Message    string           `db:"message"`
-	Answer     *string          `db:"answer"`    // nil: none, or an empty one
+	Answer     *string          `db:"answer"`    // nil: no answer, or an empty one
 	Heard      *string          `db:"heard"`     // the played part of an interrupted spoken answer; nil: not interrupted
 	Citations  []byte           `db:"citations"` // the answer's citations, as in the run object; nil while the run is open
 	CreatedAt  time.Time        `db:"created_at"`
@@ -169,10 +169,10 @@ type SessionTurn struct {
 // sessionBytes bounds the inputs and results of the turns that one page reads.
 const sessionBytes = 1 << 20
 
-// turnsQuery reads a page of turns. Texts that do not fit are null and stay in the database.
-// The newest turn always fits into a whole page. Exact sizes of inputs are computed only if
-// the stored sizes, which PostgreSQL has without reading the texts, leave room; so rejecting
-// a page is cheap.
+// turnsQuery reads a page of turns. Texts that do not fit are null and stay in the database. The
+// newest turn always fits into a whole page. The exact size of an input is computed only if its
+// stored size, which PostgreSQL knows without reading the text, leaves room. Rejecting a page is
+// therefore cheap.
 const turnsQuery = `SELECT id, seq, status, created_at, finished_at, fits, heard, bytes,
 	CASE WHEN fits THEN coalesce(input->>'message', '') ELSE '' END AS message, CASE WHEN fits THEN answer END AS answer,
 	CASE WHEN fits AND result IS NOT NULL THEN coalesce(replace(result, '\u0000', '\ufffd')::json->'citations', '[]') END AS citations
@@ -200,9 +200,10 @@ type SessionPage struct {
 	Newest  int  // bytes of the newest turn's input and result
 }
 
-// PageOfSession returns a session and its newest turns before the turn numbered before (0: all),
-// up to limit turns and bytes bytes. If bytes is 0, it returns up to sessionBytes and at least
-// one turn. It returns not_found if the session does not exist or all of its runs are gone.
+// PageOfSession returns a session and its newest turns. If before is not 0, only turns with a lower
+// number are returned. It returns at most limit turns, whose texts have at most the size in bytes.
+// If bytes is 0, the size is sessionBytes, and at least one turn is returned. PageOfSession returns
+// not_found if the session does not exist or all of its runs are gone.
 func (s *Store) PageOfSession(ctx context.Context, name SessionName, before, limit, bytes int) (page SessionPage, err error) {
 	if before == 0 {
 		before = math.MaxInt32

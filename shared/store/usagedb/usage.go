@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// usageTime is the statement timeout of counting, because an organization with very many
-	// runs must not slow down the database.
+	// usageTime is the statement timeout of counting, because the counting of an organization with
+	// very many runs must not slow down the database.
 	usageTime = 4 * time.Second // less than the lock timeout
-	// idSkew is the maximum difference between the clocks that made the runs' ids and the
-	// database's clock.
+	// idSkew is the maximum difference between the clocks of the processes that generated the runs'
+	// ids and the database's clock.
 	idSkew = time.Hour
-	// hourlyDays is up to how many days are shown by the hour.
+	// hourlyDays is the maximum number of days that are shown by the hour.
 	hourlyDays = 2
 )
 

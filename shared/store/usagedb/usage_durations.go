@@ -11,7 +11,8 @@ import (
 // schema's took_bucket.
 const bucketGrowth = 1.05
 
-// bucketMiddle is the duration of a run in a bucket, in milliseconds, within 2.5 %.
+// bucketMiddle returns the duration that is assumed for the runs in a bucket, in milliseconds.
+// Their true durations differ by at most 2.5 %.
 func bucketMiddle(bucket int) float64 {
 	if bucket <= 1 {
 		return 0 // less than 1 ms
@@ -27,7 +28,7 @@ type bucketCount struct {
 	ms float64 // sum of the durations
 }
 
-// add counts n more runs of a bucket. ms is the sum of their durations, if known.
+// add adds n runs to a bucket. ms is the sum of their durations, if known.
 func (t durationHistogram) add(bucket int, n int64, ms sql.NullInt64) {
 	if n == 0 {
 		return

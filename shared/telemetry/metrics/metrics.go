@@ -1,6 +1,6 @@
-// Package metrics creates the registry of a process's metrics. It includes the metrics of
-// every process: of the process itself, of its pool of database connections, and of the
-// servers it depends on.
+// Package metrics creates the registry of a process's metrics. It includes the metrics that every
+// process has: the state of the process itself, of its database connection pool, and of the servers
+// that it depends on.
 package metrics
 
 import (

@@ -1,5 +1,5 @@
-// Package status is the HTTP server of a process that has no other one. It answers liveness and
-// readiness checks and serves the metrics.
+// Package status is the HTTP server for processes without another HTTP server. It serves liveness
+// checks, readiness checks and metrics.
 package status
 
 import (
@@ -33,7 +33,7 @@ type Config struct {
 	Log     zerolog.Logger
 }
 
-// Server answers /healthz, /readyz and /metrics. Create it with Listen and start it with Run.
+// Server serves /healthz, /readyz and /metrics. Create it with Listen and start it with Run.
 type Server struct {
 	cfg      Config
 	listener net.Listener
@@ -51,7 +51,7 @@ func Listen(ctx context.Context, cfg Config) (*Server, error) {
 	return &Server{cfg: cfg, listener: listener}, nil
 }
 
-// Address is the address that it listens on.
+// Address is the address that the server listens on.
 func (s *Server) Address() net.Addr { return s.listener.Addr() }
 
 // Stopping makes /readyz report from now on that the process is not ready.

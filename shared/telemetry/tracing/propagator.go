@@ -7,9 +7,9 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Outside returns the propagator for requests of callers, which name the trace to join. Callers
-// decide about sampling only if the operator allows it; otherwise it is decided as if they had
-// named no trace, so that no caller can have everything or nothing traced.
+// Outside returns the propagator for requests from callers, which may name a trace to join. Callers
+// decide about sampling only if the operator allows it. Otherwise sampling is decided as for a new
+// trace, so that no caller can force or suppress tracing.
 func (t *Tracer) Outside() propagation.TextMapPropagator {
 	if !t.On() || t.callersDecide {
 		return Propagator

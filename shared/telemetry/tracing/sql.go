@@ -39,7 +39,7 @@ func (t *Tracer) Connector(connector driver.Connector) (driver.Connector, error)
 
 	opener, ok := wrapped.(driver.DriverContext)
 	if !ok {
-		return nil, errSecondConnector // unreachable: type only has the method
+		return nil, errSecondConnector // unreachable: the type has only this method
 	}
 
 	traced, err := opener.OpenConnector("")

@@ -40,9 +40,8 @@ type Tracer struct {
 }
 
 // Open returns the tracer of a process named service. Without an endpoint it sends nothing. The
-// collector may be unreachable: spans that it does not accept are dropped, which is logged. The
-// standard OTEL_ environment variables apply, except for the endpoint. Close sends the
-// remaining spans.
+// collector may be unreachable: spans that it does not accept are logged and dropped. The standard
+// OTEL_ environment variables apply, except for the endpoint. Close sends the remaining spans.
 func Open(ctx context.Context, cfg config.Telemetry, service string, log zerolog.Logger) (*Tracer, error) {
 	if cfg.OTLPEndpoint == "" {
 		return &Tracer{}, nil
@@ -116,8 +115,8 @@ func (t *Tracer) Root(ctx context.Context, kind Kind, name, traceparent string) 
 	return t.begin(ctx, kind, name, parse(traceparent), nil)
 }
 
-// Batch begins the span of one operation for several requests. It is a child of the first
-// sampled trace, with links to the others. It returns no span if none is sampled.
+// Batch begins the span of one operation for several requests. It is a child of the first sampled
+// trace, with links to the others. If no trace is sampled, it returns no span.
 func (t *Tracer) Batch(ctx context.Context, name string, traceparents []string) (context.Context, Span) {
 	if !t.On() {
 		return ctx, Span{}
@@ -155,7 +154,7 @@ func (t *Tracer) begin(ctx context.Context, kind Kind, name string, parent trace
 	return ctx, Span{span}                             //nolint:spancheck // as above
 }
 
-// Child begins a child of the span in ctx. If there is none, or it is not sampled, Child
+// Child begins a child of the span in ctx. If ctx has no span, or the span is not sampled, Child
 // returns ctx unchanged. The span's name is operation, followed by object if that is not empty.
 func Child(ctx context.Context, kind Kind, operation, object string) (context.Context, Span) {
 	parent := trace.SpanFromContext(ctx)
@@ -184,7 +183,7 @@ func Traceparent(ctx context.Context) string {
 	return carrier["traceparent"]
 }
 
-// parse parses a traceparent. It returns an invalid context for an invalid one.
+// parse parses a traceparent. If it is invalid, parse returns an invalid span context.
 func parse(traceparent string) trace.SpanContext {
 	if traceparent == "" {
 		return trace.SpanContext{}

@@ -164,9 +164,9 @@ func TestSpansAreConnected(t *testing.T) {
 	}
 }
 
-// TestCallersNameTheirTrace shows that a caller's traceparent determines the trace, and the
+// TestCallersMayNameTheirTrace shows that a caller's traceparent determines the trace, and the
 // sampling only if the operator allows it.
-func TestCallersNameTheirTrace(t *testing.T) {
+func TestCallersMayNameTheirTrace(t *testing.T) {
 	t.Parallel()
 	all, none := sdk.ParentBased(sdk.AlwaysSample()), sdk.ParentBased(sdk.NeverSample())
 	for _, c := range []struct {
@@ -196,9 +196,9 @@ func TestCallersNameTheirTrace(t *testing.T) {
 	}
 }
 
-// TestNothingIsSentAndNothingIsPaid shows that a tracer without a collector leaves contexts as
+// TestDisabledTracingCostsNothing shows that a tracer without a collector leaves contexts as
 // they are and allocates nothing.
-func TestNothingIsSentAndNothingIsPaid(t *testing.T) { //nolint:paralleltest // testing.AllocsPerRun counts those of others too
+func TestDisabledTracingCostsNothing(t *testing.T) { //nolint:paralleltest // AllocsPerRun also counts the allocations of other tests
 	tracer, err := Open(t.Context(), config.Telemetry{}, "test", zerolog.Nop())
 	if err != nil || tracer.On() {
 		t.Fatalf("a tracer without an endpoint is on: %v", err)

@@ -155,7 +155,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestWhatTheAPIRefuses checks that clients must follow the protocol.
+// TestWhatTheAPIRefuses checks that the stub rejects requests that violate the protocol.
 func TestWhatTheAPIRefuses(t *testing.T) {
 	t.Parallel()
 	_, url := start(t)

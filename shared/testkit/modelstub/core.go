@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// keptRequests bounds how many requests are kept for inspection. Counts cover all of them.
+// keptRequests is the maximum number of requests that are kept for inspection. The counts cover all
+// requests.
 const keptRequests = 1024
 
 // Core chooses replies and counts requests. It is safe for concurrent use.
@@ -27,15 +28,16 @@ type Core struct {
 // NewCore returns a core that echoes and follows directives.
 func NewCore() *Core { return &Core{byPrompt: make(map[string]int)} }
 
-// Respond sets a function that is called before the script and the rules. If it returns
-// false, they apply.
+// Respond sets a function that is called before the script and the rules. If the function returns
+// false, the script and the rules apply.
 func (c *Core) Respond(f func(Request) (Reply, bool)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.respond = f
 }
 
-// Script adds replies, one per request in order. After them the rules apply again.
+// Script adds replies, one for each of the next requests in order. After the last scripted reply
+// the rules apply again.
 func (c *Core) Script(replies ...Reply) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -56,8 +58,8 @@ func (c *Core) Allows(key string) bool {
 	return c.apiKey == "" || key == c.apiKey
 }
 
-// Count returns how many requests had this prompt as their last user message, including
-// rejected and interrupted ones.
+// Count returns how many requests had this prompt as their last user message, including rejected
+// and interrupted requests.
 func (c *Core) Count(prompt string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -87,8 +89,8 @@ func (c *Core) Requests() []Request {
 
 // Wire encodes replies in a provider's format.
 type Wire interface {
-	// Failure returns the status and the body of an error response: for a status, or for the
-	// faults context and quota (status 0).
+	// Failure returns the status and the body of an error response. With status 0, the fault is
+	// "context" or "quota"; otherwise the response has the given status.
 	Failure(status int, fault string) (int, []byte)
 	// Answer writes a reply, including faults within it.
 	Answer(w http.ResponseWriter, r *http.Request, req Request, reply Reply)
@@ -189,7 +191,7 @@ func StatusWords(status int) string {
 	return strings.ReplaceAll(strings.ToLower(http.StatusText(status)), " ", "_")
 }
 
-// Middle returns after how many of an answer's pieces a fault within it happens.
+// Middle returns the number of an answer's pieces after which a fault within the answer happens.
 func Middle(pieces []string) int { return (len(pieces) + 1) / 2 }
 
 // wait waits for the delay. It returns false if the client has left.

@@ -12,10 +12,10 @@ import (
 type Request struct {
 	Model    string
 	Stream   bool
-	System   string // for providers with a system prompt apart from the messages
+	System   string // for providers whose system prompt is separate from the messages
 	Messages []Message
-	Tools    []string          // names, in order
-	Body     json.RawMessage   // the whole body
+	Tools    []string          // the tools' names, in order
+	Body     json.RawMessage   // the complete body
 	Header   map[string]string // first values, by canonical name
 }
 
@@ -27,7 +27,8 @@ type Message struct {
 	ToolCalls  []ToolCall
 }
 
-// ToolCall is a tool call: in a request one that was made, in a reply one that the model makes.
+// ToolCall is a tool call: in a request, a call that the model made earlier; in a reply, a call
+// that the model makes.
 type ToolCall struct {
 	ID        string
 	Name      string
@@ -91,8 +92,8 @@ func (r Reply) Pieces() []string {
 	return out
 }
 
-// ArgumentPieces splits arguments into the streamed pieces of about six bytes and whole
-// characters. If cut > 0, it stops after that many bytes.
+// ArgumentPieces splits arguments into the pieces in which they are streamed, about six bytes each,
+// at character boundaries. If cut > 0, it stops after that number of bytes.
 func ArgumentPieces(arguments string, cut int) []string {
 	if cut > 0 {
 		arguments = arguments[:min(cut, len(arguments))]

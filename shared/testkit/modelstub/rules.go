@@ -53,7 +53,7 @@ func parseDirectives(prompt string, nth int) (reply Reply, tool, rest string) {
 	}
 }
 
-// parseFault parses mode[=parameter][*times]. times 0 means always.
+// parseFault parses mode[=parameter][*times]. If times is 0, the fault always applies.
 func parseFault(s string) (mode, param string, times int) {
 	s, count, counted := strings.Cut(s, "*")
 	if n, err := strconv.Atoi(count); counted && err == nil {

@@ -47,7 +47,8 @@ func Vector(text string) []float32 {
 	return vector
 }
 
-// addFeature adds a word, or a part of one, at the index and with the sign of its hash.
+// addFeature adds a word, or a part of a word, to the sums. The hash of the feature determines the
+// index and the sign.
 func addFeature(sums []float64, feature string, weight float64) {
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte(feature)) // a hash never fails

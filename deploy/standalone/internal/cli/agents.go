@@ -22,7 +22,7 @@ type AgentsList struct {
 	Templates bool   `name:"templates" help:"List the templates; you can chat with them like with agents."`
 }
 
-// Examples shows it in use.
+// Examples returns usage examples for the help page.
 func (*AgentsList) Examples() string {
 	return `parley agents list
 parley agents list --templates --json`

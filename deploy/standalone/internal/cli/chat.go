@@ -46,7 +46,7 @@ With --json the finished run is printed instead, on one line.`
 // Usage is the command's synopsis.
 func (*Chat) Usage() string { return "[OPTION]... [AGENT|TEMPLATE] [MESSAGE...]" }
 
-// Examples shows it in use.
+// Examples returns usage examples for the help page.
 func (*Chat) Examples() string {
 	return `parley chat What is 12 times 34?
 parley chat --demo tpl_support "Hello, what can you do?"

@@ -30,7 +30,7 @@ func (*Completion) Help() string {
 	return `Prints a script for shell completion of commands, options and their values, and of the ids of agents, runs and keys if the service answers quickly. The script calls the program itself, so it stays valid after an upgrade.`
 }
 
-// Examples shows it in use.
+// Examples returns usage examples for the help page.
 func (*Completion) Examples() string {
 	return `eval "$(parley completion bash)"      # in ~/.bashrc
 eval "$(parley completion zsh)"       # in ~/.zshrc, after compinit
@@ -238,7 +238,7 @@ func (l *line) possible(ctx context.Context, value *kong.Value, word string) (li
 // idsTimeout bounds the request for IDs, because the user waits after pressing Tab.
 const idsTimeout = time.Second
 
-// ids fetches IDs from the service. It returns none if the service is unreachable.
+// ids fetches IDs from the service. If the service is unreachable, it returns no IDs.
 func (l *line) ids(ctx context.Context, resource, means string) (list []candidate) {
 	ctx, cancel := context.WithTimeout(ctx, idsTimeout)
 	defer cancel()

@@ -46,7 +46,7 @@ func (*Config) Help() string {
 Keys, secrets and passwords in addresses are shown as ***.`
 }
 
-// Examples shows it in use.
+// Examples returns usage examples for the help page.
 func (*Config) Examples() string {
 	return `parley config
 PORT=9000 parley config --limit-demo 5 --json

@@ -51,7 +51,8 @@ func exit(code int, format string, args ...any) error {
 	return &coded{code, fmt.Errorf(format, args...)}
 }
 
-// Code returns the exit status of err. If a signal canceled ctx, the status says so.
+// Code returns the exit status of err. If a signal canceled ctx, the status is 128 plus the
+// signal's number.
 func Code(ctx context.Context, err error) int {
 	if err == nil {
 		return ExitDone

@@ -372,7 +372,7 @@ type Help struct {
 	Command []string `arg:"" optional:"" help:"The command; default: the program itself."`
 }
 
-// Examples shows it in use.
+// Examples returns usage examples for the help page.
 func (*Help) Examples() string {
 	return `parley help trigger
 parley help keys create`

@@ -33,7 +33,7 @@ func (*KeysCreate) Help() string {
 	return `Prints the key to standard output. It is shown only once: the service stores a hash of it.`
 }
 
-// Examples shows it in use.
+// Examples returns usage examples for the help page.
 func (*KeysCreate) Examples() string {
 	return `parley keys create "nightly cron" --expires 30d
 KEY=$(parley keys create ci)`
@@ -90,7 +90,7 @@ func instant(text string, now time.Time) (string, error) {
 // KeysList lists keys.
 type KeysList struct{ Service }
 
-// Examples shows it in use.
+// Examples returns usage examples for the help page.
 func (*KeysList) Examples() string { return `parley keys list` }
 
 // Run lists the keys that are visible to the caller.
@@ -134,7 +134,7 @@ func (*KeysRevoke) Help() string {
 	return `The key stops working within 5 seconds on every ingress. Runs that it started continue.`
 }
 
-// Examples shows it in use.
+// Examples returns usage examples for the help page.
 func (*KeysRevoke) Examples() string { return `parley keys revoke key_01m7yq6d4gehatajbks6zzn8ya` }
 
 // Run revokes the key.

@@ -30,7 +30,7 @@ func (*RunsShow) Help() string {
 	return `The exit status is 0 even if the run failed.`
 }
 
-// Examples shows it in use.
+// Examples returns usage examples for the help page.
 func (*RunsShow) Examples() string { return `parley runs show run_01m7yq6d4gehatajbks6zzn8ya` }
 
 // Run shows the run.
@@ -125,7 +125,7 @@ func (*RunsCancel) Help() string {
 	return `A finished run is unchanged. Effects that the run already had are not undone.`
 }
 
-// Examples shows it in use.
+// Examples returns usage examples for the help page.
 func (*RunsCancel) Examples() string { return `parley runs cancel run_01m7yq6d4gehatajbks6zzn8ya` }
 
 // Run cancels the run and prints its status.

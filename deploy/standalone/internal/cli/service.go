@@ -101,7 +101,7 @@ func (s *Service) known() (made credentials, err error) {
 	return made, nil
 }
 
-// explain adds a hint to an error of the service.
+// explain adds a hint to an error from the service.
 func (s *Service) explain(err error) error {
 	if _, is := errors.AsType[*lifecycle.SignalError](err); is {
 		if _, said := errors.AsType[*interruption](err); !said {

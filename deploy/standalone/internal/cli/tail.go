@@ -33,7 +33,7 @@ func (*RunsTail) Help() string {
 With --follow the command reads new runs when the service reports a change (GET /api/events). With --json each line is a run summary as in GET /api/runs, or the whole run if an older one has changed. parley runs show ID --json prints the whole run.`
 }
 
-// Examples shows it in use.
+// Examples returns usage examples for the help page.
 func (*RunsTail) Examples() string {
 	return `parley runs tail -n 3
 parley runs tail --follow --status failed --json`

@@ -45,7 +45,7 @@ func (*Trigger) Help() string {
 The request always has an idempotency key. With it, the command retries after broken connections and answers 429 and 503, and the agent still runs once. To resume after an interruption, trigger again with the same key and message.`
 }
 
-// Examples shows it in use.
+// Examples returns usage examples for the help page.
 func (*Trigger) Examples() string {
 	return `parley trigger "Demo agent" Say good night
 parley trigger "Demo agent" --idempotency-key night-7 --automation nightly \

@@ -21,7 +21,7 @@ func (*Version) Help() string {
 	return `Prints the release, which is also the version of the API (info.version of /openapi.json), and the build: Go version, system, and commit if known. parley --version prints the same.`
 }
 
-// Examples shows it in use.
+// Examples returns usage examples for the help page.
 func (*Version) Examples() string {
 	return `parley version
 parley version --json`
@@ -37,7 +37,7 @@ type built struct {
 	Modified bool   `json:"modified,omitempty"`
 }
 
-// Run prints it.
+// Run prints the release and the build.
 func (v *Version) Run(_ context.Context, con *console.Console) error {
 	info, _ := debug.ReadBuildInfo()
 	b := origin(info)

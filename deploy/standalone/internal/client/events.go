@@ -75,7 +75,7 @@ func (c *Client) Events(ctx context.Context, request Request) iter.Seq2[Event, e
 	}
 }
 
-// resumeRequest returns the request for the events after last.
+// resumeRequest returns the request for the events after the event last.
 func resumeRequest(request Request, last domain.EventID) Request {
 	header := maps.Clone(request.Header)
 	if header == nil {

@@ -13,7 +13,7 @@ import (
 	"parley/shared/truncate"
 )
 
-// widthWithout is the width of a terminal that does not report one.
+// widthWithout is the assumed width of a terminal that does not report its width.
 const widthWithout = 80
 
 // Console is a command's standard input and outputs.
@@ -28,7 +28,7 @@ type Console struct {
 	progressShown bool // the last line of Err is a progress line
 }
 
-// Standard returns the process's own.
+// Standard returns the console of this process's standard input, output and error.
 func Standard() *Console {
 	return &Console{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,

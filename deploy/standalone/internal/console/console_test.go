@@ -69,7 +69,7 @@ func TestProgressMakesRoom(t *testing.T) {
 	}
 }
 
-// TestOutputDoesNotControlTheTerminal prints control characters of a service in all ways.
+// TestOutputDoesNotControlTheTerminal prints control characters from a service in all ways.
 func TestOutputDoesNotControlTheTerminal(t *testing.T) {
 	t.Parallel()
 	const sent, shown = "a\x1b[2J\u202eb", "a[2Jb"

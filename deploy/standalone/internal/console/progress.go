@@ -22,7 +22,7 @@ type Progress struct {
 	text string
 }
 
-// Progress shows a line until Done is called. With quiet it shows none.
+// Progress shows a line until Done is called. If quiet is true, it shows nothing.
 func (c *Console) Progress(quiet bool, format string, args ...any) *Progress {
 	p := &Progress{console: c, began: time.Now(), done: make(chan struct{}), text: fmt.Sprintf(format, args...)}
 	if quiet || !c.errTerminal {

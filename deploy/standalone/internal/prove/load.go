@@ -40,8 +40,8 @@ func newLoad(a *api, triggers int, freshKeys bool) *load {
 	return &load{api: a, freshKeys: freshKeys, answers: make([]Answer, triggers), retries: map[string]int{}}
 }
 
-// run sends all triggers with this many concurrent clients. It returns when all are answered or
-// rejected, or ctx ends.
+// run sends all triggers with the given number of concurrent clients. It returns when all are
+// answered or rejected, or ctx ends.
 func (s *load) run(ctx context.Context, clients int) {
 	var wg sync.WaitGroup
 	for range clients {

@@ -155,7 +155,7 @@ func (c *partSet) addAndWait(ctx context.Context, p *part) error {
 	return err
 }
 
-// add is join without the wait.
+// add keeps a part running until ctx ends, without waiting for its first start.
 func (c *partSet) add(ctx context.Context, p *part) {
 	c.parts = append(c.parts, p)
 	c.wg.Go(func() {

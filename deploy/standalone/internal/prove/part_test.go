@@ -58,7 +58,7 @@ func TestPartComesBack(t *testing.T) {
 			t.Fatalf("%d lives: %v", len(lives), err)
 		}
 		if all := p.unexpectedEnds(); len(all) != 1 || !strings.Contains(all[0], "worker 1 exited unexpectedly: exit status 2: panic") {
-			t.Fatalf("told: %v", all)
+			t.Fatalf("reported: %v", all)
 		}
 		cancel(nil)
 		c.wg.Wait()

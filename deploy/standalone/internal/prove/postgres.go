@@ -14,8 +14,8 @@ import (
 
 const (
 	databaseName = "parley"
-	// connsPerProcess exceeds the connections of `parley serve`, because those of a killed process
-	// stay open for a moment while its successor connects.
+	// connsPerProcess exceeds the connections of `parley serve`, because the connections of a
+	// killed process stay open for a moment while its successor connects.
 	connsPerProcess = 50
 )
 

@@ -44,7 +44,7 @@ func (*Prove) Help() string {
 		"what each line means, and what is not proved."
 }
 
-// Examples shows it in use.
+// Examples returns usage examples for the help page.
 func (*Prove) Examples() string {
 	return "parley prove\nparley prove --triggers 100 --seed 7\nparley prove --triggers 100 --kill ingress --sabotage keys"
 }

@@ -15,8 +15,9 @@ const (
 	kindPostgres = "postgres"
 )
 
-// times are the kills per part of each kind. PostgreSQL is killed once: for one lease duration
-// after its start no run is taken from its worker, so a second kill would only add waiting time.
+// times contains the number of kills per part of each kind. PostgreSQL is killed once: for one
+// lease duration after its start no run is taken from its worker, so a second kill would only add
+// waiting time.
 var times = []struct {
 	kind  string
 	times int

@@ -53,7 +53,7 @@ type Verdict struct {
 	Unanswered     int `json:"unanswered"`     // triggers without an answer
 	SecondRuns     int `json:"secondRuns"`     // runs beyond a key's first
 	Unlisted       int `json:"unlisted"`       // answers with a run that the service does not list
-	Failed         int `json:"failed"`         // answers with a run that did not complete, or not with its effect
+	Failed         int `json:"failed"`         // answers with a run that failed, or that completed without its effect
 	ChangedAnswers int `json:"changedAnswers"` // replays that differ from the answer in any byte
 	Unasked        int `json:"unasked"`        // effects and runs that belong to no trigger
 	Ended          int `json:"ended"`          // processes that ended without a kill

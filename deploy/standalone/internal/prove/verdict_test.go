@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// proved returns the evidence of a correct service after so many triggers.
+// proved returns the evidence of a correct service after the given number of triggers.
 func proved(triggers int) Evidence {
 	var e Evidence
 	for n := range triggers {

@@ -41,7 +41,7 @@ func (*Doctor) Help() string {
 It fails if something required to start the service is missing.`
 }
 
-// Examples shows it in use.
+// Examples returns usage examples for the help page.
 func (*Doctor) Examples() string {
 	return `parley doctor
 parley doctor --json | jq '.[] | select(.state == "missing")'`
@@ -299,7 +299,7 @@ func (d *Doctor) embeddings(c workers.Capability) finding {
 	}
 }
 
-// packages reports the packages available to agents' programs. Without a sandbox there are none.
+// packages reports the packages available to agents' programs. Without a sandbox the list is empty.
 func packages(known map[string]workers.Capability) (list []finding) {
 	for _, p := range []struct{ name, debian string }{
 		{"python", "python3"}, {"numpy", "python3-numpy"}, {"pandas", "python3-pandas"}, {"matplotlib", "python3-matplotlib"},

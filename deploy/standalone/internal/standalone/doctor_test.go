@@ -15,7 +15,7 @@ import (
 	"parley/workers"
 )
 
-// healthy returns a machine that has everything except the named programs.
+// healthy returns a machine on which all programs are installed, except the named ones.
 func healthy(without ...string) machine {
 	return machine{
 		program: func(name string) (string, error) {

@@ -24,7 +24,7 @@ func (*Reset) Help() string {
 	return `Deletes all organizations, agents, documents, runs and keys in the directory. It refuses a directory that parley did not create, or that a running parley uses. It fails if the answer is not yes.`
 }
 
-// Examples shows it in use.
+// Examples returns usage examples for the help page.
 func (*Reset) Examples() string {
 	return `parley reset
 parley reset --yes --data-dir /tmp/trial`

@@ -35,7 +35,7 @@ func (*ResetPassword) Help() string {
 	return `The link sets the account's password, once and within a day; the old password works until then. Using the link proves the account's address, and the first such proof revokes the person's own API keys. The command needs the database, not the service.`
 }
 
-// Examples shows it in use.
+// Examples returns usage examples for the help page.
 func (*ResetPassword) Examples() string {
 	return `parley reset-password ada@example.com
 parley reset-password ada@example.com --public-url https://parley.example \

@@ -76,7 +76,7 @@ func (*SecretsStatus) Help() string {
 Running processes of the service publish the ids of their keys in the database. The exit status is 1 if values need a key that is not in SECRETS_KEY, if a running process encrypts with such a key, or if a running process lacks the first key of SECRETS_KEY. The command needs the database and SECRETS_KEY, not the service.`
 }
 
-// Examples shows it in use.
+// Examples returns usage examples for the help page.
 func (*SecretsStatus) Examples() string {
 	return `parley secrets status
 export SECRETS_KEY=new,old DATABASE_URL=postgres://parley@db/parley
@@ -141,7 +141,7 @@ func (*SecretsReseal) Help() string {
 First add the new key as the first key of SECRETS_KEY in every process of the service, and restart it. A process without the new key cannot decrypt resealed values. A process whose first key is the old one still encrypts new values with it.`
 }
 
-// Examples shows it in use.
+// Examples returns usage examples for the help page.
 func (*SecretsReseal) Examples() string {
 	return `export SECRETS_KEY=new,old DATABASE_URL=postgres://parley@db/parley
 parley secrets reseal`

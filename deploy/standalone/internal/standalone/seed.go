@@ -143,7 +143,7 @@ func (s seeder) ensureKey(ctx context.Context, owner string, creds *credentials)
 	return err
 }
 
-// ensureAgent keeps the demo agent if it exists, or creates the agents.
+// ensureAgent creates the demo agents, unless the demo agent already exists.
 func (s seeder) ensureAgent(ctx context.Context, _ string, creds *credentials) error {
 	key := header{"x-api-key", creds.APIKey}
 	if creds.AgentID != "" {

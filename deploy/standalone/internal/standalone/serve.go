@@ -37,7 +37,7 @@ func (*Serve) Help() string {
 	return `Starts the parts in --roles against existing PostgreSQL and NATS servers, and runs until it is stopped. The database must have this release's schema: run parley migrate first. No demo data is created.`
 }
 
-// Examples shows it in use.
+// Examples returns usage examples for the help page.
 func (*Serve) Examples() string {
 	return `export DATABASE_URL=postgres://parley@db/parley NATS_URL=nats://bus:4222
 parley serve --roles ingress
@@ -126,7 +126,7 @@ func (*Migrate) Help() string {
 parley up also migrates when it starts.`
 }
 
-// Examples shows it in use.
+// Examples returns usage examples for the help page.
 func (*Migrate) Examples() string {
 	return `DATABASE_URL=postgres://owner@db/parley parley migrate`
 }

@@ -42,7 +42,7 @@ func (*Up) Help() string {
 DATA_DIR/credentials.json (mode 0600) has the values for scripts: baseUrl, apiKey, organizationId, agentId, loginUrl. If the port is in use, the next free one is used, and the banner names the process that uses it.`
 }
 
-// Examples shows it in use.
+// Examples returns usage examples for the help page.
 func (*Up) Examples() string {
 	return `parley up
 OPENAI_API_KEY=sk-... parley up --port 9000

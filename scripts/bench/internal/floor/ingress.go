@@ -54,7 +54,7 @@ func (i *ingress) run(c *gin.Context) {
 	}
 
 	ctx := c.Request.Context()
-	id := i.prefix + strconv.FormatUint(1<<40+i.count.Add(1), 36) // of one length, so that ids are in order
+	id := i.prefix + strconv.FormatUint(1<<40+i.count.Add(1), 36) // all ids have the same length, so that they sort in order
 	if err := i.inserter.insert(ctx, id, req.Input.Message); err != nil {
 		refuse(c, http.StatusServiceUnavailable, err)
 		return

@@ -31,7 +31,8 @@ type row struct {
 	committed chan error
 }
 
-// inserter commits together the rows that arrive during the previous commit. It has no timer, so that one client does not wait.
+// inserter commits together the rows that arrive during the previous commit. It has no timer, so a
+// single client does not wait.
 type inserter struct {
 	db    *sql.DB
 	query *sql.Stmt

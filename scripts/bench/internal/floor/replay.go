@@ -12,7 +12,7 @@ import (
 	"github.com/lib/pq"
 )
 
-// replayConnections is the default of an ingress of Parley.
+// replayConnections is the default number of database connections of a Parley ingress.
 const replayConnections = 16
 
 // Answers counts the answers that Replay has stored.

@@ -27,7 +27,7 @@ const (
 const (
 	Path        = "/run"
 	ReadyPath   = "/ready"
-	ReleasePath = "/release" // of Parked: a POST answers all requests that wait
+	ReleasePath = "/release" // of Parked: a POST makes it answer all waiting requests
 )
 
 const (
@@ -60,15 +60,15 @@ func Serve(ctx context.Context, kind string, c Config) error {
 	return fmt.Errorf("the floor has no process %q", kind)
 }
 
-// Floor is running processes.
+// Floor is a set of running processes.
 type Floor struct {
 	process.Group
 
 	Address string
 }
 
-// Start starts processes of these kinds from a binary that calls Serve on the arguments floor and kind. It returns when requests may be
-// sent to the first one.
+// Start starts processes of these kinds. The binary command must call Serve if its arguments are
+// "floor" and a kind. Start returns when requests may be sent to the first process.
 func Start(ctx context.Context, command, logsDir string, c Config, kinds ...string) (*Floor, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -101,7 +101,8 @@ func (f *Floor) Load() load.Spec {
 	return load.Spec{Address: f.Address, Path: Path, Body: load.Body("ag_floor"), Expect: `"status":"completed"`}
 }
 
-// request is the part of a request that is read; it has the shape of run-automation's.
+// request contains the fields of a request that the floor reads. They have the same names as in a
+// run-automation request.
 type request struct {
 	Target string `json:"target" binding:"required"`
 	Input  struct {
@@ -110,7 +111,7 @@ type request struct {
 	IdempotencyKey string `json:"idempotencyKey"`
 }
 
-// routes is a router with a handler on Path.
+// routes returns a router with a handler on Path.
 func routes(handler gin.HandlerFunc) *gin.Engine {
 	gin.SetMode(gin.ReleaseMode)
 	router := gin.New()

@@ -46,7 +46,7 @@ func runWorker(ctx context.Context, natsURL string) error {
 	}
 }
 
-// work replies and then acknowledges, and waits for neither.
+// work publishes the reply and then acknowledges the job. It waits for neither.
 func work(nc *nats.Conn, m jetstream.Msg) {
 	id := lastToken(m.Subject())
 	body, err := json.Marshal(reply{ID: id, Status: "completed", Message: string(m.Data())})

@@ -6,7 +6,8 @@ import (
 	"encoding/hex"
 )
 
-// delivered is a delivery of GitHub in the shape of its documentation, shortened to about 1 KiB.
+// delivered is the body of a GitHub delivery, copied from GitHub's documentation and shortened to
+// about 1 KiB.
 const delivered = `{"action":"opened","issue":{"url":"https://api.github.com/repos/octo-org/hello/issues/1","id":444500041,"number":1,` +
 	`"title":"The lamp does not shine","user":{"login":"octocat","id":583231,"type":"User","site_admin":false},"labels":[{"id":1362934389,` +
 	`"name":"bug","color":"d73a4a","default":true}],"state":"open","locked":false,"assignee":null,"assignees":[],"milestone":null,"comments":0,` +
@@ -16,7 +17,7 @@ const delivered = `{"action":"opened","issue":{"url":"https://api.github.com/rep
 	`"html_url":"https://github.com/octo-org/hello","fork":false,"default_branch":"main","topics":[],"visibility":"public"},` +
 	`"sender":{"login":"octocat","id":583231,"type":"User","site_admin":false}}`
 
-// Delivery is a delivery that is signed as GitHub signs, each with its own id.
+// Delivery returns a load of deliveries that are signed as by GitHub, each with a separate id.
 func Delivery(address, path, secret string) Spec {
 	mac := hmac.New(sha256.New, []byte(secret))
 	_, _ = mac.Write([]byte(delivered)) // a hash never fails

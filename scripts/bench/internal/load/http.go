@@ -10,7 +10,7 @@ import (
 	"net/http"
 )
 
-// Request is what a client sends: Path includes the query, Body is JSON or nil.
+// Request is a request from a client. Path includes the query, and Body is JSON or nil.
 type Request struct {
 	Method, Path string
 	Headers      map[string]string
@@ -20,7 +20,7 @@ type Request struct {
 // waiting has no connection limit, because each of thousands of clients needs its own.
 var waiting = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
 
-// Send sends a request to a base URL and returns its answer, which is 2xx.
+// Send sends a request to a base URL and returns its response. A status other than 2xx is an error.
 func (r Request) Send(ctx context.Context, base string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, r.Method, base+r.Path, bytes.NewReader(r.Body))
 	if err != nil {
@@ -45,7 +45,7 @@ func (r Request) Send(ctx context.Context, base string) (*http.Response, error) 
 	return res, nil
 }
 
-// Read sends a request and returns the body of its answer.
+// Read sends a request and returns the body of its response.
 func (r Request) Read(ctx context.Context, base string) ([]byte, error) {
 	res, err := r.Send(ctx, base)
 	if err != nil {
@@ -59,7 +59,7 @@ func (r Request) Read(ctx context.Context, base string) ([]byte, error) {
 	return raw, nil
 }
 
-// Ask sends a request and decodes its answer.
+// Ask sends a request and decodes its response.
 func (r Request) Ask(ctx context.Context, base string, into any) error {
 	raw, err := r.Read(ctx, base)
 	if err != nil {
@@ -87,7 +87,8 @@ func (r Run) Check(message string) error {
 	return nil
 }
 
-// Listen sends a request that is answered by a run's events, and reads them into a transcript until the stream ends.
+// Listen sends a request whose response is an event stream of a run, and reads the events into a
+// transcript until the stream ends.
 func (r Request) Listen(ctx context.Context, base string, t *Transcript) error {
 	res, err := r.Send(ctx, base)
 	if err != nil {

@@ -14,14 +14,14 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// KeyMark is the placeholder of a request's key, in the body or as a header's value. A key has the
+// KeyMark is the placeholder for a request's key, in the body or as a header's value. A key has the
 // same length.
 const KeyMark = "################################"
 
 // Message is the input of each run.
 const Message = "Send the morning report to everyone who asked for it."
 
-// Body is a run-automation request to a target, with its own key.
+// Body returns a run-automation request to a target, with KeyMark as its key.
 func Body(target string) string {
 	return `{"target":"` + target + `","input":{"message":"` + Message + `"},"idempotencyKey":"` + KeyMark + `"}`
 }
@@ -38,9 +38,9 @@ type Spec struct {
 	Path    string
 	Headers map[string]string
 	Body    string // contains KeyMark, unless a header does
-	Expect  string // text in the body of a right answer
-	Nonce   string // 10 characters that begin each key; another run has others
-	Keys    int64  // 0: each request has its own key; else any of Key(Nonce, 1) to Key(Nonce, Keys)
+	Expect  string // text in the body of a correct response
+	Nonce   string // 10 characters that begin each key; different in each run of the load
+	Keys    int64  // 0: each request has a separate key; otherwise any of Key(Nonce, 1) to Key(Nonce, Keys)
 }
 
 // Duration says how many clients send, and for how long.
@@ -52,7 +52,7 @@ type Duration struct {
 
 // Result is the outcome of a Spec.
 type Result struct {
-	Answered  int64                   // right answers, those of the warm-up too
+	Answered  int64                   // correct responses, including those of the warm-up
 	Elapsed   time.Duration           // of the measured part
 	Latencies *hdrhistogram.Histogram // of the measured part, in nanoseconds
 }
@@ -72,8 +72,9 @@ func (r *Result) PerSecond() float64 {
 	return float64(r.Latencies.TotalCount()) / max(r.Elapsed, 1).Seconds()
 }
 
-// Execute sends requests over a connection of each client until the time is over or ctx ends. A wrong answer or a broken connection is
-// an error, because the rest would be another measurement.
+// Execute sends requests over a connection of each client until the time is over or ctx ends. A
+// wrong response or a broken connection is an error, because the remaining requests would measure
+// something else.
 func Execute(ctx context.Context, s Spec, d Duration) (*Result, error) {
 	connections := &fasthttp.HostClient{
 		Addr: s.Address, MaxConns: d.Clients, MaxIdemponentCallAttempts: 1, ReadTimeout: patience,
@@ -133,7 +134,8 @@ func newClient(s Spec, number int) *client {
 	return c
 }
 
-// work sends requests until end. It measures right answers that come between start and end.
+// work sends requests until end. It measures the correct responses that arrive between start and
+// end.
 func (c *client) work(ctx context.Context, connections *fasthttp.HostClient, start, end time.Time) error {
 	req, res := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(req)

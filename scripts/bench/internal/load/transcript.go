@@ -14,7 +14,7 @@ const maxEvent = 1 << 20 // bytes
 // Transcript is a run's stream of server-sent events as a client assembles it.
 type Transcript struct {
 	Started func()                  // called at the first run.started
-	Delta   func(text string) error // called with each piece of the answer; nil collects the pieces for Check
+	Delta   func(text string) error // called with each piece of the answer; if nil, the pieces are collected for Check
 
 	events map[string]int // by kind
 	text   strings.Builder

@@ -33,8 +33,8 @@ type Model struct {
 	held chan struct{} // closed when answers are released
 }
 
-// Start starts a provider whose answers come after delay. It echoes messages; an agent with codeExecution first runs its message as a
-// program.
+// Start starts a provider that sends each answer after the given delay. It echoes messages; an
+// agent with codeExecution first runs its message as a program.
 func Start(ctx context.Context, delay time.Duration) (*Model, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -68,8 +68,8 @@ func (m *Model) Settings() map[string]string {
 	return map[string]string{"OPENAI_BASE_URL": m.url, "OPENAI_API_KEY": "bench"}
 }
 
-// respond waits until answers are released. Without delay and tools it leaves the answer to the
-// stub.
+// respond waits until answers are released. Without a delay and tools, it lets the stub create the
+// answer.
 func (m *Model) respond(r openaistub.Request) (openaistub.Reply, bool) {
 	m.mu.Lock()
 	held := m.held

@@ -26,7 +26,8 @@ var mains = []struct{ module, command string }{
 	{"parley/workers", "worker"},
 }
 
-// profileSource is a file that is added to package main for a profile only: the programs that are shipped have none.
+// profileSource is a file that is added to package main only for profiling. Released programs do not
+// contain it.
 //
 //go:embed profile.go.txt
 var profileSource []byte

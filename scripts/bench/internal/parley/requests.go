@@ -70,7 +70,7 @@ func (p *Parley) firstRun(ctx context.Context) error {
 	return run.Check(load.Message)
 }
 
-// Hook creates a webhook of GitHub and returns a delivery to it, signed with the secret.
+// Hook creates a webhook for GitHub and returns a delivery to it, signed with the secret.
 func (p *Parley) Hook(ctx context.Context, secret string) (load.Spec, error) {
 	var hook struct {
 		ID string `json:"id"`
@@ -107,7 +107,7 @@ func (p *Parley) Get(path string, query url.Values) load.Request {
 	return p.request(http.MethodGet, path+"?"+query.Encode(), nil, nil)
 }
 
-// Events asks for a run's events.
+// Events requests a run's events.
 func (p *Parley) Events(runID string) load.Request {
 	return p.Get("/api/runs", url.Values{"id": {runID}, "stream": {"1"}})
 }

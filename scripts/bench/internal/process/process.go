@@ -29,7 +29,7 @@ var ErrEnded = errors.New("process ended")
 
 // Config says what to start.
 type Config struct {
-	Name    string // also of the log file, with .log
+	Name    string // also the name of the log file, with .log appended
 	Path    string
 	Args    []string
 	Env     map[string]string // besides PATH and HOME
@@ -87,7 +87,7 @@ func (p *Process) Err() error {
 	return fmt.Errorf("%s: %w: %s\n%s", p.Name, ErrEnded, how, p.Tail())
 }
 
-// Tail returns the end of what the process has logged.
+// Tail returns the end of the process's log.
 func (p *Process) Tail() string {
 	raw, err := os.ReadFile(p.log)
 	if err != nil {
@@ -112,7 +112,7 @@ func (p *Process) Await(ctx context.Context, ready func(context.Context) bool) e
 	return nil
 }
 
-// AwaitOK waits until a GET of url answers 200.
+// AwaitOK waits until a GET of url returns 200.
 func (p *Process) AwaitOK(ctx context.Context, url string) error {
 	client := &http.Client{Timeout: time.Second}
 	defer client.CloseIdleConnections()
@@ -159,7 +159,7 @@ const (
 	portCount = 8000
 )
 
-// FreePort returns a TCP port of the loopback interface on which no process listens.
+// FreePort returns a TCP port on the loopback interface on which no process listens.
 func FreePort(ctx context.Context) (int, error) {
 	var failure error
 	for range 100 {

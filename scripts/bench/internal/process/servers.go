@@ -17,7 +17,7 @@ import (
 
 const startTimeout = 60 * time.Second
 
-// ServersConfig says where the servers keep their data and which nats-server it is.
+// ServersConfig specifies the servers' data directory and the nats-server binary.
 type ServersConfig struct {
 	Dir        string // an empty directory; the caller removes it
 	NATS       string // path of the nats-server binary
@@ -34,7 +34,7 @@ type Servers struct {
 	admin    *sql.DB // on a separate database, so that the bench's own queries are not counted
 }
 
-// StartServers starts both on free ports of the loopback interface.
+// StartServers starts both servers on free loopback ports.
 func StartServers(ctx context.Context, c ServersConfig) (*Servers, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -160,7 +160,7 @@ type Statement struct {
 	WAL    int64   `json:"walBytes"`
 }
 
-// Statements returns the twelve statements of a load's database that have cost most.
+// Statements returns the twelve statements of a load's database with the highest costs.
 func (s *Servers) Statements(ctx context.Context, load, database string) (out []Statement, err error) {
 	rows, err := s.admin.QueryContext(ctx, `
 		SELECT regexp_replace(query, '\s+', ' ', 'g'), calls, rows, total_exec_time + total_plan_time, wal_bytes::bigint

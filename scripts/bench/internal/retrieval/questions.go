@@ -16,8 +16,8 @@ type Question struct {
 	Section  int    // in the document
 }
 
-// Ask creates a question about each of so many sections, spread evenly over the documents. Every
-// other question contains a typing error.
+// Ask creates a question about each of several sections, which are spread evenly over the
+// documents; questions is their number. Every other question contains a typing error.
 func Ask(documents []Document, questions int, seed uint64) []Question {
 	seen := frequencies(documents)
 	type place struct{ document, section int }
@@ -45,7 +45,8 @@ func newRandom(seed uint64) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 11)) //nolint:gosec // intentionally the same questions each time
 }
 
-// sections is the key of the number of sections in the map of frequencies. It cannot be a word.
+// sections is the key under which the map of frequencies contains the number of sections. It cannot
+// be a word.
 const sections = "§"
 
 // frequencies counts the sections that contain each word.
@@ -67,9 +68,9 @@ func words(text string) []string {
 	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) })
 }
 
-// keywords returns the words of a section for its question. Rare words occur in few other sections,
-// but in some, so that no single word identifies the section. Common words are included because
-// people use them.
+// keywords returns the words of a section for its question. Rare words occur in a few other
+// sections, so that no single word identifies the section. Common words are included because people
+// use them.
 func keywords(section Section, seen map[string]int) (rare, common []string) {
 	in := map[string]int{}
 	for _, word := range words(section.Text()) {
@@ -95,7 +96,7 @@ func keywords(section Section, seen map[string]int) (rare, common []string) {
 	return rare[:min(len(rare), 12)], common[:min(len(common), 12)]
 }
 
-// grammatical words occur in nearly every text and in no question.
+// grammatical contains words that occur in nearly every text and that no question uses.
 var grammatical = func() map[string]bool {
 	set := map[string]bool{}
 	for word := range strings.FieldsSeq(`about after also because been before being between both could does each from have into itself
