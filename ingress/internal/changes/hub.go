@@ -10,8 +10,8 @@ import (
 	"parley/shared/domain"
 )
 
-// Bus delivers the changes of organizations. Following a followed organization again retries; one
-// Unfollow ends it.
+// Bus delivers the changes of organizations. Calling Follow for a followed organization retries its
+// subscription. A single Unfollow ends it.
 type Bus interface {
 	Follow(org string) error
 	Unfollow(org string)
@@ -105,7 +105,7 @@ func markEach(watchers map[*Watcher]struct{}, marks uint32) {
 	}
 }
 
-// all marks every kind.
+// all is the mark of all kinds together.
 const all uint32 = 1<<kinds - 1
 
 // kinds is the number of kinds.

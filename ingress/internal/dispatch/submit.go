@@ -110,8 +110,8 @@ func (s *Submission) input() ([]byte, error) {
 // Charge is the rate charge of a request that starts a run. A replay is not charged.
 type Charge interface {
 	Pay() error
-	Refund()       // another request with the same key was charged
-	Returns() bool // whether Refund restores all that Pay took, with no effect on other requests in between
+	Refund()       // called if another request with the same key was charged
+	Returns() bool // whether Refund restores everything that Pay took, with no effect on other requests in between
 }
 
 // Consumed is the charge of a request that was charged before.

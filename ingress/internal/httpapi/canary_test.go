@@ -128,7 +128,7 @@ func (a *runEnv) newAttack(by, on *filledOrg) *attack {
 		{by.member.cookie, by.memberKey, on.header},
 	}
 	for _, r := range accessTable {
-		if r.who != forAnyone && r.who != forLink && r.who != forSession { // these accept any credential and end sessions that the attack needs
+		if r.who != forAnyone && r.who != forLink && r.who != forSession { // these accept any credential or end sessions that the attack needs
 			at.routes = append(at.routes, r)
 		}
 	}
@@ -271,7 +271,7 @@ func (at *attack) run(seed, from, to uint64) {
 	wg.Wait()
 }
 
-// storedRows returns everything that the database stores of an organization, by table.
+// storedRows returns all stored rows of an organization, by table.
 func (a *runEnv) storedRows(f *filledOrg) map[string]string {
 	a.t.Helper()
 	rows, err := a.sql.QueryContext(a.t.Context(), `SELECT table_name, column_name FROM information_schema.columns

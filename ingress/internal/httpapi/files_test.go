@@ -43,7 +43,7 @@ func fileEnv(t *testing.T) (a *runEnv, h *testOrg, runID string) {
 	return a, h, a.newChat(h, a.newAgent(h), "s", h.member.auth, h.header)
 }
 
-// numbers returns n bytes in which no two positions look alike.
+// numbers returns n bytes in which each position is recognizable by its content.
 func numbers(n int) []byte {
 	out := make([]byte, 0, n+8)
 	for i := 0; len(out) < n; i++ {

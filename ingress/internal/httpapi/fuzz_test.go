@@ -23,8 +23,9 @@ import (
 	"parley/shared/id"
 )
 
-// fuzzEnv is an environment for fuzz targets, which try one input after the other. A fuzz target
-// must not call the environment's own send methods, because these belong to the set-up's test.
+// fuzzEnv is an environment for fuzz targets, which try one input after another. A fuzz target must
+// not call the environment's own send methods, because they report failures to the test that
+// created it.
 type fuzzEnv struct {
 	*runEnv
 	testOrg *testOrg
@@ -251,7 +252,7 @@ func FuzzRunHeaders(f *testing.F) {
 	})
 }
 
-// No credential header authenticates by accident.
+// Random credential headers never authenticate.
 func FuzzCredentialHeaders(f *testing.F) {
 	z := newFuzzed(f)
 	for _, text := range []string{"", "x", "ak_1", unknownKey()[11:], "Bearer ps_" + strings.Repeat("a", 32), "tenant_demo", "parley_session=x", z.testOrg.org, "a,b", "\x00", "a\nb"} {
@@ -274,7 +275,7 @@ func FuzzCredentialHeaders(f *testing.F) {
 	})
 }
 
-// No text authenticates as a link's token.
+// Random text never authenticates as a link's token.
 func FuzzLinkTokens(f *testing.F) {
 	z := newFuzzed(f)
 	for _, text := range []string{"", "x", "pl_" + strings.Repeat("a", 32), "pi_" + strings.Repeat("a", 32), "pr_" + strings.Repeat("a", 32), "%00", "\xff", "pl_" + strings.Repeat("\u00e9", 16), "a&token=b"} {

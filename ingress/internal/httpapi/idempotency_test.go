@@ -61,8 +61,8 @@ func TestIdempotencyKeysBelongToWhoCalls(t *testing.T) {
 	a.from("POST", "/api/internal/run-automation", reuse, memberSecond, h.header).want(t, "another request", 422, "idempotency_key_reused")
 }
 
-// A member can read, list and cancel runs that the member's keys triggered with each of the
-// member's credentials. Nobody else can.
+// A member can read, list and cancel runs that the member's keys triggered, with each of the
+// member's credentials. No other member can.
 func TestMembersShareTheirAutomations(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

@@ -68,7 +68,7 @@ type idKind struct {
 	others func(s *orgPair) string                // returns an id of another member of home
 	open   domain.Role                            // the minimum role that may use the ids of others; "": no role
 	gone   func(s *orgPair, h *testOrg) string    // returns the id of a deleted resource
-	bearer bool                                   // a token, which anybody may use
+	bearer bool                                   // a token, which any person may use
 }
 
 var idKinds = map[string]idKind{
@@ -673,7 +673,8 @@ func (r *accessRow) changes() bool { return r.method != http.MethodGet && r.meth
 // missingShare is the number of credentials that share the missing ids: each tries every third one.
 const missingShare = 3
 
-// isMissing reports whether the id names nothing, or nothing of the row's kind.
+// isMissing reports whether the id belongs to no resource, or to a resource of another kind than
+// the row's.
 func (at target) isMissing() bool {
 	return strings.HasPrefix(at.outcome, "40") && at.name != "own" && at.name != "foreign" && at.name != "another member's"
 }

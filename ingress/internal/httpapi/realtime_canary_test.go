@@ -121,8 +121,8 @@ type recordingConn struct {
 	seen bytes.Buffer
 }
 
-// turn reads an answer up to the end of its first sentence, reports that much as played, and
-// returns its run.
+// turn reads an answer up to the end of its first sentence, reports this sentence as played, and
+// returns the answer's run.
 func (k *recordingConn) turn() (runID string) {
 	k.Helper()
 	sound := map[string]int{} // samples by item: the rest of the previous answer may arrive, too

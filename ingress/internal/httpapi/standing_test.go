@@ -87,7 +87,7 @@ func TestCachedIdentitiesHaveNoLastingEffect(t *testing.T) {
 		scope      domain.KeyScope // bea's credential as an owner; "": a session
 		loss       string          // a statement with $1 that another ingress process has executed
 		of         func(bea person, keyID string) string
-		wants, own string // the errors of an action that needs a role and of creating one's own key
+		wants, own string // the errors of an action that needs a role, and of creating a key for oneself
 	}{
 		"session ended": {"", `DELETE FROM login_sessions WHERE user_id = $1`, personFor, gone, gone},
 		"demoted":       {"", `UPDATE memberships SET role = 'member' WHERE user_id = $1 AND created_at > '2001-01-02'`, personFor, denied, kept},

@@ -27,7 +27,7 @@ const formatLog = `message.delta {"text":"Let me \n\ndata: [DONE]"}` + "\n" +
 
 const formatAnswer = "Let me \n\ndata: [DONE] done [1]"
 
-// newFormatEnv returns an environment whose runs all have that log.
+// newFormatEnv returns an environment in which each run has the log formatLog.
 func newFormatEnv(t *testing.T) (a *runEnv, h *testOrg, agentID string) {
 	t.Helper()
 	a = newWaitingRunEnv(t, unlimited)
@@ -248,8 +248,8 @@ func TestFormatParameters(t *testing.T) {
 	a.from("POST", chat+"&format=ai-sdk", cut(sdkBody, "Hel", strings.Repeat("x", httpx.MaxMessageBody)), h.key).want(t, "too large", 413, "payload_too_large")
 }
 
-// Only callers with an account may send large conversations, because anybody may visit the demo or
-// a page with a widget.
+// Only callers with an account may send large conversations, because any person may visit the demo
+// or a page with a widget.
 func TestVisitorsSendShortDialogs(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

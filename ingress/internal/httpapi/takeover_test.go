@@ -58,8 +58,8 @@ func TestAddingNeverMakesMembers(t *testing.T) {
 	}
 }
 
-// TestLinksTakeAddressesOver: the real person joins with the link and gets nothing of the squatter,
-// who may be a real person, too, and keeps their resources.
+// TestLinksTakeAddressesOver: the real person joins with the link and receives no data of the
+// squatter. The squatter, who may also be a real person, keeps their resources.
 func TestLinksTakeAddressesOver(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -190,7 +190,7 @@ func TestSquattersGuessWithinLimits(t *testing.T) {
 		w.api.account.Logins.Account.Begin(cfo.email)
 	}
 	w.loginFrom(cfo.email, password, elsewhere).want(t, "a right guess from the squatter's address", 401, "unauthenticated")
-	for range 3 { // logging in to the own account allows no further guesses
+	for range 3 { // logging in to one's own account allows no further guesses
 		w.loginFrom(cfo.email, newPassword, elsewhere).want(t, "the squatter's own password", 200, "")
 		w.loginFrom(cfo.email, password, "198.51.100.9").want(t, "a guess from a new address", 429, "rate_limited")
 	}

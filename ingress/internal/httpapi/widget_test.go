@@ -345,8 +345,8 @@ func TestVisitorsNeverMeet(t *testing.T) {
 	a.says(ada, "same", "another payload", "Idempotency-Key: same").want(t, "her own key again", 422, "idempotency_key_reused")
 }
 
-// Changes of a widget apply on this ingress process immediately and on others within 5 seconds:
-// they cache widgets for 4.
+// Changes of a widget apply on this ingress process immediately and on others within 5 seconds,
+// because they cache widgets for 4 seconds.
 func TestWidgetsAreSwitchedOff(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(a *runEnv, h *testOrg, agentID string){
@@ -464,7 +464,7 @@ func TestWidgetLimitsOverHTTP(t *testing.T) {
 	cr.token("2001:db8:1:3::1", "").want(t, "another network", 201, "")
 }
 
-// Invalid requests use up the limit of their client address and of no other.
+// Invalid requests use up the limit of their client address only.
 func TestBadWidgetRequestsCountForTheirAddress(t *testing.T) {
 	t.Parallel()
 	cr := newCrowd(t)

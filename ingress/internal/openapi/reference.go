@@ -37,7 +37,7 @@ type Operation struct {
 	Responses                 []Response
 }
 
-// Field is a parameter, or a member of an object. In is the place of a parameter.
+// Field is a parameter, or a member of an object. In says where a parameter is sent, such as query.
 type Field struct {
 	Name, In    string
 	Required    bool

@@ -94,7 +94,8 @@ func nameFor(o operation, taken map[string]bool) string {
 	return name
 }
 
-// choose selects operations by name. It reports every name that matches none or several.
+// choose selects operations by name. It reports every name that matches no operation or more than
+// one.
 func choose(all []operation, named []string) ([]operation, error) {
 	if len(named) > maxEndpoints {
 		return nil, invalid("operations", CodeTooLong, "must have at most %d entries, not %d", maxEndpoints, len(named))

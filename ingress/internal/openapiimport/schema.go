@@ -10,8 +10,8 @@ import (
 	"parley/shared/truncate"
 )
 
-// The keywords of a schema by how they are copied. Other keywords are dropped: documentation, and
-// those that need references.
+// The schema keywords, by how their values are copied. All other keywords are dropped, such as
+// documentation and keywords that need references.
 var (
 	single = []string{
 		"not", "additionalProperties", "items", "contains", "propertyNames", "if", "then", "else", "unevaluatedProperties", "unevaluatedItems",
@@ -94,7 +94,8 @@ func (p *pass) stub(object map[string]any) any {
 	return map[string]any{}
 }
 
-// reference copies the target of a reference. Siblings of the reference count too, except in 3.0.
+// reference copies the target of a reference. Keywords next to the reference apply, too, except in
+// 3.0.
 func (p *pass) reference(object map[string]any, ref string, depth int) (any, error) {
 	target, err := p.d.lookup(ref)
 	if err != nil {

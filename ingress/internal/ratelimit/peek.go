@@ -64,7 +64,8 @@ func (t *tier) full() Decision {
 	return Decision{Allowed: true, Tier: t.name, Limit: t.limit, Remaining: t.limit}
 }
 
-// standing returns the decision for a request that passes, with what the bucket holds left.
+// standing returns the decision for a request that passes, with the number of tokens left in the
+// bucket.
 func (t *tier) standing(b *bucket, now time.Time) Decision {
 	kept := min(float64(t.limit), b.left+t.perSecond*now.Sub(b.leased).Seconds())
 	return Decision{

@@ -62,8 +62,8 @@ type Close struct {
 	Reason string
 }
 
-// Resumption is what a voice session is opened with, and what is sent over it first, the audio
-// before the commands.
+// Resumption contains the settings that open a voice session, and the audio and commands to send
+// first, in this order.
 type Resumption struct {
 	Open     contract.VoiceOpen // without its Line
 	Audio    []contract.VoiceAudio

@@ -30,8 +30,8 @@ type Logs interface {
 	EventLogBytes(ctx context.Context, req executiondb.EventLogRequest) (int, error)
 }
 
-// Bus delivers the events of runs. Following a followed run again retries a failed subscription;
-// one Unfollow ends it.
+// Bus delivers the events of runs. Calling Follow for a followed run retries a failed subscription.
+// A single Unfollow ends it.
 type Bus interface {
 	Follow(runID string) error
 	Unfollow(runID string)
@@ -68,7 +68,7 @@ func (h *Hub) Run(ctx context.Context) error {
 	return nil
 }
 
-// Drain ends all readers except those that outlast it.
+// Drain ends all readers except those for which Outlast was called.
 func (h *Hub) Drain() {
 	h.drained.Store(true)
 	h.mu.Lock()

@@ -8,7 +8,7 @@ import (
 	"parley/ingress/internal/stream"
 )
 
-// anew in a log marks the start of another attempt.
+// The line anew in a log marks the start of another attempt.
 const anew = "\n"
 
 func TestTold(t *testing.T) {

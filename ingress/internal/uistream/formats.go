@@ -29,7 +29,8 @@ func (f Format) Header() (name, value string) {
 	return "", ""
 }
 
-// Reader is a client of a stream, and what it has received.
+// Reader identifies a client of a stream, its names for session and run, and the last event that it
+// received.
 type Reader struct {
 	Format   Format
 	ThreadID string         // the client's name for the session; empty: the session's id

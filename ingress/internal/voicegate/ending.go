@@ -14,8 +14,8 @@ import (
 	"parley/shared/apierr"
 )
 
-// end is how a connection ends: the reason for metrics and log, the last error event, and the close
-// frame.
+// end describes how a connection ends: the reason for metrics and log, the last error event, and
+// the close frame.
 type end struct {
 	reason        string
 	code, message string // of the event; "": no event

@@ -109,9 +109,9 @@ func New(cfg Config, deps Deps) (*Gate, error) {
 	}, nil
 }
 
-// Drain refuses new connections and ends the open ones: silent ones at once, others after their
-// answer, all of them when ctx ends. It returns when none is left, or when closing them takes too
-// long.
+// Drain refuses new connections and ends the open ones: silent connections immediately, others
+// after their answer, and all of them when ctx ends. It returns when no connection is left, or when
+// closing them takes too long.
 func (g *Gate) Drain(ctx context.Context) {
 	g.mu.Lock()
 	select {
@@ -196,7 +196,7 @@ func (g *Gate) Serve(w http.ResponseWriter, r *http.Request, a Admission) error 
 		OnPingReceived:     from.pinged,
 	})
 	if err != nil {
-		return nil // Accept has answered the request
+		return nil // Accept has sent the response
 	}
 	socket.SetReadLimit(-1) // the reader has its own limit, and reports it to the client
 	from.socket = socket

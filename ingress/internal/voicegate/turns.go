@@ -210,8 +210,8 @@ func (t *turns) settle(ctx context.Context, ended realtime.Ended) {
 	}
 }
 
-// save stores how much was played. It retries, because nothing else has this value while the
-// database is unreachable. A refusal is final.
+// save stores how much was played. It retries while the database is unreachable, because the value
+// is stored nowhere else. A refusal is final.
 func (t *turns) save(ctx context.Context, runID string, heard domain.Playback) error {
 	for _, pause := range savePauses {
 		err := t.safely(func() error { return t.runs.SavePlayback(ctx, runID, heard) })

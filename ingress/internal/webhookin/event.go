@@ -197,7 +197,8 @@ func clean(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
 
-// JSON returns the payload as JSON. ok is false if there is none or it is larger than limit bytes.
+// JSON returns the payload as JSON. ok is false if there is no payload or it has more bytes than
+// limit.
 func (p Payload) JSON(limit int) (raw json.RawMessage, ok bool) {
 	return p.raw, p.raw != nil && len(p.raw) <= limit
 }

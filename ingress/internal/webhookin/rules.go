@@ -22,7 +22,7 @@ type Fault struct {
 	Err   error
 }
 
-// NewRules parses a hook's rules. It returns all faults at once.
+// NewRules parses a hook's rules. It returns all faults together.
 func NewRules(messageTemplate string, filter []domain.HookFilter, coalesce *domain.HookCoalesce) (*Rules, []Fault) {
 	r := &Rules{wanted: newWanted(), coalesces: coalesce != nil}
 	var faults []Fault

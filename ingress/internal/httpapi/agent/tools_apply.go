@@ -197,9 +197,9 @@ func (s entrySecrets) signingSecret(p *httpx.Problems, at, address, secret strin
 	}
 }
 
-// checkKeep adds a problem if there is no secret to keep or the address has another origin. A secret
-// stays with its entry's name and origin. Otherwise anybody who may change the address could read
-// the secret at another server.
+// checkKeep adds a problem if there is no secret to keep or the address has another origin. A
+// secret stays with its entry's name and origin. Otherwise any person who may change the address
+// could have the secret sent to another server.
 func (s entrySecrets) checkKeep(p *httpx.Problems, at, address string, found bool) {
 	switch {
 	case !found:

@@ -65,9 +65,9 @@ const (
 // retry deliveries that are rejected for a long time.
 var sharedSources = []domain.HookSource{domain.HookGitHub, domain.HookStripe, domain.HookSlack}
 
-// LargeDeliveries is the policy of deliveries of more than transfer.MediumBody bytes,
-// MediumDeliveries that of deliveries of more than transfer.SmallBody bytes, and SmallDeliveries
-// that of all others.
+// LargeDeliveries is the policy for deliveries of more than transfer.MediumBody bytes,
+// MediumDeliveries for those of more than transfer.SmallBody bytes, and SmallDeliveries for all
+// others.
 var (
 	LargeDeliveries = &transfer.Policy{
 		Bounds: transfer.Bounds{
@@ -94,8 +94,8 @@ var (
 	SmallDeliveries = smallDeliveries()
 )
 
-// smallDeliveries returns the policy of small bodies, changed to wait for a slot whichever limit is
-// reached.
+// smallDeliveries returns the policy for small bodies with one change: a delivery waits for a slot
+// whichever limit is reached.
 func smallDeliveries() *transfer.Policy {
 	policy := *transfer.SmallBodies
 	policy.QueueOwn = true

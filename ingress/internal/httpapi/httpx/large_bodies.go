@@ -44,8 +44,8 @@ func ReleaseBody(c *gin.Context) {
 	}
 }
 
-// readInto reads a request's body of at most maximum bytes into buf. It takes a slot if the body
-// has more than MaxBody bytes.
+// readInto reads a request's body into buf, up to the maximum size in bytes. It takes a slot if the
+// body has more than MaxBody bytes.
 func readInto(c *gin.Context, buf *bytes.Buffer, maximum int64) error {
 	req := c.Request
 	req.Body = http.MaxBytesReader(c.Writer, req.Body, maximum)

@@ -61,8 +61,8 @@ var expected = [...]string{
 	listKind: "a list", mapKind: "an object",
 }
 
-// union is a struct of alternatives. The decoder sets the one field whose type begins as the value
-// does.
+// union is a struct of alternatives. The decoder sets the field whose type matches the first byte
+// of the value.
 type union interface{ Either() }
 
 // expected returns the description of the expected value, for messages.

@@ -138,8 +138,8 @@ func (h *Handler) submitAndWait(c *gin.Context, s *dispatch.Submission) (*domain
 	return h.awaitEnd(c, sub)
 }
 
-// awaitEnd returns a run that was accepted, once it has finished or waits for a person. Of a run
-// that waits, only the short form is read.
+// awaitEnd returns an accepted run once it has finished or waits for a person. If the run waits,
+// awaitEnd reads only its short form.
 func (h *Handler) awaitEnd(c *gin.Context, sub *dispatch.Submitted) (*domain.Run, error) {
 	ctx, ended := c.Request.Context(), sub.Run
 	if sub.Run.Run.Status != domain.RunRequiresAction {
@@ -219,7 +219,7 @@ func FailV1(c *gin.Context, status int, retryable bool, coded *apierr.Error) {
 }
 
 // failRun responds with the error of a run without an answer. A retry would not help. The status is
-// 400, because clients retry others automatically, which would run the agent again.
+// 400, because clients retry most other statuses automatically, which would run the agent again.
 func failRun(c *gin.Context, run *domain.Run) {
 	writeV1Error(c, http.StatusBadRequest, false, openaiapi.Unanswered(run))
 }

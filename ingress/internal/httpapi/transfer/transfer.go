@@ -197,7 +197,8 @@ func byOrganization(p *Slot) string { return p.Organization }
 
 // displaceStranger cuts a slow transfer of the same credential or organization to make room for a
 // new one, if both senders are unverified. Strangers who know a hook's address take slots that
-// count for the hook's organization. Networks share these slots as organizations share all slots.
+// count for the hook's organization. Among strangers, these slots are shared by network, as all
+// slots are shared by organization.
 func (d *Limiter) displaceStranger(who *Slot, group func(*Slot) string) bool {
 	return who.Unverified && d.makeRoom(who, d.paceAt(1), group, byNetwork)
 }
@@ -209,8 +210,8 @@ func (d *Limiter) displaceStranger(who *Slot, group func(*Slot) string) bool {
 //  2. the organization or network with the most transfers,
 //  3. the slowest transfer.
 //
-// A party (usually an organization) that has a transfer may not cut another party's if it would then
-// have as many. Otherwise two parties would take the same slot from each other in turn. A stranger
+// A party (usually an organization) that has a transfer may not cut another party's transfer if it
+// would then have as many transfers as that party has now. Otherwise two parties would take the same slot from each other in turn. A stranger
 // never takes a slot of a verified sender.
 func (d *Limiter) makeRoom(who *Slot, pace int64, group, party func(*Slot) string) bool {
 	parties, organizations, networks := map[string]int{}, map[string]int{}, map[string]int{}

@@ -274,7 +274,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// numbers returns n bytes in which no two positions look alike.
+// numbers returns n bytes in which each position is recognizable by its content.
 func numbers(n int) []byte {
 	out := make([]byte, 0, n+8)
 	for i := 0; len(out) < n; i++ {

@@ -25,8 +25,8 @@ type Contract struct {
 	seen     map[string]bool               // "POST /api/agents → 201"
 }
 
-// the is the contract of the embedded document.
-var the = sync.OnceValues(func() (*Contract, error) { return New(context.Background(), openapi.Document()) })
+// serviceContract is the contract of the embedded document.
+var serviceContract = sync.OnceValues(func() (*Contract, error) { return New(context.Background(), openapi.Document()) })
 
 // New parses and validates an OpenAPI document in JSON.
 func New(ctx context.Context, document []byte) (*Contract, error) {
@@ -109,4 +109,4 @@ func (c *Contract) Operations() []string {
 }
 
 // Document returns the contract of the service.
-func Document() (*Contract, error) { return the() }
+func Document() (*Contract, error) { return serviceContract() }

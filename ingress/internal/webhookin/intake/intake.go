@@ -38,7 +38,7 @@ type Intake struct {
 	Retention   time.Duration // of runs
 }
 
-// Delivered has what is stored of a delivery in addition to its event.
+// Delivered contains the stored data of a delivery in addition to its event.
 type Delivered struct {
 	ContentType string
 	Body        []byte
@@ -55,10 +55,10 @@ type Receipt struct {
 	Error      *domain.RunError      `json:"error"`
 }
 
-// Take logs a verified delivery and accepts its run, if the hook's rules start one. A repeated
-// delivery returns its first outcome. A delivery that cannot start a run is not an error, because
-// sources disable hooks that answer errors. A delivery above the rate limit that starts no run is
-// not logged.
+// Take logs a verified delivery and accepts its run, if the hook's rules start one. For a repeated
+// delivery it returns the first outcome. A delivery that cannot start a run is not an error,
+// because sources disable hooks that respond with errors. A delivery above the rate limit that
+// starts no run is not logged.
 func (i *Intake) Take(ctx context.Context, hook *Hook, e *webhookin.Event, of Delivered) (Receipt, error) {
 	limit, err := i.Limits.Check(ctx, hook.Caller())
 	if err != nil {
