@@ -23,7 +23,7 @@ const (
 )
 
 // addressLimit is a listener that limits the open connections of each client address, including
-// idle ones, streams and WebSockets. Connections of trusted proxies are exempt, because they carry
+// idle connections, streams and WebSockets. Connections of trusted proxies are exempt, because they carry
 // the requests of many clients.
 type addressLimit struct {
 	net.Listener

@@ -24,8 +24,8 @@ type ClientSecret struct {
 // sealedSecret is the content of a client secret. It identifies the maker's credential by id and
 // hash. Neither can be used as a credential.
 type sealedSecret struct {
-	KeyID     string          `json:"k,omitempty"` // of the API key that made it, if any
-	Hash      []byte          `json:"h"`           // of that key, or of the login session's token
+	KeyID     string          `json:"k,omitempty"` // the API key that created it, if any
+	Hash      []byte          `json:"h"`           // the hash of that key, or of the login session's token
 	Org       string          `json:"o"`
 	Model     string          `json:"m"`
 	SessionID string          `json:"i"`

@@ -44,7 +44,7 @@ func (h *Hub) Run(ctx context.Context) error {
 	return nil
 }
 
-// Drain ends all watchers, and all later ones.
+// Drain ends all watchers, and every watcher that Watch returns afterwards.
 func (h *Hub) Drain() { h.drain() }
 
 // Watch returns a watcher of an organization. It reports every change made after Watch returns. The

@@ -35,7 +35,7 @@ type Submission struct {
 	KeyScope     string            // the key's scope, in addition to organization and endpoint
 	TriggerType  string
 	AutomationID string
-	Traceparent  string         // of the request
+	Traceparent  string         // the request's W3C traceparent
 	Retention    time.Duration  // 0: until the session is erased
 	Last         domain.EventID // Follow returns the events after this one
 

@@ -187,7 +187,7 @@ func FuzzPage(f *testing.F) {
 	})
 }
 
-// Request ids and trace contexts are clean, and a caller's valid ones are kept.
+// Request ids and trace contexts are clean, and valid values from a caller are kept.
 func FuzzRequestNames(f *testing.F) {
 	for _, text := range []string{
 		"", "my-id", "a b", "a\nb", "\u00e9", strings.Repeat("a", 129), "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "00-00000000000000000000000000000000-00f067aa0ba902b7-01",

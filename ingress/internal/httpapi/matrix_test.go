@@ -612,7 +612,7 @@ func (m *matrix) cell(r *accessRow, c *credential, at target) answer {
 	return m.from(r.method, where, body, append(slices.Clone(headers), "Prefer: respond-async")...)
 }
 
-// spare replaces login sessions that are still needed by new ones.
+// spare replaces the login sessions in headers that other rows still need with new login sessions.
 func (m *matrix) spare(headers []string) []string {
 	out := slices.Clone(headers)
 	for i, h := range out {

@@ -21,8 +21,8 @@ type browser struct {
 	w *testEnv
 	p *openIDProvider
 
-	headers  []string // of its requests to the service
-	cookie   string   // of the attempt
+	headers  []string // sent with its requests to the service
+	cookie   string   // the cookie of the login attempt
 	takeOver bool     // set when the login begins
 }
 
@@ -410,7 +410,7 @@ func TestOpenIDProviderMayBeAway(t *testing.T) {
 		t.Errorf("a dead provider was asked %d times in a moment", n)
 	}
 	p.set(func() { p.down = false })
-	w.useProvider(p) // as after the pause, which package openid tests
+	w.useProvider(p) // as if the pause were over; package openid tests the pause
 	if a := w.do("GET", account.OIDCPath, ""); a.status != http.StatusSeeOther {
 		t.Errorf("back again: %d %s", a.status, a.body)
 	}

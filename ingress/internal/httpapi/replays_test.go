@@ -187,7 +187,7 @@ func TestPagesOfAgentsAreBounded(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("home")
-	const agents = 70 // of 128,000 bytes each
+	const agents = 70 // each has 128,000 bytes
 	for range agents {
 		a.newAgent(h)
 	}

@@ -54,7 +54,7 @@ next:
 	return n
 }
 
-// A request that needs a value sealed with a missing key gets 503, and the log tells the operator.
+// A request that needs a value sealed with a missing key gets 503, and the log reports it to the operator.
 // After resealing, the old key is not needed any more.
 func TestTheKeyOfStoredSecretsIsRemoved(t *testing.T) {
 	t.Parallel()

@@ -23,7 +23,7 @@ import (
 type ResponseStream struct {
 	runID    string
 	echo     ResponseEcho
-	response *Response // as created
+	response *Response // in its initial state
 	told     stream.SentText
 	begun    bool
 	next     int // sequence number of the next event

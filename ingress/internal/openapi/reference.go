@@ -33,7 +33,7 @@ type Operation struct {
 	Bodies                    []Schema // accepted bodies; empty: none
 	BodyNote                  []Span
 	Samples                   []Sample
-	Answer                    *Example // of the first success
+	Answer                    *Example // an example of the first success response
 	Responses                 []Response
 }
 
@@ -45,8 +45,8 @@ type Field struct {
 	Description []Span
 }
 
-// Response is a response of an operation. Codes are its error codes. Headers are those beyond the
-// common ones.
+// Response is a response of an operation. Codes are its error codes. Headers contains the headers
+// that not every response has.
 type Response struct {
 	Status      string
 	Description []Span

@@ -19,7 +19,7 @@ type operation struct {
 	path   string
 	method string // in capitals
 	id     string // operationId; "" if absent
-	name   string // of the endpoint
+	name   string // the endpoint's name
 	item   map[string]any
 	body   map[string]any
 	broken error // why it cannot be read

@@ -29,8 +29,8 @@ var (
 type pass struct {
 	d      *document
 	left   int      // values that may still be copied
-	depth  int      // of nested schemas
-	texts  int      // characters of descriptions
+	depth  int      // maximum depth of nested schemas
+	texts  int      // maximum characters of a description
 	within []string // references being followed
 }
 

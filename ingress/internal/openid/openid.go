@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	callTime   = 5 * time.Second // of one request to the provider
+	callTime   = 5 * time.Second // timeout of one request to the provider
 	giveUpTime = 2 * time.Second // no further request is sent for this long after a failure
 )
 

@@ -98,7 +98,7 @@ func (l *Limits) Check(ctx context.Context, caller domain.Caller) (Decision, err
 }
 
 // takeUser counts a request under its credential and then under the credential's owner. A client
-// refused by its own limit therefore uses up nothing of its user's other credentials.
+// refused by its own limit therefore does not use up the limit of its user's other credentials.
 func (l *Limits) takeUser(ctx context.Context, caller domain.Caller) (Decision, error) {
 	of, err := l.user.take(ctx, caller.Credential)
 	name := account(caller)

@@ -48,7 +48,7 @@ type bucket struct {
 	until   time.Time     // tokens expire at this time
 	paused  time.Time     // no lease before this time
 	refused bool          // the last lease got no token
-	err     error         // of the last lease
+	err     error         // the error of the last lease
 	leasing chan struct{} // closed when the current lease is done; nil if there is none
 }
 

@@ -14,7 +14,7 @@ type Settings struct {
 	Model        string          // agent or template
 	Voice        string          // the agent's; "": the backend's default
 	Session      json.RawMessage // from a client secret; nil: none
-	Instructions string          // of the session, until the client sets others
+	Instructions string          // the session's, until the client sets others
 	Expires      time.Time       // when the connection ends at the latest; zero: not reported
 	NewID        func(prefix string) string
 }

@@ -36,7 +36,7 @@ type input struct {
 	end    int64 // after the last sample
 	heard  int64 // end of the samples that the worker has processed
 	needs  int64 // the worker needs no samples before this one
-	start  int64 // of the buffer: after the last commit or clear
+	start  int64 // where the buffer starts: after the last commit or clear
 	behind int64 // speech before this sample was reported before; the worker receives these samples again
 	shift  int64 // samples that are not from the client's stream
 	speech *speech

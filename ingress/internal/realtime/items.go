@@ -43,7 +43,7 @@ type item struct {
 	role    string
 	status  string
 	parts   []part
-	waiting bool // for its transcript
+	waiting bool // its transcript is pending
 	taken   bool // passed to a run, and stored with it
 	refused bool // the run was refused, so no session stores it
 	answer  *answer

@@ -54,7 +54,7 @@ func (l *items) keep(a *answer, heard *domain.Playback) {
 }
 
 // Gone handles the end of the connection. It returns how much was played of the answer that is
-// being spoken; the run continues. The answer stays complete if nothing of it was played, because
+// being spoken; the run continues. The answer stays complete if no part of it was played, because
 // it can be read, or if all of it was sent, because the client may play it later.
 func (c *Conversation) Gone(now time.Time) []Ended {
 	a := c.now

@@ -114,8 +114,8 @@ func clean(text string) string {
 	return text
 }
 
-// settleUtterance removes an utterance from the pending ones. It returns a nil item if it is not
-// among them.
+// settleUtterance removes a pending utterance. It returns a nil item if the utterance is not
+// pending.
 func settleUtterance(c *Conversation, line string) (span, *item) {
 	utterance, waited := c.input.settle(func(w span) bool { return w.line == line })
 	if !waited {

@@ -129,7 +129,7 @@ func (s *spoken) heard(samples int64) domain.Playback {
 }
 
 // length returns the number of samples of a segment. For an incomplete segment it is estimated from
-// the complete ones.
+// the complete segments.
 func (s *spoken) length(start int, g segment) int64 {
 	if g.whole {
 		return g.samples

@@ -19,7 +19,7 @@ type ask struct {
 	eventID      *string
 	text         bool
 	voice        string
-	instructions *string // in place of the session's
+	instructions *string // replace the session's instructions; nil: none
 	metadata     map[string]string
 }
 

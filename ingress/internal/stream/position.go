@@ -29,7 +29,7 @@ func (p *position) receive(message []byte) (events []domain.Event, gap bool, err
 		return nil, first.After(p.last), nil
 	}
 	if chunk.Fence < p.last.Fence {
-		return nil, false, nil // from a void attempt
+		return nil, false, nil // the message is from a void attempt
 	}
 	if events, err = chunk.Events(); err != nil {
 		return nil, false, err

@@ -87,7 +87,7 @@ func (e *Encoder) tell(event domain.Event, t eventData) []any {
 	case domain.EventRunCompleted, domain.EventRunCancelled, domain.EventRunFailed, domain.EventRunTimedOut:
 		return e.end(t.Run)
 	}
-	return nil // of a later release, or not shown
+	return nil // the event is of a later release, or is not shown
 }
 
 func (e *Encoder) begin(sessionID string) []any {

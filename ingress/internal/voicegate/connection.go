@@ -17,8 +17,8 @@ const (
 	maxUnprocessed = 10 * contract.VoiceRate // samples that the worker has not processed; above this the client must wait
 	maxJobs        = 32                      // pending actions on runs; above this the client must wait, too
 
-	eventRate, eventBurst   = 50, 500   // of events other than audio; a client that sends more is disconnected
-	appendRate, appendBurst = 500, 2000 // of audio events; a client that sends more must wait
+	eventRate, eventBurst   = 50, 500   // events other than audio, per second; a client that sends more is disconnected
+	appendRate, appendBurst = 500, 2000 // audio events, per second; a client that sends more must wait
 
 	lookWhileBusy  = time.Second            // between checks of a connection that may become idle
 	lookWhileDrain = 100 * time.Millisecond // between checks of one that drains

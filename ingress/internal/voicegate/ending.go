@@ -18,7 +18,7 @@ import (
 // the close frame.
 type end struct {
 	reason        string
-	code, message string // of the event; "": no event
+	code, message string // for the error event; "": no event
 	how           realtime.Close
 	alone         bool // queued events are dropped, because sending them would take too long or is not allowed
 }

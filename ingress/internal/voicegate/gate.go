@@ -51,7 +51,7 @@ type Admission struct {
 	Look         func(until time.Time) time.Time // when to call Holds next, at most until
 }
 
-// Config has the limits of a connection; zero is no limit.
+// Config contains the limits of a connection. Zero means no limit.
 type Config struct {
 	MaxDuration time.Duration
 	IdleTimeout time.Duration // without speech, a response, or an event other than audio
@@ -68,11 +68,11 @@ type Deps struct {
 // times are timeouts and intervals. Tests use other values.
 type times struct {
 	ping, pong time.Duration // between pings, and for the response to one
-	write      time.Duration // of one event
-	end        time.Duration // of the queue, and of the close handshake
-	open       time.Duration // to find the first worker
-	reopen     time.Duration // to find another one
-	run        time.Duration // to start, cancel or follow a run
+	write      time.Duration // timeout for writing one event
+	end        time.Duration // timeout for the rest of the queue, and for the close handshake
+	open       time.Duration // timeout for finding the first worker
+	reopen     time.Duration // timeout for finding another worker
+	run        time.Duration // timeout for starting, cancelling or following a run
 	permit     time.Duration // between checks of the permit, at most
 }
 

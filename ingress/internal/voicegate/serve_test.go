@@ -274,7 +274,7 @@ func TestARunOutlivesItsConnection(t *testing.T) {
 	}
 }
 
-// If the client heard nothing of an answer, no heard text is saved, and the session keeps the whole
+// If the client heard no part of an answer, no heard text is saved, and the session keeps the whole
 // answer.
 func TestAnUnheardAnswerIsKeptWhole(t *testing.T) {
 	t.Parallel()

@@ -49,7 +49,7 @@ type turns struct {
 	more    chan struct{}
 	pending int // jobs, including the current one
 
-	following map[string]context.CancelFunc // by answer; only the goroutine that performs the jobs uses it
+	following map[string]context.CancelFunc // cancels following, by answer; only the goroutine that performs the jobs uses it
 	followers sync.WaitGroup
 }
 

@@ -100,7 +100,7 @@ func shortName(name string) string {
 // Payload is the content of a delivery as JSON. A text becomes a JSON string.
 type Payload struct {
 	raw     []byte // valid JSON without U+0000; nil if the body is neither JSON nor a text of at most maxText bytes
-	Bytes   int    // of the body
+	Bytes   int    // size of the body
 	Foreign bool   // the body is neither JSON nor a form
 }
 

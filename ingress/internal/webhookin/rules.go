@@ -72,7 +72,7 @@ func (r *Rules) place(p *piece) {
 // Outcome is the result of a hook's rules for a delivery.
 type Outcome struct {
 	Passed  bool   // the delivery passed the filter
-	Message string // of the run, at most 32,000 characters; empty if the template produced nothing
+	Message string // the run's message, at most 32,000 characters; empty if the template produced nothing
 	Key     string // deliveries with the same key share a run; "": a run for this delivery alone
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	maxDepth = 64       // of nested objects and lists in a payload
+	maxDepth = 64       // maximum depth of nested objects and lists in a payload
 	maxNamed = 64 << 10 // bytes of an id, an event or a challenge
 )
 

@@ -15,7 +15,7 @@ import (
 
 const (
 	secretPrefix = "whsec_"
-	secretBytes  = 32 // of generated secrets
+	secretBytes  = 32 // size of generated secrets
 	// The key sizes of Standard Webhooks, in bytes.
 	keyLeast, maxKey = 24, 64
 )

@@ -200,7 +200,7 @@ func plain(raw []byte, limit int) (text string, whole bool) {
 
 // textUpTo returns the text of a JSON string, or the beginning of a text that is longer than limit.
 func textUpTo(raw []byte, limit int) (text string, whole bool) {
-	const longest = 6 // of an escape at the end of the bytes read
+	const longest = 6 // maximum bytes of an escape at the end of the bytes read
 	if len(raw) <= limit+longest {
 		return textFor(raw), true
 	}

@@ -100,8 +100,8 @@ func (b *voiceBody) apply(p *httpx.Problems, old *domain.VoiceTool) *domain.Voic
 	return t
 }
 
-// apply returns the HTTP tool after the request's changes. Endpoints replace all previous ones and
-// keep their secrets by name; see entrySecrets.
+// apply returns the HTTP tool after the request's changes. The request's endpoints replace all
+// previous endpoints and keep the secrets of those with the same names; see entrySecrets.
 func (b *httpBody) apply(p *httpx.Problems, old *domain.HTTPRequestTool, seal func(string) string) *domain.HTTPRequestTool {
 	t := previous(p, "tools.httpRequest", b.Enabled, old)
 	t.Enabled = b.Enabled.Or(t.Enabled)
@@ -130,8 +130,8 @@ func (b *httpBody) apply(p *httpx.Problems, old *domain.HTTPRequestTool, seal fu
 	return t
 }
 
-// apply returns the MCP tool after the request's changes. Servers replace all previous ones and
-// keep their secrets by name; see entrySecrets.
+// apply returns the MCP tool after the request's changes. The request's servers replace all
+// previous servers and keep the secrets of those with the same names; see entrySecrets.
 func (b *mcpBody) apply(p *httpx.Problems, old *domain.MCPTool, seal func(string) string) *domain.MCPTool {
 	t := previous(p, "tools.mcp", b.Enabled, old)
 	t.Enabled = b.Enabled.Or(t.Enabled)

@@ -146,7 +146,7 @@ func (h *Handler) ReceiveDelivery(c *gin.Context) {
 		return
 	}
 	h.verify(c.Request.Context(), hook, client)
-	httpx.StateFor(c).Ident = auth.Identity{Caller: hook.Caller()} // for the log, as the caller is known now
+	httpx.StateFor(c).Ident = auth.Identity{Caller: hook.Caller()} // the caller is known now; the log line shows it
 	h.Auth.Used(hook.KeyID)
 	result, err := h.intake.Take(c.Request.Context(), hook, &event, intake.Delivered{
 		ContentType: c.GetHeader("Content-Type"), Body: body, Traceparent: httpx.Traceparent(c),
@@ -167,9 +167,9 @@ func (h *Handler) ReceiveDelivery(c *gin.Context) {
 }
 
 // isExempt reports whether a delivery is read although its address has sent too many unsigned
-// ones to the hook. All customers of GitHub, Stripe and Slack share their addresses, so any
+// deliveries to the hook. All customers of GitHub, Stripe and Slack share their addresses, so any
 // customer could block another one's deliveries. From verified addresses all deliveries are read,
-// from others only small ones.
+// from other addresses only small deliveries.
 func isExempt(c *gin.Context, hook *intake.Hook, verified bool) bool {
 	length := c.Request.ContentLength
 	return slices.Contains(sharedSources, hook.Source) && (verified || length >= 0 && length <= transfer.SmallBody)

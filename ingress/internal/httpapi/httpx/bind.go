@@ -87,7 +87,7 @@ func collectBy[T any](c *gin.Context, maximum int64, decode func([]byte, any, *P
 	return body, found, nil
 }
 
-var buffers sync.Pool // of *bytes.Buffer
+var buffers sync.Pool // contains *bytes.Buffer
 
 // ReadBody reads a JSON body into buf. It returns an error if the body has more bytes than maximum.
 func ReadBody(c *gin.Context, buf *bytes.Buffer, maximum int64) error {

@@ -53,7 +53,7 @@ type timedRecorder struct {
 	*httptest.ResponseRecorder
 	began    time.Time
 	wrote    []string
-	deadline []time.Duration // of each write, relative to its start
+	deadline []time.Duration // the deadline of each write, relative to its start
 	flushed  []time.Duration
 	fail     error
 }

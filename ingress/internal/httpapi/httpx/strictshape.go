@@ -81,8 +81,8 @@ func (s *shape) expected() string {
 type shape struct {
 	kind   kind
 	typ    reflect.Type
-	elem   *shape  // of a list, map, pointer or optional type
-	fields []field // of a struct or a union
+	elem   *shape  // the shape of the elements, of a pointer's target, or of an optional value
+	fields []field // the fields of a struct or a union
 }
 
 // field is one field of a struct.

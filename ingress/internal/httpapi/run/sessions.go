@@ -52,7 +52,7 @@ type message struct {
 	RunID     string           `json:"runId"`
 	Status    domain.RunStatus `json:"status"`
 	CreatedAt domain.Time      `json:"createdAt"`
-	Citations json.RawMessage  `json:"citations,omitempty"` // of answers only
+	Citations json.RawMessage  `json:"citations,omitempty"` // set for answers only
 	// ContentCut means that the content is truncated, because the turn is larger than a page.
 	ContentCut bool `json:"contentCut,omitempty"`
 	// Interrupted means that a spoken answer was not played to its end. The content is the part

@@ -61,7 +61,7 @@ func OwnerFor(c *gin.Context) Owner {
 // Slot is the slot of one transfer.
 type Slot struct {
 	Owner
-	network string // of the client
+	network string // the client's network
 	all     *Limiter
 	conn    *http.ResponseController
 	began   time.Time
@@ -211,8 +211,8 @@ func (d *Limiter) displaceStranger(who *Slot, group func(*Slot) string) bool {
 //  3. the slowest transfer.
 //
 // A party (usually an organization) that has a transfer may not cut another party's transfer if it
-// would then have as many transfers as that party has now. Otherwise two parties would take the same slot from each other in turn. A stranger
-// never takes a slot of a verified sender.
+// would then have as many transfers as that party has now. Otherwise two parties would take the
+// same slot from each other in turn. A stranger never takes a slot of a verified sender.
 func (d *Limiter) makeRoom(who *Slot, pace int64, group, party func(*Slot) string) bool {
 	parties, organizations, networks := map[string]int{}, map[string]int{}, map[string]int{}
 	for _, p := range d.Open {

@@ -21,7 +21,7 @@ type Contract struct {
 	compiler *jsonschema.Compiler
 	mu       sync.Mutex
 	compiled map[string]*jsonschema.Schema // by pointer into the document
-	statuses map[string]int                // of error codes
+	statuses map[string]int                // the status of each error code
 	seen     map[string]bool               // "POST /api/agents → 201"
 }
 

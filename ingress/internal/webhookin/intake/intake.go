@@ -30,12 +30,12 @@ const (
 // Intake decides about deliveries, logs them, and starts their runs.
 type Intake struct {
 	Agents      *agentdb.Store
-	Log         *hookdb.Store // of deliveries
+	Log         *hookdb.Store // the log of deliveries
 	Limits      *ratelimit.Limits
 	Budgets     *dispatch.Submitter
 	Dispatch    *dispatch.Dispatcher
 	RunDeadline time.Duration
-	Retention   time.Duration // of runs
+	Retention   time.Duration // how long runs are kept
 }
 
 // Delivered contains the stored data of a delivery in addition to its event.
