@@ -388,7 +388,7 @@ func TestPerson(t *testing.T) {
 	}
 }
 
-func TestDatabaseAwayIsUnavailable(t *testing.T) {
+func TestAnUnreachableDatabaseIsUnavailable(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t)
 	w.lookup.err = context.DeadlineExceeded

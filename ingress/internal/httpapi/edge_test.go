@@ -246,7 +246,7 @@ func TestChecksComeInOneOrder(t *testing.T) {
 }
 
 // A permission that depends on the resource is checked before parameters and body.
-func TestPermissionOfTheNamedThingComesBeforeTheRest(t *testing.T) {
+func TestResourcePermissionsAreCheckedFirst(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
 	ada, bea, cyd := w.signUp("ada@example.com"), w.signUp("bea@example.com"), w.signUp("cyd@example.com")

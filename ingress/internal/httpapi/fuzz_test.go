@@ -73,7 +73,7 @@ func (z *fuzzEnv) try(t *testing.T, req *http.Request) answer {
 	case err != nil && len(got.body) > 0:
 		t.Errorf("%d with type %q: %s", got.status, got.header.Get("Content-Type"), got.body)
 	case got.status != http.StatusNotModified && strings.HasSuffix(kind, "json") && !json.Valid(got.body):
-		t.Errorf("%d with what is no JSON: %q", got.status, got.body)
+		t.Errorf("%d with invalid JSON: %q", got.status, got.body)
 	case got.status >= 400 && strings.HasPrefix(req.URL.Path, "/api/") && kind != "application/problem+json":
 		t.Errorf("%d as %q: %s", got.status, kind, got.body)
 	}

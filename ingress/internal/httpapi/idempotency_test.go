@@ -16,7 +16,7 @@ func (a *runEnv) triggered(agentID, key, message string, headers ...string) stri
 
 // The idempotency keys of automations are shared by all keys of the organization, or by all keys of
 // one user.
-func TestIdempotencyKeysBelongToWhoCalls(t *testing.T) {
+func TestIdempotencyKeysBelongToTheCaller(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("home")

@@ -110,7 +110,7 @@ func TestInvitationsOfKnownPeople(t *testing.T) {
 		counts[<-statuses]++
 	}
 	if counts[http.StatusCreated] != 1 || counts[http.StatusNotFound]+counts[http.StatusConflict] != 4 {
-		t.Errorf("accepting five times at once: %v", counts)
+		t.Errorf("accepting five times concurrently: %v", counts)
 	}
 	w.exec(`UPDATE invitations SET expires_at = clock_timestamp()`)
 	w.do("POST", "/api/auth/accept", accepting(invite("fay@example.com"), withPassword)).want(t, "in time", 201, "")
@@ -227,9 +227,9 @@ func TestReset(t *testing.T) {
 	w.do("POST", "/api/auth/reset", setting(expired)).want(t, "too late", 404, "not_found")
 }
 
-// TestResetLinksOutliveNoRight: the permission to reset a password is checked when the link is
+// TestResetLinksEndWithTheirPermission: the permission to reset a password is checked when the link is
 // used.
-func TestResetLinksOutliveNoRight(t *testing.T) {
+func TestResetLinksEndWithTheirPermission(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(w *testEnv, ada, bea, cleo person){
 		"the person became an owner": func(w *testEnv, ada, _, cleo person) { w.add(ada, ada.org, cleo.email, domain.RoleOwner) },

@@ -784,7 +784,7 @@ func TestAccessTableIsComplete(t *testing.T) {
 			return row.method == r.Method && row.path == r.Path && strings.HasPrefix(row.query, "id=$")
 		})
 		if r.Find == nil || !byID {
-			t.Errorf("%s is a list without one by id, or without a row for it", r.Path)
+			t.Errorf("%s is a list, but has no row for a single entry by id", r.Path)
 		}
 	}
 }

@@ -172,7 +172,7 @@ func (a *runEnv) finish(answerText string, runIDs ...string) {
 	}
 }
 
-// claim claims a run when no other transaction locks it.
+// claim claims a run. It waits until no other transaction locks the run.
 func (a *runEnv) claim(tb testing.TB, runID string) executiondb.Claim {
 	tb.Helper()
 	for {

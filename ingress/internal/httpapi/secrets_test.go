@@ -83,7 +83,7 @@ func TestTheKeyOfStoredSecretsIsRemoved(t *testing.T) {
 			t.Errorf("a delivery: %v %s", got.header, got.body)
 		}
 		if said := got.text(t, "detail"); !strings.Contains(said, "cannot be decrypted") || strings.Contains(said, h.org) {
-			t.Errorf("a delivery is told %q", said)
+			t.Errorf("the response to a delivery is %q", said)
 		}
 	}
 	gone.deliver(hookID, "hmac", "d3", "", `{"a":1}`, "X-Signature: 00").want(t, "a stranger's delivery", 503, "unavailable")

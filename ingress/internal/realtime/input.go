@@ -54,15 +54,15 @@ func (b *block) end() int64 { return b.at + int64(len(b.pcm))/bytesOf }
 
 // speech is an utterance in progress.
 type speech struct {
-	item string // the client's name
-	line string // the worker's name, which may be new after a change of workers
+	item string // the item's id at the client
+	line string // the item's id at the worker; another worker may use another id
 	from int64
 }
 
 // span is the range of an item's samples.
 type span struct {
 	item     string
-	line     string // the worker's name
+	line     string // the item's id at the worker
 	from, to int64
 	auto     bool // found by detection, so a response follows
 	deleted  bool // its item is deleted; it stays until the worker has transcribed it

@@ -25,7 +25,7 @@ const (
 	MaxFilters    = 20
 	maxFilterList = 100
 	maxFilterText = 1000 // characters of a value
-	// Bytes of a value that can equal a filter's value.
+	// Maximum bytes of a JSON value that can equal a filter's value.
 	maxCompared = charBytes*maxFilterText + 2
 )
 
