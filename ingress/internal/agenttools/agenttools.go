@@ -83,7 +83,7 @@ func New(version string) *Server {
 	})}
 }
 
-// Serve handles a request. Its tools are the given agents, those that its caller may call.
+// Serve handles a request. The tools are the given agents.
 func (s *Server) Serve(w http.ResponseWriter, req *http.Request, agents Agents) {
 	s.handler.ServeHTTP(w, req.WithContext(context.WithValue(req.Context(), agentsKey{}, agents)))
 }

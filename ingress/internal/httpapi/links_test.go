@@ -92,7 +92,7 @@ func TestInvitationsOfKnownPeople(t *testing.T) {
 	w.do("GET", "/api/auth/session", "", cleo.auth).want(t, "the session that was replaced", 401, "unauthenticated")
 	w.do("GET", "/api/agents", "", "Authorization: Bearer "+a.text(t, "token"), "X-Organization-Id: "+ada.org).want(t, "acting", 200, "")
 
-	// Of two invitations for one address, the later one is valid.
+	// If an address is invited twice, the later invitation is valid.
 	late := invite("dan@example.com")
 	dan := w.signUp("dan@example.com")
 	w.admit(ada, ada.org, dan, domain.RoleMember)

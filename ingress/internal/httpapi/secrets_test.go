@@ -138,8 +138,8 @@ func TestTheKeyOfStoredSecretsIsRemoved(t *testing.T) {
 	}
 }
 
-// During the rotation of its secret a hook has two. It accepts deliveries signed with either if
-// only one of them can be opened.
+// During the rotation of its secret a hook has two secrets. If only one of them can be opened,
+// the hook still accepts deliveries.
 func TestAHookWithOneSecretThatCannotBeOpened(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)

@@ -212,7 +212,7 @@ func newSchema(name string, schema object) Schema {
 	return out
 }
 
-// fields lists the members of an object, and those of inner objects by their path.
+// fields lists the members of an object, and the members of inner objects with their path.
 func fields(schema object, within string) []Field {
 	var out []Field
 	required := schema.List("required")

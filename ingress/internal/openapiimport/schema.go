@@ -198,7 +198,7 @@ func (p *pass) lists(object, out map[string]any, depth int) error {
 	return nil
 }
 
-// properties copies named inner schemas. It drops those that only responses contain.
+// properties copies named inner schemas. It drops properties that only responses contain.
 func (p *pass) properties(object, out map[string]any, depth int) error {
 	for _, key := range named {
 		schemas, _ := object[key].(map[string]any)

@@ -171,7 +171,7 @@ func (p *Provider) authStyle(known *oidc.Provider) oauth2.AuthStyle {
 }
 
 // discovered returns the provider's addresses, discovered on first use. Concurrent callers share
-// one request, so that not each of them waits for a provider that is down.
+// one request, so they do not all wait for a provider that is down.
 func (p *Provider) discovered(ctx context.Context) (*oidc.Provider, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -103,8 +103,8 @@ func (h *Hub) Follow(runID string) *Reader {
 	return r
 }
 
-// Open returns a reader of an existing run, positioned after the event last. Its errors are those
-// of [Reader.Start].
+// Open returns a reader of an existing run, positioned after the event last. It returns the
+// errors of [Reader.Start].
 func (h *Hub) Open(ctx context.Context, org, runID string, last domain.EventID, reserve Reserve) (*Reader, error) {
 	r := h.Follow(runID)
 	if err := h.bus.Flush(ctx); err != nil {

@@ -8,7 +8,7 @@ import (
 // position is a reader's position in a run's log: after its last event.
 type position struct{ last domain.EventID }
 
-// logged takes the events of a stored log and returns those that are new to the reader.
+// logged takes the events of a stored log and returns the events that are new to the reader.
 func (p *position) logged(events []domain.Event) []domain.Event {
 	events = p.fresh(events)
 	if n := len(events); n > 0 {

@@ -101,7 +101,8 @@ func (e *Encoder) begin(sessionID string) []any {
 }
 
 // restart handles the start of another attempt. The log contains no earlier attempts. If the reader
-// has received events of one that is missing, it is unknown what is new to the reader.
+// has received events of an attempt that the log lacks, it is unknown which events are new to the
+// reader.
 func (e *Encoder) restart(at domain.EventID) []any {
 	if e.reader.Last.After(domain.StartedID) && (!at.After(e.reader.Last) || !e.reached) {
 		e.lost = true

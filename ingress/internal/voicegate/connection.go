@@ -21,7 +21,7 @@ const (
 	appendRate, appendBurst = 500, 2000 // audio events, per second; a client that sends more must wait
 
 	lookWhileBusy  = time.Second            // between checks of a connection that may become idle
-	lookWhileDrain = 100 * time.Millisecond // between checks of one that drains
+	lookWhileDrain = 100 * time.Millisecond // between checks of a connection that drains
 )
 
 // connection is a voice connection. Only the goroutine of serve, its owner, uses the fields, unless

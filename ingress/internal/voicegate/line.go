@@ -36,7 +36,7 @@ type line struct {
 	lines  Lines
 	signer Signer
 	org    string
-	name   string // the same for all workers, so a previous worker ends its session
+	name   string // the same for all workers, so the previous worker ends its session when another takes over
 	opened chan opening
 	stop   context.CancelFunc // cancels an opening in progress; else nil
 

@@ -68,7 +68,7 @@ const soon = () => new Promise((resolve) => setTimeout(resolve, 20));
 
 const ones = (n: number): Float32Array => new Float32Array(n).fill(1);
 
-/** Reads samples like the audio thread, and counts the ones that are not silent. */
+/** Reads samples like the audio thread, and counts the samples that are not silent. */
 function sounding(playback: Playback, samples: number): number {
   let heard = 0;
   for (let n = 0; n < samples; n += 128) {

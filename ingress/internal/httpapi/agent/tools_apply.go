@@ -164,7 +164,8 @@ type entrySecrets struct {
 	signing string
 }
 
-// merge seals new header values and keeps those that were sent back as "***".
+// merge seals new header values, and keeps the stored values of headers that the request has as
+// "***".
 func (s entrySecrets) merge(p *httpx.Problems, at, address string, headers map[string]string, seal func(string) string) map[string]string {
 	if len(headers) == 0 {
 		return nil
@@ -184,7 +185,7 @@ func (s entrySecrets) merge(p *httpx.Problems, at, address string, headers map[s
 	return out
 }
 
-// signingSecret seals a new signing secret or keeps one that was sent back as "***".
+// signingSecret seals a new signing secret, or keeps the stored secret if the request has "***".
 func (s entrySecrets) signingSecret(p *httpx.Problems, at, address, secret string, seal func(string) string) string {
 	switch secret {
 	case "":

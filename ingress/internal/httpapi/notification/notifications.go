@@ -17,8 +17,8 @@ import (
 	"parley/shared/store/notificationdb"
 )
 
-// AddressChecker checks whether the service may send requests to an address. Its errors are those
-// of package outbound.
+// AddressChecker checks whether the service may send requests to an address. It returns the
+// errors of package outbound.
 type AddressChecker interface {
 	Check(address string) error
 }

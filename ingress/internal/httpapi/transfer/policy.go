@@ -103,8 +103,8 @@ var SmallBodies = &Policy{
 	Doing: "sending too many large bodies simultaneously", TooMany: "too many large bodies are being sent simultaneously", Limit: LimitArrival,
 }
 
-// Documents is the policy of document uploads. DocumentTexts is that of documents sent as JSON, and
-// MediumTexts that of documents sent as JSON of up to MediumBody bytes.
+// Documents is the policy of document uploads. DocumentTexts is the policy of documents sent as
+// JSON, and MediumTexts of those with up to MediumBody bytes of JSON.
 var (
 	Documents = &Policy{
 		Bounds: Bounds{UploadsPerCredential, UploadsPerOrganization, UploadsAtOnce / AddressShare, UploadsAtOnce},

@@ -84,7 +84,7 @@ type progress struct {
 // Leave.
 //
 // The last quarter of the slots is for newcomers: transfers whose organization and network have no
-// slot yet. If no slot is free, the new transfer takes that of a transfer that is too slow. A
+// slot yet. If no slot is free, the new transfer takes the slot of a transfer that is too slow. A
 // transfer that keeps the pace is never cut.
 func (d *Limiter) Enter(who Owner, conn *http.ResponseController) (*Slot, error) {
 	d.Mu.Lock()
@@ -121,9 +121,9 @@ func (d *Limiter) Enter(who Owner, conn *http.ResponseController) (*Slot, error)
 	return p, nil
 }
 
-// holdings counts the slots that limit a new transfer: those of owners that are verified or
-// unverified as its own owner is. newcomer is true if neither its organization nor its network has
-// a slot.
+// holdings counts the slots that limit a new transfer. For a verified owner these are the slots of
+// verified owners, otherwise the slots of unverified owners. newcomer is true if neither its
+// organization nor its network has a slot.
 func (d *Limiter) holdings(who *Slot) (has Bounds, newcomer bool) {
 	newcomer = true
 	for _, p := range d.Open {

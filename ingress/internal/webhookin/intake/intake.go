@@ -111,7 +111,7 @@ func (i *Intake) delay(ctx context.Context, hook *Hook, d *queuedb.NewDelivery, 
 }
 
 // charged reports whether a delivery counts against the limit. Every logged delivery counts, except
-// one that joined another delivery's run and one that was received before.
+// repeated deliveries and deliveries that joined another delivery's run.
 func charged(d *queuedb.NewDelivery, accepted *queuedb.AcceptedDelivery) bool {
 	joined := d.Run != nil && accepted.Delivery.RunID != nil && *accepted.Delivery.RunID != d.Run.ID
 	return !joined && !accepted.Existing

@@ -26,7 +26,7 @@ interface RunList {
   hasMore: boolean;
   loadingMore: boolean;
   more: () => void;
-  /** Loads the newest runs, and the states of the shown ones. */
+  /** Loads the newest runs, and the states of the shown runs. */
   refresh: () => void;
   /** The number of runs that are held back, at most the size of a page. */
   fresh: number;
