@@ -23,8 +23,8 @@ const (
 )
 
 // addressLimit is a listener that limits the open connections of each client address, including
-// idle connections, streams and WebSockets. Connections of trusted proxies are exempt, because they carry
-// the requests of many clients.
+// idle connections, streams and WebSockets. Connections of trusted proxies are exempt, because they
+// carry the requests of many clients.
 type addressLimit struct {
 	net.Listener
 

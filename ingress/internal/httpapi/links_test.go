@@ -227,8 +227,8 @@ func TestReset(t *testing.T) {
 	w.do("POST", "/api/auth/reset", setting(expired)).want(t, "too late", 404, "not_found")
 }
 
-// TestResetLinksEndWithTheirPermission: the permission to reset a password is checked when the link is
-// used.
+// TestResetLinksEndWithTheirPermission: the permission to reset a password is checked when the link
+// is used.
 func TestResetLinksEndWithTheirPermission(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(w *testEnv, ada, bea, cleo person){

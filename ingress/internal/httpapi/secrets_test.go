@@ -54,8 +54,8 @@ next:
 	return n
 }
 
-// A request that needs a value sealed with a missing key gets 503, and the log reports it to the operator.
-// After resealing, the old key is not needed any more.
+// A request that needs a value sealed with a missing key gets 503, and the log reports it to the
+// operator. After resealing, the old key is not needed any more.
 func TestTheKeyOfStoredSecretsIsRemoved(t *testing.T) {
 	t.Parallel()
 	dsn, both := testkit.Postgres(t), sealedtest.KeyB+","+sealedtest.KeyA

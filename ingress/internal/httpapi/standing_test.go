@@ -8,8 +8,8 @@ import (
 	"parley/shared/domain"
 )
 
-// TestLinksEndWithTheirCreatorsPermission: neither a reset link nor an invitation outlives its creator's
-// permission to create it.
+// TestLinksEndWithTheirCreatorsPermission: neither a reset link nor an invitation outlives its
+// creator's permission to create it.
 func TestLinksEndWithTheirCreatorsPermission(t *testing.T) {
 	t.Parallel()
 	rotate := func(w *testEnv, p person, keyID string) {

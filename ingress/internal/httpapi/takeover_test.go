@@ -84,8 +84,8 @@ func TestLinksTakeAddressesOver(t *testing.T) {
 	w.do("POST", "/api/auth/signup", `{"email":"CFO@example.com","password":"`+password+`"}`).want(t, "signing up again", 409, "email_taken")
 }
 
-// TestInvitationsDoNotHarmAccounts: a stranger creates an organization, invites an address whose account is in
-// use, and has the link.
+// TestInvitationsDoNotHarmAccounts: a stranger creates an organization, invites an address whose
+// account is in use, and has the link.
 func TestInvitationsDoNotHarmAccounts(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -137,9 +137,9 @@ func TestLinksProveNothingToOthers(t *testing.T) {
 	w.do("GET", "/api/agents", "", squatter.auth, "X-Organization-Id: "+owner.org).want(t, "the squatter in the organization", 403, "permission_denied")
 }
 
-// TestSquattersDoNotLockOwnersOut: invitations of many organizations displace a person any number of
-// times. The person's password keeps working, takes one hash computation, and recovers the address
-// permanently with a link of the operator.
+// TestSquattersDoNotLockOwnersOut: invitations of many organizations displace a person any number
+// of times. The person's password keeps working, takes one hash computation, and recovers the
+// address permanently with a link of the operator.
 func TestSquattersDoNotLockOwnersOut(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -197,8 +197,8 @@ func TestSquattersGuessWithinLimits(t *testing.T) {
 	w.loginFrom(cfo.email, password, home).want(t, "the real person's address", 200, "")
 }
 
-// TestAdminsCannotOpenProvenAccounts: the organization whose invitation created an account has no power
-// over it after the person has proven the address.
+// TestAdminsCannotOpenProvenAccounts: the organization whose invitation created an account has no
+// power over it after the person has proven the address.
 func TestAdminsCannotOpenProvenAccounts(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)

@@ -37,7 +37,8 @@ type pass struct {
 // errTooLarge makes the caller try narrower bounds.
 const errTooLarge = skip("Its arguments are too large to describe.")
 
-// bounds contains the bounds of a copy, from wide to narrow. The first that a schema fits into are used.
+// bounds contains the bounds of a copy, from wide to narrow. The first that a schema fits into are
+// used.
 var bounds = []pass{
 	{left: 3000, depth: 12, texts: 300},
 	{left: 3000, depth: 8, texts: 100},

@@ -8,8 +8,8 @@ import (
 )
 
 // Peek returns the state of a caller's limit as this ingress knows it, without counting and without
-// the database. Responses to requests that are not counted show it. An unused bucket counts as full. ok is false
-// for callers without a limit.
+// the database. Responses to requests that are not counted show it. An unused bucket counts as
+// full. ok is false for callers without a limit.
 func (l *Limits) Peek(caller domain.Caller) (d Decision, ok bool) {
 	switch {
 	case caller.Visitor.ID != "":

@@ -385,7 +385,8 @@ func TestVoiceIsUnavailableWithoutAWorker(t *testing.T) {
 	r.wantReason("no_worker")
 }
 
-// A voice session that loses its worker repeatedly is closed, so that it cannot take down all workers.
+// A voice session that loses its worker repeatedly is closed, so that it cannot take down all
+// workers.
 func TestARepeatedlyLostVoiceSessionIsClosed(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, Config{}, nil)

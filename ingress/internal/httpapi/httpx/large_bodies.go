@@ -35,7 +35,8 @@ func CollectMessage[T any](c *gin.Context) (T, *Problems, error) {
 	return collectUpTo[T](c, MessageBody(Caller(c)))
 }
 
-// ReleaseBody releases the slot of a large body. Call it when no part of the body is needed any more.
+// ReleaseBody releases the slot of a large body. Call it when no part of the body is needed any
+// more.
 func ReleaseBody(c *gin.Context) {
 	st := StateFor(c)
 	if st.leaveBody != nil {
