@@ -42,8 +42,8 @@ type presented struct {
 	demo  bool
 }
 
-// read takes the credentials from a request; the cookie only if cookies is set. A malformed
-// credential is an error and never treated as absent.
+// read takes the credentials from a request. It reads the cookie only if cookies is set. A
+// malformed credential is an error and never treated as absent.
 func read(req *http.Request, cookies bool) (presented, error) {
 	var p presented
 	tenant, err := single(req, headerTenant, "x-tenant-id")

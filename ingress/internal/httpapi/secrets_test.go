@@ -153,5 +153,5 @@ func TestAHookWithOneSecretThatCannotBeOpened(t *testing.T) {
 	}
 	a.exec(`UPDATE hooks SET enabled = false, secret = 'v1.0c0c0c0c.abc' WHERE id = $1`, hookID)
 	a.api.hooks.Hooks.Forget(hookID)
-	a.deliver(hookID, "hmac", a.fresh(), "", `{"a":1}`).want(t, "a delivery to one that is disabled", 404, "not_found")
+	a.deliver(hookID, "hmac", a.fresh(), "", `{"a":1}`).want(t, "a delivery to a disabled hook", 404, "not_found")
 }

@@ -228,15 +228,15 @@ func (c *connection) apply(effects realtime.Effects) {
 	}
 }
 
-// now returns the current time. It first reports to the conversation what was written until then,
-// because the playback position depends on it.
+// now returns the current time. It first reports to the conversation the audio written until
+// then, because the playback position depends on it.
 func (c *connection) now() time.Time {
 	c.reportWritten()
 	c.last = time.Now()
 	return c.last
 }
 
-// reportWritten reports to the conversation what was written.
+// reportWritten reports the written audio to the conversation.
 func (c *connection) reportWritten() {
 	for _, s := range c.out.takeWritten() {
 		if c.due != "" && s.answer == c.due {

@@ -135,7 +135,7 @@ func (g *Gate) Drain(ctx context.Context) {
 		close(g.cut)
 	}
 	g.mu.Unlock()
-	late := time.NewTimer(2 * g.times.end) // storing what was played may take longer if the database is slow
+	late := time.NewTimer(2 * g.times.end) // storing the playback position may take longer if the database is slow
 	defer late.Stop()
 	select {
 	case <-g.empty:

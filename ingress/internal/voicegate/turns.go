@@ -20,7 +20,7 @@ var errPanic = errors.New("a turn panicked")
 
 const followFor = time.Minute // one wait for a run's events; then the next one
 
-// savePauses are the pauses between attempts to store what was played.
+// savePauses are the pauses between attempts to store the playback position.
 var savePauses = []time.Duration{200 * time.Millisecond, time.Second, 3 * time.Second}
 
 // news is a change of a turn. The events belong to the run's reader: the receiver signals when it

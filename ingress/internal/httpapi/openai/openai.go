@@ -119,7 +119,8 @@ func (h *Handler) refuse(c *gin.Context, err error) {
 }
 
 // submitAndWait accepts a submission and returns its run once it has finished or waits for a
-// person. It takes the same slots as a stream, because it keeps a connection open as long.
+// person. It takes the same slots as a stream, because it keeps a connection open for the same
+// time.
 func (h *Handler) submitAndWait(c *gin.Context, s *dispatch.Submission) (*domain.Run, error) {
 	seats, err := h.TakeStreams(s.Caller)
 	if err != nil {

@@ -72,8 +72,8 @@ func NewHooks(read func(context.Context, string) (hookdb.ReceivingHook, error), 
 	}
 }
 
-// Get returns a hook that takes deliveries. It returns not_found for any other, whatever the
-// reason.
+// Get returns a hook that takes deliveries. It returns not_found for any other hook,
+// whatever the reason.
 func (l *Hooks) Get(ctx context.Context, id string) (*Hook, error) {
 	entry, known := l.remembered(id)
 	if !known {
