@@ -14,8 +14,8 @@ type Limit struct {
 	Max  int
 }
 
-// Take counts a stream for each limit, or for none if a limit is full, which it returns. The caller
-// passes the same limits to Leave when the stream has ended.
+// Take counts a stream for each limit. If a limit is reached, Take counts nothing and returns that
+// limit. The caller passes the same limits to Leave when the stream has ended.
 func (s *Counter) Take(limits ...Limit) (full *Limit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

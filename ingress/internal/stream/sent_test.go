@@ -8,8 +8,8 @@ import (
 	"parley/ingress/internal/stream"
 )
 
-// The line anew in a log marks the start of another attempt.
-const anew = "\n"
+// restartMark is the entry of a log that marks the start of another attempt.
+const restartMark = "\n"
 
 func TestSentText(t *testing.T) {
 	t.Parallel()
@@ -25,24 +25,24 @@ func TestSentText(t *testing.T) {
 		"the end says more":           {[]string{"a"}, "ab", "ab", true},
 		"the end says less":           {[]string{"ab"}, "a", "ab", false},
 		"the end says something else": {[]string{"ab"}, "xb", "ab", false},
-		"the same again":              {[]string{"ab", "c", anew, "a", "bc", "d"}, "abcd", "abcd", true},
-		"again, never caught up":      {[]string{"abc", anew, "a"}, "abcd", "abcd", true},
-		"again and again":             {[]string{"abc", anew, "ab", anew, anew, "abcd", anew, "abc", "de"}, "abcde", "abcde", true},
-		"again, shorter":              {[]string{"abc", anew, "ab"}, "ab", "abc", false},
-		"something else":              {[]string{"abc", anew, "ax"}, "ax", "abc", false},
-		"something else immediately":  {[]string{"abc", anew, "xyz", "more"}, "xyzmore", "abc", false},
-		"something else, then again":  {[]string{"abc", anew, "x", anew, "abc"}, "abc", "abc", false},
-		"beyond, then something else": {[]string{"a", anew, "ab", anew, "ac"}, "ac", "ab", false},
-		"before the first text":       {[]string{anew, "ab"}, "ab", "ab", true},
-		"characters of many bytes":    {[]string{"é€", anew, "é", "€😀"}, "é€😀", "é€😀", true},
-		"empty pieces":                {[]string{"", "a", "", anew, "", "a"}, "a", "a", true},
+		"the same again":              {[]string{"ab", "c", restartMark, "a", "bc", "d"}, "abcd", "abcd", true},
+		"again, never caught up":      {[]string{"abc", restartMark, "a"}, "abcd", "abcd", true},
+		"again and again":             {[]string{"abc", restartMark, "ab", restartMark, restartMark, "abcd", restartMark, "abc", "de"}, "abcde", "abcde", true},
+		"again, shorter":              {[]string{"abc", restartMark, "ab"}, "ab", "abc", false},
+		"something else":              {[]string{"abc", restartMark, "ax"}, "ax", "abc", false},
+		"something else immediately":  {[]string{"abc", restartMark, "xyz", "more"}, "xyzmore", "abc", false},
+		"something else, then again":  {[]string{"abc", restartMark, "x", restartMark, "abc"}, "abc", "abc", false},
+		"beyond, then something else": {[]string{"a", restartMark, "ab", restartMark, "ac"}, "ac", "ab", false},
+		"before the first text":       {[]string{restartMark, "ab"}, "ab", "ab", true},
+		"characters of many bytes":    {[]string{"é€", restartMark, "é", "€😀"}, "é€😀", "é€😀", true},
+		"empty pieces":                {[]string{"", "a", "", restartMark, "", "a"}, "a", "a", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var told stream.SentText
 			got, ok := "", true
 			for _, text := range tt.log {
-				if text == anew {
+				if text == restartMark {
 					told.Restarted()
 					continue
 				}
