@@ -20,7 +20,7 @@ var rules = []rule{
 	{word(`so long`), `"meanwhile" or "until then"`},
 	{word(`mend(s|ed|ing)?`), `"fix" or "repair"`},
 	{word(`who(m|so)?ever`), `the noun: "the caller", "the worker"`},
-	{word(`nobody`), `"no client", "no worker" or "no user"`},
+	{regexp.MustCompile(`\b[Nn]obody\b`), `"no client", "no worker" or "no user"`},
 	{word(`to be had`), `"available"`},
 	{word(`for want of`), `"without"`},
 	{word(`vouch(es|ed)?`), `"guarantees" or "proves"`},

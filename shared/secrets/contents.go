@@ -11,7 +11,7 @@ const bytesVersion = 1
 
 const keyIDSize = 4
 
-// SealBytes is like Seal, but for the contents of files and documents. Its output is binary and
+// SealBytes seals the contents of files and documents. Its output is binary and
 // longer than plain by a constant number of bytes.
 func (b *Box) SealBytes(plain, associated []byte) []byte {
 	aead := b.keys[b.sealing]

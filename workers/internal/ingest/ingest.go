@@ -134,7 +134,7 @@ type Ingester struct {
 // lane is a set of slots, with a signal that wakes the goroutine that claims documents for them.
 type lane struct {
 	taken chan struct{} // one entry for each slot in use
-	wake  chan struct{} // contains an entry after a doorbell message
+	wake  chan struct{} // contains an entry after a notification
 }
 
 func newLane(slots int) *lane {
@@ -291,7 +291,7 @@ func (l *lane) notify() {
 	}
 }
 
-// wait waits for a doorbell message, but at most for pollEvery.
+// wait waits for a notification of new documents, and at most for pollEvery.
 func (l *lane) wait(ctx context.Context) {
 	timer := time.NewTimer(pollEvery)
 	defer timer.Stop()

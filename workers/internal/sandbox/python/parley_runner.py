@@ -20,7 +20,7 @@ import select
 import sys
 import time
 
-# What lies below modules whose import would take longer than all that is done here: os makes classes, signal makes enums.
+# The C modules under os and signal. Importing os and signal, which define classes and enums, would take longer than the rest.
 import _signal as signal
 import _stat as stat
 import posix as os
@@ -33,10 +33,10 @@ PART = 1 << 18
 MOST_FILES = 100
 MOST_LEFT_OUT = 100
 MOST_ENTRIES = 200_000
-TICK = 0.05  # seconds between two looks at the number of files
-LONG = 0.25  # seconds after which a program gives way to others; short ones are soon over
+TICK = 0.05  # seconds between checks of the number of files
+LONG = 0.25  # seconds after which a program gets a lower priority
 NICE = 10
-DRAIN = 1.0  # seconds for the rest of the output, once everything has been killed
+DRAIN = 1.0  # seconds for the rest of the output after all processes were killed
 
 
 def main():
@@ -57,8 +57,8 @@ def main():
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
     output, errors = os.pipe(), os.pipe()
-    gc.freeze()  # what is here by now need not be looked at again, in two processes
-    # A program that signals its parent should not end the one who reports on it. SIGKILL cannot be helped.
+    gc.freeze()  # the collector need not visit these objects again, in either process
+    # A program that signals its parent must not kill the process that reports on it. SIGKILL cannot be ignored.
     signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - {signal.SIGCHLD})
     send(b"B")
     child = os.fork()
@@ -98,7 +98,7 @@ def read_exactly(size):
     while size:
         part = os.read(0, min(size, 1 << 20))
         if not part:
-            os._exit(0)  # nobody is there any more
+            os._exit(0)  # the other end is closed
         parts.append(part)
         size -= len(part)
     return b"".join(parts)
@@ -141,7 +141,7 @@ class Order:
         self.inodes = inodes_used()
         self._file = -1
         self._name = b""
-        # Files get distinct times that are no time of writing, so that a write is seen even within one tick of the clock.
+        # Files get distinct times in the past, so that a write is detected even within one tick of the clock.
         self._time = int(time.time()) * 1_000_000_000
 
     def receive(self):
@@ -205,7 +205,7 @@ class Report:
         self.value = self.traceback = self.limit = ""
         self._file = os.open("/tmp/.report", os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         os.unlink("/tmp/.report")
-        os.write(self._file, bytes(self.SIZE))  # has its place from now on, however full the folder will be
+        os.write(self._file, bytes(self.SIZE))  # reserves the space, however full the folder becomes
         self._shared = mmap.mmap(self._file, self.SIZE)
 
     def write(self):
@@ -268,7 +268,7 @@ class Watch:
         try:
             os.setpriority(os.PRIO_PGRP, self.child, NICE)
         except OSError:
-            pass  # it has ended, or made its group another's
+            pass  # it has ended, or has changed its group
 
     def too_many_files(self):
         return inodes_used() - self.inodes > self.limits["filecount"]
@@ -321,7 +321,7 @@ class Watch:
                 self.why_killed()
 
     def why_killed(self):
-        # The time is that of its children too, which may have been what the limit ended, and the program for want of them.
+        # The time includes the program's children. The limit may have killed a child, without which the program failed.
         late = self.exit_code != 0 and self.cpu >= self.limits["cpu"]
         if not self.limit and (late or self.exit_code == -signal.SIGXCPU):
             self.limit = "cpu"
@@ -336,7 +336,7 @@ def kill_all(child):
     """
     if os.getpid() > 9:
         raise SystemExit("this belongs into a sandbox")
-    for _ in range(10):  # what forks faster than it dies is hit the next time
+    for _ in range(10):  # processes that fork faster than they are killed are killed the next time
         try:
             os.kill(-1, signal.SIGKILL)
         except ProcessLookupError:

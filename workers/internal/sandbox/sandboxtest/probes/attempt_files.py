@@ -1,6 +1,6 @@
-# What a hostile program would try. It is told what to try (GIVEN, put in front of it), tries each in a process of its own,
-# and prints what came of each: that it succeeded, or how it was refused. The tests run it in sandboxes, and without one:
-# an attempt that does not succeed there proves nothing here.
+# Attempts of a hostile program. GIVEN, which the tests put before this file, lists the attempts. Each runs in a separate
+# process, and the program prints whether it succeeded or how it was refused. The tests run it in sandboxes and without
+# one: an attempt that fails without a sandbox proves nothing.
 import ctypes
 import errno
 import fcntl

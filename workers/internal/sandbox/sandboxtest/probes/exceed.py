@@ -345,7 +345,7 @@ def daemon(mark, close=True, do=lambda: time.sleep(600)):
 
 
 def others(pid):
-    if pid == -1 and os.fork() == 0:  # there must be somebody, or the kernel says that there is nobody
+    if pid == -1 and os.fork() == 0:  # without another process, the kernel reports that there is none
         time.sleep(600)
 
 

@@ -1,5 +1,5 @@
-# One of two programs that run in sandboxes of their own. It leaves its canary wherever another might find it, says so,
-# and when it is told to look, says where it found the other's.
+# One of two programs that run in separate sandboxes. It puts its canary wherever the other one might find it, and reports
+# that. On request it searches for the other's canary and reports where it found it.
 import ctypes
 import json
 import os
