@@ -10,7 +10,7 @@ import (
 	"parley/shared/store/lease"
 )
 
-// The attempt ends even if the heartbeat is blocked on a database that does not respond.
+// An attempt ends with its lease, even if the heartbeat waits for a database that does not respond.
 func TestAnAttemptEndsWithItsLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

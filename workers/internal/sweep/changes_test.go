@@ -32,7 +32,7 @@ func TestSweptRunsArePublished(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var lost string // the query for lost runs, without the check of the server's uptime
+	var lost string // the query for lost runs, without the condition on the server's uptime
 	if err := db.QueryRowContext(t.Context(), `SELECT pg_get_functiondef('lost_runs(bigint, interval)'::regprocedure)`).Scan(&lost); err != nil {
 		t.Fatal(err)
 	}

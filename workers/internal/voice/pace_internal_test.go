@@ -11,7 +11,7 @@ func TestPace(t *testing.T) {
 	t.Parallel()
 	var p pace
 	now := time.Now()
-	for n := range 40 { // four seconds immediately
+	for n := range 40 { // four seconds can be sent immediately
 		if p.wait(now, maxFrame) != 0 {
 			t.Fatalf("frame %d waits", n)
 		}
@@ -67,7 +67,8 @@ func TestTape(t *testing.T) {
 	}
 }
 
-// TestPositionsAfterGaps: after a gap that is too large, the positions of events are those of the audio.
+// TestPositionsAfterGaps: after a gap that is too large, the positions of events still match the
+// audio.
 func TestPositionsAfterGaps(t *testing.T) {
 	t.Parallel()
 	in := newInput(contract.VoiceOpen{Config: contract.VoiceConfig{Detection: &contract.VoiceDetection{Threshold: 0.5}}})

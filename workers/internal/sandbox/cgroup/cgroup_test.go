@@ -303,7 +303,8 @@ func TestManyGroupsAtOnce(t *testing.T) {
 	all.Wait()
 }
 
-// The group of a process that was killed is removed; the group of a live process is not.
+// The group of a process that was killed is removed. The group of a process that is still alive is
+// not.
 func TestLeftoversOfTheDeadAreRemovedAndThoseOfTheLivingNot(t *testing.T) {
 	t.Parallel()
 	openRoot(t)
@@ -376,7 +377,7 @@ func goneOrZombie(pid int) bool {
 	return err != nil || strings.Contains(string(stat), ") Z ")
 }
 
-// Starting in a group is part of every call.
+// BenchmarkStartingInAGroup measures a step that every start of a sandbox includes.
 func BenchmarkStartingInAGroup(b *testing.B) {
 	r, err := Open()
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"parley/workers/internal/sandbox"
 )
 
-// nobody is a user that owns nothing.
+// nobody is the id of a user that owns no files.
 const nobody = 65534
 
 func needRunsc(t *testing.T) {
@@ -59,7 +59,8 @@ func TestWithoutCgroups(t *testing.T) {
 	}
 }
 
-// using starts a program that uses every resource, and kills it.
+// using starts a program that uses each kind of resource, checks the measured usage, and kills the
+// program.
 func using(t *testing.T, b *Backend) {
 	t.Helper()
 	const program = `import os, sys, time
@@ -98,7 +99,7 @@ time.sleep(600)`
 	}
 }
 
-// gone kills a box and checks that its processes have ended.
+// gone kills a box and checks that all of its processes have ended.
 func gone(t *testing.T, x *box) {
 	t.Helper()
 	pids := x.hostPids()

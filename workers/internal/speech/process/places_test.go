@@ -13,21 +13,22 @@ import (
 	"parley/workers/internal/speech/process"
 )
 
-// turn returns the turn of an organization, named by a letter. A capital letter is a long call.
+// turn returns the Turn of an organization that is named by a letter. A capital letter means a long
+// call.
 func turn(name rune) process.Turn {
 	small := strings.ToLower(string(name))
 	return process.Turn{Organization: small, Long: small != string(name)}
 }
 
-// TestOrganizationsTakeTurns: turns arrive one after the other, then calls with a slot end in
-// order.
+// TestOrganizationsTakeTurns: calls arrive one after the other. Then calls with a slot end in the
+// same order, so that the waiting calls get slots.
 func TestOrganizationsTakeTurns(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		places int
 		come   string
-		first  string // the turns with a slot after all have arrived
-		order  string // the order in which all get a slot
+		first  string // calls that have a slot when all calls have arrived
+		order  string // order in which all calls get a slot
 	}{
 		"one organization":                     {1, "aaa", "a", "aaa"},
 		"one with many":                        {1, "aaaaab", "a", "aabaaa"},
@@ -163,7 +164,7 @@ func TestPlacesAreTakenInOrder(t *testing.T) {
 			t.Errorf("waiting without end: %v", err)
 		}
 		release()
-		if release, err = places.Take(ctx, process.Turn{}); !errors.Is(err, context.DeadlineExceeded) { // although there is a free slot
+		if release, err = places.Take(ctx, process.Turn{}); !errors.Is(err, context.DeadlineExceeded) { // although a slot is free
 			release()
 			t.Errorf("who has left takes a place: %v", err)
 		}

@@ -343,7 +343,7 @@ func TestRedirects(t *testing.T) {
 		method, path string
 		effect       domain.SideEffect
 		ledgered     bool
-		status       float64 // 0: an error
+		status       float64 // expected status; 0 means an error
 		asked        int
 	}{
 		{"GET", "/here", domain.SideEffectNone, false, 200, 2},

@@ -142,8 +142,8 @@ func TestNothingToSay(t *testing.T) {
 	}
 }
 
-// TestResultsAreBounded: a call returns only whole passages within the limit, however many were
-// found.
+// TestResultsAreBounded: however many passages are found, a call returns only as many whole
+// passages as fit into the limit.
 func TestResultsAreBounded(t *testing.T) {
 	t.Parallel()
 	var many []domain.Found
@@ -183,8 +183,8 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// TestDocumentsOfTheModelCountForNothing: documents, organizations and metadata that a model names
-// are ignored.
+// TestDocumentsOfTheModelCountForNothing: if a model names documents, organizations or metadata in
+// its arguments, they are ignored.
 func TestDocumentsOfTheModelCountForNothing(t *testing.T) {
 	t.Parallel()
 	l := &fakeSearch{}

@@ -77,7 +77,8 @@ func checkPassages(t *testing.T, text string, found []string) {
 	}
 }
 
-// TestPassagesAreOfTheText uses random texts of words, marks and line breaks in many scripts.
+// TestPassagesAreOfTheText checks that passages are parts of the text. It uses random texts with
+// words, punctuation and line breaks in many scripts.
 func TestPassagesAreOfTheText(t *testing.T) {
 	t.Parallel()
 	parts := []string{
