@@ -100,7 +100,7 @@ func TestMarkers(t *testing.T) {
 		{"between two words", "It is [99]very tall.", "It is very tall.", 1, ""},
 		{"in front of a line", "[99] It is tall.\n[98] So it is.", "It is tall.\nSo it is.", 2, ""},
 		{"a list's line", "- [99] tall\n- wide [1]", "- tall\n- wide [1]", 1, "1 wide"},
-		{"zero is no source", "From [0, 1] to [01].", "From [0, 1] to [01].", 0, ""},
+		{"zero is not a source", "From [0, 1] to [01].", "From [0, 1] to [01].", 0, ""},
 		{"a long number", "[1234567]", "[1234567]", 0, ""},
 		{"not closed", "It is [1", "It is [1", 0, ""},
 		{"a quote not closed", `It is [1 "330 metres`, "It is 330 metres", 1, ""},

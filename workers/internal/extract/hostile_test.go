@@ -197,7 +197,7 @@ func TestCopiesOfTheDeadAreRemoved(t *testing.T) {
 		t.Error("the copy of a dead process is there still")
 	}
 	if _, err := os.Stat(living.path); err != nil {
-		t.Errorf("the copy of a living one is not: %v", err)
+		t.Errorf("the copy of a live process is missing: %v", err)
 	}
 	if err := living.remove(); err != nil {
 		t.Error(err)

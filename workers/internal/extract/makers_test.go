@@ -53,7 +53,7 @@ var makers = []maker{
 func TestPDFsOfManyMakersAreComplete(t *testing.T) {
 	t.Parallel()
 	if testkit.Race {
-		t.Skip("NOT TESTED under the race detector: what is looked at is a process of its own; it runs without")
+		t.Skip("NOT TESTED under the race detector: the test examines a separate process; it runs in normal tests")
 	}
 	e := open(t, Config{NoOCR: true})
 	for _, m := range makers {

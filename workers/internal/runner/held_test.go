@@ -37,7 +37,7 @@ func TestAnAttemptEndsWithItsLease(t *testing.T) {
 		}
 		wait(3 * time.Second)
 		if !errors.Is(context.Cause(attempt), errLease) {
-			t.Errorf("past its lease the attempt's cause is %v", context.Cause(attempt))
+			t.Errorf("cause of the attempt after its lease: %v", context.Cause(attempt))
 		}
 		h.remove(run)
 		if h.count() != 0 {

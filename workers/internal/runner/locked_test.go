@@ -175,7 +175,7 @@ func TestAResultThatFailedIsSavedAlone(t *testing.T) {
 		failed := l.alone[0]
 		for i := range failed {
 			if l.alone[len(l.alone)-1-i] != 1 {
-				t.Errorf("batches of %v; the first one failed", l.alone)
+				t.Errorf("sizes of batches after a failed batch: %v", l.alone)
 			}
 		}
 	})

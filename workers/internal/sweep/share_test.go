@@ -97,7 +97,7 @@ func TestAHundredThousandRunsEndInTime(t *testing.T) {
 	for left := 100_000; left > 0; {
 		before := left
 		if left = o.round(t.Context(), t); left == before {
-			t.Fatalf("a round ended none of %d runs", left)
+			t.Fatalf("a round ended no run; %d are left", left)
 		}
 		t.Logf("%d runs are left after %v", left, time.Since(began).Round(time.Millisecond))
 	}

@@ -157,7 +157,7 @@ func TestSmallFilesAreReadTogether(t *testing.T) {
 		}
 		none, err := r.Files.Read(ctx, nil)
 		if len(none) != 0 {
-			t.Errorf("of none: %v", none)
+			t.Errorf("no files: %v", none)
 		}
 		return tool.Result{}, err
 	}})

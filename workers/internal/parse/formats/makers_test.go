@@ -164,6 +164,6 @@ func TestDocumentation(t *testing.T) {
 		}
 	}
 	if t.Logf("%d files", count); count == 0 {
-		t.Skip("NOT TESTED: documents of this machine: there is no /usr/share/doc here")
+		t.Skip("NOT TESTED: documents on this machine: /usr/share/doc does not exist")
 	}
 }

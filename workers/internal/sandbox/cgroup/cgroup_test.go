@@ -161,7 +161,7 @@ func TestMemoryIsLimitedAndExhaustionNoticed(t *testing.T) {
 func TestFilesInMemoryAreLimitedAndNoMemoryOfTheProgram(t *testing.T) {
 	t.Parallel()
 	if testkit.Race {
-		t.Skip("NOT TESTED under the race detector: its shadow of the child's memory alone exceeds the limit")
+		t.Skip("NOT TESTED under the race detector: the detector's own memory exceeds the limit")
 	}
 	g := group(t, openRoot(t))
 	c := begin(t, g, "file", 64)

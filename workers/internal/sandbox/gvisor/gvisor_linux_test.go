@@ -85,7 +85,7 @@ time.sleep(600)`
 	said := make([]byte, 16)
 	n, err := started.Stdout().Read(said)
 	if err != nil {
-		t.Fatalf("reading what the program says: %v; it complained: %s", err, started.Stderr())
+		t.Fatalf("reading the program's output: %v; standard error: %s", err, started.Stderr())
 	}
 	if got := strings.TrimSpace(string(said[:n])); got != "23" { // Processes and the reserve, without the first process
 		t.Errorf("a program with 16 processes starts %s children", got)

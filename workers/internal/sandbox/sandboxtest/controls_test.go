@@ -79,7 +79,7 @@ func TestControlMarks(t *testing.T) {
 	}
 	below := descendants(os.Getpid(), nil)
 	if !slices.ContainsFunc(below, func(p process) bool { return strings.Contains(p.name, mark) }) {
-		t.Errorf("among the processes of this one is none of the program's: %v", below)
+		t.Errorf("no process of the program is among the descendants of this process: %v", below)
 	}
 	for _, one := range found {
 		if another, err := os.FindProcess(one.pid); err == nil {
@@ -152,7 +152,7 @@ func unisolated(t *testing.T, attempts []attempt) map[string]result {
 	}
 	found, err := results(string(output))
 	if err != nil {
-		t.Fatalf("reading what came of the attempts: %v", err)
+		t.Fatalf("reading the results of the attempts: %v", err)
 	}
 	return found
 }

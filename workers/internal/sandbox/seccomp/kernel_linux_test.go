@@ -96,7 +96,7 @@ var calls = []call{
 	{"sethostname", unix.SYS_SETHOSTNAME, [6]uintptr{wild, 1}, refused},
 	{"clock_settime", unix.SYS_CLOCK_SETTIME, [6]uintptr{0, wild}, refused},
 	{"splice", unix.SYS_SPLICE, [6]uintptr{wild, 0, wild, 0, 1, 0}, refused},
-	{"a number that is no call", 999, [6]uintptr{}, refused},
+	{"a number that is not a call", 999, [6]uintptr{}, refused},
 
 	{"clone for a thread", unix.SYS_CLONE, [6]uintptr{unix.CLONE_SIGHAND}, syscall.EINVAL}, // without CLONE_VM, which the kernel rejects
 	{"clone NEWUSER", unix.SYS_CLONE, [6]uintptr{unix.CLONE_NEWUSER | unix.CLONE_SIGHAND}, refused},

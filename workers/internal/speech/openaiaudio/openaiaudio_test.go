@@ -150,7 +150,7 @@ func failed(t *testing.T, err error, code, message string, retryable bool) {
 		return
 	}
 	if all := fmt.Sprintf("%v %+v %v", err, e, errors.Unwrap(e)); strings.Contains(err.Error(), "hunter") || strings.Contains(all, speechtest.Key) {
-		t.Errorf("a secret, or what the provider says, is shown: %s", all)
+		t.Errorf("the error contains a secret or text of the provider: %s", all)
 	}
 }
 
@@ -290,7 +290,7 @@ func TestUnknownVoices(t *testing.T) {
 	cfg := config("")
 	cfg.Voice = "a\nb"
 	if _, err := openaiaudio.NewSynthesizer(cfg); err == nil {
-		t.Error("a voice that can be none is taken")
+		t.Error("an invalid voice is accepted")
 	}
 }
 

@@ -66,7 +66,7 @@ func TestTonesInThePassBandAreUnchanged(t *testing.T) {
 					got[n] -= want[n]
 				}
 				if difference := level(got); difference > -55 { // the same tone, neither shifted nor louder
-					t.Errorf("what was added is %.1f dB", difference)
+					t.Errorf("added distortion: %.1f dB", difference)
 				}
 			})
 		}

@@ -60,7 +60,7 @@ func TestOrganizationsTakeTurns(t *testing.T) {
 					synctest.Wait()
 				}
 				if order.String() != c.first {
-					t.Errorf("at first %s, not %s", order.String(), c.first)
+					t.Errorf("calls with a slot at first: %s, want %s", order.String(), c.first)
 				}
 				for len(releases) > 0 {
 					release := releases[0]
@@ -117,7 +117,7 @@ func TestAnOrganizationDoesNotFillTheQueue(t *testing.T) {
 		late, stop := context.WithTimeout(t.Context(), time.Second)
 		defer stop()
 		if _, err := places.Take(late, turn('e')); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("two have one place: %v", err)
+			t.Errorf("two calls have the same slot: %v", err)
 		}
 		release()
 	})
@@ -146,13 +146,13 @@ func TestPlacesAreTakenInOrder(t *testing.T) {
 			synctest.Wait()
 		}
 		if _, err := places.Take(t.Context(), process.Turn{}); !errors.Is(err, speech.ErrOverloaded) {
-			t.Errorf("one too many: %v", err)
+			t.Errorf("a call beyond the limit: %v", err)
 		}
 		release()
 		synctest.Wait()
 		for n := range queue {
 			if got := <-order; got != n {
-				t.Errorf("the place %d was taken by %d", n, got)
+				t.Errorf("slot %d was taken by call %d", n, got)
 			}
 		}
 		if release, err = places.Take(t.Context(), process.Turn{}); err != nil {
@@ -161,12 +161,12 @@ func TestPlacesAreTakenInOrder(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := places.Take(ctx, process.Turn{}); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("waiting without end: %v", err)
+			t.Errorf("a call waits after its context has ended: %v", err)
 		}
 		release()
 		if release, err = places.Take(ctx, process.Turn{}); !errors.Is(err, context.DeadlineExceeded) { // although a slot is free
 			release()
-			t.Errorf("who has left takes a place: %v", err)
+			t.Errorf("a call whose context has ended takes a slot: %v", err)
 		}
 	})
 }

@@ -292,7 +292,7 @@ func TestFailuresSayWhetherTheRequestLeft(t *testing.T) {
 		message    string
 	}{
 		{"closed without an answer", l, true, false, "The connection was lost."},
-		{"nobody listens", gone, true, true, "The host could not be reached."},
+		{"no server listens", gone, true, true, "The host could not be reached."},
 		{"not allowed", l, false, true, "The address leads to a host that is not allowed."},
 	} {
 		before, recorded := c.fakeServer.count(), 0

@@ -84,7 +84,7 @@ func TestPassagesBecomeSources(t *testing.T) {
 		t.Fatal(err)
 	}
 	if log := strings.Join(l.log, "\n"); log != `search org_1 "when are ladders checked?" [doc_a doc_b] map[team:sales] 5`+"\ngive doc_b doc_a" {
-		t.Errorf("what happened: %s", log)
+		t.Errorf("log: %s", log)
 	}
 	for n, want := range []struct {
 		id, url, text string

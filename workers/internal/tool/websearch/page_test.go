@@ -88,7 +88,7 @@ func TestMainTextOfParts(t *testing.T) {
 		{"numbered", "<ol><li>one</li><li>two</li></ol>", "1. one\n2. two"},
 		{"words of links stay together", "see <a href=x>the</a> <b>man</b>ual", "see the manual"},
 		{"composed", "<p>Cafe\u0301</p>", "Café"},
-		{"cookie recipes are no notice", `<div class="cookie-recipe"><h1>Cookies</h1><p>Stir the cookie dough.</p></div>`, "Cookies\n\nStir the cookie dough."},
+		{"cookie recipes are not a notice", `<div class="cookie-recipe"><h1>Cookies</h1><p>Stir the cookie dough.</p></div>`, "Cookies\n\nStir the cookie dough."},
 		{"a menu of dishes", `<div class="menu"><p>` + strings.Repeat("Soup of the day with fresh bread. ", 4) + `</p></div>`, strings.TrimSpace(strings.Repeat("Soup of the day with fresh bread. ", 4))},
 		{"a body that waits for its script", `<html><body style="visibility:hidden"><p>Shown at last.</p></body></html>`, "Shown at last."},
 		{"print style", `<style>@media print{.a{display:none}}</style><p class=a>On screen.</p>`, "On screen."},

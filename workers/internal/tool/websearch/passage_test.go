@@ -72,7 +72,7 @@ func checkPassages(t *testing.T, text string, found []string) {
 			t.Errorf("passage of %d characters", n)
 		}
 		if !strings.Contains(text, p) {
-			t.Errorf("passage is no part of the text: %q", p)
+			t.Errorf("passage is not a part of the text: %q", p)
 		}
 	}
 }

@@ -125,7 +125,7 @@ func notice(n *html.Node, below extent) bool {
 // consists mostly of links.
 func menu(n *html.Node, below extent) bool {
 	lean := 2*below.links >= below.text || below.text <= maxMenu
-	return part(n) && below.nodes <= maxAround && lean && menuName.MatchString(names(n)) && !isContent(n) && !tells(n)
+	return part(n) && below.nodes <= maxAround && lean && menuName.MatchString(names(n)) && !isContent(n) && !hasParagraph(n)
 }
 
 func part(n *html.Node) bool {
@@ -166,8 +166,8 @@ func isContent(n *html.Node) bool {
 	return false
 }
 
-// tells reports whether a part contains a paragraph of text that is longer than a label.
-func tells(n *html.Node) bool {
+// hasParagraph reports whether a part contains a paragraph of text that is longer than a label.
+func hasParagraph(n *html.Node) bool {
 	for d := range n.Descendants() {
 		if d.Type == html.ElementNode && d.Data == "p" && running(d) > 80 {
 			return true

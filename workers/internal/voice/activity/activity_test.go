@@ -323,7 +323,7 @@ func TestRestartAndConfigure(t *testing.T) {
 	}
 	d.Restart(d.Heard())
 	if _, speaking := d.Speaking(); speaking || d.Needs() != rate/2 {
-		t.Errorf("it goes on: %v, %d", speaking, d.Needs())
+		t.Errorf("speech continues: %v, %d", speaking, d.Needs())
 	}
 	got := d.Write(said[rate : 2*rate])
 	if len(got) != 1 || got[0].From < rate/2 {
