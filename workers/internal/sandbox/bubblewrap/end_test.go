@@ -276,7 +276,7 @@ func TestNothingRunsOfAWorkerThatDiedWhileStarting(t *testing.T) {
 }
 
 // The tests also pass for an unprivileged user, whose sandboxes must give the same guarantees.
-func TestEverythingAsAnotherUser(t *testing.T) { //nolint:paralleltest // it runs the others
+func TestEverythingAsAnotherUser(t *testing.T) { //nolint:paralleltest // it runs the other tests
 	if os.Geteuid() != 0 {
 		t.Skip("this user is already unprivileged")
 	}
