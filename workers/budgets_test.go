@@ -17,9 +17,9 @@ import (
 	"parley/workers"
 )
 
-const answerWords = 4000 // words in each of the stub's answers, unless the request limits it
+const answerWords = 4000 // words in each answer of the stub, unless the request limits it
 
-// wordy answers with as many words as allowed. Each word is one token.
+// wordy returns an answer with as many words as the request allows. Each word is one token.
 func wordy(req openaistub.Request) (openaistub.Reply, bool) {
 	var asked struct {
 		MaxTokens           int `json:"max_tokens"`
@@ -49,8 +49,8 @@ func (r *testEnv) budget(metric domain.BudgetMetric, limit int64) func() domain.
 	}
 }
 
-// Simultaneous runs use no more tokens than their budget allows, and the budget charges the usage
-// that each run reports. Runs for which nothing is left fail with that reason.
+// Runs that execute at the same time use no more tokens than their budget allows. The budget is
+// charged the usage that each run reports. Runs for which no tokens are left fail with that reason.
 func TestSimultaneousRunsNeverExceedTheirBudget(t *testing.T) {
 	t.Parallel()
 	const limit = 40_000
@@ -85,7 +85,7 @@ func TestSimultaneousRunsNeverExceedTheirBudget(t *testing.T) {
 	}
 }
 
-// Code runs for as long as its budget allows, and its seconds are charged.
+// A program may run for as long as its budget allows, and its seconds are charged to the budget.
 func TestCodeHasTheTimeOfItsBudget(t *testing.T) {
 	t.Parallel()
 	r := newTestEnvOf(t, config.Workers{Sandbox: config.Sandbox{SandboxWall: 10 * time.Second}}, workers.RoleAgent)

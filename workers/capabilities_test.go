@@ -52,7 +52,7 @@ func TestWhyThereIsNoSandbox(t *testing.T) {
 	}
 }
 
-// defaultConfig returns settings like kong's defaults.
+// defaultConfig returns the default settings, as kong would set them.
 func defaultConfig() Config {
 	var cfg Config
 	cfg.OrgDispatchWindow = 1

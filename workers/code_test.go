@@ -37,7 +37,8 @@ func TestAWorkerWithoutItsSandboxRunsNoCode(t *testing.T) {
 	}
 }
 
-// TestFilesBeyondTheSettingAreNotKept: FILES_PER_ORGANIZATION reaches the file store.
+// TestFilesBeyondTheSettingAreNotKept checks that the setting FILES_PER_ORGANIZATION limits the
+// file store.
 func TestFilesBeyondTheSettingAreNotKept(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("bwrap"); err != nil {
@@ -52,7 +53,8 @@ func TestFilesBeyondTheSettingAreNotKept(t *testing.T) {
 	}
 }
 
-// TestACallHasTheTimeOfItsProgramAndOfTheQueue: SANDBOX_WALL reaches the caller of tools.
+// TestACallHasTheTimeOfItsProgramAndOfTheQueue checks that the setting SANDBOX_WALL determines the
+// time limit of a tool call.
 func TestACallHasTheTimeOfItsProgramAndOfTheQueue(t *testing.T) {
 	t.Parallel()
 	r := newTestEnvOf(t, config.Workers{Sandbox: config.Sandbox{SandboxWall: 3 * time.Minute}}, workers.RoleAgent)

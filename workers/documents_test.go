@@ -16,7 +16,7 @@ import (
 	"parley/workers"
 )
 
-// sendDocument uploads a document and has it processed.
+// sendDocument uploads a document and waits until it is processed.
 func (r *testEnv) sendDocument(name string, content []byte) domain.Document {
 	r.Helper()
 	upload, err := r.store.Blobs.Upload(r.Context(), r.org, bytes.NewReader(content), 20<<20)
@@ -33,7 +33,7 @@ func (r *testEnv) sendDocument(name string, content []byte) domain.Document {
 	return sent[0].Document
 }
 
-// processed waits until a document is ready or has failed.
+// processed waits until a document is ready or has failed, and returns it.
 func (r *testEnv) processed(documentID string) domain.Document {
 	r.Helper()
 	over := time.After(testkit.Within(time.Minute))

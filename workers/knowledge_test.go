@@ -161,8 +161,8 @@ func TestIngressesSearch(t *testing.T) {
 	}
 }
 
-// TestCodeReadsDocuments: a program gets the original of a document that its agent may read, and of
-// no other.
+// TestCodeReadsDocuments: a program can read the original of a document only if its agent may read
+// the document.
 func TestCodeReadsDocuments(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("bwrap"); err != nil {

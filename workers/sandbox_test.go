@@ -10,8 +10,8 @@ import (
 	"parley/workers/internal/sandbox"
 )
 
-// TestNoOtherSandboxIsOpened configures a sandbox that does not work, whatever else this machine
-// has.
+// TestNoOtherSandboxIsOpened configures a sandbox that does not work. No other sandbox is opened,
+// even if this machine supports one.
 func TestNoOtherSandboxIsOpened(t *testing.T) {
 	t.Setenv("RUNSC", "/nonexistent/runsc")
 	opened := openIsolation(config.Sandbox{SandboxKind: config.SandboxGVisor}, true, func(error) {})
@@ -65,7 +65,7 @@ func TestHowManySandboxes(t *testing.T) {
 		if slots, ready := sandboxSlots(cfg), warmSandboxes(cfg); slots != c.slots || ready != c.ready {
 			t.Errorf("%+v: %d at a time, %d ready", c, slots, ready)
 		}
-		// The settings as the tool worker receives them.
+		// The settings in the form that the tool worker receives.
 		if slots, queue := (&codeRunner{}).tool(cfg).Serving(); slots != c.slots || queue != 8*c.slots {
 			t.Errorf("%+v: %d at a time, %d wait", c, slots, queue)
 		}

@@ -50,8 +50,8 @@ next:
 	return found
 }
 
-// A tool whose secrets need a removed key reports that to the run, the log and the metrics. After
-// the secrets have been resealed, the tool no longer needs that key.
+// If a tool's secrets need a key that was removed, the run, the log and the metrics report that.
+// After the secrets are encrypted with another key, the tool works again.
 func TestToolsWhoseKeyIsRemoved(t *testing.T) { //nolint:tparallel // each step depends on the previous one
 	t.Parallel()
 	model := httptest.NewServer(openaistub.New())
@@ -76,7 +76,7 @@ func TestToolsWhoseKeyIsRemoved(t *testing.T) { //nolint:tparallel // each step 
 	}
 	cfg := config.Workers{OpenAIBaseURL: model.URL + "/v1", OpenAIAPIKey: "k"}
 	cfg.OutboundAllow = []string{remote.Listener.Addr().String()}
-	// call lets a worker with only the new key call the tool.
+	// call makes a worker that has only the new key call the tool.
 	call := func(t *testing.T, session string) (domain.Run, *lockedLog, *prometheus.Registry) {
 		t.Helper()
 		log, metrics := &lockedLog{}, prometheus.NewRegistry()
@@ -122,7 +122,7 @@ func TestToolsWhoseKeyIsRemoved(t *testing.T) { //nolint:tparallel // each step 
 	})
 }
 
-// counter returns the number of values of a kind that could not be decrypted.
+// counter returns the metric for values of a kind that could not be decrypted.
 func counter(t *testing.T, metrics *prometheus.Registry, kind string) float64 {
 	t.Helper()
 	families, err := metrics.Gather()

@@ -45,7 +45,7 @@ func openLine(t *testing.T, b *bus.Bus) *bus.VoiceLine {
 	return line
 }
 
-// report waits for a report of a type, and also returns the audio before it.
+// report waits for a report of the given type. It also returns the audio that arrives before it.
 func report(t *testing.T, line *bus.VoiceLine, kind string) (contract.VoiceReport, []byte) {
 	t.Helper()
 	var sound []byte
@@ -75,8 +75,7 @@ func send(t *testing.T, line *bus.VoiceLine, command contract.VoiceCommand) {
 	}
 }
 
-// The audio that a service synthesizes for a session is sent back to the session, which transcribes
-// it.
+// A session synthesizes audio, sends the same audio back as input, and receives the transcript.
 func TestTheRoleVoiceSpeaksAndListens(t *testing.T) {
 	t.Parallel()
 	service := speechtest.NewService(t)
@@ -102,7 +101,7 @@ func TestTheRoleVoiceSpeaksAndListens(t *testing.T) {
 	}
 }
 
-// If one of two backends is missing, a session is served and reports that.
+// If only one of the two backends is available, sessions are served and report the missing one.
 func TestTheRoleVoiceWithOneBackend(t *testing.T) {
 	t.Parallel()
 	service := speechtest.NewService(t)
@@ -118,7 +117,7 @@ func TestTheRoleVoiceWithOneBackend(t *testing.T) {
 	}
 }
 
-// If both directions are off, no session is accepted, so that another worker may.
+// If both directions are disabled, this worker accepts no session, so that another worker may.
 func TestTheRoleVoiceThatIsOff(t *testing.T) {
 	t.Parallel()
 	r := newTestEnvOf(t, config.Workers{Speech: config.Speech{TranscriptionModel: "off", SpeechModel: "off"}}, workers.RoleVoice, workers.RoleSweep)

@@ -39,7 +39,7 @@ type testEnv struct {
 	inbox string
 
 	window   int
-	deadline time.Duration // of the runs that are started
+	deadline time.Duration // time limit of the runs that are started
 
 	mu      sync.Mutex
 	replies map[string]chan domain.Run
@@ -56,22 +56,22 @@ func newTestEnvOf(t *testing.T, cfg config.Workers, roles ...workers.Role) *test
 	return newTestEnvThrough(t, 4, cfg, roles...)
 }
 
-// newTestEnvThrough sets the dispatch limit.
+// newTestEnvThrough does the same as newTestEnvOf, with another dispatch limit.
 func newTestEnvThrough(t *testing.T, window int, cfg config.Workers, roles ...workers.Role) *testEnv {
 	t.Helper()
 	return newTestEnvOn(t, envConfig{dsn: testkit.Postgres(t), secretsKey: secretsKey, log: zerolog.NewTestWriter(t)}, window, cfg, roles...)
 }
 
-// envConfig is the database of an environment.
+// envConfig describes the database of an environment.
 type envConfig struct {
 	dsn        string
-	org        string // empty: the environment creates one
+	org        string // if empty, the environment creates an organization
 	secretsKey string
 	log        io.Writer
 	metrics    *prometheus.Registry
 }
 
-// newTestEnvOn uses an existing database, which may contain an organization.
+// newTestEnvOn uses an existing database, which may already contain an organization.
 func newTestEnvOn(t *testing.T, on envConfig, window int, cfg config.Workers, roles ...workers.Role) *testEnv {
 	t.Helper()
 	st, err := store.Open(on.dsn, 16)

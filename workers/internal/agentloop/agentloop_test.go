@@ -22,10 +22,10 @@ import (
 
 var errLost = errors.New("fence lost")
 
-// memory is a journal that stores steps as JSON. It can fail after a number of records.
+// memory is a journal that stores steps as JSON. It can be set to fail after a number of records.
 type memory struct {
 	steps   []string
-	left    int // records until it fails; negative for no limit
+	left    int // records until Record fails; negative for no limit
 	loadErr error
 }
 
@@ -158,7 +158,8 @@ func TestEchoRun(t *testing.T) {
 	}
 }
 
-// searching returns a model that searches twice and then answers with citations, and its tools.
+// searching returns a model that searches twice and then answers with citations, and the tools for
+// it.
 func searching(t *testing.T) (*scripted.Model, *tool.Registry) {
 	t.Helper()
 	page := 2

@@ -31,8 +31,8 @@ func asking(names ...string) scripted.Call {
 
 var done = scripted.Call{Deltas: []string{"done"}}
 
-// TestCallsBesideEachOther runs turns of calls in a synctest bubble. Each call takes a second,
-// the first of a turn three.
+// TestCallsBesideEachOther makes calls in a synctest bubble. The first call of a turn takes three
+// seconds, and each other call one second.
 func TestCallsBesideEachOther(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -76,8 +76,8 @@ func TestCallsBesideEachOther(t *testing.T) {
 				if err != nil || time.Since(began) != tt.took || maximum.Load() != tt.maximum {
 					t.Errorf("took %v, %d at once: %v", time.Since(began), maximum.Load(), err)
 				}
-				// In whatever order they finished, they are recorded, numbered and reported in
-				// order.
+				// The calls are recorded, numbered and reported in the order of the requests, in
+				// whatever order they finished.
 				for i, c := range out.ToolCalls {
 					want := fmt.Sprintf(`"call":{"id":"%d"`, i+1)
 					if c.ID != fmt.Sprint(i+1) || !strings.Contains(journal.steps[i+1], want) || c.Name != tt.calls[i] {
@@ -171,7 +171,7 @@ func TestParked(t *testing.T) {
 		return newLoop().Run(t.Context(), agentloop.Input{Model: model, Tools: registry(t, read, pay)}, journal, h.add)
 	}
 	var first eventLog
-	for range 2 { // another attempt does not decide
+	for range 2 { // the second attempt parks again, because there is no decision yet
 		out, err := run(&first)
 		var parked *agentloop.Parked
 		if !errors.As(err, &parked) || parked.Kind != domain.ActionApproval || out.Turns != 1 || len(out.ToolCalls) != 1 {
@@ -194,7 +194,7 @@ func TestParked(t *testing.T) {
 	wantOrder(t, &second, 3)
 }
 
-// TestParkedBesideOthers: a parked call does not undo the calls before it.
+// TestParkedBesideOthers: the results of the calls before a parked call are kept.
 func TestParkedBesideOthers(t *testing.T) {
 	t.Parallel()
 	slow := make(chan struct{})
@@ -262,9 +262,9 @@ func TestCallsThatAreNotMade(t *testing.T) {
 	}
 }
 
-// TestHowResultsAreTold: a failed result is marked for the model and for watchers, and a
-// truncated one stays marked.
-func TestHowResultsAreTold(t *testing.T) {
+// TestHowResultsAreReported: a failed result is marked as failed for the model and in events. A
+// truncated result stays marked as truncated.
+func TestHowResultsAreReported(t *testing.T) {
 	t.Parallel()
 	capped := `{"truncated":true,"totalBytes":70000,"text":"first part"}`
 	do := func(_ context.Context, c tool.Call) (tool.Result, error) {

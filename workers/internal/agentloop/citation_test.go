@@ -137,8 +137,8 @@ func TestWithoutToolsBracketsAreText(t *testing.T) {
 	}
 }
 
-// TestEarlierMarkersCountAsTaken: only the answers of earlier runs remain, and their numbers must
-// not get another meaning. Numbers in code are not markers.
+// TestEarlierMarkersCountAsTaken: of earlier runs, only the answers are known. The source numbers
+// in them must not be reused for other sources. Numbers in code are not markers.
 func TestEarlierMarkersCountAsTaken(t *testing.T) {
 	t.Parallel()
 	model := scripted.New("scripted", asking("webSearch"), scripted.Call{Deltas: []string{"As I said [5], it is tall [6]."}})
@@ -154,7 +154,7 @@ func TestEarlierMarkersCountAsTaken(t *testing.T) {
 	}
 }
 
-// TestHeldTextIsNotShown: as long as no text was shown, a call may be retried from the start.
+// TestHeldTextIsNotShown: a call may be retried while its text was only held back and not shown.
 func TestHeldTextIsNotShown(t *testing.T) {
 	t.Parallel()
 	model := scripted.New("scripted", asking("webSearch"),

@@ -63,7 +63,7 @@ func TestRetriesInPlace(t *testing.T) {
 	tests := []struct {
 		name  string
 		calls []scripted.Call
-		want  string // text, or code
+		want  string // the answer's text, or the error code
 		took  time.Duration
 		made  int
 	}{
@@ -170,7 +170,7 @@ func TestCaps(t *testing.T) {
 			if e := codeFor(t, err); e.Code != tt.code || e.Retryable {
 				t.Errorf("got %+v", e)
 			}
-			calls := tt.turns - 1 // no model would read the results of the last turn's
+			calls := tt.turns - 1 // the calls of the last turn are not made, because no model would read their results
 			if tt.code == agentloop.CodeByteLimit {
 				calls = tt.turns
 			}
@@ -184,8 +184,8 @@ func TestCaps(t *testing.T) {
 	}
 }
 
-// TestCost: each turn costs the price of its own model, a later attempt includes the earlier
-// cost, and Usage names the model that answered last.
+// TestCost: each turn costs the price of its own model. A later attempt includes the cost of the
+// earlier one. Usage names the model that answered last.
 func TestCost(t *testing.T) {
 	t.Parallel()
 	price := func(model string, _ llm.Usage) int64 { return map[string]int64{"dear": 70, "cheap": 2}[model] }
@@ -211,7 +211,7 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// TestRetryBudget: a retry that the budget forbids is not made, and failures without a retry do
+// TestRetryBudget: a retry that the budget forbids is not made. Failures that are not retried do
 // not use the budget.
 func TestRetryBudget(t *testing.T) {
 	t.Parallel()
@@ -339,7 +339,7 @@ func TestContextEndsTheRun(t *testing.T) {
 	})
 }
 
-// TestLongCallIDs: people use the ids to approve calls.
+// TestLongCallIDs: long ids are replaced, because people use the ids to approve calls.
 func TestLongCallIDs(t *testing.T) {
 	t.Parallel()
 	model := scripted.New("scripted", scripted.Call{

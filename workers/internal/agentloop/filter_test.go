@@ -38,7 +38,7 @@ type filtered struct {
 	pieces  []string
 }
 
-// filterText filters a text in pieces that end at these bytes.
+// filterText filters a text in pieces that end at the offsets in cuts.
 func filterText(text string, cuts ...int) filtered {
 	var got filtered
 	p := testPassages()
@@ -55,8 +55,7 @@ func filterText(text string, cuts ...int) filtered {
 	return got
 }
 
-// short summarizes citations: the number, the supported words, and the quote if the marker had
-// one.
+// short formats citations as the number, the supported words and, if the marker has one, the quote.
 func (f filtered) short() string {
 	var all []string
 	for _, c := range f.cited {
@@ -101,7 +100,7 @@ func TestMarkers(t *testing.T) {
 		{"between two words", "It is [99]very tall.", "It is very tall.", 1, ""},
 		{"in front of a line", "[99] It is tall.\n[98] So it is.", "It is tall.\nSo it is.", 2, ""},
 		{"a list's line", "- [99] tall\n- wide [1]", "- tall\n- wide [1]", 1, "1 wide"},
-		{"zero is no source", "From [0, 1] to [01].", "From [0, 1] to [01].", 0, ""},
+		{"zero is not a source", "From [0, 1] to [01].", "From [0, 1] to [01].", 0, ""},
 		{"a long number", "[1234567]", "[1234567]", 0, ""},
 		{"not closed", "It is [1", "It is [1", 0, ""},
 		{"a quote not closed", `It is [1 "330 metres`, "It is 330 metres", 1, ""},
@@ -182,7 +181,7 @@ func TestQuotes(t *testing.T) {
 	tests := []struct {
 		source int
 		quote  string
-		want   string // "" if the source lacks it
+		want   string // "" if the source does not contain the quote
 	}{
 		{1, "330 metres tall", "330 metres tall"},
 		{1, " 330\u00a0metres\n tall ", "330 metres tall"},
@@ -202,7 +201,7 @@ func TestQuotes(t *testing.T) {
 		{2, "铁塔高三百米", ""},
 		{3, "330 مترًا", "330 مترًا"},
 		{4, "Cafés", "Cafe\u0301s"},
-		{4, "Cafe", ""}, // a character is not separated from its accent
+		{4, "Cafe", ""}, // the accent belongs to the last character, so there is no match
 		{4, "open -- daily 🗼 from 9", "open — daily 🗼 from\n\t9"},
 		{4, `from\n\t9 to 5; see [sic] the notes, \"both\" of them`, "from\n\t9 to 5; see [sic] the notes, \"both\" of them"},
 		{4, "open\u200b — daily", "open — daily"},
@@ -256,8 +255,8 @@ func TestChosenWords(t *testing.T) {
 	}
 }
 
-// TestTextIsNotHeldForLong writes one character at a time. Text without brackets is emitted
-// immediately, other text soon.
+// TestTextIsNotHeldForLong writes a text one character at a time. Text without brackets is emitted
+// immediately, and text after a bracket soon.
 func TestTextIsNotHeldForLong(t *testing.T) {
 	t.Parallel()
 	late := func(text string) (bytes, held int) { // characters emitted late, and characters held back
@@ -304,7 +303,7 @@ func randomText(r *rand.Rand) string {
 	return b.String()
 }
 
-// holds checks the invariants of any text in any pieces.
+// holds checks the properties that every filtered text has, for any division into pieces.
 func holds(t *testing.T, text string, cuts ...int) {
 	t.Helper()
 	whole, cut := filterText(text), filterText(text, cuts...)
@@ -314,7 +313,8 @@ func holds(t *testing.T, text string, cuts ...int) {
 	if !utf8.ValidString(whole.text) {
 		t.Fatalf("%q: text %q is not valid", text, whole.text)
 	}
-	// A second pass changes nothing: no invalid marker remains, and no removal creates one.
+	// Filtering the result again changes nothing: it contains no invalid marker, and no removal has
+	// created one.
 	if again := filterText(whole.text); again.text != whole.text || again.removed != 0 {
 		t.Fatalf("%q: %q has %d markers that fail: %q", text, whole.text, again.removed, again.text)
 	}

@@ -96,7 +96,7 @@ func TestFitProperties(t *testing.T) {
 			t.Fatalf("budget %d: kept %d of %d tokens, omitted %d", budget, len(kept), used, omitted)
 		}
 		if omitted > 0 && used+history[omitted-1].Tokens() <= budget {
-			t.Fatalf("budget %d: one more would have fit", budget)
+			t.Fatalf("budget %d: another turn would have fit", budget)
 		}
 	}
 }

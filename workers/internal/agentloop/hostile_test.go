@@ -11,7 +11,8 @@ import (
 	"parley/workers/internal/llm/offline"
 )
 
-// costFor returns the minimum time for filtering and citing a text, of several tries.
+// costFor returns the time for filtering a text and finding its citations, the minimum of several
+// tries.
 func costFor(text string) time.Duration {
 	best := time.Hour
 	for range 3 {
@@ -28,8 +29,8 @@ func costFor(text string) time.Duration {
 	return best
 }
 
-// TestTextsMadeToBeSlow: no text takes much longer than a plain one of the same length. It does
-// not run in parallel, because it compares times.
+// TestTextsMadeToBeSlow: no text takes much longer than ordinary text of the same length. The test
+// does not run in parallel, because it compares times.
 func TestTextsMadeToBeSlow(t *testing.T) { //nolint:paralleltest // it measures
 	const size = 120_000
 	plain := costFor(strings.Repeat("It is tall [1]. ", size/16))
@@ -50,7 +51,8 @@ func TestTextsMadeToBeSlow(t *testing.T) { //nolint:paralleltest // it measures
 	}
 }
 
-// TestQuotesThatDoNotEnd: beyond a length, brackets of such a text are ignored and removed.
+// TestQuotesThatDoNotEnd: if a text contains many quotes without an end, its brackets are removed
+// after some length.
 func TestQuotesThatDoNotEnd(t *testing.T) {
 	t.Parallel()
 	f := newFilter(testPassages().check, func(string) {})
@@ -74,7 +76,7 @@ func TestWordsNextToAMarker(t *testing.T) {
 	}
 }
 
-// expiringContext is a context that ends after a number of Err calls.
+// expiringContext is a context that ends after a number of calls of Err.
 type expiringContext struct {
 	context.Context //nolint:containedctx // the type is a context
 	looks           int
@@ -91,7 +93,7 @@ func (l *expiringContext) Err() error {
 func TestReadingALongHistory(t *testing.T) {
 	t.Parallel()
 	history := []Turn{PlainTurn("q", "Tall [7]."), PlainTurn("q", strings.Repeat("It is tall [3]. ", 60_000)), PlainTurn("q", "Tall [9].")}
-	looks := 1 + 15 + 1 // one for each piece of 64 KiB
+	looks := 1 + 15 + 1 // Err is called once for each piece of 64 KiB
 	for _, tt := range []struct {
 		looks int
 		ok    bool
@@ -105,6 +107,6 @@ func TestReadingALongHistory(t *testing.T) {
 	in := &Input{Model: offline.Echo{}, History: []Turn{{Messages: []llm.Message{{Role: llm.RoleAssistant, Text: strings.Repeat("长", readChunk) + "[12]"}}}}}
 	r := newRun(New(Config{}), in, nil, nil)
 	if err := r.readEarlier(t.Context()); err != nil || r.earlier != 12 {
-		t.Errorf("got %d, %v", r.earlier, err) // pieces end inside characters
+		t.Errorf("got %d, %v", r.earlier, err) // the history is read correctly although pieces end inside characters
 	}
 }

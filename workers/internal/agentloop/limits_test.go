@@ -17,8 +17,8 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// TestCallsOfATurn: calls of a turn beyond 32 are failed results for the model, also in another
-// attempt.
+// TestCallsOfATurn: a turn makes 32 calls. Further calls fail with a result for the model, also in
+// later attempts.
 func TestCallsOfATurn(t *testing.T) {
 	t.Parallel()
 	for _, effect := range []domain.SideEffect{domain.SideEffectNone, domain.SideEffectUnsafe} {
@@ -27,7 +27,7 @@ func TestCallsOfATurn(t *testing.T) {
 			f := counting()
 			f.spec.SideEffect = effect
 			model := scripted.New("scripted", asking(slices.Repeat([]string{"count"}, 40)...), done)
-			journal := &memory{left: 1 + 35} // the turn and some of its calls
+			journal := &memory{left: 1 + 35} // records until failure: the turn and some of its calls
 			run := func() (agentloop.Output, error) {
 				return newLoop().Run(t.Context(), agentloop.Input{Model: model, Tools: registry(t, f)}, journal, nil)
 			}
@@ -72,7 +72,7 @@ func TestCallsOfARun(t *testing.T) {
 			t.Parallel()
 			f, journal := counting(), newMemory()
 			in := agentloop.Input{Model: scripted.New("scripted", tt.turns...), Tools: registry(t, f), Limits: agentloop.Limits{MaxToolCalls: tt.limit}}
-			for range 2 { // the second takes over the steps of the first
+			for range 2 { // the second attempt continues after the steps of the first
 				out, err := newLoop().Run(t.Context(), in, journal, nil)
 				if f.n != tt.made || (err == nil) != tt.ok {
 					t.Errorf("%d calls made: %v", f.n, err)
@@ -88,8 +88,8 @@ func TestCallsOfARun(t *testing.T) {
 	}
 }
 
-// TestToolsThatPanic: a panic in a call's goroutine makes a failed call. If the tool may have had
-// a side effect, the attempt ends, as after a crash.
+// TestToolsThatPanic: a panic in the goroutine of a call makes the call fail. If the tool may have
+// had a side effect, the attempt ends, as after a crash.
 func TestToolsThatPanic(t *testing.T) {
 	t.Parallel()
 	var logged atomic.Int32

@@ -15,8 +15,8 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// stepwise is a model that depends only on its prompt, like real ones. It requests two tools,
-// then one, then answers. It counts its calls.
+// stepwise is a model whose answer depends only on its prompt, as with real models. It requests two
+// tools, then another, and then answers. It counts its calls.
 type stepwise struct{ calls int }
 
 func (*stepwise) Info() llm.Info { return llm.Info{Name: "stepwise", ContextTokens: 1000} }
@@ -57,8 +57,8 @@ func counting() *fake {
 	}}
 }
 
-// TestResume makes the journal fail after every possible number of records, takes the run over,
-// and compares the result with an undisturbed run.
+// TestResume makes the journal fail after every possible number of records. Another attempt then
+// continues the run, and its result must equal that of a run without failures.
 func TestResume(t *testing.T) {
 	t.Parallel()
 	run := func(m *memory, model llm.Model, f *fake, h *eventLog) (agentloop.Output, error) {
@@ -90,8 +90,8 @@ func TestResume(t *testing.T) {
 			if !reflect.DeepEqual(got, want) || !reflect.DeepEqual(journal.steps, clean.steps) {
 				t.Errorf("got  %+v\nwant %+v", got, want)
 			}
-			// No recorded step is repeated: only the step whose record failed, and calls that ran
-			// concurrently with it.
+			// Only calls without a recorded result are repeated: the call whose record failed, and
+			// calls that ran concurrently with it.
 			again := 1
 			if broken == 1 {
 				again = 2
@@ -149,7 +149,8 @@ func TestJournalThatDoesNotFit(t *testing.T) {
 	}
 }
 
-// TestStoredForm pins the field names, because the next release reads the steps of this one.
+// TestStoredForm checks the JSON field names, because later releases must be able to read stored
+// steps.
 func TestStoredForm(t *testing.T) {
 	t.Parallel()
 	journal := newMemory()

@@ -123,7 +123,7 @@ func TestQueryIsBounded(t *testing.T) {
 	}
 }
 
-// A document is found when the query spells its words differently.
+// A query finds a document that spells the query's words differently.
 func TestFound(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ language, text, query string }{
@@ -167,8 +167,8 @@ func meet(a, b []string) bool {
 	return slices.ContainsFunc(a, func(one string) bool { return slices.Contains(b, one) })
 }
 
-// Every word of a text is found by the same word, whatever language the text is indexed in. The
-// exception are stop words of that language.
+// A query for any word of a text finds the text, whatever the language in which the text is
+// indexed. The exceptions are stop words of that language.
 func TestEveryWordIsFound(t *testing.T) {
 	t.Parallel()
 	for language, text := range samples {

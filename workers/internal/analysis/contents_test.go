@@ -14,8 +14,8 @@ import (
 	"parley/workers/internal/analysis"
 )
 
-// contents returns a table of contents. leader separates each entry from its page number, as in
-// text extracted from PDFs.
+// contents returns a table of contents. leader is the text between an entry and its page number, as
+// in text extracted from PDFs.
 func contents(entries int, leader string) string {
 	var b strings.Builder
 	for n := range entries {
@@ -27,7 +27,7 @@ func contents(entries int, leader string) string {
 func TestContentsDoNotHideTheLanguage(t *testing.T) {
 	t.Parallel()
 	for language, text := range samples {
-		if language == "ja" || language == "zh" { // detected from characters, which must be the majority
+		if language == "ja" || language == "zh" { // detected from single characters, which must be the majority
 			continue
 		}
 		for leader, entries := range map[string]int{". ": 40, ".": 60, "·": 60, "_": 30, " .": 100} {
@@ -55,8 +55,8 @@ func TestContentsDoNotHideTheLanguage(t *testing.T) {
 	}
 }
 
-// TestManualsWithContents reads manuals in Debian. All are English and begin with pages of
-// contents.
+// TestManualsWithContents reads manuals from Debian packages. They are in English and begin with
+// tables of contents.
 func TestManualsWithContents(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{"/usr/share/doc/libtasn1-doc/libtasn1.pdf", "/usr/share/doc/nettle-dev/nettle.pdf.gz"} {

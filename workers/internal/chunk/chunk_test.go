@@ -252,7 +252,8 @@ func sample(pages int) []document.Block {
 	return blocks
 }
 
-// FuzzChunks converts lines to blocks. The first character decides on kind and page.
+// FuzzChunks converts each line of a text to a block. The line's first character determines the
+// block's kind and page.
 func FuzzChunks(f *testing.F) {
 	f.Add("hTitle\npA sentence. Another one.\nr1 | 2\nRname | size\nr3 | 4\nvcode\n>\niitem\npx", 30)
 	f.Add("p"+strings.Repeat("ภาษาไทย", 30)+"\nh中文\np"+strings.Repeat("这是一句话。", 20), 20)
@@ -275,7 +276,7 @@ func FuzzChunks(f *testing.F) {
 
 func parse(source string) []document.Block {
 	kinds := map[byte]document.Kind{'h': document.Heading, 'p': document.Paragraph, 'i': document.Item, 'r': document.Row, 'R': document.Row, 'v': document.Verbatim}
-	page := len(source) % 2 // half of them have no pages
+	page := len(source) % 2 // half of the documents have no pages
 	var blocks []document.Block
 	for line := range strings.SplitSeq(strings.ToValidUTF8(source, "?"), "\n") {
 		if line == ">" && page > 0 {

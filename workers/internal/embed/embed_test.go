@@ -42,7 +42,7 @@ func TestSettings(t *testing.T) {
 	for name, c := range map[string]struct {
 		cfg   embed.Config
 		model string
-		wrong string // text in the error
+		wrong string // text that the error must contain
 	}{
 		"none":             {embed.Config{OpenAIAPIKey: key}, "", ""},
 		"openai":           {embed.Config{Model: "openai/text-embedding-3-small", OpenAIAPIKey: key}, "openai/text-embedding-3-small", ""},
@@ -138,7 +138,7 @@ func TestAnswersThatCannotBeUsed(t *testing.T) {
 	for name, c := range map[string]struct {
 		data  string
 		media string
-		final bool // no retry cures it
+		final bool // a retry cannot succeed
 		works bool
 	}{
 		"two":               {vector(0, "[3,4]") + "," + vector(1, "[0,-2]"), "", false, true},
@@ -254,7 +254,7 @@ func TestTheCallersEndIsNoFailure(t *testing.T) {
 	}
 }
 
-// quiet checks that an error and its causes contain neither the key nor a text.
+// quiet checks that neither an error nor its causes contain the key or a text.
 func quiet(t *testing.T, name string, err error) {
 	t.Helper()
 	for cause := err; cause != nil; cause = errors.Unwrap(cause) {

@@ -18,12 +18,12 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	misbehave() // in a sandbox, if the document says so
+	misbehave() // only in a sandbox, and if the document requests it
 	Main()
 	os.Exit(m.Run())
 }
 
-// shared is the backend of all tests that need no separate one.
+// shared is the backend of all tests that do not need a separate backend.
 var shared = sync.OnceValues(func() (sandbox.Backend, error) { return bubblewrap.Open(bubblewrap.Config{}) })
 
 func open(tb testing.TB, c Config) *Extractor {
@@ -98,7 +98,7 @@ func read(ctx context.Context, e *Extractor, content []byte, l Limits) (d readRe
 	return d, err
 }
 
-// fails reads a document that must fail, and returns the failure.
+// fails reads a document, for which Read must fail, and returns the failure.
 func fails(t *testing.T, e *Extractor, content []byte, l Limits) *document.Failure {
 	t.Helper()
 	_, err := read(t.Context(), e, content, l)
@@ -129,5 +129,5 @@ type watchedBackend struct {
 func (w *watchedBackend) Start(ctx context.Context, c sandbox.Command) (sandbox.Box, error) {
 	box, err := w.Backend.Start(ctx, c)
 	w.last = box
-	return box, err //nolint:wrapcheck // it is the backend's own
+	return box, err //nolint:wrapcheck // the backend's own error
 }

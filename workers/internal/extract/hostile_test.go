@@ -187,8 +187,8 @@ func TestCopiesOfTheDeadAreRemoved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Remove the lock, as the kernel does when its owner dies. Closing the file is not enough: a
-	// process that a parallel test starts may have inherited it.
+	// Remove the lock, as the kernel does when its owner dies. It is not enough to close the file,
+	// because a process started by a parallel test may have inherited it.
 	if err := errors.Join(unix.Flock(int(dead.lock.Fd()), unix.LOCK_UN), dead.lock.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +197,7 @@ func TestCopiesOfTheDeadAreRemoved(t *testing.T) {
 		t.Error("the copy of a dead process is there still")
 	}
 	if _, err := os.Stat(living.path); err != nil {
-		t.Errorf("the copy of a living one is not: %v", err)
+		t.Errorf("the copy of a live process is missing: %v", err)
 	}
 	if err := living.remove(); err != nil {
 		t.Error(err)

@@ -77,8 +77,8 @@ func lookAround(paths []string, address string) surroundings {
 	return a
 }
 
-// tellAround reports the environment for a document that begins with looksAround. It returns for
-// others.
+// tellAround reports the reader's environment for a document that begins with looksAround. For any
+// other document it returns.
 func tellAround(content string) {
 	order, is := strings.CutPrefix(content, spell+looksAround)
 	if !is {
@@ -94,7 +94,7 @@ func tellAround(content string) {
 		panic(err)
 	}
 	respond(`{"block":{"k":"item","t":` + string(text) + `}}`)
-	time.AfterFunc(time.Minute, func() { os.Exit(3) }) //nolint:revive // it replaces a main
+	time.AfterFunc(time.Minute, func() { os.Exit(3) }) //nolint:revive // acts as a main function
 	select {}                                          // until it was looked at from outside
 }
 
@@ -108,8 +108,8 @@ func init() { //nolint:gochecknoinits // readers begin before any test
 	}
 }
 
-// A reader is isolated from the machine: it has separate namespaces, no network, and only the
-// files and environment that it was given.
+// A reader is isolated from the machine: it has separate namespaces and no network, and only the
+// files and variables intended for it.
 func TestReadersAreWalledOff(t *testing.T) {
 	t.Setenv("PARLEY_WALLS_SECRET", "xanthic")
 	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it is closed below

@@ -15,14 +15,14 @@ import (
 	"parley/workers/internal/sandbox"
 )
 
-// unwatched is a backend whose usage cannot be measured, so that only the reader's own limits
-// apply.
+// unwatched is a backend that cannot measure usage, so that only the limits that the reader sets
+// for itself apply.
 type unwatched struct{ sandbox.Backend }
 
 func (u unwatched) Start(ctx context.Context, c sandbox.Command) (sandbox.Box, error) {
 	box, err := u.Backend.Start(ctx, c)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it is the backend's own
+		return nil, err //nolint:wrapcheck // the backend's own error
 	}
 	return unmeasured{box}, nil
 }
@@ -43,9 +43,8 @@ func TestAReaderAtItsProcessorLimitExceedsIt(t *testing.T) {
 	}
 }
 
-// killedAtFirst is a backend that kills processes after their first write, as the kernel does at
-// the hard limit of processor time. The reader reports nothing more, and no watch knows the
-// reason.
+// killedAtFirst is a backend that kills a process after its first write, as the kernel does at the
+// hard limit of processor time. The reader cannot report the reason, and no measurement shows it.
 type killedAtFirst struct {
 	sandbox.Backend
 
@@ -74,11 +73,11 @@ func (k *killedBox) Read(p []byte) (int, error) {
 		*k.wrote = slices.Clone(p[:n])
 		k.Kill()
 	}
-	return n, err //nolint:wrapcheck // it is the box's
+	return n, err //nolint:wrapcheck // the box's own error
 }
 
-// A reader sends its greeting before it parses. If it dies while it parses, it has started, so
-// its document is not retried.
+// A reader sends its greeting before it parses the document. So if it dies while it parses, the
+// document is known to be the cause, and is not retried.
 func TestAReaderGreetsBeforeItParses(t *testing.T) {
 	t.Parallel()
 	var wrote []byte

@@ -17,7 +17,8 @@ import (
 	"parley/workers/internal/parse/pdf/pdftest"
 )
 
-// leastWords is the share of pdftotext's words that must be found on their pages.
+// leastWords is the minimum share of pdftotext's words that must also be in our text of the same
+// page.
 const leastWords = 0.98
 
 //go:embed testdata/scripts.html
@@ -26,7 +27,7 @@ var scriptsPage []byte
 //go:embed testdata/plots.py
 var plotsProgram []byte
 
-// maker is a program that makes PDFs, and one of its files.
+// maker is a program that creates PDFs, and one of its files.
 type maker struct {
 	name    string
 	make    func(t *testing.T, to string) (missing string)
@@ -52,7 +53,7 @@ var makers = []maker{
 func TestPDFsOfManyMakersAreComplete(t *testing.T) {
 	t.Parallel()
 	if testkit.Race {
-		t.Skip("NOT TESTED under the race detector: what is looked at is a process of its own; it runs without")
+		t.Skip("NOT TESTED under the race detector: the test examines a separate process; it runs in normal tests")
 	}
 	e := open(t, Config{NoOCR: true})
 	for _, m := range makers {
@@ -68,7 +69,7 @@ func TestPDFsOfManyMakersAreComplete(t *testing.T) {
 	}
 }
 
-// complete compares a file page by page and word by word.
+// complete checks that our text of a file contains the words that pdftotext finds, page by page.
 func complete(t *testing.T, e *Extractor, path string, phrases []string) {
 	t.Helper()
 	content, err := os.ReadFile(path)
@@ -188,7 +189,7 @@ func ours(t *testing.T, to string) string {
 	return ""
 }
 
-// cairo converts our pages with poppler and cairo to another PDF.
+// cairo converts a PDF with poppler and cairo to another PDF.
 func cairo(t *testing.T, to string) string {
 	t.Helper()
 	from := to + ".ours"

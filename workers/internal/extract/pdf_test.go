@@ -41,7 +41,7 @@ var outcomes = map[string][]document.Code{
 func TestHostilePDFsEndWithAReason(t *testing.T) {
 	t.Parallel()
 	if testkit.Race {
-		t.Skip("NOT TESTED under the race detector: its shadow of the reader's memory alone exceeds the limit; it runs without")
+		t.Skip("NOT TESTED under the race detector: the detector's own memory exceeds the limit")
 	}
 	e := open(t, Config{NoOCR: true})
 	all := pdftest.Hostile()
@@ -117,7 +117,7 @@ func TestPagesBeyondTheCap(t *testing.T) {
 		t.Errorf("got %+v after %s", failure, time.Since(began))
 	}
 	if _, err := read(t.Context(), open(t, Config{}), manyPages(20), Limits{Pages: 20}); err != nil {
-		t.Errorf("as many as there may be: %v", err)
+		t.Errorf("maximum number of pages: %v", err)
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 	"parley/workers/internal/document"
 )
 
-// looking reads a document whenever a change of its organization's documents is published, as the
-// dashboard does.
+// looking reads a document whenever a change of its organization's documents is published. The
+// dashboard does the same.
 type looking struct {
 	*testEnv
 	Bus
@@ -43,8 +43,8 @@ func (l *looking) states() []string {
 	return slices.Clone(l.seen)
 }
 
-// Every state of a document is visible to a client that reads it after each published change.
-func TestWhatBecomesOfADocumentIsTold(t *testing.T) {
+// A client that reads a document after each published change sees every state of the document.
+func TestDocumentChangesArePublished(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		read reading

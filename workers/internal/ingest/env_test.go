@@ -25,7 +25,7 @@ import (
 	"parley/workers/internal/document"
 )
 
-// reading is a function as an Extractor.
+// reading is a function that implements Extractor.
 type reading func(ctx context.Context, from Source, each func(document.Event) error) (document.Info, error)
 
 func (r reading) Read(ctx context.Context, from Source, each func(document.Event) error) (document.Info, error) {
@@ -104,7 +104,7 @@ func (r *testEnv) organization() string {
 	return account.Organization.ID
 }
 
-// send adds a document without a doorbell.
+// send adds a document but publishes no doorbell message.
 func (r *testEnv) send(org, name, text string) knowledgedb.QueuedDocument {
 	r.Helper()
 	content, err := r.store.Blobs.Upload(r.Context(), org, strings.NewReader(text), MaxDocumentBytes)
@@ -123,8 +123,8 @@ func (r *testEnv) add(org string, d knowledgedb.NewDocument) knowledgedb.QueuedD
 	return queued[0]
 }
 
-// start starts an ingester. stop stops it and waits for its end; otherwise the end of the test
-// does.
+// start starts an ingester. stop stops it and waits until it has ended. If the test does not call
+// stop, the cleanup does.
 func (r *testEnv) start(read reading, change ...func(*Config, *Deps)) (stop func()) {
 	r.Helper()
 	client, err := outbound.New(outbound.Config{})
@@ -191,8 +191,8 @@ func (r *testEnv) exec(query string, args ...any) {
 	}
 }
 
-// ofAnOldServer lets leases expire although the server has just started. Normally no lease
-// expires for one lease time after a start.
+// ofAnOldServer changes the database so that leases can expire although its server has just
+// started. Normally, no lease expires until the server has run for the length of a lease.
 func (r *testEnv) ofAnOldServer() {
 	r.Helper()
 	for _, f := range []string{"claim_documents", "hopeless_documents"} {

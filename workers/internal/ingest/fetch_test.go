@@ -15,7 +15,7 @@ import (
 	"parley/workers/internal/document"
 )
 
-// library is a server with documents. The test defines the responses.
+// library is a server for documents, with the responses that the test defines.
 func library(t *testing.T, books map[string]http.HandlerFunc) (base string, allow func(*Config, *Deps)) {
 	t.Helper()
 	mux := http.NewServeMux()

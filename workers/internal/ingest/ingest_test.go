@@ -51,7 +51,7 @@ func TestADocumentBecomesReady(t *testing.T) {
 	if err != nil || len(found) != 1 || *found[0].Page != 299 || !strings.Contains(found[0].Text, "number 299 has") || found[0].Headings[0] != "Chapter 299" {
 		t.Errorf("%+v, %v", found, err)
 	}
-	r.exec(`UPDATE documents SET name = name`) // would wait if the row were still locked
+	r.exec(`UPDATE documents SET name = name`) // blocks if the row is still locked
 	if n := r.count(`SELECT count(*) FROM documents WHERE lease_until IS NOT NULL`); n != 0 {
 		t.Errorf("%d documents are still claimed", n)
 	}
@@ -67,8 +67,8 @@ func TestALostDoorbellIsNoMatter(t *testing.T) {
 	r.awaitStatus(second.Document.ID, domain.DocumentReady)
 }
 
-// TestAnotherAttemptAfterALostLease freezes a worker in the middle of a document. Another worker
-// reads the document, and the first one's later writes have no effect.
+// TestAnotherAttemptAfterALostLease stops a worker in the middle of a document. Another worker then
+// reads the document, and later writes of the first worker have no effect.
 func TestAnotherAttemptAfterALostLease(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t)
@@ -107,7 +107,7 @@ func TestAnotherAttemptAfterALostLease(t *testing.T) {
 	}
 }
 
-// TestPoison has a document with which every worker is lost.
+// TestPoison sends a document that makes every worker lose its lease.
 func TestPoison(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t)
@@ -189,8 +189,8 @@ func TestAWorkerThatStopsGivesItsDocumentsBack(t *testing.T) {
 	}
 }
 
-// TestOneOrganizationsFloodDelaysNoOther sends many documents of one organization, then a few of
-// another.
+// TestOneOrganizationsFloodDelaysNoOther sends many documents of one organization, and then a few
+// of another. The few become ready soon.
 func TestOneOrganizationsFloodDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t)
@@ -210,7 +210,7 @@ func TestOneOrganizationsFloodDelaysNoOther(t *testing.T) {
 		mu.Unlock()
 		return plain(ctx, from, each)
 	})
-	for _, drop := range drops { // two are read at a time, so the last one need not be ready last
+	for _, drop := range drops { // two documents are read at a time, so they may finish in another order
 		r.await(other, drop, "ready", func(d domain.Document) bool { return d.Status == domain.DocumentReady })
 	}
 	mu.Lock()
@@ -229,8 +229,8 @@ func TestOneOrganizationsFloodDelaysNoOther(t *testing.T) {
 	}
 }
 
-// TestOneOrganizationsSlowDocumentsLeaveRoom has more endless documents of one organization than
-// there are slots.
+// TestOneOrganizationsSlowDocumentsLeaveRoom sends more endless documents of one organization than
+// there are slots. Another organization still gets a slot.
 func TestOneOrganizationsSlowDocumentsLeaveRoom(t *testing.T) {
 	t.Parallel()
 	for _, concurrency := range []int{2, 3} {
@@ -265,8 +265,8 @@ func TestOneOrganizationsSlowDocumentsLeaveRoom(t *testing.T) {
 	}
 }
 
-// TestSlowDocumentsOfManyOrganizationsLeaveRoom has endless documents of five organizations,
-// while another one sends short ones.
+// TestSlowDocumentsOfManyOrganizationsLeaveRoom sends endless documents of five organizations.
+// Short documents of another organization still become ready.
 func TestSlowDocumentsOfManyOrganizationsLeaveRoom(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t)
@@ -298,8 +298,8 @@ func TestSlowDocumentsOfManyOrganizationsLeaveRoom(t *testing.T) {
 	}
 }
 
-// TestAnOrganizationAtItsShareDoesNotRest has documents of one organization only. The next one
-// begins as soon as one is done.
+// TestAnOrganizationAtItsShareDoesNotRest sends documents of a single organization. The next
+// document begins as soon as the previous one is done.
 func TestAnOrganizationAtItsShareDoesNotRest(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t)
@@ -308,7 +308,7 @@ func TestAnOrganizationAtItsShareDoesNotRest(t *testing.T) {
 		last = r.send(r.org, fmt.Sprintf("%d.txt", n), fmt.Sprint("number ", n)).Document.ID
 	}
 	r.start(plain)
-	r.awaitStatus(last, domain.DocumentReady) // with a pause after each it would take 40 s, which is too long
+	r.awaitStatus(last, domain.DocumentReady) // with a pause after each document, this would take 40 s and fail
 }
 
 func TestFailuresAreKept(t *testing.T) {
@@ -352,8 +352,7 @@ func TestFailuresAreKept(t *testing.T) {
 	}
 }
 
-// TestAKeyThatIsGone has a document whose content was encrypted with a key that the workers no
-// longer have.
+// TestAKeyThatIsGone has a document that was encrypted with a key that the workers no longer have.
 func TestAKeyThatIsGone(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t)
@@ -391,7 +390,7 @@ func (l noSecrets) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// embedding is an embeddings service that fails a number of times.
+// embedding is an embeddings service whose first calls fail.
 type embedding struct {
 	failures atomic.Int32
 	err      error

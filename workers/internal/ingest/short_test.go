@@ -10,9 +10,9 @@ import (
 	"parley/workers/internal/document"
 )
 
-// TestTheShortLane: organizations fill all slots with long documents. The short lane reads short
-// documents of another organization, but none of organizations with a debt. A document that
-// reaches the lane's limits waits for a slot.
+// TestTheShortLane: while long documents fill all slots, the short lane reads short documents of
+// another organization. It reads none of organizations with too much debt. A document that reaches
+// the lane's limits is requeued for a normal slot.
 func TestTheShortLane(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t)

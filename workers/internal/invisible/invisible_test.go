@@ -48,7 +48,7 @@ func TestElement(t *testing.T) {
 	}
 }
 
-// first is the element of a page that has one.
+// first returns the first element in the body of a page.
 func first(t *testing.T, page string) *html.Node {
 	t.Helper()
 	doc, err := html.Parse(strings.NewReader(page))

@@ -25,7 +25,8 @@ func TestFallbacksConform(t *testing.T) {
 	})
 }
 
-// renamed answers under the first model's name, as the common tests require of a single model.
+// renamed is a model that answers under the name of the first model, because the common tests
+// require a constant name.
 type renamed struct{ llm.Model }
 
 func (r renamed) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) (llm.Response, error) {
@@ -46,7 +47,7 @@ func TestFallbacks(t *testing.T) {
 	tests := map[string]struct {
 		models []scripted.Call
 		model  string   // the model that answered
-		kind   llm.Kind // or the reason why none did
+		kind   llm.Kind // kind of the error if no model answered
 		asked  string
 	}{
 		"the first answers":         {[]scripted.Call{answers, answers}, "a", "", "a"},
@@ -139,7 +140,7 @@ func TestResolveAll(t *testing.T) {
 	}
 }
 
-// spend counts the retries that remain in a budget.
+// spend returns the number of retries that remain in a budget.
 func spend(b *llm.Budget) int {
 	n := 0
 	for b.Spend() {

@@ -44,15 +44,15 @@ type received struct {
 type testEnv struct {
 	*testing.T
 	store  *store.Store
-	db     *sql.DB // as a superuser
+	db     *sql.DB // connection as a superuser
 	box    *secrets.Box
 	org    string
 	agent  string
 	server *httptest.Server
 	got    chan received
-	answer atomic.Pointer[http.HandlerFunc] // nil: 204
+	answer atomic.Pointer[http.HandlerFunc] // nil means status 204
 	allow  []string
-	log    bytes.Buffer // about secrets that cannot be opened; read it after the notifier has stopped
+	log    bytes.Buffer // about secrets that cannot be decrypted; read it only after the notifier has stopped
 }
 
 func newTestEnv(t *testing.T) *testEnv {
@@ -72,7 +72,7 @@ func newTestEnv(t *testing.T) *testEnv {
 	r.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		body, err := io.ReadAll(req.Body)
 		if err != nil {
-			return // the client has gone
+			return // the client has disconnected
 		}
 		r.got <- received{req.URL.Path, req.Header, body}
 		if answer := r.answer.Load(); answer != nil {
@@ -124,7 +124,7 @@ func (r *testEnv) endpoint(path string) string {
 	return made
 }
 
-// fail ends a run.
+// fail ends a run as failed.
 func (r *testEnv) fail() (runID string) {
 	r.Helper()
 	run := queuedb.NewRun{
@@ -156,7 +156,7 @@ func (h changeLog) Changed(kind domain.ChangeKind, org string) {
 	}
 }
 
-// notifier runs a notifier with a store until the test ends or stop is called.
+// notifier runs a notifier until the test ends or stop is called.
 func (r *testEnv) notifier(st Store) (changed changeLog, stop func()) {
 	r.Helper()
 	outside, err := outbound.New(outbound.Config{Allow: r.allow})
@@ -270,8 +270,8 @@ func TestNotificationsAreSignedAndDelivered(t *testing.T) {
 	}
 }
 
-// A failed notification is retried with the same id and payload: not before the endpoint's
-// Retry-After, and not forever.
+// A failed notification is retried with the same id and payload. It is not sent before the time
+// that the endpoint requests with Retry-After, and not retried forever.
 func TestFailuresAreRepeated(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t)
@@ -336,8 +336,8 @@ func TestAnEndpointThatIsGoneIsDisabledAtOnce(t *testing.T) {
 	if e, err := r.store.Notifications.Endpoint(t.Context(), r.org, endpointID); err != nil || e.Enabled || e.DisabledReason == nil || !strings.Contains(*e.DisabledReason, "410") {
 		t.Errorf("endpoint %+v, %v", e, err)
 	}
-	// A ping is sent nevertheless, once. Pending notifications continue after the endpoint is
-	// enabled.
+	// A ping is sent even to a disabled endpoint, but only once. After the endpoint is enabled,
+	// pending notifications are sent.
 	r.answers(status(http.StatusInternalServerError))
 	ping, err := r.store.Notifications.TestEndpoint(t.Context(), r.org, endpointID)
 	must(t, err)
@@ -355,7 +355,7 @@ func TestAnEndpointThatIsGoneIsDisabledAtOnce(t *testing.T) {
 	}
 }
 
-// dying is a store that is unavailable after a notification was sent.
+// dying is a store that becomes unavailable after a notification was sent.
 type dying struct {
 	*notificationdb.Store
 	died chan struct{}
@@ -389,10 +389,10 @@ func TestAWorkerThatDiesHasSentOnceMore(t *testing.T) {
 	r.until(notificationID, func(n domain.Notification) bool { return n.Status == domain.NotificationDelivered && n.Attempts == 2 })
 }
 
-// A notification whose subject was erased before it was sent is not sent. A run erased by its
-// retention leaves a message that says so, and no failure of its endpoint. A deleted document
-// leaves nothing.
-func TestWhatThereIsNothingToTellOfIsNotSent(t *testing.T) {
+// A notification is not sent if its subject was erased before. If a run was erased at the end of
+// its retention, the notification gets a message that says so, and this does not count as a failure
+// of the endpoint. If a document was deleted, the notification is deleted, too.
+func TestNotificationsOfErasedSubjectsAreNotSent(t *testing.T) {
 	t.Parallel()
 	for event, left := range map[string]string{domain.NotifyRunFailed: "failed", "other": ""} {
 		r := newTestEnv(t)
@@ -444,8 +444,8 @@ func TestWhatAnotherWorkerHasInHandIsNotSent(t *testing.T) {
 	}
 }
 
-// An endpoint that does not answer has only a few notifications in flight, and other endpoints
-// are notified meanwhile.
+// An endpoint that does not respond has only a few notifications in flight. Other endpoints receive
+// theirs in the meantime.
 func TestASlowEndpointDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t)
@@ -479,7 +479,7 @@ func TestASlowEndpointDelaysNoOther(t *testing.T) {
 	close(release)
 }
 
-// An address is checked again when it is used.
+// An address is checked again each time a notification is sent to it.
 func TestAddressesAreJudgedWhenTheyAreUsed(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t)

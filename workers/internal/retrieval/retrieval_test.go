@@ -16,14 +16,14 @@ import (
 	"parley/workers/internal/retrieval"
 )
 
-// fakeStore is a store whose sources return the test's results.
+// fakeStore is a store whose searches return fixed results.
 type fakeStore struct {
 	chunks                       int64
 	counts                       map[string]int64
 	text, similar, vectors       []knowledgedb.Hit
 	noText, noSimilar, noVectors error
 	noCounts, noPassages         error
-	texts                        map[int64]string // texts of chunks; a missing one was deleted
+	texts                        map[int64]string // texts by chunk; a chunk without text was deleted
 	wait                         func(ctx context.Context, source string) error
 	mu                           sync.Mutex
 	asked                        []string
@@ -74,7 +74,7 @@ func (s *fakeStore) Passages(_ context.Context, org string, chunks []int64) ([]d
 	return list, s.noPassages
 }
 
-// embedder returns a vector after a delay.
+// embedder returns a fixed vector after a delay.
 type embedder struct {
 	model string
 	takes time.Duration
@@ -208,8 +208,8 @@ func TestFailingSources(t *testing.T) {
 	}
 }
 
-// TestASlowServiceDoesNotDelaySearches: a search waits for its vector for at most two seconds. After
-// several timeouts, the next searches do not wait for a while.
+// TestASlowServiceDoesNotDelaySearches: a search waits at most two seconds for the vector of its
+// query. After several timeouts, searches do not wait at all for some time.
 func TestASlowServiceDoesNotDelaySearches(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -258,7 +258,7 @@ func TestSourcesAreQueriedInParallel(t *testing.T) {
 		s.wait = func(context.Context, string) error { <-time.After(time.Second); return nil }
 		began := time.Now()
 		_, err := retrieval.New(s, &embedder{model: "m", takes: time.Second}).Search(t.Context(), retrieval.Query{OrganizationID: "org_1", Text: "ladder"})
-		if took := time.Since(began); err != nil || took != 2*time.Second { // the vector, then the nearest chunks
+		if took := time.Since(began); err != nil || took != 2*time.Second { // time for the vector, and then for the nearest chunks
 			t.Errorf("%v, %v", took, err)
 		}
 	})
@@ -268,7 +268,7 @@ func TestNothingToSearch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := full()
-		s.chunks = 0 // no documents, so nothing is waited for
+		s.chunks = 0 // without documents, the search does not wait for the vector
 		s.wait = func(ctx context.Context, _ string) error { <-ctx.Done(); return ctx.Err() }
 		began := time.Now()
 		e := &embedder{model: "m", takes: time.Second}
@@ -277,7 +277,7 @@ func TestNothingToSearch(t *testing.T) {
 		if err != nil || len(got.Found)+len(got.Without) != 0 || time.Since(began) != 0 {
 			t.Errorf("%+v after %v, %v", got, time.Since(began), err)
 		}
-		for range 5 { // a cancelled search does not count as a failure of the service
+		for range 5 { // cancelled searches do not count as failures of the service
 			_, _ = searcher.Search(t.Context(), retrieval.Query{OrganizationID: "org_1", Text: "ladder"})
 		}
 		if e.asked != 6 {

@@ -10,18 +10,18 @@ import (
 	"parley/workers/internal/retrieval"
 )
 
-// TestSupport: agents receive passages that are related to their query. The frequency of a word in
-// the documents decides whether it counts.
+// TestSupport: agents receive only passages that are related to their query. A word counts more if
+// few chunks contain it.
 func TestSupport(t *testing.T) {
 	t.Parallel()
-	const many = 1000 // chunks
+	const many = 1000 // number of chunks
 	for name, c := range map[string]struct {
 		chunks  int64
 		query   string
 		have    map[string]int64 // number of chunks with each word of the query
 		passage string
 		similar bool    // also found by trigrams
-		cosine  float64 // also found by its vector
+		cosine  float64 // similarity, if the vector search also found the passage
 		want    bool
 	}{
 		"all words":                        {many, "warranty period", map[string]int64{"warranty": 20, "period": 50}, "The warranty period is two years.", false, 0, true},
@@ -76,7 +76,8 @@ func TestSupport(t *testing.T) {
 	}
 }
 
-// TestHeadingsSupport: a passage's headings and its document's name count as its text.
+// TestHeadingsSupport: the words in a passage's headings and in the name of its document count like
+// the words of its text.
 func TestHeadingsSupport(t *testing.T) {
 	t.Parallel()
 	s := &headedStore{fakeStore: &fakeStore{chunks: 1000, text: hits(1), counts: map[string]int64{}}}
@@ -100,7 +101,8 @@ func (headedStore) Passages(context.Context, string, []int64) ([]domain.Passage,
 	return []domain.Passage{{DocumentID: "doc_1", Name: "gearbox.pdf", Headings: []string{"Assembly", "Flange torque"}, Text: "It is 12 Nm."}}, nil
 }
 
-// TestLowerRanksReplaceOmittedPassages: later passages replace omitted ones, in the same order.
+// TestLowerRanksReplaceOmittedPassages: if passages are omitted, passages with lower ranks take
+// their places, in the same order.
 func TestLowerRanksReplaceOmittedPassages(t *testing.T) {
 	t.Parallel()
 	s := full()

@@ -35,7 +35,7 @@ type testEnv struct {
 	steps [][]byte
 	turns []sessiondb.Turn // earlier turns of the session
 	cfg   domain.Config
-	input []byte // of a run whose claim omits its input
+	input []byte // the input of a run whose claim does not contain it
 
 	mu      sync.Mutex
 	asked   []string // models that were resolved
@@ -160,7 +160,7 @@ type unbudgeted struct{ Budgets }
 
 func (unbudgeted) Budgeted(context.Context, string) (bool, error) { return false, nil }
 
-// newRunnerOn creates a runner on the environment with a separate Runs.
+// newRunnerOn creates a runner that uses the environment but another implementation of Runs.
 func newRunnerOn(t *testing.T, s *testEnv, runs Runs) *Runner {
 	t.Helper()
 	models, err := llm.NewRegistry("stage/first", map[string]llm.Provider{"stage": s})
@@ -212,7 +212,7 @@ func (s *testEnv) attempt(t *testing.T, claim executiondb.Claimed) {
 	groups.Wait()
 }
 
-// payTool is a tool whose call waits for a person.
+// payTool is a tool whose calls return err.
 type payTool struct{ err error }
 
 func (p payTool) Spec() tool.Spec {

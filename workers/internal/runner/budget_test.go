@@ -72,7 +72,7 @@ func asks(text string, maxTokens int64) llm.Request {
 	return llm.Request{Messages: []llm.Message{{Role: llm.RoleUser, Text: text}}, MaxTokens: maxTokens}
 }
 
-// Usage that is not known to be zero is charged, whether or not any text was produced.
+// Usage is charged unless it is known to be zero, whether or not the call produced text.
 func TestCallsAreChargedWhatTheyMayHaveUsed(t *testing.T) {
 	t.Parallel()
 	const maximum = perPrompt + perMessage + 100 + 500 // bytes of the prompt, and the answer
@@ -111,7 +111,8 @@ func TestCallsAreChargedWhatTheyMayHaveUsed(t *testing.T) {
 	}
 }
 
-// An answer's length is limited if a budget applies, to what the budget allows, and not otherwise.
+// If a budget applies, the length of an answer is limited to the length that the budget allows.
+// Otherwise it is not limited.
 func TestAnswersAreLimitedByBudgets(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {
@@ -134,7 +135,8 @@ func TestAnswersAreLimitedByBudgets(t *testing.T) {
 	}
 }
 
-// A call without a hold is charged to budgets that exist when it ends.
+// If no budget applied when a call began, the call is charged to the budgets that exist when it
+// ends.
 func TestBudgetsCreatedDuringACallCountIt(t *testing.T) {
 	t.Parallel()
 	answer := scripted.Call{Deltas: []string{"a"}, Usage: llm.Usage{InputTokens: 30, OutputTokens: 5}}
@@ -149,7 +151,7 @@ func TestBudgetsCreatedDuringACallCountIt(t *testing.T) {
 		"others' before":     {fakeBudgets{some: []bool{true}}, answer, counted},
 		"for a refused call": {fakeBudgets{some: []bool{false, true}}, scripted.Call{Err: llm.NewUnused(llm.KindUnavailable, nil)}, nil},
 	} {
-		_, _ = c.fakeBudgets.spend(t, c.call, asks("x", 0)) // whether or not it fails
+		_, _ = c.fakeBudgets.spend(t, c.call, asks("x", 0)) // the call's error does not matter here
 		if !slices.Equal(c.fakeBudgets.settled, c.want) {
 			t.Errorf("%s: %+v", what, c.fakeBudgets.settled)
 		}

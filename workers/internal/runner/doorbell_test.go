@@ -17,7 +17,8 @@ import (
 	"parley/workers/internal/llm/scripted"
 )
 
-// grantingEnv is an environment whose claim succeeds. It calls look before a result is saved.
+// grantingEnv is an environment in which the claim of a run succeeds. It calls look before it saves
+// a result.
 type grantingEnv struct {
 	*testEnv
 	claim executiondb.Claimed
@@ -33,8 +34,8 @@ func (g grantingEnv) Finish(ctx context.Context, endings []executiondb.Outcome) 
 	return g.testEnv.Finish(ctx, endings)
 }
 
-// The order is: save the result, publish it, acknowledge the job message. A worker that dies in
-// between loses none of them.
+// A runner first saves a result, then publishes it, and then acknowledges the job message. So if a
+// worker dies in between, none of them is lost.
 func TestTheJobMessageIsAcknowledgedLast(t *testing.T) {
 	t.Parallel()
 	b, err := bus.Dial(testkit.NATS(t), "test", zerolog.Nop())
@@ -68,7 +69,7 @@ func TestTheJobMessageIsAcknowledgedLast(t *testing.T) {
 	looked := false
 	g.look = func() {
 		looked = true
-		for range 20 { // the server may take a moment to count an acknowledgement
+		for range 20 { // the server may need a moment to count an acknowledgement
 			if unacknowledged() != 1 {
 				t.Error("the job message was acknowledged before the result was saved")
 				break
@@ -90,7 +91,7 @@ func TestTheJobMessageIsAcknowledgedLast(t *testing.T) {
 	}
 }
 
-// executeJob lets a runner process a job message.
+// executeJob makes a runner execute the run of a job message.
 func executeJob(t *testing.T, g grantingEnv, d *bus.JobMessage) {
 	t.Helper()
 	models, err := llm.NewRegistry("stage/first", map[string]llm.Provider{"stage": g})

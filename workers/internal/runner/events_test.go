@@ -111,7 +111,7 @@ func TestAnAnswerInOnePieceStoresNothing(t *testing.T) {
 			fence int64
 			texts []string
 			run   domain.Run
-			first int // first event left to save; 0: none
+			first int // number of the first event that is not saved yet; 0 if all are saved
 			end   int
 		}{
 			"the answer":           {1, []string{"all"}, answered("all"), 0, 3},

@@ -10,7 +10,7 @@ import (
 	"parley/shared/store/lease"
 )
 
-// The attempt ends even if the heartbeat is blocked on a database that does not respond.
+// An attempt ends with its lease, even if the heartbeat waits for a database that does not respond.
 func TestAnAttemptEndsWithItsLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -37,7 +37,7 @@ func TestAnAttemptEndsWithItsLease(t *testing.T) {
 		}
 		wait(3 * time.Second)
 		if !errors.Is(context.Cause(attempt), errLease) {
-			t.Errorf("past its lease the attempt's cause is %v", context.Cause(attempt))
+			t.Errorf("cause of the attempt after its lease: %v", context.Cause(attempt))
 		}
 		h.remove(run)
 		if h.count() != 0 {

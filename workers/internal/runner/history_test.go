@@ -11,8 +11,8 @@ import (
 	"parley/workers/internal/llm/scripted"
 )
 
-// The model receives a request's own history after the session's earlier turns and before its
-// message, and the request's instructions after the agent's.
+// In the prompt, the history in a request comes after the session's earlier turns and before the
+// message. The instructions in the request come after the agent's instructions.
 func TestHistoryAndInstructionsOfARequest(t *testing.T) {
 	t.Parallel()
 	exchanges := func(from, n int) []domain.Exchange {

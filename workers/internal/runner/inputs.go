@@ -32,8 +32,8 @@ type inputs struct {
 
 // inputTurn is a run's reservation, or its position in the queue.
 type inputTurn struct {
-	org         string
-	bytes       int
+	org     string
+	bytes   int
 	granted chan struct{}
 }
 

@@ -16,8 +16,9 @@ import (
 
 const inputMiB = 1 << 20
 
-// Inputs wait for memory in order. An organization that has its share lets others pass, and one
-// with inputs in memory lets newcomers pass. Nothing passes a newcomer that waits only for memory.
+// Runs wait for memory in the order of their arrival. A run of an organization that has used its
+// share lets others pass. A run of an organization with inputs in memory lets runs of organizations
+// without any pass. No run passes one of the latter that waits only for memory.
 func TestLargeInputsWaitForRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -68,7 +69,7 @@ func TestLargeInputsWaitForRoom(t *testing.T) {
 		enter("j2", "j", 2*inputMiB)
 		open = append(open, "j1")
 		want("the last quarter is for newcomers", open...)
-		enter("k1", "k", 1000*inputMiB) // counts as one share, however large it is
+		enter("k1", "k", 1000*inputMiB) // reserves only the share of one organization, however large it is
 		enter("l1", "l", inputShare)
 		enter("m1", "m", inputShare)
 		enter("n1", "n", inputMiB)
@@ -127,7 +128,8 @@ func TestACancelledWaitFreesItsPosition(t *testing.T) {
 	})
 }
 
-// A run whose claim omits its input reads the input and releases its memory.
+// If a claim does not contain the run's input, the attempt reads the input, and later releases its
+// memory.
 func TestALargeInputIsReadByTheAttempt(t *testing.T) {
 	t.Parallel()
 	s := &testEnv{model: scripted.New("stage/first", scripted.Call{Deltas: []string{"Read."}}), input: []byte(`{"message":"a large one"}`)}

@@ -11,8 +11,8 @@ import (
 	"parley/workers/internal/llm/scripted"
 )
 
-// largeHistories are sessions whose histories have the maximum size. Reads of those of org_1 block
-// until release.
+// largeHistories is a store of sessions whose histories have the maximum size. Reading a history of
+// org_1 blocks until release is closed.
 type largeHistories struct {
 	release chan struct{}
 
@@ -81,7 +81,8 @@ func TestLargeHistoriesWaitForRoom(t *testing.T) {
 	})
 }
 
-// The part of a history that does not fit the model is released, so the next run continues.
+// The memory for the part of a history that does not fit into the model's context is released, so
+// that the next run can start.
 func TestUnusedMemoryIsReleased(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

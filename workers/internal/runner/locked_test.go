@@ -25,12 +25,12 @@ import (
 // lockingEnv is an environment in which another transaction has locked runs for some time.
 type lockingEnv struct {
 	*testEnv
-	locked map[string]time.Time // end of the lock by run
+	locked map[string]time.Time // by run: time at which its lock ends
 	asked  []time.Duration      // times of calls to Extend
 
 	began time.Time
 	tries int
-	alone []int // sizes of the batches of results
+	alone []int // sizes of the batches in which results were saved
 	fails error
 }
 
@@ -79,8 +79,8 @@ func (l *lockingEnv) Journal(context.Context, lease.Held, int, [][]byte) (bool, 
 	return true, nil
 }
 
-// A locked run loses its lease only when that expires. Until then its heartbeat is retried, and
-// other runs are not delayed.
+// An attempt at a locked run ends only when its lease expires. Until then, the heartbeat is retried
+// for that run, and does not delay other runs.
 func TestALockedHeartbeatIsRepeated(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -150,7 +150,7 @@ func TestALockedResultIsSavedOnceItsRunIsFree(t *testing.T) {
 	})
 }
 
-// A result whose batch failed is saved in a separate batch.
+// If saving a batch fails, its results are saved separately.
 func TestAResultThatFailedIsSavedAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -175,13 +175,13 @@ func TestAResultThatFailedIsSavedAlone(t *testing.T) {
 		failed := l.alone[0]
 		for i := range failed {
 			if l.alone[len(l.alone)-1-i] != 1 {
-				t.Errorf("batches of %v; the first one failed", l.alone)
+				t.Errorf("sizes of batches after a failed batch: %v", l.alone)
 			}
 		}
 	})
 }
 
-// A step of a locked run is not lost.
+// If a run is locked when a step is recorded, the step is not lost.
 func TestALockedStepIsKept(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -193,7 +193,7 @@ func TestALockedStepIsKept(t *testing.T) {
 	})
 }
 
-// claimsLocked is an environment in which a run cannot be claimed at first.
+// claimsLocked is an environment in which a run is locked at first, so that it cannot be claimed.
 type claimsLocked struct {
 	grantingEnv
 	locked int

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// counted is a box whose usage a function returns.
+// counted is a box whose usage is returned by a function.
 type counted struct {
 	began time.Time
 	done  chan struct{}

@@ -34,7 +34,7 @@ func signer(t *testing.T) *secrets.Signer {
 	return s
 }
 
-// searcher does as the test says.
+// searcher is a function that implements Searcher.
 type searcher func(ctx context.Context, org string, r contract.SearchRequest) (contract.SearchReply, error)
 
 func (s searcher) Search(ctx context.Context, org string, r contract.SearchRequest) (contract.SearchReply, error) {
@@ -81,7 +81,7 @@ func start(t *testing.T, slots int, s searchserver.Searcher) *service {
 	return &service{T: t, caller: caller, log: log}
 }
 
-// ready tells when it is served.
+// ready is a bus that signals when the server is ready.
 type ready struct {
 	*bus.Bus
 	ready chan struct{}
@@ -98,7 +98,7 @@ func claims(org string) contract.SearchClaims {
 	return contract.SearchClaims{OrganizationID: org, Kind: contract.KindSearch, Expires: time.Now().Add(time.Minute).UTC()}
 }
 
-// ask has the service search under claims, whatever they are.
+// ask sends a search to the service with the given claims, which may be invalid.
 func (s *service) ask(claims any, body string) (contract.SearchReply, error) {
 	s.Helper()
 	raw, err := json.Marshal(claims)
@@ -216,14 +216,15 @@ func TestClaimsDecide(t *testing.T) {
 	if _, err := s.ask(good, body); err != nil || asked.Load() != 1 {
 		t.Errorf("%v, asked %d times", err, asked.Load())
 	}
-	late.Expires = time.Now().Add(-2 * time.Second) // clocks may be a while apart
+	late.Expires = time.Now().Add(-2 * time.Second) // the clocks of two hosts may differ by this much
 	if _, err := s.ask(late, body); err != nil || asked.Load() != 2 {
 		t.Errorf("two seconds late: %v, asked %d times", err, asked.Load())
 	}
 }
 
-// TestOneOrganizationKeepsNoOtherWaiting: its searches, however many and however slow, leave a place.
-func TestOneOrganizationKeepsNoOtherWaiting(t *testing.T) {
+// TestOneOrganizationDoesNotDelayOthers: however many and however slow the searches of one
+// organization are, they leave a slot for others.
+func TestOneOrganizationDoesNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	hold, begun := make(chan struct{}), make(chan string, 100)
 	s := start(t, 4, searcher(func(ctx context.Context, org string, _ contract.SearchRequest) (contract.SearchReply, error) {
@@ -240,7 +241,7 @@ func TestOneOrganizationKeepsNoOtherWaiting(t *testing.T) {
 	for range 5 {
 		all.Go(func() { _, _ = s.ask(claims("org_flood"), `{"query":"a"}`) })
 	}
-	for range 3 { // of four places
+	for range 3 { // of four slots
 		if org := <-begun; org != "org_flood" {
 			t.Fatal(org)
 		}

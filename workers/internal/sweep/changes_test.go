@@ -32,7 +32,7 @@ func TestSweptRunsArePublished(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var lost string // the query for lost runs, without the check of the server's uptime
+	var lost string // the query for lost runs, without the condition on the server's uptime
 	if err := db.QueryRowContext(t.Context(), `SELECT pg_get_functiondef('lost_runs(bigint, interval)'::regprocedure)`).Scan(&lost); err != nil {
 		t.Fatal(err)
 	}
@@ -47,14 +47,14 @@ func TestSweptRunsArePublished(t *testing.T) {
 		kind domain.ChangeKind
 		make func()
 	}{
-		{"a run that nobody has decided about", domain.ChangedRuns, func() {
+		{"a run without a decision", domain.ChangedRuns, func() {
 			parked(t, st, org, agent, "", domain.At(time.Now().Add(-time.Second)))
 		}},
 		{"a run whose worker was lost", domain.ChangedRuns, func() {
 			claimed(t, st, org, agent)
 			exec(`UPDATE open_runs SET lease_until = clock_timestamp() - interval '1 second' WHERE status = 'running'`)
 		}},
-		{"a document that nobody reads", domain.ChangedDocuments, func() {
+		{"a document that no worker reads", domain.ChangedDocuments, func() {
 			doc := knowledgedb.NewDocument{ID: id.New(id.Document), Name: "a", URL: "https://example.com/a", CreatedBy: "usr_a"}
 			if _, err := st.Knowledge.AddDocuments(t.Context(), org, []knowledgedb.NewDocument{doc}, knowledgedb.DocumentLimits{}); err != nil {
 				t.Fatal(err)

@@ -13,7 +13,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// clockEnv is a run that a worker has claimed, and a sweeper that has read the database's clock.
+// clockEnv is an environment with a run that a worker has claimed, and a sweeper that has read the
+// database's clock.
 type clockEnv struct {
 	*testing.T
 	db    *sql.DB
@@ -37,7 +38,7 @@ func newClockEnv(t *testing.T) *clockEnv {
 	return h
 }
 
-// timeless makes lost_runs ignore that the test's server has just started.
+// timeless changes lost_runs so that it ignores that the test's server has just started.
 func (h *clockEnv) timeless() {
 	h.Helper()
 	var definition string
@@ -62,7 +63,7 @@ func (h *clockEnv) requeue() {
 	}
 }
 
-// step simulates a step of the database's clock by moving all stored times back.
+// step simulates a change of the database's clock by moving all stored times back.
 func (h *clockEnv) step(by time.Duration) {
 	h.Helper()
 	h.sweep.clock.seen.Now = h.sweep.clock.seen.Now.Add(-by)
@@ -77,7 +78,7 @@ func (h *clockEnv) wantHeld(want bool) {
 	}
 }
 
-// A live worker keeps its runs when the clock that judges its leases steps.
+// If the database's clock is changed, live workers keep their runs.
 func TestWorkersGetTimeAfterAStepOfTheClock(t *testing.T) {
 	t.Parallel()
 	for name, step := range map[string]func(*clockEnv){
@@ -104,7 +105,7 @@ func TestWorkersGetTimeAfterAStepOfTheClock(t *testing.T) {
 	}
 }
 
-// After the clock was set back, a dead worker's run does not wait until the clock has caught up.
+// If the clock is set back, the run of a dead worker does not wait until the clock has caught up.
 func TestLeasesAreShortenedWhenTheClockIsSetBack(t *testing.T) {
 	t.Parallel()
 	h := newClockEnv(t)

@@ -19,8 +19,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// A run whose coalescing time is over is queued once by several sweepers, and the change is
-// published.
+// When a run's time for coalescing has passed, it is queued only once, even if there are several
+// sweepers. The change is published.
 func TestCoalescedRunsAreDispatched(t *testing.T) {
 	t.Parallel()
 	st, b := open(t, testkit.Postgres(t), testkit.NATS(t))

@@ -17,11 +17,11 @@ import (
 	"parley/shared/testkit"
 )
 
-// A recreated stream has lost its job messages. The sweeper publishes those of dispatched runs that
-// were not claimed, and no others.
+// A stream that was created again has lost its job messages. The sweeper publishes the messages of
+// dispatched runs that were not claimed, and no others.
 func TestJobMessagesOfARecreatedStreamArePublished(t *testing.T) {
 	t.Parallel()
-	st, b, run := dispatched(t, testkit.NATS(t)) // its job message is lost
+	st, b, run := dispatched(t, testkit.NATS(t)) // this run's job message is lost
 	s, lane := New(window, st, b, zerolog.Nop()), b.Lane(domain.LaneAutomation)
 	rings := func(want int) {
 		t.Helper()
@@ -40,9 +40,9 @@ func TestJobMessagesOfARecreatedStreamArePublished(t *testing.T) {
 	if _, err := b.EnsureStream(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s.stream = time.Unix(1, 0) // the last sweep saw another stream
+	s.stream = time.Unix(1, 0) // pretend that the last sweep saw another stream
 	rings(1)
-	rings(0) // not again immediately
+	rings(0) // they are not published again immediately
 	claims, err := st.Executions.Claim(t.Context(), []string{run.ID})
 	if err != nil || claims[0].Run == nil {
 		t.Fatalf("claiming: %+v, %v", claims, err)
@@ -51,9 +51,9 @@ func TestJobMessagesOfARecreatedStreamArePublished(t *testing.T) {
 	rings(0)
 }
 
-// The next run of an idempotency key has the message ids of the previous run. If the stream still
-// remembers them, it drops the job message, and the sweeper publishes the job under the next
-// dispatch number.
+// A run may get message ids that a previous run with the same idempotency key had. If the stream
+// still remembers these ids, it drops the job message. The sweeper then publishes the message under
+// the next dispatch number.
 func TestARunWhoseMessageIDIsKnownIsNotified(t *testing.T) {
 	t.Parallel()
 	st, b, run := dispatched(t, testkit.NATS(t))
@@ -89,8 +89,8 @@ func TestARunWhoseMessageIDIsKnownIsNotified(t *testing.T) {
 	hears(run.ID)
 }
 
-// A stream that has lost messages which its consumers remember delivers nothing. The sweeper
-// recreates it and publishes the job messages.
+// If a stream has lost messages that its consumers remember, it delivers nothing. The sweeper
+// creates the stream again and publishes the job messages.
 func TestAStreamThatForgotIsRecreated(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -107,7 +107,7 @@ func TestAStreamThatForgotIsRecreated(t *testing.T) {
 	if err := lane.Fetch(t.Context(), before, 5*time.Second, func(d *bus.JobMessage) { d.Ack() }); err != nil {
 		t.Fatal(err)
 	}
-	server.Term() // writes everything
+	server.Term() // writes all data to disk
 	if err := server.Wait(20 * time.Second); err != nil {
 		t.Fatal(err)
 	}
@@ -128,13 +128,13 @@ func TestAStreamThatForgotIsRecreated(t *testing.T) {
 	}
 }
 
-// dispatched returns a run that was accepted, but whose job message was not published.
+// dispatched creates a run that was accepted but whose job message was not published.
 func dispatched(t *testing.T, natsURL string) (*store.Store, *bus.Bus, queuedb.NewRun) {
 	t.Helper()
 	return dispatchedIn(t, testkit.Postgres(t), natsURL)
 }
 
-// dispatchedIn is dispatched in the caller's database.
+// dispatchedIn does the same as dispatched in the given database.
 func dispatchedIn(t *testing.T, dsn, natsURL string) (*store.Store, *bus.Bus, queuedb.NewRun) {
 	t.Helper()
 	st, b := open(t, dsn, natsURL)

@@ -54,7 +54,7 @@ func newOverdue(t *testing.T, number int) overdue {
 	return o
 }
 
-// round ends overdue runs once and returns the number of remaining ones.
+// round runs a sweeper's endRuns once. It returns the number of overdue runs that are left.
 func (o overdue) round(ctx context.Context, t *testing.T) (left int) {
 	t.Helper()
 	if err := o.sweeper.endRuns(ctx); err != nil {
@@ -79,7 +79,7 @@ func TestSweepersShareOverdueRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	left := 900
-	for range 20 { // one is enough except on a very slow machine
+	for range 20 { // one round is enough except on a very slow machine
 		if left = o.round(t.Context(), t); left == 500 {
 			return
 		}
@@ -87,7 +87,8 @@ func TestSweepersShareOverdueRuns(t *testing.T) {
 	t.Errorf("%d runs are left, want the 500 that the other sweeper has locked", left)
 }
 
-// Runs end within a minute of their deadline, even a hundred thousand after an outage.
+// Even if an outage leaves a hundred thousand overdue runs, they end within a minute of their
+// deadline.
 func TestAHundredThousandRunsEndInTime(t *testing.T) {
 	t.Parallel()
 	testkit.Long(t)
@@ -96,7 +97,7 @@ func TestAHundredThousandRunsEndInTime(t *testing.T) {
 	for left := 100_000; left > 0; {
 		before := left
 		if left = o.round(t.Context(), t); left == before {
-			t.Fatalf("a round ended none of %d runs", left)
+			t.Fatalf("a round ended no run; %d are left", left)
 		}
 		t.Logf("%d runs are left after %v", left, time.Since(began).Round(time.Millisecond))
 	}

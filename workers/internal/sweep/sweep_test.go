@@ -21,8 +21,8 @@ import (
 
 const window = 4
 
-// parked creates a run that waits for a person until expires, and that has read a text and made a
-// file.
+// parked creates a run that waits for a person's decision until expires. The run has read a text
+// and created a file.
 func parked(t *testing.T, st *store.Store, org, agent, reply string, expires domain.Time) (held lease.Held, source, file string) {
 	t.Helper()
 	run := queuedb.NewRun{
@@ -89,12 +89,12 @@ func TestUnansweredRunsEndAndUnreferencedDataIsDeleted(t *testing.T) {
 		}
 	}
 
-	// As the previous release removes the sources of runs; see the migration.
+	// Remove the sources of the run as the previous release does; see the migration.
 	db := testkit.SQL(t, dsn)
 	if _, err := db.ExecContext(t.Context(), `DELETE FROM run_sources WHERE run_id = $1`, late.RunID); err != nil {
 		t.Fatal(err)
 	}
-	// As a worker that died leaves its files.
+	// Leave the files as a worker does that has died.
 	if _, err := db.ExecContext(t.Context(), `DELETE FROM files WHERE run_id = $1`, late.RunID); err != nil {
 		t.Fatal(err)
 	}

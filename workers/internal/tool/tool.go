@@ -18,7 +18,7 @@ type Spec struct {
 	Description string
 	Schema      json.RawMessage
 	SideEffect  domain.SideEffect // side effect of a call; empty means none
-	// Alone forbids to make a call at the same time as other calls of the turn, for example because
+	// Alone means that a call is never made at the same time as other calls of the turn, for example because
 	// a person may have to approve it.
 	Alone bool
 }

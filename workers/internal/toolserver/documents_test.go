@@ -23,7 +23,7 @@ type fakeDocuments struct {
 	documents []domain.Document
 	text      map[string]string // original contents by id
 	err       error
-	gone      []string // deleted before they are given
+	gone      []string // documents that are deleted before Give is called
 	stale     bool
 	log       []string
 }
@@ -55,7 +55,7 @@ func document(id, text string, status domain.DocumentStatus, metadata map[string
 	return domain.Document{ID: id, Name: id + ".txt", Bytes: int64(len(text)), Status: status, Metadata: metadata}
 }
 
-// documentsFor runs do with a call's documents, and returns its result and the log.
+// documentsFor calls do with the documents of a call. It returns do's result and the log.
 func documentsFor(t *testing.T, docs fakeDocuments, knowledge *domain.KnowledgeTool, do func(context.Context, tool.Documents) (string, error)) (string, string) {
 	t.Helper()
 	tools := endpoints
@@ -84,8 +84,8 @@ func library() fakeDocuments {
 	}}
 }
 
-// TestDocumentsAreTheAgents: a call reaches only documents that its agent may read, whatever the
-// model names.
+// TestDocumentsAreTheAgents: whatever the model names, a call has access only to documents that its
+// agent may read.
 func TestDocumentsAreTheAgents(t *testing.T) {
 	t.Parallel()
 	find := func(ctx context.Context, d tool.Documents) (string, error) {

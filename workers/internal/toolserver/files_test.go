@@ -27,7 +27,7 @@ import (
 // fakeFiles fakes the file store of a server under test and logs the calls.
 type fakeFiles struct {
 	err     error
-	gone    bool // the run belongs to another worker
+	gone    bool // the run now belongs to another worker
 	content string
 	sizes   map[string]int64 // sizes of files by id; the default is the length of the content
 	log     []string
@@ -133,7 +133,7 @@ func TestFilesAreThoseOfTheCapability(t *testing.T) {
 	}
 }
 
-// Small files are read in batches up to the size of one small file, and large files individually.
+// Small files are read in batches. Large files are read individually.
 func TestSmallFilesAreReadTogether(t *testing.T) {
 	t.Parallel()
 	const small = blobdb.SmallFile
@@ -157,7 +157,7 @@ func TestSmallFilesAreReadTogether(t *testing.T) {
 		}
 		none, err := r.Files.Read(ctx, nil)
 		if len(none) != 0 {
-			t.Errorf("of none: %v", none)
+			t.Errorf("no files: %v", none)
 		}
 		return tool.Result{}, err
 	}})
@@ -204,7 +204,7 @@ func TestAFailedCallShowsItsOutput(t *testing.T) {
 	}
 }
 
-// slotsBackend is a backend that states its number of slots.
+// slotsBackend is a backend that sets its number of slots.
 type slotsBackend struct{ backend }
 
 func (slotsBackend) Serving() (slots, queue int) { return 3, 7 }
@@ -236,8 +236,8 @@ func TestABackendMayLimitItsCalls(t *testing.T) {
 	}
 }
 
-// TestFilesOnARealStore runs two sessions of one organization and one of another. Their calls
-// cannot see each other's files.
+// TestFilesOnARealStore runs calls of two sessions of one organization and of one session of
+// another. No call has access to the files of another session.
 func TestFilesOnARealStore(t *testing.T) {
 	t.Parallel()
 	s := newService(t, backend{kind: contract.ToolHTTPRequest, call: func(ctx context.Context, r tool.Request) (tool.Result, error) {
@@ -285,7 +285,7 @@ func TestFilesOnARealStore(t *testing.T) {
 		{own, "first", `""`},
 		{other, "first", `""`},
 		{own, "second", `"first=of A"`},
-		{own, "second", `"first=of A"`}, // a repetition: it finds the same files
+		{own, "second", `"first=of A"`}, // repeated call: it finds the same files as before
 		{own, "large", "failed: " + tool.ErrFilesFull.Error()},
 		{own, "third", `"first=of A second=of A"`},
 		{own, "fourth", `"second=of A third=of A"`},
@@ -308,9 +308,9 @@ type fourSlots struct{ backend }
 
 func (fourSlots) Serving() (slots, queue int) { return 4, 12 }
 
-// TestSlotsAreShared: three organizations send more calls than a worker has slots, on a real bus.
-// The last one starts as soon as a call of the first has ended, and no organization has more than
-// its share from then on.
+// TestSlotsAreShared: three organizations send more calls than a worker has slots, over a real bus.
+// The first call of the last organization starts when a call of the first organization has ended.
+// From then on, no organization uses more than its share.
 func TestSlotsAreShared(t *testing.T) {
 	t.Parallel()
 	began, ends := make(chan string, 64), sync.Map{} // by organization
@@ -383,7 +383,7 @@ func TestSlotsAreShared(t *testing.T) {
 	s.awaitWaiting(0)
 }
 
-// awaitWaiting waits until this number of calls waits for a slot.
+// awaitWaiting waits until the given number of calls waits for a slot.
 func (s *service) awaitWaiting(calls float64) {
 	s.Helper()
 	for {

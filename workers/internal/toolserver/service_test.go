@@ -163,7 +163,7 @@ func TestEffectsOnARealLedger(t *testing.T) {
 	}})
 	for _, c := range []struct {
 		call, want string
-		state      domain.EffectState // as the next attempt finds it
+		state      domain.EffectState // state in which the next attempt finds it
 	}{
 		{"pay", `{"text":"\u0000 ☾"}`, domain.EffectDone},
 		{"pay", "stale", domain.EffectDone}, // one outcome suffices

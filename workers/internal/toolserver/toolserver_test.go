@@ -22,7 +22,7 @@ import (
 	"parley/workers/internal/toolserver"
 )
 
-// backend is a backend with a function of the test.
+// backend is a backend whose calls run a function of the test.
 type backend struct {
 	kind string
 	call func(ctx context.Context, r tool.Request) (tool.Result, error)
@@ -40,7 +40,7 @@ type lister struct{ backend }
 
 func (l lister) List(ctx context.Context, r tool.Request) ([]tool.Spec, error) { return l.list(ctx, r) }
 
-// faults are failures around a call.
+// faults contains the failures to simulate during a call.
 type faults struct {
 	noConfig error
 	stale    bool  // the run belongs to another worker
@@ -126,7 +126,7 @@ func (o *fakeEnv) BeginSend(_ context.Context, held lease.Held, callID string) (
 		return false, nil
 	}
 	o.state = "sending"
-	return o.noBegin == nil, o.noBegin // as if the reply to the commit was lost
+	return o.noBegin == nil, o.noBegin // simulates a commit whose reply was lost
 }
 
 func (o *fakeEnv) EndSend(ctx context.Context, held lease.Held, callID string, outcome []byte) (bool, error) {
@@ -155,13 +155,13 @@ func signer(t *testing.T) *secrets.Signer {
 	return s
 }
 
-// start runs a server on the office until the end of the test.
+// start runs a server in the environment o until the test ends.
 func start(t *testing.T, o *fakeEnv, metrics prometheus.Registerer, backends ...tool.Backend) {
 	t.Helper()
 	startLogging(t, o, metrics, zerolog.Nop(), backends...)
 }
 
-// startLogging is start with a logger.
+// startLogging does the same as start, with a logger.
 func startLogging(t *testing.T, o *fakeEnv, metrics prometheus.Registerer, log zerolog.Logger, backends ...tool.Backend) {
 	t.Helper()
 	o.wanted = len(backends)
@@ -587,7 +587,7 @@ func TestCallsEnd(t *testing.T) {
 				claims.Expires = time.Now().Add(5 * time.Second)
 			}
 			m := sealed(t, claims, request(true))
-			ctx, stop := context.WithDeadline(t.Context(), m.Deadline) // as the bus does
+			ctx, stop := context.WithDeadline(t.Context(), m.Deadline) // the bus sets the same deadline
 			defer stop()
 			answers := make(chan []byte, 1)
 			go func() {

@@ -104,7 +104,7 @@ func TestSideEffectsGoThroughTheLedger(t *testing.T) {
 	}
 }
 
-// The signing and the verifying host have different clocks.
+// The clocks of the host that signs and the host that verifies may differ.
 func TestClocksMayDiffer(t *testing.T) {
 	t.Parallel()
 	o, log := newOffice(endpoints), &bytes.Buffer{}

@@ -24,7 +24,7 @@ type testEnv struct {
 	answer  contract.ToolReply
 	err     error
 	state   domain.Effect
-	lost    bool // the run belongs to another worker
+	lost    bool // the run now belongs to another worker
 	taken   bool // a tool worker has already taken the call
 	kept    []byte
 	asked   []contract.ToolRequest
@@ -131,7 +131,7 @@ func TestCalls(t *testing.T) {
 		behind   testEnv
 		approval domain.Approval
 		want     string
-		asked    int // calls to tool workers
+		asked    int // number of calls sent to tool workers
 	}{
 		"read":                          {"read", testEnv{answer: answered}, "", `"ok"`, 1},
 		"read, nobody there":            {"read", testEnv{err: bus.ErrNoToolWorker}, "", "tells: The tool read is not available at the moment.", 1},
@@ -244,7 +244,7 @@ func TestCode(t *testing.T) {
 		code    toolset.Code
 		alone   bool
 		within  time.Duration
-		prepare bool // the ledger's answer
+		prepare bool // result of the ledger
 	}{
 		"plain":      {domain.CodeTool{Enabled: true}, toolset.Code{Limits: limits, CallTime: 100 * time.Second}, false, 100 * time.Second, false},
 		"keeping":    {domain.CodeTool{Enabled: true, KeepFiles: true}, toolset.Code{Limits: limits, CallTime: 100 * time.Second}, true, 100 * time.Second, false},
@@ -329,7 +329,7 @@ func TestKnowledge(t *testing.T) {
 	}
 }
 
-// TestARecordedFailureIsShownAgain: a recorded failure is shown to the model as it was the first
+// TestARecordedFailureIsShownAgain: the model sees a recorded failure in the same form as the first
 // time.
 func TestARecordedFailureIsShownAgain(t *testing.T) {
 	t.Parallel()

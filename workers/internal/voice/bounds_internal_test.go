@@ -15,7 +15,8 @@ import (
 	"parley/workers/internal/speech"
 )
 
-// newStuckSession returns a session whose backend never responds and whose goroutine is the test's.
+// newStuckSession returns a session whose backend never responds. The session runs in the test's
+// goroutine.
 func newStuckSession(t *testing.T) (*session, *fakeEnd) {
 	t.Helper()
 	s, err := New(Config{MaxSessions: 1}, Deps{Metrics: prometheus.NewRegistry(), Log: zerolog.Nop()})
@@ -29,7 +30,7 @@ func newStuckSession(t *testing.T) (*session, *fakeEnd) {
 	return l, r
 }
 
-// failures returns how often each item was rejected as too much.
+// failures returns how often each item was rejected because of a limit.
 func (r *fakeEnd) failures(t *testing.T) map[string]int {
 	t.Helper()
 	told := map[string]int{}
@@ -45,14 +46,14 @@ func (r *fakeEnd) failures(t *testing.T) map[string]int {
 	return told
 }
 
-// TestMemoryIsBounded: whatever an ingress sends and commits, a session's memory is bounded, and
-// it reports what it drops.
+// TestMemoryIsBounded: whatever an ingress sends and commits, the memory of a session is bounded.
+// The session reports the utterances that it drops.
 func TestMemoryIsBounded(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ each, count, fail int64 }{
 		"what fits":        {rate, maxWaiting, 0},
 		"many short ones":  {rate / 10, 200, 200 - maxWaiting},
-		"much for too few": {16 * rate, 200, 200 - 19}, // the one being transcribed, and 18 complete ones in 300 s
+		"much for too few": {16 * rate, 200, 200 - 19}, // in 300 s: the one that is being transcribed, and 18 complete ones
 		"one by one":       {rate, 1000, -1},
 	} {
 		l, r := newStuckSession(t)
@@ -85,8 +86,8 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
-// TestUncommittedAudioIsBounded: audio without a commit is bounded, too, even in a session's first
-// seconds.
+// TestUncommittedAudioIsBounded: audio that is not committed is also bounded, even in the first
+// seconds of a session.
 func TestUncommittedAudioIsBounded(t *testing.T) {
 	t.Parallel()
 	l, _ := newStuckSession(t)
@@ -100,7 +101,8 @@ func TestUncommittedAudioIsBounded(t *testing.T) {
 	}
 }
 
-// TestARetryIsOfTheWhole: a retried utterance has the same audio, although the tape has advanced.
+// TestARetryIsOfTheWhole: a retry transcribes the same audio, although the tape no longer contains
+// it.
 func TestARetryIsOfTheWhole(t *testing.T) {
 	t.Parallel()
 	l, r := newStuckSession(t)
@@ -117,7 +119,7 @@ func TestARetryIsOfTheWhole(t *testing.T) {
 	}
 }
 
-// TestPositionsOfASession: sessions at the limits of the positions can be opened.
+// TestPositionsOfASession: sessions can be opened at the lowest and highest positions.
 func TestPositionsOfASession(t *testing.T) {
 	t.Parallel()
 	d := &contract.VoiceDetection{Threshold: 1, PrefixMS: 60_000, SilenceMS: 60_000}
@@ -136,7 +138,8 @@ func TestPositionsOfASession(t *testing.T) {
 	}
 }
 
-// TestCallsHaveTheirOwnTime: the wait for a turn does not count towards a call's time limit.
+// TestCallsHaveTheirOwnTime: the time that a call waits for its turn does not count towards its
+// time limit.
 func TestCallsHaveTheirOwnTime(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ begins, ends time.Duration }{

@@ -12,7 +12,7 @@ import (
 	"parley/shared/contract"
 )
 
-// fakeEnd is an end of a session without a bus.
+// fakeEnd is the worker's end of a session, without a bus.
 type fakeEnd struct {
 	mu      sync.Mutex
 	frames  chan frame
@@ -30,8 +30,8 @@ func (r *fakeEnd) Report(report contract.VoiceReport) error {
 
 func (r *fakeEnd) Audio(contract.VoiceAudio) error { return nil }
 
-// TestPanicsAreContained: a session that panics asks its ingress to move it, and no other session
-// ends.
+// TestPanicsAreContained: if a session panics, it asks its ingress to move it to another worker.
+// Other sessions continue.
 func TestPanicsAreContained(t *testing.T) {
 	t.Parallel()
 	var log strings.Builder
@@ -51,7 +51,8 @@ func TestPanicsAreContained(t *testing.T) {
 	}
 }
 
-// TestFramesDecide: a session ends with its frames, with the close command, and with its context.
+// TestFramesDecide: a session ends when its frames end, when it receives the command close, and
+// when its context ends.
 func TestFramesDecide(t *testing.T) {
 	t.Parallel()
 	s, err := New(Config{MaxSessions: 1}, Deps{Metrics: prometheus.NewRegistry(), Log: zerolog.Nop()})

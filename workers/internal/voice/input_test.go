@@ -58,8 +58,8 @@ func TestTurns(t *testing.T) {
 	secret(t, svc, "the words", "Paris")
 }
 
-// TestStartIsReportedImmediately measures the delay between the frame that starts speech and the report at the
-// ingress.
+// TestStartIsReportedImmediately measures the time from the frame in which speech starts to the
+// report at the ingress.
 func TestStartIsReportedImmediately(t *testing.T) {
 	t.Parallel()
 	pcm := speechFor(t)
@@ -80,7 +80,7 @@ func TestStartIsReportedImmediately(t *testing.T) {
 		l := svc.open(contract.VoiceOpen{Line: fmt.Sprint("line_", n), Config: contract.VoiceConfig{Detection: detection}})
 		l.sendAudio(quiet(500))
 		l.until("silence", func() bool { return l.heard == l.at })
-		for at := 0; ; at += 20 * ms * 2 { // as a client sends it: one frame at a time
+		for at := 0; ; at += 20 * ms * 2 { // one frame at a time, like a client
 			l.sendAudio(pcm[at : at+20*ms*2])
 			sent := time.Now()
 			if r, ok := l.report(5 * time.Millisecond); ok {
@@ -129,8 +129,8 @@ func TestByCommandAlone(t *testing.T) {
 	l.until("what is needed", func() bool { return l.needs == l.at })
 }
 
-// TestClearAndCommitInSpeech: speech that is cleared, or committed by command, is over, and later
-// speech is a new item.
+// TestClearAndCommitInSpeech: if speech in progress is cleared or committed by command, it ends
+// there. Later speech is a new item.
 func TestClearAndCommitInSpeech(t *testing.T) {
 	t.Parallel()
 	pcm := speechFor(t)
@@ -175,7 +175,8 @@ func TestConfigureDetection(t *testing.T) {
 	if began.From < at-320*ms {
 		t.Errorf("%+v", began)
 	}
-	// Back to commands in the middle of speech: no end is reported, and all of it can be committed.
+	// Disable detection in the middle of speech. No end is reported, and all of the audio can be
+	// committed.
 	l.send(contract.VoiceCommand{Type: contract.VoiceConfigure, Config: &contract.VoiceConfig{Language: "fr"}})
 	l.sendAudio(pcm[rate:])
 	l.sendAudio(quiet(2000))
@@ -185,8 +186,8 @@ func TestConfigureDetection(t *testing.T) {
 	}
 }
 
-// TestResumed: a session that moves to another worker continues in the middle of speech, and its
-// pending audio is transcribed.
+// TestResumed: if a session moves to another worker in the middle of speech, the speech continues
+// there, and audio that waits for transcription is transcribed.
 func TestResumed(t *testing.T) {
 	t.Parallel()
 	pcm := speechFor(t)
@@ -220,7 +221,8 @@ func TestResumed(t *testing.T) {
 	}
 }
 
-// TestTranscribedEarly: speech that may have ended is transcribed early, and again if it continues.
+// TestTranscribedEarly: speech that has probably ended is transcribed early. If it continues, it is
+// transcribed again.
 func TestTranscribedEarly(t *testing.T) {
 	t.Parallel()
 	pcm := speechFor(t)
@@ -238,7 +240,7 @@ func TestTranscribedEarly(t *testing.T) {
 	l := start(t, s).open(contract.VoiceOpen{Config: contract.VoiceConfig{Detection: detection}})
 	l.sendAudio(quiet(1000))
 	l.sendAudio(pcm)
-	l.sendAudio(quiet(350)) // the turn has not ended
+	l.sendAudio(quiet(350)) // speech may continue, so the turn has not ended
 	l.want(contract.VoiceStarted)
 	first := <-began
 	l.sendAudio(pcm)
@@ -260,8 +262,8 @@ func TestTranscribedEarly(t *testing.T) {
 	}
 }
 
-// TestOrderAndFailures: transcripts arrive in the order of the utterances, one at a time, whether
-// or not they fail.
+// TestOrderAndFailures: utterances are transcribed one at a time, and transcripts arrive in their
+// order, even if some calls fail.
 func TestOrderAndFailures(t *testing.T) {
 	t.Parallel()
 	var running, calls atomic.Int32
@@ -282,7 +284,7 @@ func TestOrderAndFailures(t *testing.T) {
 		case 4:
 			return "", errors.New("dial 10.0.0.1: refused")
 		case 5:
-			if calls.Load() < 7 { // the first one twice, then once each
+			if calls.Load() < 7 { // the first utterance needs two calls, each other one call
 				return "", &speech.Error{Code: speech.CodeOverloaded, Message: "Busy.", Retryable: true}
 			}
 		case 6:
@@ -350,7 +352,7 @@ func TestResumedWithMuchAudio(t *testing.T) {
 	for name, d := range map[string]*contract.VoiceDetection{"by command": nil, "by detection": detection} {
 		l := svc.open(contract.VoiceOpen{Line: "line_" + name[3:], Config: contract.VoiceConfig{Detection: d}})
 		second := quiet(1000)
-		for range 80 { // what the bus buffers for a reader
+		for range 80 { // as much as the bus buffers for a reader
 			if err := l.Audio(l.at, second); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}

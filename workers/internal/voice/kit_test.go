@@ -28,7 +28,7 @@ const (
 	key  = "6b6579736b6579736b6579736b6579736b6579736b6579736b6579736b657973"
 	rate = contract.VoiceRate
 	ms   = rate / 1000
-	wait = 20 * time.Second // for events that must arrive
+	wait = 20 * time.Second // for events that certainly arrive
 )
 
 func signer(t *testing.T) *secrets.Signer {
@@ -54,8 +54,8 @@ func (s script) Synthesize(ctx context.Context, segment speech.Line, out func([]
 	return s.say(ctx, segment, out)
 }
 
-// defaultScript transcribes an utterance as its length in ms, and speaks each character as 10 ms of
-// increasing samples.
+// defaultScript transcribes an utterance to its length in ms. It speaks each character as 10 ms of
+// samples with increasing values.
 func defaultScript() script {
 	return script{
 		hear: func(_ context.Context, u speech.Utterance) (string, error) { return "said " + u.Language, nil },
@@ -68,7 +68,7 @@ func defaultScript() script {
 	}
 }
 
-// countingAudio returns audio whose samples are all different.
+// countingAudio returns audio in which all samples are different.
 func countingAudio(samples int) []byte {
 	pcm := make([]byte, 0, 2*samples)
 	for i := range samples {
@@ -184,7 +184,7 @@ func (s *service) try(claims any, open contract.VoiceOpen) (*bus.VoiceLine, erro
 	return s.caller.Open(ctx, signer(s.T).Sign(raw, body), body)
 }
 
-// session is the ingress's end of a session, with the data that it has received.
+// session is the ingress's end of a session. It stores the data that it has received.
 type session struct {
 	*testing.T
 	*bus.VoiceLine
@@ -234,7 +234,8 @@ func (l *session) want(kind string) contract.VoiceReport {
 	return r
 }
 
-// report waits for a report. It returns false if none arrives, or if the session has ended.
+// report waits for a report for at most the time in. It returns false if none arrives or the
+// session has ended.
 func (l *session) report(in time.Duration) (contract.VoiceReport, bool) {
 	l.Helper()
 	late := time.After(in)
@@ -261,7 +262,7 @@ func (l *session) report(in time.Duration) (contract.VoiceReport, bool) {
 	}
 }
 
-// until reads reports until done returns true. It calls done at each report and alive.
+// until reads reports until done returns true. It calls done after each report.
 func (l *session) until(what string, done func() bool) {
 	l.Helper()
 	late := time.Now().Add(wait)
@@ -275,7 +276,7 @@ func (l *session) until(what string, done func() bool) {
 	}
 }
 
-// pcm returns all the audio of the first answer, whose frames must be contiguous.
+// pcm returns the audio of the first answer. It fails if the frames are not contiguous.
 func (l *session) pcm(from int64) []byte {
 	l.Helper()
 	var all []byte
@@ -297,7 +298,7 @@ func (l *session) say(answer, text string, start int, last bool) {
 
 var detection = &contract.VoiceDetection{Threshold: 0.5, PrefixMS: 300, SilenceMS: 500}
 
-// spoken is a phrase of espeak-ng at 24 kHz, without the surrounding silence.
+// spoken is a phrase synthesized by espeak-ng at 24 kHz, without the silence before and after it.
 var spoken = sync.OnceValues(func() ([]byte, error) {
 	out, err := exec.Command("espeak-ng", "-v", "en", "--stdout", "What is the weather like in Paris today?").Output()
 	if err != nil {

@@ -81,7 +81,7 @@ func TestNothingToSay(t *testing.T) {
 	l.want(contract.VoiceSaid)
 }
 
-// TestStop: after a stop, no more of the answer arrives, and the next answer is spoken.
+// TestStop: after an answer is stopped, none of its audio arrives, and the next answer is spoken.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	begun, ended := make(chan struct{}), make(chan error, 1)
@@ -122,8 +122,8 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// TestAhead: audio is sent four seconds ahead of playback, and one more segment is synthesized
-// meanwhile.
+// TestAhead: audio is sent up to four seconds ahead of playback. In the meantime, one further
+// segment is synthesized.
 func TestAhead(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -155,7 +155,8 @@ func TestAhead(t *testing.T) {
 	}
 }
 
-// TestTakeOver: another worker continues a segment and the following ones as the first would have.
+// TestTakeOver: another worker continues an answer in the middle of a segment, and produces the
+// same audio as the first would have.
 func TestTakeOver(t *testing.T) {
 	t.Parallel()
 	l := start(t, defaultScript()).open(contract.VoiceOpen{})
@@ -251,8 +252,8 @@ func TestSpeechFailures(t *testing.T) {
 	secret(t, svc, "a secret", "Always busy")
 }
 
-// TestBargeIn: speech is reported while an answer is spoken, and after a stop the next answer
-// starts immediately.
+// TestBargeIn: while an answer is spoken, the start of speech is reported. After the answer is
+// stopped, the next answer starts immediately.
 func TestBargeIn(t *testing.T) {
 	t.Parallel()
 	s := defaultScript()

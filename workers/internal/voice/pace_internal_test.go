@@ -11,7 +11,7 @@ func TestPace(t *testing.T) {
 	t.Parallel()
 	var p pace
 	now := time.Now()
-	for n := range 40 { // four seconds immediately
+	for n := range 40 { // four seconds can be sent immediately
 		if p.wait(now, maxFrame) != 0 {
 			t.Fatalf("frame %d waits", n)
 		}
@@ -43,10 +43,10 @@ func TestTape(t *testing.T) {
 		t.Errorf("%v, %d", got, tp.end())
 	}
 	if got := tp.add(101, []byte{2, 2, 3, 3}); len(got) != 2 || got[0] != 3 || tp.end() != 103 {
-		t.Errorf("what is known partly: %v, %d", got, tp.end())
+		t.Errorf("partly known audio: %v, %d", got, tp.end())
 	}
 	if got := tp.add(90, []byte{9, 9}); got != nil || tp.end() != 103 {
-		t.Errorf("what is known: %v, %d", got, tp.end())
+		t.Errorf("known audio: %v, %d", got, tp.end())
 	}
 	if got := tp.add(105, []byte{6, 6}); len(got) != 6 || got[3] != 0 || got[4] != 6 || tp.end() != 106 {
 		t.Errorf("after a gap: %v, %d", got, tp.end())
@@ -67,7 +67,8 @@ func TestTape(t *testing.T) {
 	}
 }
 
-// TestPositionsAfterGaps: after a gap that is too large, the positions of events are those of the audio.
+// TestPositionsAfterGaps: after a gap that is too large, the positions of events still match the
+// audio.
 func TestPositionsAfterGaps(t *testing.T) {
 	t.Parallel()
 	in := newInput(contract.VoiceOpen{Config: contract.VoiceConfig{Detection: &contract.VoiceDetection{Threshold: 0.5}}})

@@ -62,7 +62,7 @@ func TestClaimsDecide(t *testing.T) {
 	l.Close()
 }
 
-// TestStopping: sessions are notified that the worker leaves, and nothing blocks.
+// TestStopping: when a worker stops, its sessions are notified, and no call blocks.
 func TestStopping(t *testing.T) {
 	t.Parallel()
 	begun := make(chan struct{}, 2)

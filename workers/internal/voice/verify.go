@@ -29,7 +29,7 @@ func (s *Server) admit(capability string, body []byte) (session string, ok bool)
 	return claims.Line, true
 }
 
-// verify checks that a capability allows to open the session described in body. It returns the
+// verify checks that a capability allows the session described in body. It returns the
 // capability's claims.
 func (s *Server) verify(capability string, body []byte) (contract.VoiceClaims, error) {
 	var c contract.VoiceClaims

@@ -22,7 +22,7 @@ func say(text string) llm.Request {
 
 func ignore(llm.Delta) {}
 
-// against returns a model of a server with this handler.
+// against returns a model whose server is this handler.
 func against(t *testing.T, h http.Handler) llm.Model {
 	t.Helper()
 	server := httptest.NewServer(h)
@@ -68,7 +68,7 @@ type sent struct {
 	Thinking json.RawMessage   `json:"thinking"`
 }
 
-// shape formats roles and kinds of blocks.
+// shape formats the roles of a request's messages and the kinds of their blocks.
 func (s sent) shape() string {
 	var b strings.Builder
 	for _, m := range s.Messages {
@@ -144,8 +144,8 @@ func TestWire(t *testing.T) {
 	}
 }
 
-// TestAnyPromptIsSent uses prompts left by other providers' models and by callers. The stub
-// rejects what the API rejects.
+// TestAnyPromptIsSent sends unusual prompts, as they come from callers and from models of other
+// providers. The stub rejects the same prompts as the real API.
 func TestAnyPromptIsSent(t *testing.T) {
 	t.Parallel()
 	result := func(id string) llm.Message {
@@ -179,7 +179,7 @@ func TestAnyPromptIsSent(t *testing.T) {
 	}
 }
 
-// TestThinkingGoesBack: an answer's thinking is sent to the model that wrote it, and to no other.
+// TestThinkingGoesBack: the thinking in an answer is sent only to the model that wrote it.
 func TestThinkingGoesBack(t *testing.T) {
 	t.Parallel()
 	recorded := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -246,7 +246,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// TestScript uses a scripted server.
+// TestScript makes calls to a scripted server.
 func TestScript(t *testing.T) {
 	t.Parallel()
 	stub := anthropicstub.New()

@@ -26,7 +26,7 @@ func (p provider) Model(name string) (llm.Model, error) {
 	return nil, llm.UnknownModel(name)
 }
 
-// failing fails with its error unless that is nil, and counts its calls.
+// failing is a model that counts its calls. They return its error, or succeed if it is nil.
 type failing struct {
 	err   error
 	calls int
@@ -57,7 +57,7 @@ func call(t *testing.T, p llm.Provider, name string) *llm.Error {
 	return e
 }
 
-// fail makes calls of "m" that must fail.
+// fail makes calls of the model "m" and checks that they fail.
 func fail(t *testing.T, p llm.Provider, calls int) {
 	t.Helper()
 	for range calls {
@@ -140,7 +140,7 @@ func TestOneProbeAtATime(t *testing.T) {
 		if e := call(t, p, "m"); e == nil || e.RetryAfter != 2*time.Second || len(m.Requests()) != 6 {
 			t.Errorf("during a probe: %+v after %d calls", e, len(m.Requests()))
 		}
-		giveUp() // says nothing about the provider: the next call is a probe again
+		giveUp() // a canceled call says nothing about the provider, so the next call is let through again
 		synctest.Wait()
 		begun, stop := context.WithCancel(t.Context())
 		go probe(begun)
@@ -227,7 +227,7 @@ func TestAPanicCounts(t *testing.T) {
 	}
 }
 
-// every returns a model for any name.
+// every is a provider that returns the same model for every name.
 type every struct{}
 
 func (every) Model(string) (llm.Model, error) { return offline.Echo{}, nil }

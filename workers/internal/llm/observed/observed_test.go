@@ -14,7 +14,7 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// one is a provider of one model. It fails if the model's name says so.
+// one is a provider with a single model. The model's calls fail if its name requests that.
 type one struct{ name string }
 
 // Model returns the model.

@@ -12,7 +12,7 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// search is a webSearch that returns fixed sources.
+// search is a webSearch tool that returns fixed sources.
 type search []domain.Citation
 
 func (search) Spec() tool.Spec {
@@ -30,8 +30,8 @@ func (noSteps) Load(context.Context) ([]agentloop.Step, error) { return nil, nil
 
 func (noSteps) Record(context.Context, agentloop.Step) error { return nil }
 
-// TestCitationsHold runs answers through the turn loop: every citation is valid and supports the
-// sentence before it.
+// TestCitationsHold runs answers through the turn loop, and checks that every citation is valid and
+// supports the sentence before it.
 func TestCitationsHold(t *testing.T) {
 	t.Parallel()
 	for name, s := range testCases() {

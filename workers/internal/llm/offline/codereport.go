@@ -84,12 +84,12 @@ func errorLine(text string, limit bool) string {
 	return lines[len(lines)-1]
 }
 
-// left returns sentences about the files that a program created, except the file named told, and
+// left returns sentences about the files that a program created, except the file shown, and
 // about its notes.
-func (o codeOutput) left(told string) []string {
+func (o codeOutput) left(shown string) []string {
 	var names, parts []string
 	for _, f := range o.Files {
-		if f.Name != told {
+		if f.Name != shown {
 			names = append(names, fmt.Sprintf("`%s` (%s, %s)", unfenced.Replace(excerpt(f.Name, quotedText)), unfenced.Replace(f.MIMEType), inBytes(f.Bytes)))
 		}
 	}

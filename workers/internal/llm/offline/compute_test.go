@@ -10,7 +10,7 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// program returns the code that the model runs for a message, or the answer.
+// program returns the program that the model runs for a message, or the model's answer.
 func program(t *testing.T, message string) string {
 	t.Helper()
 	tools := []llm.ToolSpec{{Name: "codeExecution", Schema: json.RawMessage(`{"properties":{"code":{"type":"string"}},"required":["code"]}`)}}
@@ -83,8 +83,8 @@ func TestNothingIsComputedThatIsNotSaid(t *testing.T) {
 	}
 }
 
-// TestAnotherToolComputes: a message that names another tool uses only that tool. Without
-// codeExecution nothing else changes.
+// TestAnotherToolComputes: for a message that names another tool, only that tool is called. Without
+// codeExecution, the answer is the same.
 func TestAnotherToolComputes(t *testing.T) {
 	t.Parallel()
 	if got := asked(t, tools(), "sum of a: 3 and b: 4"); got != `sum {"a":3,"b":4}` {

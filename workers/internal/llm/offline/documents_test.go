@@ -32,7 +32,8 @@ func knows(sources ...domain.Citation) llm.ToolResult {
 
 var nothingKnown = gave("knowledge", `{"results":[],"note":"No passage of the documents has to do with this."}`)
 
-// documentCases are questions to documents, and whether the documents answer them.
+// documentCases contains questions, passages of documents, and whether the passages answer the
+// question.
 func documentCases() map[string]struct {
 	testCase
 	said bool
@@ -132,9 +133,9 @@ func (k *knowledge) Call(_ context.Context, call tool.Call) (tool.Result, error)
 	return tool.Result{Output: json.RawMessage(`{"results":[]}`), Sources: k.sources}, nil
 }
 
-// TestCitationsOfDocuments runs a question with the turn loop. Citations name document and page,
-// quote words of the document, and refer to the supported words of the answer. The same is true
-// of a second answer in the session.
+// TestCitationsOfDocuments answers a question with the turn loop. Each citation names document and
+// page, quotes words of the document, and refers to the words of the answer that it supports. A
+// second answer in the session does the same.
 func TestCitationsOfDocuments(t *testing.T) {
 	t.Parallel()
 	page7 := "Ladders are inspected every 90 days. Damaged ones are tagged."

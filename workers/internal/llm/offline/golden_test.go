@@ -168,7 +168,7 @@ func TestAnswersFromResults(t *testing.T) {
 	}
 }
 
-// TestQuotesStandInTheirSources parses the markers like the turn loop.
+// TestQuotesStandInTheirSources parses the markers in answers in the same way as the turn loop.
 func TestQuotesStandInTheirSources(t *testing.T) {
 	t.Parallel()
 	marker := regexp.MustCompile(`\[(\d+) "([^"]*)"\]`)

@@ -35,8 +35,8 @@ func TestLargeInputsAreReadOnce(t *testing.T) {
 	}
 }
 
-// The rules read only the beginning of a message: one of 2 MiB costs no more than one of 32,000
-// characters.
+// The rules read only the beginning of a message, so a message of 2 MiB takes no longer than one of
+// 32,000 characters.
 func TestTheRulesReadTheBeginningOfAMessage(t *testing.T) {
 	t.Parallel()
 	answer := func(message string) string {

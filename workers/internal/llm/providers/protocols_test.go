@@ -13,7 +13,7 @@ import (
 	"parley/workers/internal/llm/openai"
 )
 
-// stub is a server of a protocol that answers by rules.
+// stub is a server that implements a provider's protocol and answers according to rules.
 type stub interface {
 	http.Handler
 	Count(prompt string) int
@@ -22,10 +22,11 @@ type stub interface {
 	Script(replies ...modelstub.Reply)
 }
 
-// protocol is a provider's protocol. Every test of remote providers runs for each.
+// protocol is the protocol of a provider. Every test of remote providers runs once for each
+// protocol.
 type protocol struct {
 	name, base string // the provider's name, and the path of its base address
-	model      string // name in the recordings
+	model      string // name of the model in the recordings
 	endpoint   string
 	make       func(openai.Config) (llm.Provider, func(), error)
 	stub       func() stub
@@ -36,20 +37,20 @@ type protocol struct {
 	environment map[string]string // variables that the SDK's own client reads
 	headers     []string          // headers that it would send
 	faults      map[string]fault
-	answers     map[string]string // by recording
+	answers     map[string]string // expected answers by recording
 	failures    map[string]failure
 	limited     []string // recordings of rate limits
 	schemas     []string // invalid schemas
 }
 
-// fault is the expected result of a directive to the stub.
+// fault is the expected result for a directive to the stub.
 type fault struct {
 	kind      llm.Kind
 	retryable bool
-	unused    bool // for sure
+	unused    bool // the provider certainly did no work
 }
 
-// failure is the expected result of a recording.
+// failure is the expected result for a recording.
 type failure struct {
 	kind      llm.Kind
 	retryable bool
@@ -72,7 +73,7 @@ func (p *protocol) new(t *testing.T, cfg openai.Config, name string) llm.Model {
 	return m
 }
 
-// against returns a model of a server with this handler.
+// against returns a model whose server is this handler.
 func (p *protocol) against(t *testing.T, h http.Handler) llm.Model {
 	t.Helper()
 	server := httptest.NewServer(h)

@@ -83,7 +83,7 @@ func TestBadSettingsAreRefused(t *testing.T) {
 	}
 }
 
-// TestAFailingProviderIsLeftAlone has a breaker for each provider, and a fallback.
+// TestAFailingProviderIsLeftAlone checks the breaker of each provider, and the use of a fallback.
 func TestAFailingProviderIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	stub := anthropicstub.New()

@@ -92,7 +92,8 @@ func TestBadRequestsAreNotSent(t *testing.T) {
 	}
 }
 
-// TestNothingFromTheEnvironment sets the variables that the SDKs' own clients read.
+// TestNothingFromTheEnvironment sets the environment variables that the SDKs' own clients read.
+// They must have no effect.
 func TestNothingFromTheEnvironment(t *testing.T) {
 	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
 	t.Setenv("http_proxy", "http://127.0.0.1:1")
@@ -114,7 +115,7 @@ func TestNothingFromTheEnvironment(t *testing.T) {
 			}
 		}
 
-		// A proxy would be dialed instead of the server.
+		// If the proxy were used, it would be dialed instead of the server.
 		dialled := make(chan string, 1)
 		m := p.new(t, openai.Config{BaseURL: "http://model.test" + p.base, Dial: func(_ context.Context, _, address string) (net.Conn, error) {
 			dialled <- address
@@ -129,7 +130,7 @@ func TestNothingFromTheEnvironment(t *testing.T) {
 	}
 }
 
-// TestStubFaults tests failures of a live server, and that this layer retries none.
+// TestStubFaults tests the failures of a real server. This layer must not retry any of them.
 func TestStubFaults(t *testing.T) {
 	t.Parallel()
 	for _, p := range protocols() {
@@ -238,7 +239,7 @@ func trickle(first, line string, every time.Duration) http.HandlerFunc {
 	}
 }
 
-// TestLimits checks the time of each default limit.
+// TestLimits checks the duration of each default limit.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	for _, p := range protocols() {
@@ -305,7 +306,7 @@ func TestConnectLimit(t *testing.T) {
 	}
 }
 
-// TestSlowReader delays in emit: this time does not count for the provider.
+// TestSlowReader sleeps in emit. This time must not count towards the provider's time limits.
 func TestSlowReader(t *testing.T) {
 	t.Parallel()
 	for _, p := range protocols() {
@@ -327,8 +328,8 @@ type one struct{ model llm.Model }
 
 func (o one) Model(string) (llm.Model, error) { return o.model, nil }
 
-// TestLongAnswersOpenNoBreaker: the length of an answer depends on the prompt, and a caller may
-// read slowly. Neither may open the model's breaker.
+// TestLongAnswersOpenNoBreaker: an answer may be long because of the prompt, or slow because of the
+// caller. In neither case may the model's breaker open.
 func TestLongAnswersOpenNoBreaker(t *testing.T) {
 	t.Parallel()
 	for _, p := range protocols() {
@@ -336,7 +337,7 @@ func TestLongAnswersOpenNoBreaker(t *testing.T) {
 			t.Parallel()
 			for name, tt := range map[string]struct {
 				serve http.Handler
-				read  time.Duration // time for a piece
+				read  time.Duration // time that the caller takes for each piece
 			}{
 				"written without end": {trickle(p.first, p.piece, 10*time.Second), 0},
 				"read slowly":         {p.stub(), 50 * time.Second},

@@ -113,7 +113,7 @@ func TestReplayedFailures(t *testing.T) {
 	}
 }
 
-// TestEveryRecordingIsReplayed fails for unused files.
+// TestEveryRecordingIsReplayed fails if a recording is not used by any test.
 func TestEveryRecordingIsReplayed(t *testing.T) {
 	t.Parallel()
 	for _, p := range protocols() {

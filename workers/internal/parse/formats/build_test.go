@@ -10,7 +10,7 @@ import (
 // file is a part of an archive.
 type file struct{ name, content string }
 
-// archive returns an archive of parts, in order.
+// archive returns a ZIP archive with the given parts.
 func archive(tb testing.TB, files ...file) []byte {
 	tb.Helper()
 	var b bytes.Buffer

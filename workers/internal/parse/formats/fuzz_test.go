@@ -12,8 +12,8 @@ import (
 	"parley/workers/internal/parse"
 )
 
-// FuzzParse reads any content under the names of all formats. It must end, without a panic, in
-// clean text or in a failure.
+// FuzzParse reads arbitrary content under the names of all formats. Parsing must end with clean
+// text or a failure, never with a panic.
 func FuzzParse(f *testing.F) {
 	for name, content := range samples(f) {
 		f.Add(name, content)

@@ -17,7 +17,8 @@ import (
 	"parley/workers/internal/parse"
 )
 
-// hostile returns malicious documents and their results: a failure's code, or "" for text.
+// hostile returns malicious documents with the expected results: the code of a failure, or "" if
+// the document has text.
 func hostile(tb testing.TB) []hostileCase {
 	tb.Helper()
 	deepXML := strings.Repeat("<w:sdt>", 1_000_000)
@@ -111,10 +112,10 @@ type hostileCase struct {
 	name, file string
 	content    []byte
 	code       document.Code
-	has        string // text of the failure's message, or of the document
+	has        string // text that the failure's message or the document must contain
 }
 
-// Limits for reading a hostile document: several times the actual use.
+// Limits for reading a malicious document: several times the actual usage.
 const (
 	maxTime   = 2 * time.Minute
 	maxMemory = 2 << 30 // bytes allocated in total
@@ -199,7 +200,7 @@ func bombs(tb testing.TB, parts, size int) []byte {
 	return b.Bytes()
 }
 
-// lyingArchive returns an archive that declares a size far below that of the inflated part.
+// lyingArchive returns an archive that declares a much smaller size than its part inflates to.
 func lyingArchive(tb testing.TB) []byte {
 	tb.Helper()
 	var b bytes.Buffer
@@ -215,7 +216,7 @@ func lyingArchive(tb testing.TB) []byte {
 	return b.Bytes()
 }
 
-// overlapping returns an archive whose directory names the same content many times.
+// overlapping returns an archive whose directory refers to the same content many times.
 func overlapping(tb testing.TB) []byte {
 	tb.Helper()
 	content := word(tb, `<w:p><w:r><w:t>Words</w:t></w:r></w:p>`)

@@ -12,11 +12,11 @@ import (
 	"parley/workers/internal/parse"
 )
 
-// python is the interpreter for Debian's packages of Python libraries.
+// python is the interpreter with Debian's packages of Python libraries.
 const python = "/usr/bin/python3"
 
-// texts are the contents of the documents of other programs: languages of several scripts, a
-// list, a table.
+// texts contains the text of documents that other programs write: lines in several scripts, a list,
+// and a table.
 var texts = []string{
 	"All human beings are born free and equal in dignity and rights. They are endowed with reason and conscience (Article 1).",
 	"Alle Menschen sind frei und gleich an Würde und Rechten geboren; „Größe“ – 1.234,50 €.",
@@ -68,8 +68,8 @@ b.add_item(epub.EpubNav())
 epub.write_epub(out, b, {})`},
 }
 
-// TestMakers reads documents written by other programs, if they are installed. The documents'
-// words must come out.
+// TestMakers reads documents written by other programs, if these programs are installed. The result
+// must contain the words of the documents.
 func TestMakers(t *testing.T) {
 	t.Parallel()
 	for _, m := range makers {
@@ -107,7 +107,7 @@ func (m maker) write(t *testing.T) []byte {
 	return content
 }
 
-// found returns the share of the words of a text that another contains, each as often.
+// found returns the share of the words in a text that another text contains at least as often.
 func found(in, among string) float64 {
 	have := map[string]int{}
 	for _, w := range words(among) {
@@ -164,6 +164,6 @@ func TestDocumentation(t *testing.T) {
 		}
 	}
 	if t.Logf("%d files", count); count == 0 {
-		t.Skip("NOT TESTED: documents of this machine: there is no /usr/share/doc here")
+		t.Skip("NOT TESTED: documents on this machine: /usr/share/doc does not exist")
 	}
 }

@@ -29,8 +29,8 @@ func slide(tb testing.TB, shapes string) []byte {
 	)
 }
 
-// TestNoInputIsReadInQuadraticTime reads texts that once took minutes or several GiB. Each now
-// takes about a second. The limit is that of a text format.
+// TestNoInputIsReadInQuadraticTime reads texts that took earlier versions minutes or several GiB.
+// Now each takes about a second. The time limit is that of text formats.
 func TestNoInputIsReadInQuadraticTime(t *testing.T) { //nolint:paralleltest // it measures time
 	const size = 800_000
 	repeated := func(s string) string { return strings.Repeat(s, size/len(s)) }
@@ -68,8 +68,8 @@ func TestNoInputIsReadInQuadraticTime(t *testing.T) { //nolint:paralleltest // i
 	}
 }
 
-// TestBoundsChangeNothingOfOrdinaryText reads emphasis and links in a text that follows many
-// others.
+// TestBoundsChangeNothingOfOrdinaryText checks that emphasis and links are still recognized after
+// many others in the same text.
 func TestBoundsChangeNothingOfOrdinaryText(t *testing.T) {
 	t.Parallel()
 	text := strings.Repeat("Some *words* and a [link](https://example.com/a_(b)) to ~~read~~.\n", 1000)

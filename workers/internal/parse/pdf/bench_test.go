@@ -14,8 +14,8 @@ import (
 	"parley/workers/internal/parse"
 )
 
-// BenchmarkLayout processes the output of pdftotext up to the written lines: for the file in the
-// environment variable PDF, or for 36 generated pages.
+// BenchmarkLayout measures the processing from the output of pdftotext to the written blocks. It
+// uses the file in the environment variable PDF, or 36 generated pages.
 func BenchmarkLayout(b *testing.B) {
 	path := os.Getenv("PDF")
 	if path == "" {

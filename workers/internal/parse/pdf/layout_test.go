@@ -21,7 +21,7 @@ func readPages(t *testing.T, pages ...pdftest.Page) extracted {
 	return mustRead(t, path)
 }
 
-// at is a text at x and y from the upper left corner.
+// at returns the content operators for a text at x and y from the upper left corner.
 func at(size, x, y int, text string) string {
 	return fmt.Sprintf("BT /F1 %d Tf 1 0 0 1 %d %d Tm (%s) Tj ET\n", size, x, 792-y, text)
 }
@@ -36,7 +36,7 @@ func body(y int) string {
 	return b.String()
 }
 
-// outline formats the kinds of blocks and their beginnings.
+// outline formats the kind and the beginning of each block.
 func outline(d extracted) string {
 	var b strings.Builder
 	for _, x := range d.blocks {
@@ -129,7 +129,8 @@ func TestRotatedPagesAndTheirPlaces(t *testing.T) {
 			t.Errorf("page %d: %+v", i+1, b)
 		}
 	}
-	// 72 from the left and 80 from the top is 80 from the right on a page rotated clockwise.
+	// On a page rotated clockwise, a position 72 from the left and 80 from the top becomes 80 from
+	// the right.
 	first, second := d.blocks[0].Box, d.blocks[1].Box
 	if first[0] < 71 || first[0] > 73 || first[1] < 65 || first[3] > 85 {
 		t.Errorf("box %v", first)

@@ -26,7 +26,7 @@ func TestExplain(t *testing.T) {
 		"files":         {killed(syscall.SIGXFSZ), "", errFiles},
 		"by the kernel": {killed(syscall.SIGKILL), "", errMemory},
 	} {
-		if got := explain(c.status, c.said); error(got) != c.want { //nolint:errorlint // must be this very value
+		if got := explain(c.status, c.said); error(got) != c.want { //nolint:errorlint // must be the same pointer
 			t.Errorf("%s: %v", name, got)
 		}
 	}

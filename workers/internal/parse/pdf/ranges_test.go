@@ -45,8 +45,8 @@ func TestRangesAreToldInOrder(t *testing.T) {
 	}
 }
 
-// A range whose turn has not come waits when its memory is full, and continues when pages are
-// taken.
+// A range whose pages are not needed yet waits when its memory is full. It continues when pages are
+// taken from it.
 func TestARangeWaitsForRoom(t *testing.T) {
 	t.Parallel()
 	part := newRange(1, 3)
@@ -74,7 +74,7 @@ func TestARangeWaitsForRoom(t *testing.T) {
 	}
 }
 
-// Reading stops when its context ends, whatever is waiting.
+// Reading ends when its context ends, whatever it is waiting for.
 func TestReadingEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	const last = firstPages + 6*rangePages

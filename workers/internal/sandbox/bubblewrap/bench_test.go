@@ -30,7 +30,7 @@ func BenchmarkStart(b *testing.B) {
 	}
 }
 
-// BenchmarkBare is the baseline: the same with bwrap alone.
+// BenchmarkBare measures the minimum for comparison: a command in bwrap without this package.
 func BenchmarkBare(b *testing.B) {
 	for b.Loop() {
 		cmd := exec.CommandContext(b.Context(), "bwrap", "--unshare-all", "--ro-bind", "/usr", "/usr", "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64",

@@ -13,7 +13,7 @@ import (
 
 func TestConformance(t *testing.T) { //nolint:paralleltest // it examines all processes that this one has started
 	if testkit.Race {
-		t.Skip("NOT TESTED under the race detector: the suite looks at programs, which have none; it runs without")
+		t.Skip("NOT TESTED under the race detector: the suite examines other programs, without the detector; it runs in normal tests")
 	}
 	sandboxtest.Conformance(t, func(tb testing.TB) sandbox.Backend {
 		tb.Helper()

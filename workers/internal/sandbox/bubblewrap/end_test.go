@@ -25,12 +25,12 @@ import (
 	"parley/workers/internal/sandbox/proctree"
 )
 
-// envWorker turns the test binary into a worker that keeps starting sandboxes, whose commands have
-// the value as an argument.
+// envWorker makes the test binary act as a worker that repeatedly starts sandboxes. Its value is an
+// argument of the commands in these sandboxes.
 const envWorker = "PARLEY_TEST_BUBBLEWRAP_WORKER"
 
-// hostile forks processes that ignore signals and leave their parent, and prints a line when they
-// exist.
+// hostile is a program that forks processes that ignore signals and leave their parent. It prints a
+// line when they exist.
 const hostile = `
 import os, signal, sys, time
 for s in range(1, 64):
@@ -142,7 +142,7 @@ func TestTheEndOfTheCommandEndsEverything(t *testing.T) {
 	})
 }
 
-// A program has the same user as bwrap, the first process of its namespace.
+// A program has the same user as bwrap, the first process of its namespace, but cannot kill it.
 func TestAProgramCannotKillBwrap(t *testing.T) {
 	t.Parallel()
 	b := opened(t, nil, errors.New("the test wants none"))
@@ -219,7 +219,8 @@ func beWorker() {
 	}
 }
 
-// The worker is killed at various moments after a start, so that every stage is covered.
+// The worker is killed at various times after the start of a sandbox, so that every stage of the
+// start is tested.
 func TestNothingOutlivesAKilledWorker(t *testing.T) {
 	t.Parallel()
 	for count := 1; count <= 12; count++ {
@@ -259,7 +260,7 @@ func TestNothingRunsOfAWorkerThatDiedWhileStarting(t *testing.T) {
 	x := &box{backend: b, limits: c.Limits, owner: b.owners.take(), done: make(chan struct{})}
 	err := x.prepare(c)
 	if err == nil {
-		err = x.gate.Close() // as after the worker's death
+		err = x.gate.Close() // this happens when the worker dies
 	}
 	if err == nil {
 		err = x.cmd.Start()
@@ -274,8 +275,8 @@ func TestNothingRunsOfAWorkerThatDiedWhileStarting(t *testing.T) {
 	}
 }
 
-// An unprivileged worker may do less, and its sandboxes must give the same guarantees.
-func TestEverythingAsAnotherUser(t *testing.T) { //nolint:paralleltest // it runs the others
+// The tests also pass for an unprivileged user, whose sandboxes must give the same guarantees.
+func TestEverythingAsAnotherUser(t *testing.T) { //nolint:paralleltest // it runs the other tests
 	if os.Geteuid() != 0 {
 		t.Skip("this user is already unprivileged")
 	}

@@ -14,7 +14,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// numbered returns a backend that gives the first process of its sandboxes this pid, as in a
+// numbered returns a backend in which the first process of each sandbox has the given pid, as in a
 // container.
 func numbered(t *testing.T, number int) *Backend {
 	t.Helper()
@@ -23,7 +23,8 @@ func numbered(t *testing.T, number int) *Backend {
 	return b
 }
 
-// number returns a pid from 3 on that is in use on this machine, or is not.
+// number returns a pid, at least 3, that is in use on this machine if taken is true, and otherwise
+// one that is not.
 func number(t *testing.T, taken bool) int {
 	t.Helper()
 	for n := 3; n < 5000; n++ {
@@ -56,7 +57,7 @@ func TestSandboxesStartWithoutAProcessOfPID2(t *testing.T) {
 	}
 }
 
-// Without the workaround, bwrap fails like this in a container.
+// Without the workaround in countingLauncher, bwrap fails in a container in this way.
 func TestBwrapNeedsAProcessWithItsChildsPID(t *testing.T) {
 	t.Parallel()
 	free := number(t, false)

@@ -12,8 +12,8 @@ import (
 	"parley/workers/internal/sandbox"
 )
 
-// A sandbox that gives way has a lower priority once it has used some processor time. Others keep
-// theirs.
+// After some processor time, a sandbox with GivesWay has a lower priority. Other sandboxes keep
+// their priority.
 func TestLongProgramsGiveWay(t *testing.T) {
 	t.Parallel()
 	b := opened(t, nil, nil)

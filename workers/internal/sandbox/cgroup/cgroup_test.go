@@ -161,7 +161,7 @@ func TestMemoryIsLimitedAndExhaustionNoticed(t *testing.T) {
 func TestFilesInMemoryAreLimitedAndNoMemoryOfTheProgram(t *testing.T) {
 	t.Parallel()
 	if testkit.Race {
-		t.Skip("NOT TESTED under the race detector: its shadow of the child's memory alone exceeds the limit")
+		t.Skip("NOT TESTED under the race detector: the detector's own memory exceeds the limit")
 	}
 	g := group(t, openRoot(t))
 	c := begin(t, g, "file", 64)
@@ -303,7 +303,8 @@ func TestManyGroupsAtOnce(t *testing.T) {
 	all.Wait()
 }
 
-// The group of a process that was killed is removed; the group of a live process is not.
+// The group of a process that was killed is removed. The group of a process that is still alive is
+// not.
 func TestLeftoversOfTheDeadAreRemovedAndThoseOfTheLivingNot(t *testing.T) {
 	t.Parallel()
 	openRoot(t)
@@ -376,7 +377,7 @@ func goneOrZombie(pid int) bool {
 	return err != nil || strings.Contains(string(stat), ") Z ")
 }
 
-// Starting in a group is part of every call.
+// BenchmarkStartingInAGroup measures a step that every start of a sandbox includes.
 func BenchmarkStartingInAGroup(b *testing.B) {
 	r, err := Open()
 	if err != nil {

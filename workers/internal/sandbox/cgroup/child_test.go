@@ -16,7 +16,8 @@ import (
 	"time"
 )
 
-// asChild is set if the test binary acts as a program in a sandbox: "<what> <number>".
+// asChild is set if the test binary acts as a program in a sandbox. Its value consists of the
+// program's name and a number.
 const asChild = "PARLEY_CGROUP_CHILD"
 
 // The main goroutine, on which the children below run, keeps the process's first thread.
@@ -34,7 +35,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// spin uses this much processor time, however busy the machine is.
+// spin uses the given amount of processor time, however busy the machine is.
 func spin(limit time.Duration) {
 	for used := time.Duration(0); used < limit; {
 		var u syscall.Rusage
@@ -110,7 +111,7 @@ func child(what string, n int) {
 			if after, _ := os.ReadFile("/proc/self/cgroup"); string(after) != string(before) || syscall.Gettid() != os.Getpid() {
 				panic("the first thread was moved")
 			}
-			if n > 0 { // the last one stays
+			if n > 0 { // the group with the largest number stays
 				n--
 				_ = cmd.Process.Kill()
 				_ = cmd.Wait()

@@ -52,8 +52,8 @@ func TestHomeOfThisProcess(t *testing.T) {
 	}
 }
 
-// made creates a fake cgroup with these files. The kernel's own behaviour is tested on machines
-// that have it.
+// made creates a folder with the files of a cgroup. The behaviour of the kernel is tested on
+// machines with cgroups.
 func made(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -208,8 +208,7 @@ func TestFolderIsLockedOnce(t *testing.T) {
 	if got := names(t, parent); got != filepath.Base(dir)+" parley-of-somebody" {
 		t.Error(got)
 	}
-	// Unlocked explicitly: a program that another test is just starting shares the lock until its
-	// exec.
+	// Unlock explicitly: a program that another test is starting shares the lock until its exec.
 	if err := errors.Join(syscall.Flock(int(lock.Fd()), syscall.LOCK_UN), lock.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -223,7 +222,7 @@ func TestFolderIsLockedOnce(t *testing.T) {
 	}
 }
 
-// A group that gives way has a tenth of the processor share, in the units of either version.
+// GiveWay reduces a group's share of the processors to a tenth, in the units of both versions.
 func TestGroupsGiveWay(t *testing.T) {
 	t.Parallel()
 	for version, c := range map[int]struct{ file, want string }{1: {"cpu.shares", "25"}, 2: {"cpu.weight", "10"}} {

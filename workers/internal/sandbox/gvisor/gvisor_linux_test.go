@@ -17,7 +17,7 @@ import (
 	"parley/workers/internal/sandbox"
 )
 
-// nobody is a user that owns nothing.
+// nobody is the id of a user that owns no files.
 const nobody = 65534
 
 func needRunsc(t *testing.T) {
@@ -59,7 +59,8 @@ func TestWithoutCgroups(t *testing.T) {
 	}
 }
 
-// using starts a program that uses every resource, and kills it.
+// using starts a program that uses each kind of resource, checks the measured usage, and kills the
+// program.
 func using(t *testing.T, b *Backend) {
 	t.Helper()
 	const program = `import os, sys, time
@@ -84,7 +85,7 @@ time.sleep(600)`
 	said := make([]byte, 16)
 	n, err := started.Stdout().Read(said)
 	if err != nil {
-		t.Fatalf("reading what the program says: %v; it complained: %s", err, started.Stderr())
+		t.Fatalf("reading the program's output: %v; standard error: %s", err, started.Stderr())
 	}
 	if got := strings.TrimSpace(string(said[:n])); got != "23" { // Processes and the reserve, without the first process
 		t.Errorf("a program with 16 processes starts %s children", got)
@@ -98,7 +99,7 @@ time.sleep(600)`
 	}
 }
 
-// gone kills a box and checks that its processes have ended.
+// gone kills a box and checks that all of its processes have ended.
 func gone(t *testing.T, x *box) {
 	t.Helper()
 	pids := x.hostPids()

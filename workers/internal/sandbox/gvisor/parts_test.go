@@ -36,8 +36,7 @@ func TestFoldersOfTheDeadAreRemoved(t *testing.T) {
 		}
 	}
 	exists(dead, true) // its owner is still alive
-	// Unlocked explicitly: a program that another test is just starting shares the lock until its
-	// exec.
+	// Unlock explicitly: a program that another test is starting shares the lock until its exec.
 	if err := errors.Join(syscall.Flock(int(dead.lock.Fd()), syscall.LOCK_UN), dead.lock.Close()); err != nil {
 		t.Fatal(err)
 	}

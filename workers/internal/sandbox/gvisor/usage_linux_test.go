@@ -14,14 +14,14 @@ import (
 	"parley/workers/internal/sandbox/cgroup"
 )
 
-// takesAll allocates memory in small pieces after it has read a line.
+// takesAll is a program that waits for a line of input and then allocates memory in small pieces.
 const takesAll = `input()
 kept = []
 while True:
     kept.append(b"x" * 10_000)`
 
-// limited returns a box with cgroups in which takesAll waits for its line. runsc "" is the
-// installed one.
+// limited returns a box with cgroups in which takesAll waits for its input. If runsc is "", the
+// installed runsc is used.
 func limited(t *testing.T, runsc string) *box {
 	t.Helper()
 	groups, err := cgroup.Open()
@@ -58,8 +58,8 @@ func readsFull(r io.Reader, into []byte) bool {
 	return err == nil
 }
 
-// endsForWantOfMemory lets the program exhaust its memory, and reads the usage continuously until
-// after the end. Each read must succeed.
+// endsForWantOfMemory makes the program exhaust its memory. It reads the usage continuously until
+// after the end of the sandbox, and each read must succeed.
 func endsForWantOfMemory(t *testing.T, x *box) {
 	t.Helper()
 	late := time.AfterFunc(time.Minute, x.Kill)
@@ -73,7 +73,7 @@ func endsForWantOfMemory(t *testing.T, x *box) {
 			for ended := false; !ended; {
 				select {
 				case <-x.Done():
-					ended = true // and once more
+					ended = true // read once more after the end
 				default:
 				}
 				u, err := x.Usage()
@@ -109,7 +109,7 @@ func TestUsageWhenRunscIsEnded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// No other process of the sandbox is killed before it.
+	// The kernel kills no other process of the sandbox before it.
 	later := filepath.Join(t.TempDir(), "runsc")
 	writeProgram(t, later, strings.NewReader(`#!/bin/sh
 for option; do case $option in -bundle=*)

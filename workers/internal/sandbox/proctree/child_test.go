@@ -15,7 +15,8 @@ import (
 	"time"
 )
 
-// asChild is set if the test binary acts as a program: "<what> <number>".
+// asChild is set if the test binary acts as a program. Its value consists of the program's name and
+// a number.
 const asChild = "PARLEY_PROCTREE_CHILD"
 
 func TestMain(m *testing.M) {
@@ -30,14 +31,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// again starts this binary in another role.
+// again returns a command that starts this test binary as the given program.
 func again(what string, n int) *exec.Cmd {
 	cmd := exec.CommandContext(context.Background(), os.Args[0])
 	cmd.Env = []string{asChild + "=" + what + " " + strconv.Itoa(n), "GOMAXPROCS=1", "MARK=" + os.Getenv("MARK")}
 	return cmd
 }
 
-// spin uses this much processor time, however busy the machine is.
+// spin uses the given amount of processor time, however busy the machine is.
 func spin(limit time.Duration) {
 	for used := time.Duration(0); used < limit; {
 		var u syscall.Rusage

@@ -88,7 +88,8 @@ func TestHostileTreesEndSoon(t *testing.T) { //nolint:tparallel // storms would 
 	}
 }
 
-// If a pid was reused, the tree has ended.
+// If the pid of the first process was reused, the tree has ended, and the other process is not
+// killed.
 func TestAnotherProcessOfTheSameNumberIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	_, cmd, _ := begin(t, "stubborn", 0, nil)

@@ -14,8 +14,8 @@ import (
 	"parley/workers/internal/sandbox"
 )
 
-// bareBackend is bubblewrap with only namespaces, so that a runner which kills everything visible
-// does no harm. It enforces no limits. Tests can make its starts fail, and count them.
+// bareBackend is bubblewrap with only its namespaces. A runner that kills all visible processes
+// does no harm in it. It enforces no limits. It counts starts, and tests can make them fail.
 type bareBackend struct {
 	dir string
 

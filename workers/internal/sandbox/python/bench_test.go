@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// BenchmarkRun compares a program that prints with the minimum: bubblewrap with the interpreter
-// alone. The median in milliseconds counts. All run in every round, so that all have the same load.
+// BenchmarkRun compares the time for a program that prints with the minimum, which is the
+// interpreter in bubblewrap alone. It reports medians in milliseconds. All variants run in every
+// round, so that all run under the same load.
 func BenchmarkRun(b *testing.B) {
 	warm, err := Open(newReal(b), Config{Limits: testLimits, Warm: 1})
 	if err != nil {

@@ -91,13 +91,13 @@ func TestLimits(t *testing.T) { //nolint:tparallel // see below
 	}
 }
 
-// TestTimeOfSubprocesses: a program ends because the limit has killed its subprocess, before the
-// watch has noticed.
+// TestTimeOfSubprocesses: the kernel kills a program's subprocess at the limit before the watch
+// notices that. The program then ends, and the limit is reported.
 func TestTimeOfSubprocesses(t *testing.T) {
 	t.Parallel()
 	limits := testLimits
 	limits.CPU = 300 * time.Millisecond
-	i, err := Open(newBare(t), Config{Limits: limits}) // it has no watch
+	i, err := Open(newBare(t), Config{Limits: limits}) // the bare backend has no watch
 	if err != nil {
 		t.Fatal(err)
 	}

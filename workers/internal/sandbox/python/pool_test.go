@@ -154,7 +154,7 @@ func TestManyAtOnce(t *testing.T) {
 	runs.Wait()
 }
 
-// TestProgramThatKillsItsRunner tests backends in which the runner is an ordinary process.
+// TestProgramThatKillsItsRunner uses backends in which a program can kill the runner.
 func TestProgramThatKillsItsRunner(t *testing.T) {
 	t.Parallel()
 	_, i := openBare(t, 0, nil)
@@ -182,8 +182,8 @@ func TestWaitingCostsNoTime(t *testing.T) {
 	rests(t, b)
 }
 
-// rests waits until a warm box has finished its preparation: it has used no processor time for a
-// while.
+// rests waits until a warm box has finished its preparation, which is when it no longer uses
+// processor time.
 func rests(t *testing.T, b *box) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

@@ -9,8 +9,8 @@ import (
 	"parley/workers/internal/sandbox"
 )
 
-// expected is the expected outcome of a program. A text with "…" at an end only has to match
-// without that end.
+// expected is the expected outcome of a program. If a text begins or ends with "…", the output may
+// have any text there.
 type expected struct {
 	stdout, stderr, value, traceback string
 	exitCode                         int

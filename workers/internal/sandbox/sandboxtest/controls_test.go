@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// TestControls makes the attempts without isolation. An attempt that fails there would pass in any
-// sandbox.
+// TestControls makes the attempts without isolation, where each must succeed. An attempt that fails
+// there would also fail in a sandbox that does not isolate.
 func TestControls(t *testing.T) {
 	h := newHost(t)
 	t.Setenv("PARLEY_CANARY", h.canary)
@@ -45,8 +45,8 @@ func TestControls(t *testing.T) {
 	}
 }
 
-// TestControlNeighbours lets the two neighbours search for each other without isolation. They must
-// find everything.
+// TestControlNeighbours makes two programs search for each other without isolation. Each must find
+// everything of the other.
 func TestControlNeighbours(t *testing.T) {
 	t.Parallel()
 	mine, others, folder := newMark(), newMark(), t.TempDir()
@@ -64,8 +64,8 @@ func TestControlNeighbours(t *testing.T) {
 	}
 }
 
-// TestControlMarks searches for live processes in the way in which the suite searches for remaining
-// ones.
+// TestControlMarks searches for processes that are alive, in the same way in which the suite
+// searches for processes that are left.
 func TestControlMarks(t *testing.T) {
 	t.Parallel()
 	mark := newMark()
@@ -79,7 +79,7 @@ func TestControlMarks(t *testing.T) {
 	}
 	below := descendants(os.Getpid(), nil)
 	if !slices.ContainsFunc(below, func(p process) bool { return strings.Contains(p.name, mark) }) {
-		t.Errorf("among the processes of this one is none of the program's: %v", below)
+		t.Errorf("no process of the program is among the descendants of this process: %v", below)
 	}
 	for _, one := range found {
 		if another, err := os.FindProcess(one.pid); err == nil {
@@ -152,7 +152,7 @@ func unisolated(t *testing.T, attempts []attempt) map[string]result {
 	}
 	found, err := results(string(output))
 	if err != nil {
-		t.Fatalf("reading what came of the attempts: %v", err)
+		t.Fatalf("reading the results of the attempts: %v", err)
 	}
 	return found
 }

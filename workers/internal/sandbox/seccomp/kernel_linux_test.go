@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The test binary is started again with one of these variables: it makes all calls, or one of them,
-// under the filter.
+// With one of these environment variables, the test binary acts as a program under the filter. It
+// makes all calls, or a single call.
 const (
 	envCalls = "PARLEY_TEST_SECCOMP_CALLS"
 	envCall  = "PARLEY_TEST_SECCOMP_CALL"
@@ -39,15 +39,16 @@ type call struct {
 	name   string
 	number uintptr
 	args   [6]uintptr
-	want   syscall.Errno // result under the filter; a refused call must have another result without it
+	want   syscall.Errno // expected result under the filter; without the filter, a refused call must have another result
 }
 
 const refused = syscall.EPERM
 
-// done is the result of a call that the filter answers; without it the call fails.
+// done is the result of a call to which the filter responds itself. Without the filter, the call
+// fails.
 const done syscall.Errno = 0
 
-// unfiltered is any result that does not come from the filter.
+// unfiltered stands for any result that is not from the filter.
 const unfiltered syscall.Errno = 0xffff
 
 var calls = []call{
@@ -95,7 +96,7 @@ var calls = []call{
 	{"sethostname", unix.SYS_SETHOSTNAME, [6]uintptr{wild, 1}, refused},
 	{"clock_settime", unix.SYS_CLOCK_SETTIME, [6]uintptr{0, wild}, refused},
 	{"splice", unix.SYS_SPLICE, [6]uintptr{wild, 0, wild, 0, 1, 0}, refused},
-	{"a number that is no call", 999, [6]uintptr{}, refused},
+	{"a number that is not a call", 999, [6]uintptr{}, refused},
 
 	{"clone for a thread", unix.SYS_CLONE, [6]uintptr{unix.CLONE_SIGHAND}, syscall.EINVAL}, // without CLONE_VM, which the kernel rejects
 	{"clone NEWUSER", unix.SYS_CLONE, [6]uintptr{unix.CLONE_NEWUSER | unix.CLONE_SIGHAND}, refused},
@@ -197,7 +198,7 @@ type answer struct {
 	With    syscall.Errno `json:"with"`
 }
 
-// install puts the calling thread under the filter.
+// install applies the filter to the calling thread.
 func install(watched bool) error {
 	filter, err := Filter(watched)
 	if err != nil {

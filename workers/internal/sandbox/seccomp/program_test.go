@@ -10,7 +10,8 @@ import (
 	"golang.org/x/net/bpf"
 )
 
-// answerTo runs the filter on a call. The interpreter reads big-endian words, as in packets.
+// answerTo returns the filter's result for a call. The interpreter for BPF reads words in
+// big-endian order, as in network packets.
 func answerTo(t *testing.T, watched bool, arch, number uint32, args ...uint64) int {
 	t.Helper()
 	vm, err := bpf.NewVM(program(Rules(watched)))
@@ -133,7 +134,7 @@ func TestNeverAllowed(t *testing.T) {
 	}
 }
 
-// A misspelt name would silently be missing.
+// A misspelt name would not be noticed otherwise, because unknown names are skipped.
 func TestEveryNameIsACall(t *testing.T) {
 	t.Parallel()
 	if runtime.GOARCH != "amd64" {

@@ -107,7 +107,7 @@ func TestTheVoiceOfTheSettings(t *testing.T) {
 		return string(sound)
 	}
 	if say(set, "") != say(plain, "en-gb+m3") || say(set, "") == say(plain, "") || say(set, "alloy") != say(plain, "") {
-		t.Error("SPEECH_VOICE is not what is spoken with, or hides others")
+		t.Error("SPEECH_VOICE is not used, or other voices are unavailable")
 	}
 }
 

@@ -102,7 +102,7 @@ const (
 	provider = `{"error":{"message":"hunter3 is what the provider says","type":"x"}}`
 )
 
-// failures are responses with which both calls fail.
+// failures contains responses for which both kinds of calls fail.
 var failures = map[string]struct {
 	answer    func(http.ResponseWriter, *http.Request) bool
 	message   string // a part of the message
@@ -150,7 +150,7 @@ func failed(t *testing.T, err error, code, message string, retryable bool) {
 		return
 	}
 	if all := fmt.Sprintf("%v %+v %v", err, e, errors.Unwrap(e)); strings.Contains(err.Error(), "hunter") || strings.Contains(all, speechtest.Key) {
-		t.Errorf("a secret, or what the provider says, is shown: %s", all)
+		t.Errorf("the error contains a secret or text of the provider: %s", all)
 	}
 }
 
@@ -231,7 +231,8 @@ func TestAnswersThatAreNoSound(t *testing.T) {
 	}
 }
 
-// Audio is passed on as it arrives: the second half is produced only after the first was received.
+// Audio is passed on as it arrives: the server sends the second half only after the first half was
+// received.
 func TestSoundIsPassedOnAsItComes(t *testing.T) {
 	t.Parallel()
 	service, heard := speechtest.NewService(t), make(chan struct{})
@@ -256,8 +257,8 @@ func TestSoundIsPassedOnAsItComes(t *testing.T) {
 	}
 }
 
-// The listener's time does not count towards the service's limits.
-func TestASlowListenerIsNoTimeout(t *testing.T) {
+// The time that the listener takes does not count towards the service's time limits.
+func TestASlowListenerCausesNoTimeout(t *testing.T) {
 	t.Parallel()
 	service := speechtest.NewService(t)
 	cfg := config(service.URL)
@@ -267,7 +268,7 @@ func TestASlowListenerIsNoTimeout(t *testing.T) {
 	err := speaker.Synthesize(t.Context(), speech.Line{Text: "hello"}, func([]byte) error {
 		if !once {
 			once = true
-			<-time.After(700 * time.Millisecond) // longer than the limit; the test is that nothing happens
+			<-time.After(700 * time.Millisecond) // longer than the limit; the call must nevertheless succeed
 		}
 		return nil
 	})
@@ -289,7 +290,7 @@ func TestUnknownVoices(t *testing.T) {
 	cfg := config("")
 	cfg.Voice = "a\nb"
 	if _, err := openaiaudio.NewSynthesizer(cfg); err == nil {
-		t.Error("a voice that can be none is taken")
+		t.Error("an invalid voice is accepted")
 	}
 }
 
@@ -315,7 +316,7 @@ func TestAFailingServiceIsNotCalled(t *testing.T) {
 	}
 }
 
-// Rejected requests and cancelled calls are not failures of the service.
+// Rejected requests and cancelled calls do not count as failures of the service.
 func TestRefusalsDoNotCount(t *testing.T) {
 	t.Parallel()
 	service, asked, leave := speechtest.NewService(t), atomic.Int64{}, make(chan struct{})

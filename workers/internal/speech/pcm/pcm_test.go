@@ -31,7 +31,7 @@ func samplesFor(b []byte) []float64 {
 	return out
 }
 
-// level returns the level of the middle of a sound, in dB relative to a tone.
+// level returns the level of the middle part of a sound, in dB relative to a tone.
 func level(sound []float64) float64 {
 	middle := sound[len(sound)/4 : len(sound)*3/4]
 	sum := 0.0
@@ -66,7 +66,7 @@ func TestTonesInThePassBandAreUnchanged(t *testing.T) {
 					got[n] -= want[n]
 				}
 				if difference := level(got); difference > -55 { // the same tone, neither shifted nor louder
-					t.Errorf("what was added is %.1f dB", difference)
+					t.Errorf("added distortion: %.1f dB", difference)
 				}
 			})
 		}
@@ -93,7 +93,7 @@ func TestTonesInTheStopBandAreRemoved(t *testing.T) {
 	}
 }
 
-// Without the filter, upsampling a tone would add its mirror image above.
+// Without the filter, upsampling would add a mirror image of the tone at a higher frequency.
 func TestNoMirrorImageIsHeard(t *testing.T) {
 	t.Parallel()
 	const hz = 7_000

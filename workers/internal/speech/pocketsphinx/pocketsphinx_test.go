@@ -43,7 +43,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// The caller's time limit must be longer than the process's.
+// The time limit of a caller must be longer than the time limit of the process.
 func TestTheLongestUtteranceHasItsTime(t *testing.T) {
 	t.Parallel()
 	if maximum := limit(speech.MaxUtterance); maximum >= speech.CallTime || maximum < 120*time.Second {
@@ -62,7 +62,8 @@ func TestLanguages(t *testing.T) {
 	}
 }
 
-// A waiting process may be killed when memory is short. The next utterance then uses another one.
+// A waiting process may be killed when memory is short. The next utterance then uses another
+// process.
 func TestASpareThatDied(t *testing.T) {
 	t.Parallel()
 	p := installed(t)
@@ -124,7 +125,7 @@ func TestAMissingModel(t *testing.T) {
 	if _, err := open(dir, 1); err == nil {
 		t.Error("no model was needed")
 	}
-	for _, part := range []string{"en-us", "en-us.lm.bin", "cmudict-en-us.dict"} { // they exist but are invalid
+	for _, part := range []string{"en-us", "en-us.lm.bin", "cmudict-en-us.dict"} { // the files exist but are invalid
 		if err := os.WriteFile(filepath.Join(dir, part), []byte("hello"), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -13,21 +13,22 @@ import (
 	"parley/workers/internal/speech/process"
 )
 
-// turn returns the turn of an organization, named by a letter. A capital letter is a long call.
+// turn returns the Turn of an organization that is named by a letter. A capital letter means a long
+// call.
 func turn(name rune) process.Turn {
 	small := strings.ToLower(string(name))
 	return process.Turn{Organization: small, Long: small != string(name)}
 }
 
-// TestOrganizationsTakeTurns: turns arrive one after the other, then calls with a slot end in
-// order.
+// TestOrganizationsTakeTurns: calls arrive one after the other. Then calls with a slot end in the
+// same order, so that the waiting calls get slots.
 func TestOrganizationsTakeTurns(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		places int
 		come   string
-		first  string // the turns with a slot after all have arrived
-		order  string // the order in which all get a slot
+		first  string // calls that have a slot when all calls have arrived
+		order  string // order in which all calls get a slot
 	}{
 		"one organization":                     {1, "aaa", "a", "aaa"},
 		"one with many":                        {1, "aaaaab", "a", "aabaaa"},
@@ -59,7 +60,7 @@ func TestOrganizationsTakeTurns(t *testing.T) {
 					synctest.Wait()
 				}
 				if order.String() != c.first {
-					t.Errorf("at first %s, not %s", order.String(), c.first)
+					t.Errorf("calls with a slot at first: %s, want %s", order.String(), c.first)
 				}
 				for len(releases) > 0 {
 					release := releases[0]
@@ -116,7 +117,7 @@ func TestAnOrganizationDoesNotFillTheQueue(t *testing.T) {
 		late, stop := context.WithTimeout(t.Context(), time.Second)
 		defer stop()
 		if _, err := places.Take(late, turn('e')); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("two have one place: %v", err)
+			t.Errorf("two calls have the same slot: %v", err)
 		}
 		release()
 	})
@@ -145,13 +146,13 @@ func TestPlacesAreTakenInOrder(t *testing.T) {
 			synctest.Wait()
 		}
 		if _, err := places.Take(t.Context(), process.Turn{}); !errors.Is(err, speech.ErrOverloaded) {
-			t.Errorf("one too many: %v", err)
+			t.Errorf("a call beyond the limit: %v", err)
 		}
 		release()
 		synctest.Wait()
 		for n := range queue {
 			if got := <-order; got != n {
-				t.Errorf("the place %d was taken by %d", n, got)
+				t.Errorf("slot %d was taken by call %d", n, got)
 			}
 		}
 		if release, err = places.Take(t.Context(), process.Turn{}); err != nil {
@@ -160,12 +161,12 @@ func TestPlacesAreTakenInOrder(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := places.Take(ctx, process.Turn{}); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("waiting without end: %v", err)
+			t.Errorf("a call waits after its context has ended: %v", err)
 		}
 		release()
-		if release, err = places.Take(ctx, process.Turn{}); !errors.Is(err, context.DeadlineExceeded) { // although there is a free slot
+		if release, err = places.Take(ctx, process.Turn{}); !errors.Is(err, context.DeadlineExceeded) { // although a slot is free
 			release()
-			t.Errorf("who has left takes a place: %v", err)
+			t.Errorf("a call whose context has ended takes a slot: %v", err)
 		}
 	})
 }

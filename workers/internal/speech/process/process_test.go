@@ -84,7 +84,7 @@ func TestAProgramIsKilledWithItsGroup(t *testing.T) {
 	p.Kill()
 	for deadline := time.Now().Add(5 * time.Second); alive(child); {
 		if time.Now().After(deadline) {
-			t.Fatal("what it started lives on")
+			t.Fatal("a process that the program started is still alive")
 		}
 		<-time.After(time.Millisecond)
 	}

@@ -54,7 +54,8 @@ func TestSpecs(t *testing.T) {
 	}
 }
 
-// TestArgumentsOfAHostileModel: the tool worker checks arguments again.
+// TestArgumentsOfAHostileModel: the tool worker checks arguments again, even though the caller has
+// checked them.
 func TestArgumentsOfAHostileModel(t *testing.T) {
 	t.Parallel()
 	const shape = `The arguments must be {"code": "…", "files": ["…"]}, where files is optional.`
@@ -158,7 +159,7 @@ func TestFilesThatDoNotFit(t *testing.T) {
 	if _, _, got := ask(four, false, `"a","b","c","d"`); got != tooMuch {
 		t.Error(got)
 	}
-	// Calls that share no folder may have left files that cannot be in one folder.
+	// Calls with separate folders may have left files that cannot be in the same folder.
 	clash := (&fakeFiles{}).add("a", "1").add("a/b/c", "2").add("a/b", "3")
 	if s, got, _ = ask(clash, true, ""); found(s.given[0]) != "a/b=3" || !strings.HasSuffix(got.Note, `"a/b/c", "a".`) {
 		t.Errorf("%s; %s", found(s.given[0]), got.Note)
@@ -189,7 +190,8 @@ func TestStoredFiles(t *testing.T) {
 			t.Errorf("keeping files %v: removed %s", keeps, removed)
 		}
 	}
-	// A call that makes no file stores nothing, unless an earlier attempt may have left something.
+	// A call that creates no file does not write to the file store, unless an earlier attempt may
+	// have stored a file.
 	for fence, keeps := range map[int64]int{1: 0, 2: 1} {
 		r, files := request(&fakeFiles{}, true, `{"code":"1"}`), &fakeFiles{}
 		r.Fence, r.Files = fence, files

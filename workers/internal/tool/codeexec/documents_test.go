@@ -51,8 +51,8 @@ func paper(id, name string, bytes int64) domain.Document {
 	return domain.Document{ID: id, Name: name, Bytes: bytes, Status: domain.DocumentReady}
 }
 
-// addDocuments runs a program with files and documents, and returns what it found and the call's
-// result.
+// addDocuments runs a program with files and documents. It returns the files that the program
+// found, and the call's result.
 func addDocuments(t *testing.T, c *fakeFiles, a *fakeDocuments, keeps bool, outcome python.Outcome, files ...string) (found string, got shown, message string) {
 	t.Helper()
 	s := &fakeInterpreter{outcome: outcome}
@@ -87,7 +87,7 @@ func TestDocumentsInTheFolder(t *testing.T) {
 	for name, c := range map[string]struct {
 		keeps bool
 		files []string
-		want  string // content of the folder, or the message
+		want  string // content of the working folder, or the error message
 		note  string
 		log   string
 	}{
@@ -144,9 +144,9 @@ func TestDocumentsThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestDocumentsAreNoFilesOfTheSession: a program that removes a document removes nothing, and one
-// that changes it creates a file.
-func TestDocumentsAreNoFilesOfTheSession(t *testing.T) {
+// TestDocumentsAreNotSessionFiles: if a program removes a document, no session file is removed. If
+// it changes a document, the result is a new session file.
+func TestDocumentsAreNotSessionFiles(t *testing.T) {
 	t.Parallel()
 	cab := (&fakeFiles{}).add("a.csv", "1,2")
 	a := &fakeDocuments{documents: []domain.Document{paper("doc_1", "b.csv", 10), paper("doc_2", "c.csv", 10)}}

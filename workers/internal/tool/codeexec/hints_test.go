@@ -56,13 +56,14 @@ func TestHints(t *testing.T) {
 	}
 }
 
-// TestStoredFilesAreListed: a file whose id is not listed would be lost.
+// TestStoredFilesAreListed: every stored file is in the output, because a file whose id is not
+// listed would be lost.
 func TestStoredFilesAreListed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		file   string
 		stdout string
-		least  int // minimum of stored files
+		least  int // minimum number of stored files
 	}{
 		"plain":                {"table-%03d.csv", "done\n", 100},
 		"and much was printed": {"plot-%03d.png", strings.Repeat("x", 100_000), 75},
@@ -84,7 +85,7 @@ func TestStoredFilesAreListed(t *testing.T) {
 		}
 		own := len(got.Files)
 		if c.stdout != "done\n" && c.stdout != "" {
-			own-- // stdout.txt
+			own-- // the file stdout.txt
 			if last := got.Files[own]; last.Name != "stdout.txt" {
 				t.Errorf("%s: %+v", name, last)
 			}

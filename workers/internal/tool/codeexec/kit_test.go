@@ -68,7 +68,7 @@ func (c *fakeFiles) Keep(_ context.Context, made []tool.NewFile, removed []strin
 	return files, nil
 }
 
-// add adds a file to the session. Each is newer than the previous ones.
+// add adds a file to the session. Each file is newer than the files added before.
 func (c *fakeFiles) add(name, content string) *fakeFiles {
 	id := fmt.Sprintf("file_%d", len(c.session))
 	if c.content == nil {
@@ -114,8 +114,8 @@ func (s shown) names() string {
 	return strings.Join(names, " ")
 }
 
-// call makes a call and returns its output. If the call is not executed, it returns the message or
-// error.
+// call makes a call and returns its output. If the call fails before a program runs, it returns the
+// message or the error.
 func call(t *testing.T, s codeexec.Interpreter, files tool.Files, keeps bool, arguments string) (shown, string) {
 	t.Helper()
 	return callWithin(t, s, files, keeps, arguments, limits())

@@ -292,7 +292,7 @@ func TestFailuresSayWhetherTheRequestLeft(t *testing.T) {
 		message    string
 	}{
 		{"closed without an answer", l, true, false, "The connection was lost."},
-		{"nobody listens", gone, true, true, "The host could not be reached."},
+		{"no server listens", gone, true, true, "The host could not be reached."},
 		{"not allowed", l, false, true, "The address leads to a host that is not allowed."},
 	} {
 		before, recorded := c.fakeServer.count(), 0
@@ -343,7 +343,7 @@ func TestRedirects(t *testing.T) {
 		method, path string
 		effect       domain.SideEffect
 		ledgered     bool
-		status       float64 // 0: an error
+		status       float64 // expected status; 0 means an error
 		asked        int
 	}{
 		{"GET", "/here", domain.SideEffectNone, false, 200, 2},

@@ -84,7 +84,7 @@ func TestPassagesBecomeSources(t *testing.T) {
 		t.Fatal(err)
 	}
 	if log := strings.Join(l.log, "\n"); log != `search org_1 "when are ladders checked?" [doc_a doc_b] map[team:sales] 5`+"\ngive doc_b doc_a" {
-		t.Errorf("what happened: %s", log)
+		t.Errorf("log: %s", log)
 	}
 	for n, want := range []struct {
 		id, url, text string
@@ -142,8 +142,8 @@ func TestNothingToSay(t *testing.T) {
 	}
 }
 
-// TestResultsAreBounded: a call returns only whole passages within the limit, however many were
-// found.
+// TestResultsAreBounded: however many passages are found, a call returns only as many whole
+// passages as fit into the limit.
 func TestResultsAreBounded(t *testing.T) {
 	t.Parallel()
 	var many []domain.Found
@@ -183,8 +183,8 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// TestDocumentsOfTheModelCountForNothing: documents, organizations and metadata that a model names
-// are ignored.
+// TestDocumentsOfTheModelCountForNothing: if a model names documents, organizations or metadata in
+// its arguments, they are ignored.
 func TestDocumentsOfTheModelCountForNothing(t *testing.T) {
 	t.Parallel()
 	l := &fakeSearch{}

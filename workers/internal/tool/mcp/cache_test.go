@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// holding requests a number of lists for an organization.
+// holding adds a number of lists of an organization to a cache.
 func holding(t *testing.T, c *cache, at *atomic.Int64, org string, lists, size int) {
 	t.Helper()
 	for n := range lists {
@@ -39,7 +39,7 @@ func TestOrganizationsWithTheMostListsLoseFirst(t *testing.T) {
 		name                         string
 		small, smallLists, smallSize int // earlier organizations, and the lists of each
 		lists, size                  int // of the last organization
-		want                         int // lists that remain of it
+		want                         int // number of its lists that remain
 	}{
 		{"lists of one", 1, 10, 1, 600, 1, maxOrg},
 		{"bytes of one", 1, 10, 1, 20, 1 << 20, 8},

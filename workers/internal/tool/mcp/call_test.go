@@ -41,7 +41,7 @@ func TestToolsOfARealServerAreListedAndCalled(t *testing.T) {
 	}
 }
 
-// older is a server without discovery.
+// older makes a server behave like an older server, which has no discovery.
 func older(method string, w http.ResponseWriter, _ *http.Request) bool {
 	if method == "server/discover" {
 		http.Error(w, "Bad Request: no session", http.StatusBadRequest)
@@ -76,7 +76,7 @@ func testTools(t *testing.T, p *countingServer) {
 	}
 }
 
-// fakeLedger records a call's calls to the effect ledger.
+// fakeLedger records how a call uses the effect ledger.
 type fakeLedger struct {
 	t              *testing.T
 	countingServer *countingServer
@@ -117,7 +117,8 @@ func TestSendingComesJustBeforeTheCall(t *testing.T) {
 	}
 }
 
-// The outcome of a call with a broken response, with and without the effect ledger.
+// TestCallsWithoutAnAnswer checks the outcome of calls whose response is incomplete, with and
+// without the effect ledger.
 func TestCallsWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	answer := func(status int, contentType, body string) func(http.ResponseWriter) bool {
@@ -259,8 +260,8 @@ func TestTheRunsEndEndsACall(t *testing.T) {
 	<-gone
 }
 
-// A server may continue after its response, or make its client respond, but only until the call
-// ends.
+// A server may send further data after its response, or request something from its client, but only
+// until the call ends.
 func TestAnswersDoNotOutliveTheirCall(t *testing.T) {
 	t.Parallel()
 	for _, held := range []string{"initialize", "tools/list", "tools/call", "ping"} {

@@ -16,7 +16,8 @@ func (b *Backend) Kept() int {
 	return len(b.lists.lists)
 }
 
-// Wire returns the transport of a session with a server at origin, on top of another transport.
+// Wire returns the transport of a session with the server at origin. It sends its requests through
+// another transport.
 func Wire(origin string, headers map[string]string, through http.RoundTripper) http.RoundTripper {
 	return &wire{sessionCtx: context.Background(), origin: origin, headers: headers, kept: through, fresh: through}
 }

@@ -26,8 +26,8 @@ type countingServer struct {
 	*httptest.Server
 
 	next http.Handler
-	// intercept may answer a request instead. method is that of the JSON-RPC message, or of HTTP if
-	// there is none.
+	// intercept may respond to a request in place of the server. method is the method of the
+	// JSON-RPC message or, if there is none, the HTTP method.
 	intercept func(method string, w http.ResponseWriter, r *http.Request) bool
 
 	mu   sync.Mutex
@@ -134,8 +134,8 @@ func handler(s *sdk.Server, options *sdk.StreamableHTTPOptions) http.Handler {
 	return sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, options)
 }
 
-// newBackend returns a backend that may reach loopback, and decrypts
-// "sealed:<org>/<target>:<value>".
+// newBackend returns a backend that may connect to loopback addresses. It decrypts secrets of the
+// form "sealed:<org>/<target>:<value>".
 func newBackend(t *testing.T) *mcp.Backend {
 	t.Helper()
 	return newBackendWith(t, func(sealed, org, target string) (string, error) {
@@ -189,7 +189,7 @@ func names(specs []tool.Spec) string {
 	return strings.Join(all, " ")
 }
 
-// scripted answers JSON-RPC methods with fixed results.
+// scripted responds to JSON-RPC methods with fixed results.
 func scripted(results map[string]string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var message struct {

@@ -33,9 +33,9 @@ func TestNames(t *testing.T) {
 		{"shop", "größe", "shop_gr__e_"},
 		{"shop", strings.Repeat("x", 59), "shop_" + strings.Repeat("x", 59)},
 		{"shop", strings.Repeat("x", 60), "shop_" + strings.Repeat("x", 50) + "_"},
-		{"shop", "x_0123abcd", "shop_x_0123abcd_"}, // looks like a name with a hash
+		{"shop", "x_0123abcd", "shop_x_0123abcd_"}, // looks like a name that ends in a hash
 		{"a_b", "c", "a_b_c"},
-		{"a", "b_c", "a_b_c_"}, // must differ from the line above
+		{"a", "b_c", "a_b_c_"}, // must differ from the name in the line above
 		{"a", "c", "a_c"},
 		{strings.Repeat("s", 64), "x", strings.Repeat("s", 55) + "_"},
 	} {
@@ -448,7 +448,8 @@ type tripper func(*http.Request) (*http.Response, error)
 
 func (t tripper) RoundTrip(req *http.Request) (*http.Response, error) { return t(req) }
 
-// The outbound client rejects other origins, but the secrets do not depend on that.
+// Secrets are added only to requests to their origin. The outbound client also rejects other
+// origins, but the secrets do not depend on that.
 func TestSecretsAreAddedForTheirOriginOnly(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]string{

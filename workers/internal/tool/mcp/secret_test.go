@@ -47,7 +47,7 @@ func quoted(t *testing.T, v any) string {
 	return string(raw)
 }
 
-// shows returns the secret that a text reveals, literally or encoded in JSON or an address.
+// shows returns the secret that a text contains, literally or encoded in JSON or a URL.
 func shows(t *testing.T, text string) string {
 	t.Helper()
 	var whole any
@@ -87,7 +87,7 @@ func TestSecretsThatAServerEchoesAreNotShown(t *testing.T) {
 	}
 }
 
-// rejecting answers requests of a method with an error that quotes the request.
+// rejecting responds to requests of a method with an error that quotes the request.
 func rejecting(t *testing.T, method string, status int) func(string, http.ResponseWriter, *http.Request) bool {
 	t.Helper()
 	return func(got string, w http.ResponseWriter, r *http.Request) bool {
@@ -187,7 +187,7 @@ func TestServersThatCannotBeReachedKeepTheirAddressOutOfTheLog(t *testing.T) {
 func TestToolsThatQuoteSecretsAreNotListedWithThem(t *testing.T) {
 	t.Parallel()
 	hidden := strings.ReplaceAll(echo, "4711", "47\u200b11")
-	long := strings.Repeat("x", 990) + " " + echo // truncation would leave a part of the secret
+	long := strings.Repeat("x", 990) + " " + echo // truncation must not leave a part of a secret
 	schema := func(property string) map[string]any {
 		return map[string]any{"type": "object", "description": hidden, "properties": map[string]any{property: map[string]any{
 			"type": "string", "description": long, "enum": []any{hidden}, "default": map[string]any{hidden: hidden}, "examples": []any{4815162342, hidden}, "$comment": hidden,
@@ -245,7 +245,7 @@ func TestAHookThatPanicsSendsNothing(t *testing.T) {
 	}
 }
 
-// panicking returns a backend whose decryption panics.
+// panicking returns a backend that panics when it decrypts a secret.
 func panicking(t *testing.T, cause func()) *mcp.Backend {
 	t.Helper()
 	return newBackendWith(t, func(string, string, string) (string, error) {

@@ -39,8 +39,8 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// A receiver of a secret may send it back encoded, alone or within a longer text, and in another
-// case.
+// A server may send a secret back in an encoded form, alone or inside a longer text, and in upper
+// or lower case.
 func TestEncodedSecrets(t *testing.T) {
 	t.Parallel()
 	for _, secret := range []string{"s3cret", "sk-Live_4711>>??abc", "pässwörd/+=x"} {
@@ -55,7 +55,7 @@ func TestEncodedSecrets(t *testing.T) {
 				"hex": hex.EncodeToString(plain), "upper hex": strings.ToUpper(hex.EncodeToString(plain)),
 			} {
 				got := r.Text("got " + encoded + ".")
-				// At most one character remains at each end, which a neighbour shares.
+				// At each end, at most one character remains that also encodes a neighbouring byte.
 				left := strings.Replace(got, "***", "", 1)
 				limit := len(encoded) - (4*len(secret)-3)/3 + 2 + len("got .")
 				if !strings.Contains(got, "***") || len(left) > limit {
@@ -160,7 +160,7 @@ func TestNoSecrets(t *testing.T) {
 	}
 }
 
-// ones returns the parsed value of a megabyte of [1,1,…].
+// ones returns the parsed form of a megabyte of the JSON [1,1,…].
 func ones(n int) []any {
 	list := make([]any, n)
 	for i := range list {

@@ -213,7 +213,7 @@ func TestRedirectsAreFollowed(t *testing.T) {
 	b, site := newWeb(t, mux, "/3", "/4", "/1")
 	out, sources, _ := search(t, b, "anything")
 	if len(sources) != 2 || sources[0].CitedText != "Where it led." || sources[0].URL != site.URL+"/0" || sources[1].CitedText != "Snippet of /4" {
-		t.Errorf("got %+v", sources) // the third page has the first one's text
+		t.Errorf("got %+v", sources) // the third page has the same text as the first
 	}
 	if len(out.Results) != 3 || out.Results[0].Title != "Zero" || out.Results[0].URL != site.URL+"/0" {
 		t.Errorf("got %+v", out)
@@ -251,9 +251,9 @@ func TestLargePagesAreReadInPart(t *testing.T) {
 	}
 }
 
-// TestProviderIsNoPage: results must not lead to the operator's search engine, although the
-// provider's client may reach it.
-func TestProviderIsNoPage(t *testing.T) {
+// TestProviderIsNotAPage: the operator's search engine must not be read as a page if it is in the
+// results, although the provider's client may connect to it.
+func TestProviderIsNotAPage(t *testing.T) {
 	t.Parallel()
 	var asked []string
 	var engine *httptest.Server
@@ -353,8 +353,8 @@ func TestAPanicOfAPage(t *testing.T) {
 	}
 }
 
-// TestBodiesAreBounded: the number of pages in memory is limited, although all are requested. A
-// page from a slow host takes no slot from pages that have arrived.
+// TestBodiesAreBounded: the number of pages in memory is limited, although all pages are requested.
+// A page from a slow host does not take a slot from pages that have arrived.
 func TestBodiesAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -384,7 +384,7 @@ func TestBodiesAreBounded(t *testing.T) {
 	})
 }
 
-// TestWaitingForABody: the wait for a slot ends with the reading time.
+// TestWaitingForABody: waiting for a slot ends when the time for reading is over.
 func TestWaitingForABody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

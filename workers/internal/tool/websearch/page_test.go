@@ -88,7 +88,7 @@ func TestMainTextOfParts(t *testing.T) {
 		{"numbered", "<ol><li>one</li><li>two</li></ol>", "1. one\n2. two"},
 		{"words of links stay together", "see <a href=x>the</a> <b>man</b>ual", "see the manual"},
 		{"composed", "<p>Cafe\u0301</p>", "Café"},
-		{"cookie recipes are no notice", `<div class="cookie-recipe"><h1>Cookies</h1><p>Stir the cookie dough.</p></div>`, "Cookies\n\nStir the cookie dough."},
+		{"cookie recipes are not a notice", `<div class="cookie-recipe"><h1>Cookies</h1><p>Stir the cookie dough.</p></div>`, "Cookies\n\nStir the cookie dough."},
 		{"a menu of dishes", `<div class="menu"><p>` + strings.Repeat("Soup of the day with fresh bread. ", 4) + `</p></div>`, strings.TrimSpace(strings.Repeat("Soup of the day with fresh bread. ", 4))},
 		{"a body that waits for its script", `<html><body style="visibility:hidden"><p>Shown at last.</p></body></html>`, "Shown at last."},
 		{"print style", `<style>@media print{.a{display:none}}</style><p class=a>On screen.</p>`, "On screen."},
@@ -206,8 +206,8 @@ func TestLongTextsAreCut(t *testing.T) {
 	}
 }
 
-// bombs are pages that cost as much as possible, each an eighth of the maximum size: enough to
-// reveal costs that grow faster than the page.
+// bombs contains pages that are as slow to parse as possible. Each has an eighth of the maximum
+// size. That is enough to reveal costs that grow faster than the size of the page.
 func bombs() map[string]string {
 	fill := func(s string) string { return strings.Repeat(s, maxPage/8/len(s)) }
 	many := func(n int, s string) string { return strings.Repeat(s, n) }
@@ -233,8 +233,8 @@ func TestBombs(t *testing.T) {
 			p = &page{}
 		}
 		found := passages(p.text, "word x a text 字")
-		// Parsing ends after maxParsing, and everything else has a fixed size. The limit allows as
-		// much again for that and for a busy machine.
+		// Parsing ends after maxParsing. The other steps have a bounded cost. The limit is three
+		// times maxParsing, to allow for these steps and for a busy machine.
 		if took := time.Since(started); took > testkit.Within(3*maxParsing) {
 			t.Errorf("%s: took %v", name, took)
 		}

@@ -72,12 +72,13 @@ func checkPassages(t *testing.T, text string, found []string) {
 			t.Errorf("passage of %d characters", n)
 		}
 		if !strings.Contains(text, p) {
-			t.Errorf("passage is no part of the text: %q", p)
+			t.Errorf("passage is not a part of the text: %q", p)
 		}
 	}
 }
 
-// TestPassagesAreOfTheText uses random texts of words, marks and line breaks in many scripts.
+// TestPassagesAreOfTheText checks that passages are parts of the text. It uses random texts with
+// words, punctuation and line breaks in many scripts.
 func TestPassagesAreOfTheText(t *testing.T) {
 	t.Parallel()
 	parts := []string{

@@ -38,13 +38,14 @@ func serve(t *testing.T, handler http.HandlerFunc) *httptest.Server {
 	return server
 }
 
-// engines are the providers, each with a response in its own format according to its documentation.
+// engines contains the providers, each with a response in the format that its documentation
+// describes.
 var engines = []struct {
 	name   string
 	config func(address string) Config
-	check  func(*http.Request, string) string // returns what is wrong with the request for "river Elm"
+	check  func(*http.Request, string) string // returns an error text if the request for "river Elm" is wrong
 	answer string
-	none   string // a response without results
+	none   string // a response that contains no results
 	first  hit
 }{
 	{
@@ -190,7 +191,7 @@ func TestProviderFaults(t *testing.T) {
 			fmt.Fprint(w, `{"results":[`)
 		}, true, "did not answer"},
 		{"slow", func(_ http.ResponseWriter, r *http.Request) {
-			if _, err := io.Copy(io.Discard, r.Body); err != nil { // otherwise the server would not notice that the client has left
+			if _, err := io.Copy(io.Discard, r.Body); err != nil { // read the body, so that the server notices when the client disconnects
 				t.Error(err)
 			}
 			<-r.Context().Done()

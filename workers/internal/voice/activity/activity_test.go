@@ -9,8 +9,8 @@ import (
 	"parley/workers/internal/voice/activity"
 )
 
-// phrases are spoken by high and low voices, and begin and end with various sounds. None has a
-// pause as long as the usual silence.
+// phrases are spoken by high and low voices and begin and end with different sounds. None contains
+// a pause that is as long as the usual silence that ends speech.
 var phrases = []struct{ voice, text string }{
 	{"en", "Hello there. What is the weather like in Paris today?"},
 	{"en+f3", "She sells sea shells by the sea shore."},
@@ -33,7 +33,7 @@ const ms = rate / 1000
 // tally counts detected utterances.
 type tally struct {
 	of, found, split int
-	late, maxLate    int64 // ms after the first sample
+	late, maxLate    int64 // ms from the first sample to the detection
 }
 
 func (c *tally) add(events []activity.Event, from int64) {
@@ -76,8 +76,8 @@ func TestSpeechInNoise(t *testing.T) {
 	}
 }
 
-// bounds checks that the detected speech is between two samples, within the accuracy that the noise
-// permits.
+// bounds checks that the detected speech is between two positions. The accuracy depends on the
+// noise.
 func bounds(t *testing.T, events []activity.Event, from, to int64) {
 	t.Helper()
 	if len(events) != 2 {
@@ -129,7 +129,8 @@ func TestOtherSounds(t *testing.T) {
 	}
 }
 
-// TestMusic verifies doc.go: notes that swell, fade or beat are detected as speech.
+// TestMusic checks a statement in the package comment: notes that swell, fade or beat are detected
+// as speech.
 func TestMusic(t *testing.T) {
 	t.Parallel()
 	music := silence(1)
@@ -165,7 +166,7 @@ func TestSpeechAsItComes(t *testing.T) {
 			"in hum":                join(said.scaled(-30), silence(2)).plus(hum(9, 50).scaled(-30)),
 		} {
 			if p.text == "Stop." && (name == "in hum" || name == "clipped") {
-				continue // a single syllable of a creaking voice is lost in this noise
+				continue // in this noise, a single syllable of a creaking voice is not detected
 			}
 			got := detect(usual, s)
 			if len(got) != 2 || got[0].Stopped || !got[1].Stopped {
@@ -249,7 +250,7 @@ func TestLongest(t *testing.T) {
 	}
 }
 
-// session is audio with everything that a detector encounters.
+// session returns audio with all kinds of sounds that a detector encounters.
 func session(t *testing.T) sound {
 	t.Helper()
 	s := silence(0.7)
@@ -281,8 +282,8 @@ func TestPiecesMakeNoDifference(t *testing.T) {
 	}
 }
 
-// TestResumed: at any position, another detector that receives the audio from Needs on continues
-// like the first.
+// TestResumed: at any position, another detector that receives the audio from Needs on finds the
+// same events as the first.
 func TestResumed(t *testing.T) {
 	t.Parallel()
 	raw := session(t).pcm()
@@ -322,7 +323,7 @@ func TestRestartAndConfigure(t *testing.T) {
 	}
 	d.Restart(d.Heard())
 	if _, speaking := d.Speaking(); speaking || d.Needs() != rate/2 {
-		t.Errorf("it goes on: %v, %d", speaking, d.Needs())
+		t.Errorf("speech continues: %v, %d", speaking, d.Needs())
 	}
 	got := d.Write(said[rate : 2*rate])
 	if len(got) != 1 || got[0].From < rate/2 {

@@ -15,7 +15,7 @@ func cut(answer string, start int) []sentence.Segment {
 	return append(c.Write(answer[start:]), c.Close()...)
 }
 
-// texts returns the parts of an answer, as they are written.
+// texts returns the segments of an answer as parts of the written text.
 func texts(answer string) []string {
 	var all []string
 	for _, s := range cut(answer, 0) {
@@ -30,7 +30,7 @@ func TestCuts(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
-		want []string // together they are the answer
+		want []string // all parts together equal the answer
 	}{
 		{"one", []string{"Yes."}},
 		{"a short beginning waits for more", []string{"Yes. Of course it is. ", "And then some."}},
@@ -170,7 +170,7 @@ func TestSpeak(t *testing.T) {
 	}
 }
 
-// pieces are building blocks of answers, including hostile ones.
+// pieces are parts from which random answers are made. Some are hostile.
 var pieces = []string{
 	"The tower is tall. ", "Dr. Smith said so, and he knows; it is true! ", "Is it? ", "\n\n", "\n", "- item\n", "1. first\n", "## Heading\n", "```go\nx. Y\n```\n",
 	"`a. B` ", "[1] ", "[link. X](https://a.example/b) ", "| a | b |\n", "|---|---|\n", "铁塔很高。", "，", "🎉 ", "👩‍🚀", "**bold.** ", "...", " ", "x", "```", "~~~\n", "[", "](", "`",
@@ -201,8 +201,8 @@ func FuzzCutter(f *testing.F) {
 	f.Fuzz(func(t *testing.T, answer string, seed uint64) { check(t, answer, rand.New(rand.NewPCG(seed, 1))) })
 }
 
-// check verifies the package's promises: segments cover the answer, and do not depend on how it
-// arrives or where another process resumes it.
+// check verifies that segments cover the whole answer. They must not depend on the pieces in which
+// the answer arrives, or on the segment at which another process continues.
 func check(t *testing.T, answer string, r *rand.Rand) {
 	t.Helper()
 	whole := cut(answer, 0)
