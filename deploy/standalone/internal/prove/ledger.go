@@ -80,7 +80,7 @@ func (l *ledger) wait(d time.Duration) {
 }
 
 // ServeHTTP books an effect with pauses before and after. A worker that is killed in between cannot
-// tell whether the effect was booked.
+// determine whether the effect was booked.
 func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.mu.Lock()
 	l.open++
